@@ -1,0 +1,30 @@
+"""The only module that imports private or version-dependent scikit-learn names."""
+
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import (
+    HasMethods,
+    Interval,
+    StrOptions,
+    validate_params,
+)
+from sklearn.utils.multiclass import _check_partial_fit_first_call
+from sklearn.utils.validation import _check_sample_weight
+
+try:  # public from scikit-learn 1.9
+    from sklearn.callback import CallbackSupportMixin
+except ImportError:
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stand-in before scikit-learn had callbacks."""
+
+
+__all__ = [
+    "CallbackSupportMixin",
+    "HasMethods",
+    "Interval",
+    "StrOptions",
+    "_check_partial_fit_first_call",
+    "_check_sample_weight",
+    "_fit_context",
+    "validate_params",
+]

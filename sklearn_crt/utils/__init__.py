@@ -1,0 +1,1 @@
+"""Mergeable statistics and other parts that know no kernel."""

@@ -1,0 +1,92 @@
+"""Texts that the docstrings of several classes share, written once."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+
+_SHARED = {
+    "sigma": """\
+        sigma : float, {"scale", "median"} or array-like of shape (n_features,), \
+default="scale"
+            Multiplies the inputs: the Gaussian kernel is
+            ``exp(-|sigma * (x - y)|^2 / 2)``, so ``gamma = sigma^2 / 2`` and
+            ``length_scale = 1 / sigma``. ``"scale"`` is scikit-learn's
+            ``gamma="scale"`` for the Gaussian kernel; ``"median"`` is one over the
+            median distance of up to 1000 rows.""",
+    "coupling": """\
+        coupling : str or Coupling, default="orthogonal"
+            Joint law of the frequencies: ``"orthogonal"``, ``"iid"`` or an object.""",
+    "center": """\
+        center : bool, default=True
+            Whether to subtract the mean of the columns first. The kernel stays the
+            same, the variance is often much smaller. Sparse input stays sparse.""",
+    "kernel": """\
+        kernel : {"gaussian", "softmax"}, default="gaussian"
+            ``"softmax"`` is ``exp(sigma^2 x.y)``: each row of features is multiplied
+            by ``exp(|sigma * x|^2 / 2)``.""",
+    "n_jobs": """\
+        n_jobs : int, default=None
+            Number of threads of ``transform``; None is one, -1 all processors.""",
+    "random_state": """\
+        random_state : int, RandomState instance or None, default=None
+            Seed of the frequencies. Draws nest: the frequencies of a fit with half
+            the columns are the first of those of this one.""",
+    "fitted": """\
+        sigma_ : float or ndarray of shape (n_features,)
+            The multiplier in use.
+        projection_ : Projection
+            Frequencies at unit bandwidth.
+        n_features_in_ : int
+            Number of columns of X.
+        feature_names_in_ : ndarray of shape (n_features_in_,)
+            Names of the columns, where X has string names.""",
+    "center_": """\
+        center_ : ndarray of shape (n_features,)
+            The vector subtracted from the rows, zero without ``center``.""",
+    "errors": """\
+        ``fit`` raises ValueError for a sigma that is not positive and finite, for an
+        unknown coupling (the message names the known ones), for n_components < 1 and
+        for NaN or infinite input.""",
+    "variance": """\
+        ``kernel_variance`` is this formula for ``"iid"`` and ``"orthogonal"``, and
+        that of independent frequencies for a Coupling object whose angles are not
+        right angles.""",
+    "nw_parameters": """\
+        sampler : None, "exact" or transformer, default=None
+            None: X already holds features, whose inner products are the kernel (the
+            last step of a Pipeline). A sampler: it is cloned, fitted, and used on
+            both sides in log space, so nothing over- or underflows; a
+            ``FrozenEstimator`` around a fitted sampler is used as it is. ``"exact"``:
+            the kernel itself, which costs n_train * n_query.
+        kernel : {"gaussian", "laplacian", "matern"} or callable, default="gaussian"
+            Kernel of ``sampler="exact"``. A callable takes two arrays (n, d) and
+            (m, d) of rows multiplied by sigma and returns the kernel (n, m).
+        sigma : float, {"scale", "median"} or array-like of shape (n_features,), \
+default="scale"
+            Multiplies the inputs of ``sampler="exact"``, as in the samplers.
+        nu : float, default=1.5
+            Smoothness of ``kernel="matern"``.
+        random_state : int, RandomState instance or None, default=None
+            Seed of a sampler whose own ``random_state`` is None, and of the sample of
+            rows behind ``sigma="median"``.""",
+    "nw_fitted": """\
+        sampler_ : transformer, "exact" or None
+            The fitted sampler.
+        n_features_in_ : int
+            Number of columns of X.
+        feature_names_in_ : ndarray of shape (n_features_in_,)
+            Names of the columns, where X has string names.""",
+}
+
+
+def fill_doc(cls):
+    """Replace lines ``%(name)s`` of a docstring by the shared texts, as a decorator."""
+
+    def text(match):
+        return textwrap.indent(textwrap.dedent(_SHARED[match[2]]), match[1])
+
+    doc = cls.__doc__
+    if doc is not None:  # None under python -OO
+        cls.__doc__ = re.sub(r"(?m)^( *)%\((\w+)\)s$", text, doc)
+    return cls

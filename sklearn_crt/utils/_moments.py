@@ -1,0 +1,86 @@
+"""Mergeable statistics of the columns of a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import gen_batches
+from sklearn.utils.sparsefuncs import mean_variance_axis
+
+_CHUNK_BYTES = 2**22  # float64 copies are made of this much at a time
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Weighted count, mean, variance and mean magnitude of each column.
+
+    All statistics are in float64 and merge exactly up to rounding, in any order.
+    Squares are kept about the mean, so a column far from zero loses nothing.
+
+    Attributes
+    ----------
+    weight : float
+        Sum of the sample weights, the number of rows without weights.
+    mean, variance, mean_abs : ndarray of shape (n_features,)
+        Weighted averages of x, (x - mean)^2 and abs(x).
+    """
+
+    weight: float
+    mean: np.ndarray
+    variance: np.ndarray
+    mean_abs: np.ndarray
+
+    @classmethod
+    def of(cls, X, sample_weight=None) -> Moments:
+        """Collect the statistics of the rows of a dense or CSR array."""
+        n_rows = max(1, _CHUNK_BYTES // (8 * X.shape[1]))
+        parts = (
+            cls._of_rows(
+                X[rows], None if sample_weight is None else sample_weight[rows]
+            )
+            for rows in gen_batches(X.shape[0], n_rows)
+        )
+        total = next(parts)
+        for part in parts:
+            total = total.merge(part)
+        return total
+
+    @classmethod
+    def _of_rows(cls, X, weights):
+        X = X.astype(np.float64, copy=False)
+        if weights is None:
+            weights = np.ones(X.shape[0])
+        weight = float(weights.sum())
+        share = weights / weight if weight > 0 else weights
+        if sparse.issparse(X):
+            if weight == 0:
+                zero = np.zeros(X.shape[1])
+                return cls(0.0, zero, zero, zero)
+            mean, variance = mean_variance_axis(X, axis=0, weights=share)
+            return cls(weight, mean, variance, share @ abs(X))
+        mean = share @ X
+        return cls(weight, mean, share @ (X - mean) ** 2, share @ np.abs(X))
+
+    def merge(self, other: Moments) -> Moments:
+        """Return the statistics of both sets of rows together."""
+        weight = self.weight + other.weight
+        share = other.weight / weight if weight > 0 else 0.0
+        gap = other.mean - self.mean
+        return Moments(
+            weight,
+            self.mean + share * gap,
+            (1 - share) * (self.variance + share * gap**2) + share * other.variance,
+            (1 - share) * self.mean_abs + share * other.mean_abs,
+        )
+
+    @property
+    def mean_square(self) -> np.ndarray:
+        """Weighted average of x^2, shape (n_features,)."""
+        return self.variance + self.mean**2
+
+    @property
+    def total_variance(self) -> float:
+        """Variance over all the entries of the table, as ``X.var()``."""
+        return float(np.mean(self.variance) + np.var(self.mean))
