@@ -1,0 +1,156 @@
+"""Joint laws of the frequencies of one map, and the registry of their names."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from ._projection import Projection
+
+_REGISTRY: dict[str, type[Coupling]] = {}
+
+
+class Coupling(ABC):
+    """Joint law of frequencies that each have the law the kernel asks for.
+
+    A coupling leaves every single frequency its law, so the estimate of the kernel
+    stays unbiased, and changes the cross moments, so its variance falls. Draws
+    nest: with generators in the same state the first m of 2m frequencies are those
+    of a draw of m.
+
+    Attributes
+    ----------
+    exact : bool
+        Whether each frequency has its law exactly; False for structured
+        projections.
+    """
+
+    exact = True
+
+    @abstractmethod
+    def draw(
+        self,
+        radial_law: Callable,
+        n_frequencies: int,
+        n_features: int,
+        rng: np.random.Generator,
+    ) -> Projection:
+        """Draw frequencies.
+
+        Parameters
+        ----------
+        radial_law : callable
+            Takes a dimension, returns the law of the norm of a frequency there: an
+            object with ``rvs(size, random_state)`` and ``ppf(u)``.
+        n_frequencies, n_features : int
+            Number m of frequencies and their dimension d.
+        rng : numpy.random.Generator
+            Source of randomness; separate draws take child streams of it.
+
+        Returns
+        -------
+        projection : Projection
+            The m frequencies.
+        """
+
+    def block_sizes(self, n_frequencies: int, n_features: int) -> np.ndarray:
+        """Return the sizes of the blocks of dependent frequencies; they sum to m."""
+        return np.ones(n_frequencies, dtype=int)
+
+    def cosine(self, n_features: int) -> float | None:
+        """Cosine of the angle of each pair in a block; None where it is not fixed."""
+        return None
+
+
+def register(name: str):
+    """Make a coupling available under a name, as a class decorator."""
+
+    def add(cls):
+        _REGISTRY[name] = cls
+        return cls
+
+    return add
+
+
+def get_coupling(
+    coupling: str | Coupling, owner: str, allowed: Iterable[str] | None = None
+) -> Coupling:
+    """Return the coupling of a name, or the object itself.
+
+    Parameters
+    ----------
+    coupling : str or Coupling
+        Name in the registry, or a ready object.
+    owner : str
+        Who asks, for the error.
+    allowed : iterable of str, default=None
+        Names that the owner can use; None allows all.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown or not allowed.
+    """
+    if isinstance(coupling, Coupling):
+        return coupling
+    names = [name for name in _REGISTRY if allowed is None or name in allowed]
+    if not isinstance(coupling, str) or coupling not in names:
+        choice = ", ".join(repr(name) for name in names)
+        raise ValueError(
+            f"coupling={coupling!r} is not one that {owner} can use; "
+            f"use one of {choice}, or a Coupling object."
+        )
+    return _REGISTRY[coupling]()
+
+
+@register("iid")
+class Independent(Coupling):
+    """Independent frequencies, directions uniform on the sphere."""
+
+    def draw(self, radial_law, n_frequencies, n_features, rng):
+        """Draw independent frequencies."""
+        directions_rng, norms_rng = rng.spawn(2)
+        directions = directions_rng.standard_normal((n_frequencies, n_features))
+        norms = radial_law(n_features).rvs(n_frequencies, random_state=norms_rng)
+        scale = norms / np.linalg.norm(directions, axis=1)
+        return Projection((directions * scale[:, None]).T)
+
+
+class BlockCoupling(Coupling):
+    """Independent blocks of ``n_features`` frequencies, dependent inside a block.
+
+    The last block may be partial: the first vectors of a full one, so draws nest.
+    A subclass states ``_directions`` and ``cosine``.
+    """
+
+    def block_sizes(self, n_frequencies, n_features):
+        """Return blocks of n_features and, last, what remains."""
+        full, rest = divmod(n_frequencies, n_features)
+        return np.array([n_features] * full + [rest] * (rest > 0))
+
+    def draw(self, radial_law, n_frequencies, n_features, rng):
+        """Draw the norms of all frequencies, then the blocks of directions."""
+        directions_rng, norms_rng = rng.spawn(2)
+        norms = radial_law(n_features).rvs(n_frequencies, random_state=norms_rng)
+        full, rest = divmod(n_frequencies, n_features)
+        frequencies = np.empty((n_frequencies, n_features))
+        start = 0
+        for n_blocks, size in ((full, n_features), (1, rest)):
+            if n_blocks * size > 0:
+                stop = start + n_blocks * size
+                block_norms = norms[start:stop].reshape(n_blocks, size)
+                unit = self._directions(block_norms, n_features, directions_rng)
+                scaled = block_norms[:, :, None] * unit
+                frequencies[start:stop] = scaled.reshape(-1, n_features)
+                start = stop
+        return Projection(frequencies.T)
+
+    @abstractmethod
+    def _directions(self, norms, n_features, rng):
+        """Return unit vectors (n_blocks, size, n_features) for norms (n_blocks, size).
+
+        Must read the generator block after block, and a partial block must be the
+        beginning of a full one.
+        """

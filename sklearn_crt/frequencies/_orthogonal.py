@@ -1,0 +1,45 @@
+"""Orthogonal frequencies: rows of Haar-distributed rotations."""
+
+import numpy as np
+
+from ._coupling import BlockCoupling, register
+
+
+@register("orthogonal")
+class Orthogonal(BlockCoupling):
+    r"""Blocks of d orthogonal frequencies with independent norms [1]_.
+
+    The directions of a block are rows of a Haar-distributed orthogonal matrix, each
+    times a norm of its own law (chi with d degrees of freedom for the Gaussian
+    kernel), so each frequency has exactly its law.
+
+    Notes
+    -----
+    The Q of a QR decomposition of a Gaussian matrix is Haar only after its columns
+    are multiplied by the signs of R's diagonal: with LAPACK's signs the first vector
+    lies in one half space, and an estimate from positive features loses 21 % at d = 4.
+
+    References
+    ----------
+    .. [1] F. X. Yu, A. T. Suresh, K. Choromanski, D. Holtmann-Rice, S. Kumar,
+       "Orthogonal Random Features", NeurIPS 2016, :arxiv:`1610.09072`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_crt.frequencies import Orthogonal, chi_law
+    >>> W = Orthogonal().draw(chi_law, 3, 3, np.random.default_rng(0)).to_dense()
+    >>> bool(np.allclose(W.T @ W, np.diag(np.diag(W.T @ W))))
+    True
+    """
+
+    def cosine(self, n_features):
+        """Return 0."""
+        return 0.0
+
+    def _directions(self, norms, n_features, rng):
+        # vector after vector, so the first of a block need no others
+        gaussian = rng.standard_normal((*norms.shape, n_features))
+        q, r = np.linalg.qr(np.swapaxes(gaussian, -1, -2))
+        signs = np.where(np.einsum("...ii->...i", r) < 0, -1.0, 1.0)
+        return np.swapaxes(q * signs[..., None, :], -1, -2)

@@ -1,0 +1,55 @@
+"""The frequencies of a map, ready to be applied."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.utils.extmath import safe_sparse_dot
+
+
+class Projection:
+    """Frequencies as the columns of a matrix.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_features, n_frequencies)
+        One frequency a column, at unit bandwidth.
+
+    Attributes
+    ----------
+    sq_norms : ndarray of shape (n_frequencies,)
+        Squared norms of the frequencies.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_crt.frequencies import Projection
+    >>> projection = Projection(np.array([[3.0, 0.0], [4.0, 1.0]]))
+    >>> projection.apply(np.array([[1.0, 1.0]]))
+    array([[7., 1.]])
+    >>> projection.sq_norms
+    array([25.,  1.])
+    """
+
+    def __init__(self, weights):
+        self.weights = weights
+        self.sq_norms = np.einsum("lm,lm->m", weights, weights)
+
+    @property
+    def n_frequencies(self) -> int:
+        """Number of frequencies."""
+        return self.weights.shape[1]
+
+    def apply(self, X):
+        """Return w.x for each row x and frequency w, shape (n, n_frequencies)."""
+        return safe_sparse_dot(X, self.weights, dense_output=True)
+
+    def to(self, dtype) -> Projection:
+        """Return the projection in another floating type."""
+        moved = Projection.__new__(Projection)
+        moved.weights = np.ascontiguousarray(self.weights, dtype=dtype)
+        moved.sq_norms = self.sq_norms.astype(dtype)
+        return moved
+
+    def to_dense(self) -> np.ndarray:
+        """Return the matrix of shape (n_features, n_frequencies)."""
+        return self.weights
