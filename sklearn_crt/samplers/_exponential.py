@@ -1,0 +1,67 @@
+"""Positive features exp(A|w|^2 + B w.x - |x|^2), for real A."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+
+import numpy as np
+
+from ._base import IsotropicSampler
+from ._conformity import positive_gap
+from ._gaussian import GaussianKernelMixin
+
+
+class ExponentialSampler(GaussianKernelMixin, IsotropicSampler):
+    r"""Positive features of the Gaussian or softmax kernel, for a real A <= 0.
+
+    .. math:: f(w, x) = (1 - 4A)^{d/4} \exp(A |w|^2 + \sqrt{1 - 4A}\, w \cdot x - |x|^2)
+
+    A subclass states ``_A``, the value of A.
+    """
+
+    _parameter_constraints: dict = {
+        **IsotropicSampler._parameter_constraints,
+        **GaussianKernelMixin._parameter_constraints,
+        "center": ["boolean"],
+    }
+
+    @property
+    @abstractmethod
+    def _A(self) -> float:
+        """The coefficient of the squared norm of the frequency."""
+
+    def _center(self):
+        return self.center_ if self.center else None
+
+    def _fit_parameters(self, moments, key_moments):
+        center = 0.5 * (moments.mean + key_moments.mean)
+        self.center_ = center if self.center else np.zeros_like(center)
+
+    def _features(self, rows, out, key):
+        A, d, exponent = self._A, self.n_features_in_, rows.projection
+        constant = 0.25 * d * math.log1p(-4 * A) - 0.5 * math.log(self.n_components)
+        exponent *= math.sqrt(1 - 4 * A)
+        exponent += A * rows.frequencies.sq_norms + constant
+        row_term = -rows.sq_norms
+        if self.kernel == "softmax":
+            row_term = row_term + self._log_row_factor(rows)
+        exponent += row_term
+        return None, exponent
+
+    def _variance(self, X, Y):
+        d, m, rho = self.n_features_in_, self._n_frequencies, 1 / (1 - 8 * self._A)
+        _, q, sq_distances = X.pair_statistics(Y)
+        # E2 / K^2 = ((1 + rho) / (2 sqrt rho))^d exp(rho q), written to keep q -> 0
+        root = math.sqrt(rho)
+        excess = d * math.log1p((1 - root) ** 2 / (2 * root)) + rho * q
+        saved = 0.0
+        if self._coupling().cosine(d) == 0 and self._n_pairs() > 0:
+            saved = self._n_pairs() / m * positive_gap(q, d)
+        # log of (expm1(excess) - saved) / m, which may overflow only at the end
+        log_first = excess + np.log(-np.expm1(-np.maximum(excess, 1e-300)))
+        with np.errstate(divide="ignore"):
+            share = np.log1p(-np.minimum(saved * np.exp(-log_first), 1))
+            log_variance = log_first + share - math.log(m) - sq_distances
+        with np.errstate(over="ignore"):
+            return np.exp(log_variance + 2 * self._log_pair_factor(X, Y))

@@ -1,0 +1,83 @@
+"""Rows of a table at unit bandwidth, the only thing a mechanism sees of X."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.extmath import row_norms, safe_sparse_dot
+
+
+class UnitRows:
+    """Rows x = sigma * (X - center), without densifying a sparse X.
+
+    Parameters
+    ----------
+    X : ndarray or CSR of shape (n_rows, n_features)
+        Raw rows.
+    sigma : float or ndarray of shape (n_features,)
+        Multiplier of the columns.
+    center : ndarray of shape (n_features,) or None
+        Subtracted first; None for zero.
+    frequencies : Projection or None
+        Those to apply, in the type of X; None where only kernels are wanted.
+    """
+
+    def __init__(self, X, sigma, center, frequencies=None):
+        self.frequencies = frequencies
+        sigma = np.asarray(sigma, dtype=X.dtype)
+        if sparse.issparse(X):
+            columns = np.broadcast_to(sigma, X.shape[1])
+            self._shift = None if center is None else columns * center.astype(X.dtype)
+            self._rows = X @ sparse.diags(columns).tocsr()
+        else:
+            self._shift = None  # subtracted here: no cancellation in w.x - w.c
+            raw = X if center is None else X - center.astype(X.dtype)
+            self._rows = raw * sigma
+        self._center = None if center is None else (sigma * center).astype(X.dtype)
+
+    @cached_property
+    def projection(self):
+        """w.x for each row and frequency, (n_rows, n_frequencies)."""
+        projection = self.frequencies.apply(self._rows)
+        if self._shift is not None:
+            projection -= self.frequencies.apply(self._shift[None, :])
+        return projection
+
+    @cached_property
+    def sq_norms(self):
+        """Squared norms of the centred rows, (n_rows, 1)."""
+        squares = row_norms(self._rows, squared=True)
+        if self._shift is not None:
+            squares = squares - 2 * (self._rows @ self._shift)
+            squares = np.maximum(squares + self._shift @ self._shift, 0)
+        return squares[:, None]
+
+    @cached_property
+    def raw_sq_norms(self):
+        """Squared norms of the rows before centring, (n_rows, 1)."""
+        if self._center is None:
+            return self.sq_norms
+        if self._shift is not None:
+            return row_norms(self._rows, squared=True)[:, None]
+        cross = (self._rows @ self._center)[:, None]
+        return self.sq_norms + 2 * cross + self._center @ self._center
+
+    def inner(self, other: UnitRows):
+        """Inner products of the centred rows, (n_rows, n_other)."""
+        product = safe_sparse_dot(self._rows, other._rows.T, dense_output=True)
+        if self._shift is not None:  # both are sparse, with one shift
+            product = product - (self._rows @ self._shift)[:, None]
+            product = product - other._rows @ self._shift
+            product = product + self._shift @ self._shift
+        return product
+
+    def pair_statistics(self, other: UnitRows):
+        """Return N = |x|^2 + |y|^2, |x + y|^2 and |x - y|^2 of all pairs."""
+        total = self.sq_norms + other.sq_norms.T
+        twice = 2 * self.inner(other)
+        sums, differences = np.maximum(total + twice, 0), np.maximum(total - twice, 0)
+        if other is self:
+            np.fill_diagonal(differences, 0)
+        return total, sums, differences
