@@ -1,0 +1,6 @@
+"""Kernel averages of targets: classification and regression."""
+
+from ._classifier import NadarayaWatsonClassifier
+from ._regressor import NadarayaWatsonRegressor
+
+__all__ = ["NadarayaWatsonClassifier", "NadarayaWatsonRegressor"]

@@ -1,0 +1,228 @@
+"""What the classifier and the regressor share: validation, fitting, merging."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABCMeta, abstractmethod
+from numbers import Real
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._compat import (
+    CallbackSupportMixin,
+    HasMethods,
+    Interval,
+    StrOptions,
+    _check_sample_weight,
+    _fit_context,
+)
+from ..utils._profiles import LOG_PROFILES
+from ._exact import ExactEngine
+from ._features import FeatureEngine
+
+
+class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
+    """Kernel-weighted averages of targets. A subclass encodes and decodes them."""
+
+    _parameter_constraints: dict = {
+        "sampler": [StrOptions({"exact"}), HasMethods(["fit", "transform"]), None],
+        "kernel": [StrOptions(set(LOG_PROFILES)), callable],
+        "sigma": [
+            Interval(Real, 0, None, closed="neither"),
+            StrOptions({"scale", "median"}),
+            "array-like",
+        ],
+        "nu": [Interval(Real, 0, None, closed="neither")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        sampler=None,
+        *,
+        kernel="gaussian",
+        sigma="scale",
+        nu=1.5,
+        random_state=None,
+    ):
+        self.sampler = sampler
+        self.kernel = kernel
+        self.sigma = sigma
+        self.nu = nu
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X, y, sample_weight=None):
+        """Fit the sampler, where there is one, and sum features times targets.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows; features where ``sampler`` is None.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Labels, or numbers; several outputs for the regressor.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative weights; rows of weight 0 are left out.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter, X, y or a weight is out of range.
+        """
+        self._engine = None
+        return self._add(X, y, sample_weight, final=True)
+
+    def merge(self, other):
+        """Add the training rows behind another fitted estimator.
+
+        With a sampler both must use the same fitted map: give both
+        ``FrozenEstimator(sampler)`` of one fitted sampler, or a sampler that reads
+        no data (a number for ``sigma``, ``center=False``, an integer
+        ``random_state``). Then merging in any order equals fitting on all the rows
+        together, up to rounding.
+
+        Parameters
+        ----------
+        other : estimator of the same class
+            Fitted on other rows with the same columns.
+
+        Returns
+        -------
+        self : object
+            This estimator; ``other`` stays as it was.
+
+        Raises
+        ------
+        ValueError
+            If the two do not fit together.
+        """
+        check_is_fitted(self)
+        check_is_fitted(other)
+        if type(other) is not type(self) or (
+            type(other._engine) is not type(self._engine)
+        ):
+            raise ValueError(
+                f"merge needs another {type(self).__name__} with the same kind of "
+                f"sampler, got {other!r}."
+            )
+        if other.n_features_in_ != self.n_features_in_:
+            raise ValueError(
+                f"merge needs estimators of the same columns, but one has "
+                f"{self.n_features_in_} features and the other "
+                f"{other.n_features_in_}."
+            )
+        self._merge_targets(other)
+        self._engine.merge(other._engine)
+        self._publish()
+        return self
+
+    def _add(self, X, y, sample_weight, final, classes=None):
+        first = getattr(self, "_engine", None) is None
+        X, y = self._validate_rows(X, y, reset=first)
+        y = self._check_targets(y, classes, first)
+        weights = _check_sample_weight(
+            sample_weight, X, dtype=X.dtype, ensure_non_negative=True
+        )
+        if not np.any(weights > 0):
+            raise ValueError(
+                "Sample weights must contain at least one positive number; all are 0."
+            )
+        if first:
+            self._engine = self._make_engine()
+        if not np.all(weights > 0):
+            keep = np.flatnonzero(weights)
+            X, y, weights = X[keep], y[keep], weights[keep]
+        self._add_targets(y, weights, first)
+        self._engine.add(X, y, weights, final)
+        self._publish()
+        return self
+
+    def _make_engine(self):
+        random_state = check_random_state(self.random_state)
+        if isinstance(self.sampler, str):
+            rng = np.random.default_rng(random_state.randint(2**31 - 1, size=4))
+            return ExactEngine(self.kernel, self.sigma, self.nu, rng, self._encode)
+        engine = FeatureEngine(self.sampler, self._encode)
+        if self.random_state is not None and not engine.frozen:
+            params = engine.sampler.get_params()
+            if "random_state" in params and params["random_state"] is None:
+                engine.sampler.set_params(random_state=random_state.randint(2**31 - 1))
+        return engine
+
+    def _publish(self):
+        """Set the fitted attributes that mirror the engine."""
+        self.sampler_ = self._engine.sampler
+        if isinstance(self.sampler_, str):
+            self.sigma_ = self._engine.sigma
+
+    def _validate_rows(self, X, y, reset):
+        return validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            reset=reset,
+            **self._y_checks,
+        )
+
+    def _score_blocks(self, X):
+        """Yield rows, scores over exp(log_scale) and log_scale, for rows of X."""
+        check_is_fitted(self)
+        X = validate_data(
+            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
+        )
+        yield from self._engine.scores(X)
+
+    @staticmethod
+    def _float_type(X):
+        """Return float32 for float32 input, else float64."""
+        return np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
+
+    def _cast(self, values, X):
+        return values.astype(self._float_type(X), copy=False)
+
+    def _warn_empty(self, n_rows, instead):
+        if n_rows:
+            warnings.warn(
+                f"For {n_rows} rows all the kernel weights vanish or are not "
+                f"positive; {instead} is predicted there. A smaller sigma or a "
+                "positive sampler (OPRFSampler) avoids this.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+
+    def __sklearn_is_fitted__(self):
+        """Return whether there are training rows."""
+        return getattr(self, "_engine", None) is not None
+
+    def __sklearn_tags__(self):
+        """Return the tags of scikit-learn."""
+        tags = super().__sklearn_tags__()
+        own = self.sampler is None or isinstance(self.sampler, str)
+        tags.input_tags.sparse = own or get_tags(self.sampler).input_tags.sparse
+        return tags
+
+    @abstractmethod
+    def _encode(self, y, weights, dtype):
+        """Return the targets as a matrix (n, k) of weighted numbers."""
+
+    @abstractmethod
+    def _check_targets(self, y, classes, first):
+        """Return y as the array that ``_encode`` takes."""
+
+    @abstractmethod
+    def _add_targets(self, y, weights, first):
+        """Update the statistics of the targets."""
+
+    @abstractmethod
+    def _merge_targets(self, other):
+        """Add the statistics of the targets of another estimator."""

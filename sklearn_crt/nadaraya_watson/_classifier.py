@@ -1,0 +1,214 @@
+"""Nadaraya-Watson classification."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+
+from .._compat import _check_partial_fit_first_call, _fit_context
+from ..utils._docs import fill_doc
+from ._base import BaseNadarayaWatson
+
+
+@fill_doc
+class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
+    r"""Class probabilities as kernel-weighted frequencies of the training labels.
+
+    Parameters
+    ----------
+    %(nw_parameters)s
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    class_count_ : ndarray of shape (n_classes,)
+        Sums of the sample weights of each class.
+    class_prior_ : ndarray of shape (n_classes,)
+        Shares of the classes, predicted where all kernel weights vanish.
+    %(nw_fitted)s
+
+    See Also
+    --------
+    NadarayaWatsonRegressor : The same average of numbers.
+    OPRFSampler : The sampler to start with: positive and of least variance.
+
+    Notes
+    -----
+    With the kernel K and training rows :math:`x_j` of weight :math:`w_j` [1]_ [2]_,
+
+    .. math:: P(c \mid x) = \frac{\sum_j w_j K(x, x_j) [y_j = c]}
+                                 {\sum_j w_j K(x, x_j)} .
+
+    With features :math:`K(x, y) \approx f(x) \cdot g(y)` the sums over j are one
+    vector a class, so fitting n rows costs O(n D) and the model is D numbers a class
+    ([3]_ section 5.2). Features are used as logarithms: for each column the largest
+    exponent is taken out, which cancels in the ratio.
+
+    Maps that can be negative (sines and cosines) give scores of either sign.
+    ``predict`` takes the largest, as [3]_ does; for probabilities, negative scores
+    count as 0. Where no class has a positive score all methods give ``class_prior_``,
+    and one warning says for how many rows.
+
+    References
+    ----------
+    .. [1] E. A. Nadaraya, "On Estimating Regression", Theory of Probability & Its
+       Applications 9 (1964), :doi:`10.1137/1109020`.
+    .. [2] G. S. Watson, "Smooth Regression Analysis", Sankhya A 26 (1964).
+    .. [3] V. Likhosherstov et al., "Chefs' Random Tables: Non-Trigonometric Random
+       Features", NeurIPS 2022, :arxiv:`2205.15317`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn_crt import NadarayaWatsonClassifier, OPRFSampler
+    >>> X, y = load_iris(return_X_y=True)
+    >>> sampler = OPRFSampler(sigma=2.0, n_components=256, random_state=0)
+    >>> round(NadarayaWatsonClassifier(sampler).fit(X, y).score(X, y), 2)
+    0.97
+    >>> exact = NadarayaWatsonClassifier("exact", sigma=2.0).fit(X, y)
+    >>> round(exact.score(X, y), 2)
+    0.97
+    """
+
+    _y_checks: dict = {}
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        """Add a batch of training rows.
+
+        Until about 4 million entries of X have come, the sampler is fitted on all
+        rows so far and any order of batches equals ``fit`` on all of them; then the
+        map is frozen and memory stays constant.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            More rows.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        classes : array-like of shape (n_classes,), default=None
+            All the labels that will come; needed in the first call.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative weights.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        return self._add(X, y, sample_weight, final=False, classes=classes)
+
+    def _check_targets(self, y, classes, first):
+        check_classification_targets(y)
+        if first and classes is None:
+            self.classes_, codes = np.unique(y, return_inverse=True)
+            return codes
+        _check_partial_fit_first_call(self, classes)
+        unknown = np.setdiff1d(y, self.classes_)
+        if unknown.size:
+            raise ValueError(
+                f"y has the labels {unknown.tolist()}, which are not among "
+                f"classes={self.classes_.tolist()} of the first call to partial_fit."
+            )
+        return np.searchsorted(self.classes_, y)
+
+    def _encode(self, codes, weights, dtype):
+        targets = np.zeros((codes.size, self.classes_.size), dtype=dtype)
+        targets[np.arange(codes.size), codes] = weights
+        return targets
+
+    def _add_targets(self, codes, weights, first):
+        counts = np.bincount(codes, weights, minlength=self.classes_.size)
+        self.class_count_ = counts if first else self.class_count_ + counts
+        self.class_prior_ = self.class_count_ / self.class_count_.sum()
+
+    def _merge_targets(self, other):
+        if not np.array_equal(self.classes_, other.classes_):
+            raise ValueError(
+                f"merge needs the same classes, got {self.classes_.tolist()} and "
+                f"{other.classes_.tolist()}. Give classes= to the first partial_fit."
+            )
+        self.class_count_ = self.class_count_ + other.class_count_
+        self.class_prior_ = self.class_count_ / self.class_count_.sum()
+
+    def _class_scores(self, X):
+        """Yield scores over exp(log_scale) and log_scale; the prior where none is > 0.
+
+        Warns once, at the end.
+        """
+        n_empty = 0
+        for _, scores, log_scale in self._score_blocks(X):
+            empty = ~np.any(scores > 0, axis=1)
+            scores[empty] = self.class_prior_
+            log_scale = np.where(empty[:, None], 0, log_scale)
+            yield scores, log_scale
+            n_empty += int(empty.sum())
+        self._warn_empty(n_empty, "the class prior")
+
+    def predict(self, X):
+        """Return the labels of largest score.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Labels; the most frequent class where no score is positive.
+        """
+        blocks = [np.argmax(scores, axis=1) for scores, _ in self._class_scores(X)]
+        return self.classes_[np.concatenate(blocks)]
+
+    def predict_proba(self, X):
+        """Return the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            Rows sum to one, in the order of ``classes_``; ``class_prior_`` where no
+            score is positive.
+        """
+        blocks = [self._normalise(scores) for scores, _ in self._class_scores(X)]
+        return self._cast(np.concatenate(blocks), X)
+
+    @staticmethod
+    def _normalise(scores):
+        positive = np.maximum(scores, 0)
+        return positive / positive.sum(axis=1, keepdims=True)
+
+    def decision_function(self, X):
+        """Return the class scores, ``sum_j w_j K(x, x_j) [y_j = c]``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples, n_classes) or (n_samples,)
+            Not normalised; a row too small or too large for the type is scaled into
+            its range, a row without a positive score holds ``class_prior_``. With
+            two classes there is, as elsewhere in scikit-learn, one number a row: the
+            difference of the probabilities.
+        """
+        limit = 0.95 * np.log(np.finfo(self._float_type(X)).max)
+        blocks = []
+        for scores, log_scale in self._class_scores(X):
+            if self.classes_.size == 2:
+                scores = np.diff(self._normalise(scores))[:, 0]
+            else:
+                log_peak = np.log(np.abs(scores).max(axis=1, keepdims=True))
+                inside = np.clip(log_scale + log_peak, -limit, limit) - log_peak
+                scores = scores * np.exp(inside)
+            blocks.append(scores)
+        return self._cast(np.concatenate(blocks), X)

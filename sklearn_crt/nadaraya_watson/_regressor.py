@@ -1,0 +1,151 @@
+"""Nadaraya-Watson regression."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from .._compat import _fit_context
+from ..utils._docs import fill_doc
+from ._base import BaseNadarayaWatson
+
+
+@fill_doc
+class NadarayaWatsonRegressor(RegressorMixin, BaseNadarayaWatson):
+    r"""Kernel-weighted averages of the training targets.
+
+    Parameters
+    ----------
+    %(nw_parameters)s
+
+    Attributes
+    ----------
+    y_mean_ : ndarray of shape (n_outputs,)
+        Weighted means of the targets, predicted where all kernel weights vanish.
+    %(nw_fitted)s
+
+    See Also
+    --------
+    NadarayaWatsonClassifier : Class probabilities.
+    OPRFSampler : The sampler to start with: positive and of least variance.
+
+    Notes
+    -----
+    With the kernel K and training rows :math:`x_j` of weight :math:`w_j` [1]_ [2]_,
+
+    .. math:: \hat y(x) = \frac{\sum_j w_j K(x, x_j) y_j}{\sum_j w_j K(x, x_j)} .
+
+    See :class:`NadarayaWatsonClassifier` for how features replace the kernel. A map
+    that can be negative may give a denominator that is not positive: ``y_mean_`` is
+    predicted there, and one warning says for how many rows.
+
+    References
+    ----------
+    .. [1] E. A. Nadaraya, "On Estimating Regression", Theory of Probability & Its
+       Applications 9 (1964), :doi:`10.1137/1109020`.
+    .. [2] G. S. Watson, "Smooth Regression Analysis", Sankhya A 26 (1964).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_crt import NadarayaWatsonRegressor, OPRFSampler
+    >>> x = np.linspace(0, 6, 200)[:, None]
+    >>> sampler = OPRFSampler(sigma=4.0, n_components=512, random_state=0)
+    >>> model = NadarayaWatsonRegressor(sampler).fit(x, np.sin(x[:, 0]))
+    >>> bool(model.score(x, np.sin(x[:, 0])) > 0.9)
+    True
+    """
+
+    _y_checks: dict = {"multi_output": True, "y_numeric": True}
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def partial_fit(self, X, y, sample_weight=None):
+        """Add a batch of training rows.
+
+        Until about 4 million entries of X have come, the sampler is fitted on all
+        rows so far and any order of batches equals ``fit`` on all of them; then the
+        map is frozen and memory stays constant.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            More rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Their targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative weights.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        return self._add(X, y, sample_weight, final=False)
+
+    def _check_targets(self, y, classes, first):
+        y = np.asarray(y, dtype=np.float64)
+        if first:
+            self._one_output = y.ndim == 1
+            self._n_outputs = 1 if y.ndim == 1 else y.shape[1]
+        y = y.reshape(y.shape[0], -1)
+        if y.shape[1] != self._n_outputs:
+            raise ValueError(
+                f"y has {y.shape[1]} outputs, but the first batch had "
+                f"{self._n_outputs}."
+            )
+        return y
+
+    def _encode(self, y, weights, dtype):
+        weights = weights[:, None].astype(np.float64)
+        return np.hstack([weights * y, weights])
+
+    def _add_targets(self, y, weights, first):
+        batch = np.average(y, axis=0, weights=weights)
+        self._average_targets(batch, float(weights.sum(dtype=np.float64)), first)
+
+    def _merge_targets(self, other):
+        if other._n_outputs != self._n_outputs:
+            raise ValueError(
+                f"merge needs as many outputs on both sides, got {self._n_outputs} "
+                f"and {other._n_outputs}."
+            )
+        self._average_targets(other.y_mean_, other._weight, first=False)
+
+    def _average_targets(self, mean, weight, first):
+        if first:
+            self.y_mean_, self._weight = mean, weight
+            return
+        self._weight += weight
+        self.y_mean_ = self.y_mean_ + (weight / self._weight) * (mean - self.y_mean_)
+
+    def predict(self, X):
+        """Return the averages of the targets.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            ``y_mean_`` where the kernel weights vanish or are not positive.
+        """
+        blocks, n_empty = [], 0
+        for _, scores, _ in self._score_blocks(X):
+            weights = scores[:, -1:]
+            empty = ~(weights[:, 0] > 0)
+            block = scores[:, :-1] / np.where(empty[:, None], 1, weights)
+            block[empty] = self.y_mean_
+            blocks.append(block)
+            n_empty += int(empty.sum())
+        self._warn_empty(n_empty, "the mean of the targets")
+        y = self._cast(np.concatenate(blocks), X)
+        return y[:, 0] if self._one_output else y
+
+    def __sklearn_tags__(self):
+        """Return the tags of scikit-learn: several outputs, smooth at the default."""
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # sigma="scale" is wide for averages
+        tags.target_tags.multi_output = True
+        return tags
