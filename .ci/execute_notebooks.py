@@ -1,0 +1,58 @@
+"""Execute the notebooks of a folder, each in a fresh kernel, in a copy of the folder.
+
+A stored notebook must carry its outputs, without an error among them.
+"""
+
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+
+
+def check_stored(notebook):
+    """Say what is wrong with the stored outputs, or return None."""
+    outputs = [out for cell in notebook.cells for out in cell.get("outputs", [])]
+    if not outputs:
+        return "is stored without outputs; execute it and save it"
+    if any(out.output_type == "error" for out in outputs):
+        return "is stored with an error; execute it and save it"
+
+
+def execute(notebook, folder):
+    """Execute the notebook; return the traceback of a cell that fails, or None."""
+    client = NotebookClient(
+        notebook,
+        timeout=None,
+        kernel_name="python3",
+        resources={"metadata": {"path": folder}},
+    )
+    try:
+        client.execute()
+    except CellExecutionError as error:
+        return f"fails\n{error}"
+
+
+def main(source):
+    paths = sorted(Path(source).glob("*.ipynb"))
+    if not paths:
+        return f"no notebook in {source}"
+    failures = 0
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = shutil.copytree(source, Path(temporary, "notebooks"))
+        for path in paths:
+            start = time.perf_counter()
+            notebook = nbformat.read(path, as_version=4)
+            problem = check_stored(notebook) or execute(notebook, str(folder))
+            failures += problem is not None
+            seconds = time.perf_counter() - start
+            print(f"{path.name}: {problem or 'passed'} ({seconds:.0f} s)", flush=True)
+    return f"{failures} of {len(paths)} notebooks failed" if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
