@@ -1,0 +1,56 @@
+"""From the text of a file to arrays and frames."""
+
+from contextlib import suppress
+
+import numpy as np
+from sklearn.utils import Bunch
+
+from ._registry import UCIDataset
+
+
+def parse(spec: UCIDataset, content: bytes) -> Bunch:
+    """Take the arrays and their names out of the content of a file."""
+    lines = content.decode("utf-8").splitlines()
+    table = np.array([line.split(spec.separator) for line in lines if line.strip()])
+    names = spec.column_names.split()
+    excluded = {spec.target % len(names), *spec.dropped}
+    features = [column for column in range(len(names)) if column not in excluded]
+    categorical = [features.index(column) for column in spec.categorical]
+    data = table[:, features].astype(object if categorical else np.float64)
+    if categorical:
+        for j in set(range(len(features))).difference(categorical):
+            data[:, j] = data[:, j].astype(np.float64)
+    target = np.array(table[:, spec.target].tolist())  # no wider than its longest value
+    if spec.task == "regression":
+        target = target.astype(np.float64)
+    else:
+        with suppress(ValueError):  # classes that are not integers stay strings
+            target = target.astype(np.int64)
+    return Bunch(
+        data=data,
+        target=target,
+        frame=None,
+        feature_names=[names[column] for column in features],
+        target_names=None if spec.task == "regression" else np.unique(target),
+        categorical_features=categorical,
+    )
+
+
+def to_frame(bunch: Bunch, target_name: str) -> None:
+    """Turn the arrays of a bunch into pandas objects, in place."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError(
+            "as_frame=True needs pandas: install it, or use as_frame=False."
+        ) from error
+    columns = {}
+    for j, name in enumerate(bunch.feature_names):
+        categorical = j in bunch.categorical_features
+        dtype = "category" if categorical else np.float64
+        columns[name] = pd.Series(bunch.data[:, j], dtype=dtype)
+    dtype = "category" if bunch.target.dtype.kind == "U" else None
+    columns[target_name] = pd.Series(bunch.target, dtype=dtype)
+    bunch.frame = pd.DataFrame(columns)
+    bunch.data = bunch.frame[bunch.feature_names]
+    bunch.target = bunch.frame[target_name]

@@ -1,0 +1,60 @@
+"""A web server on the loopback interface, and no other way out."""
+
+import os
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+import pytest
+
+from sklearn_crt.datasets import _files
+
+_DATA = os.environ.get("SKLEARN_CRT_DATA")
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers /good, /truncated and /garbage; anything else is missing."""
+
+    def do_GET(self):
+        self.server.requests.append(self.path)
+        body = self.server.body
+        if self.path == "/garbage":
+            self.wfile.write(b"this is no HTTP\r\n\r\n")
+        elif self.path in ("/good", "/truncated"):
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body if self.path == "/good" else body[:-5])
+        else:
+            self.send_error(404)
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def server():
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
+        server.body, server.requests = b"", []
+        server.url = f"http://127.0.0.1:{server.server_port}"
+        thread = Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(autouse=True)
+def _isolated(monkeypatch, tmp_path):
+    """Keep the tests off the user's folders, variables and proxies."""
+    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "home"))
+    monkeypatch.delenv("SKLEARN_CRT_DATA", raising=False)
+    monkeypatch.setenv("no_proxy", "*")
+    monkeypatch.setattr(_files, "_N_RETRIES", 0)
+    monkeypatch.setattr(_files, "_DELAY", 0)
+
+
+@pytest.fixture
+def real_data(monkeypatch, _isolated):
+    if not _DATA:
+        pytest.skip("SKLEARN_CRT_DATA names no folder with the original files")
+    monkeypatch.setenv("SKLEARN_CRT_DATA", _DATA)
