@@ -35,7 +35,7 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
             StrOptions({"scale", "median"}),
             "array-like",
         ],
-        "nu": [Interval(Real, 0, None, closed="neither")],
+        "nu": [Interval(Real, 0, None, closed="right")],  # infinity is the Gaussian
         "random_state": ["random_state"],
     }
 
@@ -124,16 +124,16 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
         self._publish()
         return self
 
-    def _add(self, X, y, sample_weight, final, classes=None):
+    def _add(self, X, y, sample_weight, final):
         first = getattr(self, "_engine", None) is None
         X, y = self._validate_rows(X, y, reset=first)
-        y = self._check_targets(y, classes, first)
+        y = self._check_targets(y, first, final)
         weights = _check_sample_weight(
             sample_weight, X, dtype=X.dtype, ensure_non_negative=True
         )
         if not np.any(weights > 0):
             raise ValueError(
-                "Sample weights must contain at least one positive number; all are 0."
+                "Sample weights must contain at least one non-zero number."
             )
         if first:
             self._engine = self._make_engine()
@@ -216,7 +216,7 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
         """Return the targets as a matrix (n, k) of weighted numbers."""
 
     @abstractmethod
-    def _check_targets(self, y, classes, first):
+    def _check_targets(self, y, first, final):
         """Return y as the array that ``_encode`` takes."""
 
     @abstractmethod

@@ -98,14 +98,14 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
         self : object
             The estimator.
         """
-        return self._add(X, y, sample_weight, final=False, classes=classes)
+        _check_partial_fit_first_call(self, classes)
+        return self._add(X, y, sample_weight, final=False)
 
-    def _check_targets(self, y, classes, first):
+    def _check_targets(self, y, first, final):
         check_classification_targets(y)
-        if first and classes is None:
+        if final:
             self.classes_, codes = np.unique(y, return_inverse=True)
             return codes
-        _check_partial_fit_first_call(self, classes)
         unknown = np.setdiff1d(y, self.classes_)
         if unknown.size:
             raise ValueError(

@@ -48,8 +48,13 @@ class FeatureEngine:
         self._n_pending += X.shape[0] * X.shape[1]
         self._sums = FeatureSums()  # those of the map before
         if final or self._n_pending > _PENDING_ENTRIES or self.frozen:
+            self.freeze()
+
+    def freeze(self):
+        """Fix the map for good, and forget the rows kept until now."""
+        if self._sums.empty:
             self._absorb()
-            self._pending, self._n_pending, self.frozen = [], 0, True
+        self._pending, self._n_pending, self.frozen = [], 0, True
 
     def _fit_sampler(self, X, weights):
         fit = getattr(self.sampler, "partial_fit", None)
@@ -94,10 +99,9 @@ class FeatureEngine:
             return
         if self.frozen:
             self._check_same_map(other)
-        else:  # take over the map that is fixed already, and the rows kept here
-            self.sampler, self.frozen, self._sums = other.sampler, True, FeatureSums()
-            self._absorb()
-            self._pending, self._n_pending = [], 0
+        else:  # take over the map that is fixed already
+            self.sampler, self._sums = other.sampler, FeatureSums()
+            self.freeze()
         self._sums.merge(other._sums)
 
     def _check_same_map(self, other):

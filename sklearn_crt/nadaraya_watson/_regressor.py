@@ -82,7 +82,7 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseNadarayaWatson):
         """
         return self._add(X, y, sample_weight, final=False)
 
-    def _check_targets(self, y, classes, first):
+    def _check_targets(self, y, first, final):
         y = np.asarray(y, dtype=np.float64)
         if first:
             self._one_output = y.ndim == 1

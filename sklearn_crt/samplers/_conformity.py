@@ -31,6 +31,7 @@ def positive_gap(q, n_features):
     window of k, never taken as a difference.
     """
     q = np.asarray(q, dtype=np.float64)
+    q = np.minimum(q, 500 + 8 * n_features)  # r_k < 1e-20 there: the gap is 1
     order = np.argsort(q, axis=None)
     sorted_q = q.ravel()[order]
     window = np.ceil(12 * np.sqrt(sorted_q) + 80).astype(int)
@@ -52,13 +53,19 @@ def positive_gap(q, n_features):
 def trigonometric_gap(q, n_features):
     """Return exp(-q) - F(-q) for sines and cosines; it may be negative.
 
-    A series for q <= 4, above it F(-q) = exp(-q/2) 1F1(-d/2; d/2; q/2).
+    A series for q <= 4, above it F(-q) = exp(-q/2) 1F1(-d/2; d/2; q/2), which
+    overflows beyond q of about 1400: from 1000 its asymptotic form.
     """
-    q = np.asarray(q, dtype=np.float64)
-    ratios = -np.expm1(_log_ratios(60, n_features))
+    q, d = np.asarray(q, dtype=np.float64), n_features
     k = np.arange(60)
-    coefficients = (-1.0) ** k * ratios / special.factorial(k)
-    series = np.polynomial.polynomial.polyval(np.minimum(q, 4.0), coefficients)
-    half = 0.5 * n_features
-    moment = np.exp(-q / 2) * special.hyp1f1(-half, half, q / 2)
-    return np.where(q <= 4, series, np.exp(-q) - moment)
+    coefficients = -((-1.0) ** k) * np.expm1(_log_ratios(60, d)) / special.factorial(k)
+    gap = np.asarray(np.polynomial.polynomial.polyval(np.minimum(q, 4), coefficients))
+    middle, far = (q > 4) & (q <= 1000), q > 1000
+    z = q[middle] / 2
+    gap[middle] = np.exp(-2 * z) - np.exp(-z) * special.hyp1f1(-d / 2, d / 2, z)
+    gap[far] = 0.0
+    if d % 2 and d < 20:  # elsewhere below 1e-30
+        z = q[far] / 2
+        leading = special.gamma(d / 2) * special.rgamma(-d / 2) * z ** -float(d)
+        gap[far] = -leading * (1 + d * (d / 2 + 1) / z)
+    return gap

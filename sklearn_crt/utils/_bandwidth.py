@@ -71,8 +71,9 @@ def resolve_sigma(sigma, moments: Moments, sample: RowSample | None):
         if sigma == "median":
             return 1.0 / sample.median_distance()
         variance = moments.mean.size * moments.total_variance
-        # gamma = sigma^2 / 2; a constant table has gamma = 1, as in scikit-learn
-        return math.sqrt(2.0 / variance) if variance > 0 else math.sqrt(2.0)
+        if variance <= 1e-28 * moments.mean_square.sum():  # constant up to rounding
+            return math.sqrt(2.0)  # gamma = sigma^2 / 2 = 1, as in scikit-learn
+        return math.sqrt(2.0 / variance)
     values = np.asarray(sigma, dtype=np.float64)
     if not np.all(np.isfinite(values) & (values > 0)):
         raise ValueError(

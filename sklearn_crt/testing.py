@@ -1,0 +1,284 @@
+"""Contract checks that judge any sampler or coupling, also one written elsewhere.
+
+A sampler says what it estimates (``exact_kernel``) and how well
+(``kernel_variance``); the checks compare both with draws of frequencies. Thresholds
+follow from probability: a correct sampler fails one call with a chance of about
+1e-6, whatever the number of pairs compared. All randomness is seeded.
+"""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+from numpy.testing import assert_allclose
+from scipy import sparse, stats
+from sklearn.base import clone
+
+from .utils._estimates import (
+    FAMILY,
+    assert_mean,
+    block_estimates,
+    contract_rows,
+    seed_estimates,
+)
+
+__all__ = [
+    "assert_coupling",
+    "assert_invariant",
+    "assert_mean",
+    "assert_nested",
+    "assert_unbiased",
+    "assert_variance",
+    "block_estimates",
+    "check_sampler",
+    "contract_rows",
+    "seed_estimates",
+]
+
+
+def assert_unbiased(sampler, X=None, Y=None, *, n_blocks=50_000, n_draws=64):
+    """Assert that the estimates have the exact kernel as their mean.
+
+    Parameters
+    ----------
+    sampler : sampler
+        With a number for ``sigma``; |sigma x| of about 1 or less keeps tails light.
+    X, Y : ndarray, default=None
+        Rows of the two sides; ``contract_rows()`` and X if None.
+    n_blocks : int, default=50000
+        Independent blocks of one wide fit; 0 for a sampler that cannot be cut into
+        blocks.
+    n_draws : int, default=64
+        Fits with seeds of their own, which also see faults of scale.
+
+    Raises
+    ------
+    AssertionError
+        If the mean differs from the kernel.
+
+    Examples
+    --------
+    >>> from sklearn_crt import OPRFSampler
+    >>> from sklearn_crt.testing import assert_unbiased
+    >>> assert_unbiased(OPRFSampler(sigma=1.0), n_blocks=1000)
+    """
+    X = contract_rows() if X is None else X
+    fitted = clone(sampler).fit(X, X_key=Y)
+    assert_mean(
+        seed_estimates(sampler, X, Y, n_draws=n_draws), fitted.exact_kernel(X, Y)
+    )
+    if n_blocks:
+        estimates, narrow = block_estimates(sampler, X, Y, n_blocks=n_blocks)
+        assert_mean(estimates, narrow.exact_kernel(X, Y))
+
+
+def assert_variance(sampler, X=None, Y=None, *, n_blocks=50_000, block=None):
+    """Assert that the estimates have ``kernel_variance`` as their variance.
+
+    Parameters
+    ----------
+    sampler : sampler
+        With a number for ``sigma``; |sigma x| of about 1 or less keeps tails light.
+    X, Y : ndarray, default=None
+        Rows of the two sides; ``contract_rows()`` and X if None.
+    n_blocks : int, default=50000
+        Number of independent estimates.
+    block : int, default=None
+        Frequencies an estimate, the number of columns of X if None.
+
+    Raises
+    ------
+    AssertionError
+        If a z statistic of the sample variance is beyond family-wise 1e-6.
+    """
+    X = contract_rows() if X is None else X
+    estimates, narrow = block_estimates(sampler, X, Y, n_blocks=n_blocks, block=block)
+    expected = narrow.kernel_variance(X, Y)
+    centred = estimates - estimates.mean(axis=0)
+    sample = np.mean(centred**2, axis=0)
+    fourth = np.mean(centred**4, axis=0)
+    standard = np.sqrt((fourth - sample**2) / n_blocks) + 1e-12
+    z = np.abs(sample - expected) / standard
+    limit = stats.norm.isf(FAMILY / (2 * z.size))
+    worst = np.unravel_index(np.argmax(z), z.shape)
+    assert z.max() < limit, (
+        f"wrong variance: z = {z.max():.1f} (limit {limit:.1f}) at {worst}, sample "
+        f"{sample[worst]:.6g}, formula {expected[worst]:.6g}"
+    )
+
+
+def assert_coupling(coupling, radial_law, n_features=4, *, n_blocks=20_000):
+    """Assert the law of each frequency, and the angles inside a block.
+
+    Norms have their law and are independent of each other and of the directions;
+    directions are uniform; pairs of a block have the cosine the coupling states.
+
+    Parameters
+    ----------
+    coupling : Coupling
+        The coupling.
+    radial_law : callable
+        Law of the norm as a function of the dimension, as ``chi_law``.
+    n_features : int, default=4
+        Dimension d.
+    n_blocks : int, default=20000
+        Number of blocks of d frequencies.
+
+    Raises
+    ------
+    AssertionError
+        If one of these does not hold.
+
+    Examples
+    --------
+    >>> from sklearn_crt.frequencies import Orthogonal, chi_law
+    >>> from sklearn_crt.testing import assert_coupling
+    >>> assert_coupling(Orthogonal(), chi_law)
+    """
+    d, m = n_features, n_features * n_blocks
+    projection = coupling.draw(radial_law, m, d, np.random.default_rng(0))
+    frequencies = projection.to_dense().T
+    norms = np.linalg.norm(frequencies, axis=1)
+    unit = (frequencies / norms[:, None]).reshape(n_blocks, d, d)
+    assert_allclose(projection.sq_norms, norms**2, rtol=1e-10)
+
+    cosine = coupling.cosine(d)
+    if cosine is not None and d > 1:
+        gram = unit @ np.swapaxes(unit, 1, 2)
+        off = ~np.eye(d, dtype=bool)
+        assert_allclose(gram[:, off], cosine, atol=1e-10, err_msg="angles in a block")
+    p_value = stats.kstest(norms, radial_law(d).cdf).pvalue
+    assert p_value > FAMILY, f"norms do not have their law: p = {p_value:.1e}"
+    assert_mean(unit, np.zeros((d, d)))
+    # moments over blocks against zero, in units of their known deviation
+    second = np.einsum("nia,nib->iab", unit, unit) / n_blocks - np.eye(d) / d
+    spread = np.full((d, d), 1 / (d * (d + 2)))
+    np.fill_diagonal(spread, 2 * (d - 1) / (d**2 * (d + 2)))
+    ranks = stats.rankdata(norms).reshape(n_blocks, d) / m - 0.5  # variance 1 / 12
+    among_norms = (ranks.T @ ranks / n_blocks)[~np.eye(d, dtype=bool)]
+    with_directions = np.einsum("nj,nia->jia", ranks, unit) / n_blocks
+    for moment, variance, what in (
+        (second, spread, "directions are not uniform"),
+        (among_norms, 1 / 144, "norms of a block depend on each other"),
+        (with_directions, 1 / (12 * d), "norms and directions depend on each other"),
+    ):
+        z = np.abs(moment) / np.sqrt(variance / n_blocks + 1e-24)
+        limit = stats.norm.isf(FAMILY / (2 * max(1, z.size)))
+        assert np.all(z < limit), f"{what}: z = {z.max():.1f} (limit {limit:.1f})"
+
+
+def assert_nested(sampler, X):
+    """Assert the number of columns, and that smaller draws begin larger ones.
+
+    Parameters
+    ----------
+    sampler : sampler
+        Any.
+    X : ndarray of shape (n_samples, n_features)
+        Rows.
+
+    Raises
+    ------
+    AssertionError
+        If ``transform`` has another width than ``n_components``, or the frequencies
+        of fewer columns are not the first of those of more.
+    """
+    d = X.shape[1]
+    largest = clone(sampler).set_params(random_state=0, n_components=6 * d + 1).fit(X)
+    for width in (1, 2, 3, max(1, d - 1), d, d + 1, 2 * d + 1):
+        fitted = clone(largest).set_params(n_components=width).fit(X)
+        assert fitted.transform(X).shape == (X.shape[0], width)
+        assert fitted.get_params()["n_components"] == width
+        first = fitted.projection_.to_dense()
+        nested = largest.projection_.to_dense()[:, : first.shape[1]]
+        assert_allclose(first, nested, atol=1e-12, err_msg=f"draws of {width} columns")
+
+
+def assert_invariant(sampler, X):
+    """Assert what must not change the features.
+
+    Rows together or apart, threads, batches of ``partial_fit``, sparse input,
+    float32, pickling, and a second fit with the same seed.
+
+    Parameters
+    ----------
+    sampler : sampler
+        Any.
+    X : ndarray of shape (n_samples, n_features), float64
+        A few hundred rows or more, so there is more than one chunk.
+
+    Raises
+    ------
+    AssertionError
+        If the features differ by more than rounding.
+    """
+    sampler = clone(sampler).set_params(random_state=0)
+    params = sampler.get_params()
+    fitted = clone(sampler).fit(X)
+    for side in ("transform", "transform_key"):
+        features = getattr(fitted, side)(X)
+        scale = np.abs(features).max()
+
+        def same(other, tolerance, what, features=features, scale=scale):
+            assert np.all(np.isfinite(other)), what
+            assert_allclose(
+                other, features, rtol=0, atol=tolerance * scale, err_msg=what
+            )
+
+        apart = np.vstack([getattr(fitted, side)(X[i : i + 1]) for i in range(9)])
+        same(np.vstack([apart, features[9:]]), 1e-11, "a row depends on other rows")
+        backwards = getattr(fitted, side)(np.asfortranarray(X[::-1]))[::-1]
+        same(backwards, 1e-11, "the order of the rows matters")
+        again = clone(sampler).fit(X)
+        same(getattr(again, side)(X), 0, "a second fit with one seed differs")
+        threads = clone(sampler).set_params(n_jobs=2).fit(X)
+        same(getattr(threads, side)(X), 1e-11, "threads change the features")
+        restored = pickle.loads(pickle.dumps(fitted))
+        same(getattr(restored, side)(X), 0, "pickling changes the features")
+        batches = clone(sampler)
+        for batch in np.array_split(X, 5):
+            batches.partial_fit(batch)
+        same(getattr(batches, side)(X), 1e-9, "partial_fit differs from fit")
+        csr = clone(sampler).fit(sparse.csr_array(X))
+        same(getattr(csr, side)(sparse.csr_array(X)), 1e-9, "sparse input differs")
+        single = clone(sampler).fit(X.astype(np.float32))
+        narrow = getattr(single, side)(X.astype(np.float32))
+        assert narrow.dtype == np.float32, "float32 in, something else out"
+        same(narrow, 1e-3, "float32 differs")
+    other = clone(sampler).set_params(random_state=1).fit(X)
+    assert not np.allclose(other.transform(X), fitted.transform(X)), "one draw for all"
+    assert fitted.get_params() == params, "fit changed a parameter"
+
+
+def check_sampler(sampler, n_features=4):
+    """Run all the checks of a sampler: what it estimates, how well, what may not matter.
+
+    Parameters
+    ----------
+    sampler : sampler
+        Keeps its parameters, except ``sigma``, which is set to 1 where it depends on
+        the data, since the rows have norm 0.7.
+    n_features : int, default=4
+        Number of columns of the rows.
+
+    Raises
+    ------
+    AssertionError
+        With the first check that does not hold.
+
+    Examples
+    --------
+    >>> from sklearn_crt import TrigRBFSampler
+    >>> from sklearn_crt.testing import check_sampler
+    >>> check_sampler(TrigRBFSampler())
+    """
+    if isinstance(getattr(sampler, "sigma", None), str):
+        sampler = clone(sampler).set_params(sigma=1.0)
+    X = contract_rows(n_features)
+    assert_nested(sampler, X)
+    rng = np.random.default_rng(1)
+    assert_invariant(sampler, 0.3 * rng.standard_normal((2000, n_features)) + 0.1)
+    assert_unbiased(sampler, X)
+    assert_variance(sampler, X)
+    assert_variance(sampler, X, n_blocks=20_000, block=2 * n_features + 1)

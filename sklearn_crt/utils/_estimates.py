@@ -1,0 +1,129 @@
+"""Draws of estimates of a kernel, and the test of their mean."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import stats
+from sklearn.base import clone
+
+FAMILY = 1e-6  # chance that one call fails a correct sampler
+
+
+def contract_rows(n_features=4, random_state=0):
+    """Return rows on the axes and in random directions, with mean zero.
+
+    Faults of a rotation show on the axes; bandwidths show everywhere.
+
+    Parameters
+    ----------
+    n_features : int, default=4
+        Number of columns.
+    random_state : int, default=0
+        Seed of the random directions.
+
+    Returns
+    -------
+    X : ndarray of shape (6, n_features)
+        Rows of norm 0.7, in pairs x and -x.
+
+    Examples
+    --------
+    >>> from sklearn_crt.testing import contract_rows
+    >>> contract_rows(3).shape
+    (6, 3)
+    """
+    rng = np.random.default_rng(random_state)
+    rows = rng.standard_normal((3, n_features))
+    rows[0] = np.eye(n_features)[0]
+    rows[1] = np.eye(n_features)[-1]
+    rows *= 0.7 / np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.concatenate([rows, -rows])
+
+
+def seed_estimates(sampler, X, Y=None, *, n_draws=64):
+    """Fit a sampler with many seeds and return its estimates of the kernel.
+
+    Parameters
+    ----------
+    sampler : sampler
+        Cloned for each seed.
+    X, Y : ndarray of shape (n_X, n_features), (n_Y, n_features)
+        Rows of the two sides; Y is X if None.
+    n_draws : int, default=64
+        Number of seeds.
+
+    Returns
+    -------
+    estimates : ndarray of shape (n_draws, n_X, n_Y)
+    """
+    draws = (clone(sampler).set_params(random_state=seed) for seed in range(n_draws))
+    return np.stack([draw.fit(X, X_key=Y).approximate_kernel(X, Y) for draw in draws])
+
+
+def block_estimates(sampler, X, Y=None, *, n_blocks=50_000, block=None):
+    """Return independent estimates of the kernel, one a block of frequencies.
+
+    One wide fit stands for many narrow ones: its blocks are independent and each has
+    the law of a fit with as many frequencies.
+
+    Parameters
+    ----------
+    sampler : sampler
+        With ``frequency_index``, as all of this package.
+    X, Y : ndarray of shape (n_X, n_features), (n_Y, n_features)
+        Rows of the two sides; Y is X if None.
+    n_blocks : int, default=50000
+        Number of estimates.
+    block : int, default=None
+        Frequencies a block, the number of columns of X if None.
+
+    Returns
+    -------
+    estimates : ndarray of shape (n_blocks, n_X, n_Y)
+    narrow : sampler
+        Fitted with the columns of one block, for its exact kernel and variance.
+    """
+    block = X.shape[1] if block is None else block
+    sampler = clone(sampler).set_params(random_state=0, n_components=1).fit(X, X_key=Y)
+    stride = -(-block // X.shape[1]) * X.shape[1]  # whole blocks of the coupling
+    per_frequency = sampler._features_per_frequency
+    narrow = clone(sampler).set_params(n_components=block * per_frequency)
+    wide = clone(sampler).set_params(n_components=stride * n_blocks * per_frequency)
+    narrow.fit(X, X_key=Y), wide.fit(X, X_key=Y)
+    owner, place = np.divmod(wide.frequency_index(), stride)
+    kept = place < block
+    queries = wide.transform(X)[:, kept]
+    keys = wide.transform_key(X if Y is None else Y)[:, kept]
+    scale = stride * n_blocks / block
+    estimates = np.empty((n_blocks, *queries.shape[:1], *keys.shape[:1]))
+    for i, query in enumerate(queries):
+        for j, key in enumerate(keys):
+            estimates[:, i, j] = np.bincount(owner[kept], query * key) * scale
+    return estimates, narrow
+
+
+def assert_mean(estimates, expected):
+    """Assert that independent estimates have a mean, by t statistics.
+
+    Parameters
+    ----------
+    estimates : ndarray of shape (n_draws, ...)
+        Independent along the first axis.
+    expected : ndarray of shape (...)
+        The claimed mean.
+
+    Raises
+    ------
+    AssertionError
+        If a t statistic is beyond the threshold of family-wise 1e-6.
+    """
+    n = estimates.shape[0]
+    error = estimates.mean(axis=0) - expected
+    standard = estimates.std(axis=0, ddof=1) / np.sqrt(n) + 1e-12
+    t = np.abs(error) / standard
+    limit = stats.t.isf(FAMILY / (2 * np.size(expected)), n - 1)
+    worst = np.unravel_index(np.argmax(t), np.shape(t)) if np.ndim(t) else ()
+    assert np.all(t < limit), (
+        f"biased: t = {np.max(t):.1f} (limit {limit:.1f}) at {worst}, mean "
+        f"{estimates.mean(axis=0)[worst]:.6g}, expected {np.asarray(expected)[worst]:.6g}"
+    )

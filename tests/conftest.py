@@ -1,0 +1,32 @@
+"""Fixtures that many tests share."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def rng():
+    """Return a generator with a fixed seed."""
+    return np.random.default_rng(20240607)
+
+
+@pytest.fixture(scope="session")
+def vectors():
+    """Return the reference numbers, computed by scripts outside this package."""
+    return json.loads((Path(__file__).parent / "test_vectors.json").read_text())
+
+
+@pytest.fixture(scope="session")
+def pair4(vectors):
+    """Return the pair of rows of the reference numbers at d = 4."""
+    return np.array([vectors["x4"]]), np.array([vectors["y4"]])
+
+
+@pytest.fixture(scope="session")
+def pair64():
+    """Return the pair of rows of the reference numbers at d = 64."""
+    steps = np.arange(1, 65)
+    return 0.5 * np.sin(steps)[None], 0.5 * np.cos(steps)[None]

@@ -1,0 +1,35 @@
+"""scikit-learn's own checks, on every public estimator; none is expected to fail."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sklearn_crt import (
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+    OPRFSampler,
+    PositiveRBFSampler,
+    TrigRBFSampler,
+)
+
+SAMPLERS = [
+    TrigRBFSampler(),
+    TrigRBFSampler(coupling="iid", kernel="softmax", n_components=7),
+    PositiveRBFSampler(),
+    PositiveRBFSampler(center=False, kernel="softmax"),
+    OPRFSampler(),
+    OPRFSampler(sigma="median", coupling="iid", n_jobs=2),
+]
+ESTIMATORS = [
+    estimator(sampler)
+    for estimator in (NadarayaWatsonClassifier, NadarayaWatsonRegressor)
+    for sampler in (None, "exact", OPRFSampler(), TrigRBFSampler())
+] + [NadarayaWatsonClassifier("exact", kernel="matern", sigma="median")]
+
+
+# maps that can be negative warn where no kernel weight is positive
+@pytest.mark.filterwarnings("ignore:For .* rows all the kernel weights:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:.*eatures of .* are too:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks(SAMPLERS + ESTIMATORS)
+def test_scikit_learn_check(estimator, check):
+    check(estimator)

@@ -1,0 +1,29 @@
+"""Our contract, on every sampler with every coupling: add a sampler to one list."""
+
+import pytest
+
+from sklearn_crt import OPRFSampler, PositiveRBFSampler, TrigRBFSampler
+from sklearn_crt.frequencies import Independent, Orthogonal, chi_law
+from sklearn_crt.testing import assert_coupling, check_sampler
+
+SAMPLERS = [TrigRBFSampler, PositiveRBFSampler, OPRFSampler]
+COUPLINGS = {"iid": Independent(), "orthogonal": Orthogonal()}
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 4])
+@pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
+@pytest.mark.parametrize("coupling", list(COUPLINGS))
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_sampler(sampler, coupling, kernel, n_features):
+    check_sampler(sampler(coupling=coupling, kernel=kernel), n_features)
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_sampler_in_more_dimensions(sampler):
+    check_sampler(sampler(), 16)
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 3, 4, 16])
+@pytest.mark.parametrize("coupling", list(COUPLINGS.values()), ids=list(COUPLINGS))
+def test_coupling(coupling, n_features):
+    assert_coupling(coupling, chi_law, n_features)

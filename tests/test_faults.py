@@ -1,0 +1,205 @@
+"""Each contract check fails on the fault it is there to catch."""
+
+import numpy as np
+import pytest
+from scipy import sparse, stats
+
+from sklearn_crt import OPRFSampler, PositiveRBFSampler, TrigRBFSampler
+from sklearn_crt.frequencies import BlockCoupling, Orthogonal, Projection, chi_law
+from sklearn_crt.samplers._rows import UnitRows
+from sklearn_crt.testing import (
+    assert_coupling,
+    assert_invariant,
+    assert_nested,
+    assert_unbiased,
+    assert_variance,
+    block_estimates,
+    contract_rows,
+)
+
+ALL = [TrigRBFSampler, PositiveRBFSampler, OPRFSampler]
+
+
+class UnsignedQR(Orthogonal):
+    """QR without the signs of R's diagonal, which is not Haar."""
+
+    def _directions(self, norms, n_features, rng):
+        gaussian = rng.standard_normal((*norms.shape, n_features))
+        q, _ = np.linalg.qr(np.swapaxes(gaussian, -1, -2))
+        return np.swapaxes(q, -1, -2)
+
+
+class OneRadius(Orthogonal):
+    """One norm for all the frequencies of a block."""
+
+    def draw(self, radial_law, n_frequencies, n_features, rng):
+        projection = super().draw(radial_law, n_frequencies, n_features, rng)
+        weights = projection.to_dense().T
+        norms = np.linalg.norm(weights, axis=1)
+        blocks = np.arange(n_frequencies) // n_features * n_features
+        return Projection((weights / norms[:, None] * norms[blocks][:, None]).T)
+
+
+class OneStream(BlockCoupling):
+    """One seed for the norms and for the directions."""
+
+    def draw(self, radial_law, n_frequencies, n_features, rng):
+        size = (n_frequencies, n_features)
+        directions = np.random.default_rng(0).standard_normal(size)
+        seeds = np.random.default_rng(0).standard_normal(size)[:, 0]
+        norms = radial_law(n_features).ppf(stats.norm.cdf(seeds))
+        unit = directions / np.linalg.norm(directions, axis=1, keepdims=True)
+        return Projection((norms[:, None] * unit).T)
+
+    def _directions(self, norms, n_features, rng):
+        raise NotImplementedError
+
+
+class Oblique(Orthogonal):
+    """Claims right angles, draws independent directions."""
+
+    def _directions(self, norms, n_features, rng):
+        gaussian = rng.standard_normal((*norms.shape, n_features))
+        return gaussian / np.linalg.norm(gaussian, axis=-1, keepdims=True)
+
+
+@pytest.mark.parametrize("sampler", [PositiveRBFSampler, OPRFSampler])
+def test_rotation_without_signs_is_biased(sampler):
+    with pytest.raises(AssertionError, match="biased"):
+        assert_unbiased(sampler(sigma=1.0, coupling=UnsignedQR()))
+
+
+def test_rotation_without_signs_loses_a_fifth_at_d_4():
+    X = 0.7 * np.eye(4)[:1]
+    sampler = PositiveRBFSampler(sigma=1.0, center=False, coupling=UnsignedQR())
+    estimates, _ = block_estimates(sampler, X)
+    assert 0.76 < estimates.mean() < 0.82  # the kernel is 1
+
+
+def test_right_rotation_keeps_the_axes_with_a_hundred_thousand_blocks():
+    X = contract_rows(4)
+    for sampler in (PositiveRBFSampler, OPRFSampler):
+        mechanism = sampler(sigma=1.0, center=False, coupling="orthogonal")
+        assert_unbiased(mechanism, X, n_blocks=100_000)
+
+
+@pytest.mark.parametrize(
+    "coupling", [UnsignedQR(), OneRadius(), OneStream(), Oblique()]
+)
+def test_wrong_coupling(coupling):
+    with pytest.raises(AssertionError):
+        assert_coupling(coupling, chi_law)
+
+
+def test_wrong_norms():
+    with pytest.raises(AssertionError, match="norms do not have their law"):
+
+        class Wide(Orthogonal):
+            def draw(self, radial_law, n_frequencies, n_features, rng):
+                right = super().draw(radial_law, n_frequencies, n_features, rng)
+                return Projection(1.02 * right.to_dense())
+
+        assert_coupling(Wide(), chi_law)
+
+
+@pytest.mark.parametrize("base", ALL)
+def test_bandwidth_off_by_two_percent(base):
+    class Off(base):
+        def _unit(self, X):
+            rows = super()._unit(X)
+            return UnitRows(X, 1.02 * self.sigma_, self._center(), rows.frequencies)
+
+    with pytest.raises(AssertionError, match="biased"):
+        assert_unbiased(Off(sigma=1.0))
+
+
+@pytest.mark.parametrize("base", ALL)
+def test_variance_of_a_wrong_power(base):
+    class Wrong(base):
+        def _variance(self, X, Y):
+            kernel = self._kernel(X, Y)
+            right = super()._variance(X, Y) * self._n_frequencies
+            return (right + kernel**2 - kernel) / self._n_frequencies
+
+    with pytest.raises(AssertionError, match="wrong variance"):
+        assert_variance(Wrong(sigma=1.0))
+
+
+@pytest.mark.parametrize("base", ALL)
+def test_variance_that_forgets_the_coupling(base):
+    class Forgetful(base):
+        def _n_pairs(self):
+            return 0
+
+    with pytest.raises(AssertionError, match="wrong variance"):
+        assert_variance(Forgetful(sigma=1.0))
+
+
+class Spoilt(PositiveRBFSampler):
+    """Features that ``change`` spoils after the fact."""
+
+    change = None
+
+    def _fit(self, X, X_key, sample_weight, first):
+        self._n_rows = len(X) if isinstance(X, np.ndarray) else X.shape[0]
+        return super()._fit(X, X_key, sample_weight, first)
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self._restored = 2
+
+    def transform(self, X):
+        return type(self).change(self, X, super().transform(X))
+
+
+def _spoil(function):
+    Spoilt.change = staticmethod(function)
+    return Spoilt(sigma=1.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda self, X, F: F / F.max(), "depends on other rows"),
+        (lambda self, X, F: F * (1 + np.arange(len(F)))[:, None], "depends on other"),
+        (lambda self, X, F: F.astype(np.float64), "float32 in"),
+        (lambda self, X, F: F * (self.n_jobs or 1), "threads"),
+        (lambda self, X, F: F + np.random.default_rng().random(), "depends on other"),
+        (lambda self, X, F: F * (1 + sparse.issparse(X)), "sparse input"),
+        (lambda self, X, F: F * self._n_rows, "partial_fit"),
+        (lambda self, X, F: F * getattr(self, "_restored", 1), "pickling"),
+    ],
+)
+def test_variant_features(change, message, rng):
+    with pytest.raises(AssertionError, match=message):
+        assert_invariant(_spoil(change), rng.normal(size=(400, 4)))
+
+
+class Constant(PositiveRBFSampler):
+    """Ignores the seed."""
+
+    def _generators(self):
+        return np.random.default_rng(0).spawn(2)
+
+
+def test_one_draw_for_all(rng):
+    with pytest.raises(AssertionError, match="one draw for all"):
+        assert_invariant(Constant(), rng.normal(size=(400, 4)))
+
+
+def test_width_and_nesting(rng):
+    X = rng.normal(size=(20, 4))
+
+    class Rounded(PositiveRBFSampler):
+        def transform(self, X):
+            return np.repeat(super().transform(X), 2, axis=1)
+
+    with pytest.raises(AssertionError):
+        assert_nested(Rounded(), X)
+
+    class NotNested(PositiveRBFSampler):
+        def _generators(self):
+            return np.random.default_rng([*self._seed, self.n_components]).spawn(2)
+
+    with pytest.raises(AssertionError, match="draws of"):
+        assert_nested(NotNested(), X)
