@@ -27,3 +27,18 @@ def test_sampler_in_more_dimensions(sampler):
 @pytest.mark.parametrize("coupling", list(COUPLINGS.values()), ids=list(COUPLINGS))
 def test_coupling(coupling, n_features):
     assert_coupling(coupling, chi_law, n_features)
+
+
+def test_sampler_with_a_coupling_object():
+    check_sampler(OPRFSampler(coupling=Orthogonal()))
+
+
+class SomeAngle(Orthogonal):
+    """Says nothing of its angles."""
+
+    def cosine(self, n_features):
+        return None
+
+
+def test_sampler_without_a_closed_form():
+    check_sampler(TrigRBFSampler(coupling=SomeAngle()))

@@ -43,7 +43,8 @@ class Coupling(ABC):
         ----------
         radial_law : callable
             Takes a dimension, returns the law of the norm of a frequency there: an
-            object with ``rvs(size, random_state)`` and ``ppf(u)``.
+            object with ``rvs(size, random_state)``, whose smaller draws begin the
+            larger ones, with ``ppf(u)`` and ``cdf(r)``.
         n_frequencies, n_features : int
             Number m of frequencies and their dimension d.
         rng : numpy.random.Generator
@@ -56,16 +57,49 @@ class Coupling(ABC):
         """
 
     def block_sizes(self, n_frequencies: int, n_features: int) -> np.ndarray:
-        """Return the sizes of the blocks of dependent frequencies; they sum to m."""
+        """Return the sizes of the blocks of dependent frequencies.
+
+        Parameters
+        ----------
+        n_frequencies, n_features : int
+            Number m of frequencies and their dimension d.
+
+        Returns
+        -------
+        sizes : ndarray of int
+            They sum to m.
+        """
         return np.ones(n_frequencies, dtype=int)
 
     def cosine(self, n_features: int) -> float | None:
-        """Cosine of the angle of each pair in a block; None where it is not fixed."""
+        """Return the cosine of the angle of each pair in a block.
+
+        Parameters
+        ----------
+        n_features : int
+            Dimension d of the frequencies.
+
+        Returns
+        -------
+        cosine : float or None
+            None where the angle is not fixed.
+        """
         return None
 
 
 def register(name: str):
-    """Make a coupling available under a name, as a class decorator."""
+    """Make a coupling available under a name, as a class decorator.
+
+    Parameters
+    ----------
+    name : str
+        What the parameter ``coupling`` of a sampler may then be.
+
+    Returns
+    -------
+    decorator : callable
+        Takes the class and returns it. The class must need no argument.
+    """
 
     def add(cls):
         _REGISTRY[name] = cls
@@ -87,6 +121,11 @@ def get_coupling(
         Who asks, for the error.
     allowed : iterable of str, default=None
         Names that the owner can use; None allows all.
+
+    Returns
+    -------
+    coupling : Coupling
+        Ready to draw.
 
     Raises
     ------
@@ -110,7 +149,6 @@ class Independent(Coupling):
     """Independent frequencies, directions uniform on the sphere."""
 
     def draw(self, radial_law, n_frequencies, n_features, rng):
-        """Draw independent frequencies."""
         directions_rng, norms_rng = rng.spawn(2)
         directions = directions_rng.standard_normal((n_frequencies, n_features))
         norms = radial_law(n_features).rvs(n_frequencies, random_state=norms_rng)
@@ -126,12 +164,10 @@ class BlockCoupling(Coupling):
     """
 
     def block_sizes(self, n_frequencies, n_features):
-        """Return blocks of n_features and, last, what remains."""
         full, rest = divmod(n_frequencies, n_features)
         return np.array([n_features] * full + [rest] * (rest > 0))
 
     def draw(self, radial_law, n_frequencies, n_features, rng):
-        """Draw the norms of all frequencies, then the blocks of directions."""
         directions_rng, norms_rng = rng.spawn(2)
         norms = radial_law(n_features).rvs(n_frequencies, random_state=norms_rng)
         full, rest = divmod(n_frequencies, n_features)

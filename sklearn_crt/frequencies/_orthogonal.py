@@ -34,7 +34,6 @@ class Orthogonal(BlockCoupling):
     """
 
     def cosine(self, n_features):
-        """Return 0."""
         return 0.0
 
     def _directions(self, norms, n_features, rng):

@@ -40,16 +40,44 @@ class Projection:
         return self.weights.shape[1]
 
     def apply(self, X):
-        """Return w.x for each row x and frequency w, shape (n, n_frequencies)."""
+        """Apply the frequencies to rows.
+
+        Parameters
+        ----------
+        X : {ndarray, sparse matrix} of shape (n_samples, n_features)
+            Rows x.
+
+        Returns
+        -------
+        projection : ndarray of shape (n_samples, n_frequencies)
+            The inner products w.x.
+        """
         return safe_sparse_dot(X, self.weights, dense_output=True)
 
     def to(self, dtype) -> Projection:
-        """Return the projection in another floating type."""
+        """Change the floating type.
+
+        Parameters
+        ----------
+        dtype : dtype
+            The type of the rows to come.
+
+        Returns
+        -------
+        projection : Projection
+            A copy in that type; the squared norms keep the accuracy of this one.
+        """
         moved = Projection.__new__(Projection)
         moved.weights = np.ascontiguousarray(self.weights, dtype=dtype)
         moved.sq_norms = self.sq_norms.astype(dtype)
         return moved
 
     def to_dense(self) -> np.ndarray:
-        """Return the matrix of shape (n_features, n_frequencies)."""
+        """Write the frequencies out.
+
+        Returns
+        -------
+        weights : ndarray of shape (n_features, n_frequencies)
+            One frequency a column.
+        """
         return self.weights

@@ -14,7 +14,7 @@ def chi_law(n_features: int):
     Returns
     -------
     law : scipy.stats frozen distribution
-        Has ``rvs(size, random_state)`` and ``ppf(u)``, all that a coupling asks for.
+        Has ``rvs(size, random_state)``, ``ppf(u)`` and ``cdf(r)``.
 
     Examples
     --------

@@ -197,7 +197,7 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
                 f"positive; {instead} is predicted there. A smaller sigma or a "
                 "positive sampler (OPRFSampler) avoids this.",
                 RuntimeWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def __sklearn_is_fitted__(self):

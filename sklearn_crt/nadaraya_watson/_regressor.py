@@ -131,6 +131,10 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseNadarayaWatson):
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
             ``y_mean_`` where the kernel weights vanish or are not positive.
         """
+        y = self._decode(X)
+        return y[:, 0] if self._one_output else y
+
+    def _decode(self, X):
         blocks, n_empty = [], 0
         for _, scores, _ in self._score_blocks(X):
             weights = scores[:, -1:]
@@ -140,8 +144,7 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseNadarayaWatson):
             blocks.append(block)
             n_empty += int(empty.sum())
         self._warn_empty(n_empty, "the mean of the targets")
-        y = self._cast(np.concatenate(blocks), X)
-        return y[:, 0] if self._one_output else y
+        return self._cast(np.concatenate(blocks), X)
 
     def __sklearn_tags__(self):
         """Return the tags of scikit-learn: several outputs, smooth at the default."""

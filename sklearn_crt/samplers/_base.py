@@ -92,6 +92,9 @@ class BaseFeatureSampler(
     def partial_fit(self, X, y=None, *, X_key=None, sample_weight=None):
         """Add a batch to the statistics; equals ``fit`` on all the rows together.
 
+        In any order of the batches, except that ``sigma="median"`` of more than 1000
+        rows samples rows by their place.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
@@ -203,7 +206,7 @@ class BaseFeatureSampler(
         return out
 
     def _fill(self, X, out, key):
-        """Write the features of X to out; return the numbers of zero rows, overflows."""
+        """Write the features of X to out; return the number of zero rows, overflow."""
         n_zero, overflows = 0, []
         with np.errstate(over="call", call=lambda *_: overflows.append(1)):
             for rows in self._chunks(X):
@@ -228,14 +231,14 @@ class BaseFeatureSampler(
                 f"0. Use a smaller sigma, float64, or NadarayaWatsonClassifier(sampler="
                 f"{name}(...)), which works with the logarithms of the features.",
                 RuntimeWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         if overflow:
             warnings.warn(
                 f"Features of {name} are too large for {dtype} and became infinite. "
                 "Use a smaller sigma or float64.",
                 RuntimeWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def iter_log_features(self, X, *, key=False):
@@ -284,6 +287,7 @@ class BaseFeatureSampler(
         Returns
         -------
         kernel : ndarray of shape (n_X, n_Y)
+            Its values, in the type of X.
         """
         kernel = self._kernel(*self._unit_pair(X, Y))
         return kernel.astype(self._validate(X, reset=False).dtype, copy=False)
@@ -303,30 +307,44 @@ class BaseFeatureSampler(
         Returns
         -------
         kernel : ndarray of shape (n_X, n_Y)
+            Unbiased estimates, in the type of X.
         """
-        queries, log_queries = self._scaled_features(X, key=False)
-        keys, log_keys = self._scaled_features(X if Y is None else Y, key=True)
-        return (queries @ keys.T) * np.exp(log_queries + log_keys.T)
+        queries = self._log_features(X, key=False)
+        keys = self._log_features(X if Y is None else Y, key=True)
+        (left, log_left), (right, log_right) = map(_scale_rows, (queries, keys))
+        product = left @ right.T
+        # where the large features of two rows stand in different columns
+        lost = np.abs(product) < 1e10 * np.finfo(product.dtype).tiny
+        lost &= queries[1].shape[1] > 1
+        with np.errstate(over="ignore", invalid="ignore"):
+            root = np.exp((log_left + log_right.T) / 2)  # the square may overflow
+            estimate = product * root * root
+            for i in np.flatnonzero(lost.any(axis=1)):
+                mantissa = queries[0][i] * keys[0][lost[i]]
+                terms, peak = _scale_rows((mantissa, queries[1][i] + keys[1][lost[i]]))
+                estimate[i, lost[i]] = terms.sum(axis=1) * np.exp(peak[:, 0])
+        return estimate
 
-    def _scaled_features(self, X, key):
-        """Return features divided by one factor a row, and the factors' logs."""
-        features, log_scales = [], []
-        for _, mantissa, exponent in self.iter_log_features(X, key=key):
-            log_scale = np.zeros((1, 1), dtype=np.float32)
-            if exponent is not None:
-                log_scale = exponent.max(axis=1, keepdims=True)
-                log_scale = np.where(np.isfinite(log_scale), log_scale, 0)
-                scaled = np.exp(exponent - log_scale)
-                mantissa = scaled if mantissa is None else mantissa * scaled
-            features.append(mantissa)
-            log_scales.append(np.broadcast_to(log_scale, (mantissa.shape[0], 1)))
-        return np.vstack(features), np.vstack(log_scales)
+    def _log_features(self, X, key):
+        """Return mantissas and exponents of all rows; either may have one column."""
+        parts = []
+        for rows, *features in self.iter_log_features(X, key=key):
+            for place, fill in enumerate((1, 0)):  # None stands for ones and zeros
+                if features[place] is None:
+                    shape = (rows.stop - rows.start, 1)
+                    features[place] = np.full(shape, fill, self._float_type(X))
+            parts.append(features)
+        return [np.vstack(column) for column in zip(*parts, strict=True)]
+
+    @staticmethod
+    def _float_type(X):
+        return np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
 
     def kernel_variance(self, X, Y=None):
         """Return the exact variance of ``approximate_kernel`` over the frequencies.
 
-        For the fitted parameters and coupling; under a coupling without a closed
-        form (see the class) it is that of independent frequencies.
+        For the fitted parameters and coupling; where ``variance_is_exact_`` is False
+        (a coupling without a closed form) it is that of independent frequencies.
 
         Parameters
         ----------
@@ -338,6 +356,7 @@ class BaseFeatureSampler(
         Returns
         -------
         variance : ndarray of shape (n_X, n_Y), float64
+            Mean squared errors of the estimates, since these are unbiased.
         """
         return self._variance(*self._unit_pair(X, Y))
 
@@ -363,6 +382,11 @@ class BaseFeatureSampler(
 
     # -------------------------------------------------------------------- tags
     @property
+    def variance_is_exact_(self) -> bool:
+        """Whether ``kernel_variance`` is that of the coupling in use."""
+        return True
+
+    @property
     def _n_features_out(self):
         return self.n_components
 
@@ -376,6 +400,7 @@ class BaseFeatureSampler(
         Returns
         -------
         index : ndarray of int of shape (n_components,)
+            Numbers from 0 to the number of frequencies less one.
         """
         return np.arange(self.n_components)
 
@@ -417,6 +442,14 @@ class BaseFeatureSampler(
         """Return the variance of the estimate of all pairs, float64."""
 
 
+def _scale_rows(features):
+    """Return features divided by one factor a row, and the factors' logs."""
+    mantissa, exponent = features
+    log_scale = exponent.max(axis=1, keepdims=True)
+    log_scale = np.where(np.isfinite(log_scale), log_scale, 0)
+    return mantissa * np.exp(exponent - log_scale), log_scale
+
+
 class IsotropicSampler(BaseFeatureSampler):
     """A map whose frequencies are a coupling times a law of the norm."""
 
@@ -433,6 +466,16 @@ class IsotropicSampler(BaseFeatureSampler):
 
     def _coupling(self):
         return get_coupling(self.coupling, type(self).__name__, self._couplings)
+
+    @property
+    def variance_is_exact_(self) -> bool:
+        """Whether ``kernel_variance`` is that of the coupling in use."""
+        check_is_fitted(self)
+        return self._n_pairs() == 0 or self._has_closed_form()
+
+    def _has_closed_form(self) -> bool:
+        """Return whether what a pair of frequencies in a block saves is known."""
+        return False
 
     def _n_pairs(self):
         """Return the number of ordered pairs of frequencies that share a block."""

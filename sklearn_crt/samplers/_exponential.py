@@ -56,7 +56,7 @@ class ExponentialSampler(GaussianKernelMixin, IsotropicSampler):
         root = math.sqrt(rho)
         excess = d * math.log1p((1 - root) ** 2 / (2 * root)) + rho * q
         saved = 0.0
-        if self._coupling().cosine(d) == 0 and self._n_pairs() > 0:
+        if self._n_pairs() > 0 and self._has_closed_form():
             saved = self._n_pairs() / m * positive_gap(q, d)
         # log of (expm1(excess) - saved) / m, which may overflow only at the end
         log_first = excess + np.log(-np.expm1(-np.maximum(excess, 1e-300)))

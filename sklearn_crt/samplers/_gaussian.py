@@ -21,6 +21,9 @@ class GaussianKernelMixin:
     def _radial_law(self, n_features):
         return chi_law(n_features)
 
+    def _has_closed_form(self):
+        return self._coupling().cosine(self.n_features_in_) == 0
+
     def _log_row_factor(self, rows):
         """Return the logs of the row factors, (n_rows, 1), or None for ones."""
         return 0.5 * rows.raw_sq_norms if self.kernel == "softmax" else None

@@ -14,7 +14,7 @@ def optimal_A(q: float, n_features: int) -> float:
     """Return the A of least mean log second moment for the mean q of |x + y|^2.
 
     With rho = 1 / (1 - 8A) it is the positive root of 2 q rho^2 + (2q + d) rho = d
-    (CRT theorem 3.2), written so that nothing cancels for small or large q.
+    (CRT theorem 3.3), written so that nothing cancels for small or large q.
     """
     d = n_features
     root = math.hypot(2 * q + d, math.sqrt(8 * d * q))
@@ -56,7 +56,7 @@ class OPRFSampler(ExponentialSampler):
     Notes
     -----
     With m frequencies :math:`w \sim N(0, I_d)` and x already centred and multiplied
-    by sigma ([1]_, theorem 3.2),
+    by sigma ([1]_, theorem 3.1),
 
     .. math:: f(x) = \frac{(1 - 4A)^{d/4}}{\sqrt m}
        \exp\left(A |w|^2 + \sqrt{1 - 4A}\, w \cdot x - |x|^2\right)
@@ -66,7 +66,8 @@ class OPRFSampler(ExponentialSampler):
     .. math:: A = \frac{1 - 1/\rho}{8}, \qquad
        \rho = \frac{2d}{2 \bar q + d + \sqrt{(2 \bar q + d)^2 + 8 d \bar q}} .
 
-    This A minimises the mean log second moment over the pairs. The variance is
+    This A minimises the mean log second moment over the pairs ([1]_, theorem 3.3 and
+    equation 8). The variance is
 
     .. math:: \frac{K^2}{m} \left( \left(\frac{1 + \rho}{2 \sqrt\rho}\right)^d
        e^{\rho q} - 1 \right) - \frac{p}{m^2} e^{-2|x|^2 - 2|y|^2}
@@ -92,7 +93,7 @@ class OPRFSampler(ExponentialSampler):
     >>> X = np.random.default_rng(0).normal(size=(100, 5))
     >>> optimal = OPRFSampler(sigma=0.7, random_state=0).fit(X)
     >>> round(optimal.A_, 3)
-    -0.109
+    -0.317
     >>> classical = PositiveRBFSampler(sigma=0.7, random_state=0).fit(X)
     >>> bool(optimal.kernel_variance(X).mean() < classical.kernel_variance(X).mean())
     True

@@ -46,7 +46,7 @@ class TrigRBFSampler(GaussianKernelMixin, TrigonometricSampler):
     .. math:: f(x) = \frac{1}{\sqrt m} (\cos w \cdot x, \sin w \cdot x), \qquad
        \operatorname{Var} = \frac{(1 - K^2)^2}{2m} - \frac{p}{m^2} g(|x - y|^2)
 
-    (Rahimi and Recht [1]_; the pairs follow [3]_ eq. 2), where p counts the ordered
+    ([1]_; [3]_ section 2.2), where p counts the ordered
     pairs of frequencies in common blocks and
     :math:`g(q) = e^{-q} - {}_1F_1(d; d/2; -q/2)` is what an orthogonal pair saves
     [2]_.
@@ -105,8 +105,7 @@ class TrigRBFSampler(GaussianKernelMixin, TrigonometricSampler):
         return 0.5 * np.expm1(-(r**2)) ** 2  # (1 - K^2)^2 / 2
 
     def _orthogonality_gap(self, r):
-        d = self.n_features_in_
-        return trigonometric_gap(r**2, d) if self._coupling().cosine(d) == 0 else None
+        return trigonometric_gap(r**2, self.n_features_in_)
 
     def _variance(self, X, Y):
         with np.errstate(divide="ignore", over="ignore"):

@@ -22,7 +22,6 @@ class TrigonometricSampler(IsotropicSampler):
     _features_per_frequency = 2
 
     def frequency_index(self):
-        """Return the index of the frequency behind each column."""
         pairs = np.arange(self.n_components // 2)
         single = np.arange(pairs.size, self._n_frequencies)
         return np.concatenate([pairs, pairs, single])
@@ -49,9 +48,8 @@ class TrigonometricSampler(IsotropicSampler):
         n_pairs, n_single = divmod(self.n_components, 2)
         single = 1 + self._profile(2 * r) / 2 - self._profile(r) ** 2
         total = n_pairs * self._pair_variance(r) + n_single * single
-        gap = self._orthogonality_gap(r)
-        if gap is not None:
-            total = total - self._n_pairs() * gap
+        if self._n_pairs() > 0 and self._has_closed_form():
+            total = total - self._n_pairs() * self._orthogonality_gap(r)
         return np.maximum(total, 0) / self._n_frequencies**2
 
     # ------------------------------------------------------------------- hooks
@@ -64,8 +62,8 @@ class TrigonometricSampler(IsotropicSampler):
         return (1 + self._profile(2 * r) - 2 * self._profile(r) ** 2) / 2
 
     def _orthogonality_gap(self, r):
-        """Return what one pair in a block saves; None without a closed form."""
-        return None
+        """Return what one pair in a block saves, where ``_has_closed_form``."""
+        raise NotImplementedError
 
     @abstractmethod
     def _profile(self, r):

@@ -39,7 +39,7 @@ default="scale"
             Frequencies at unit bandwidth.
         n_features_in_ : int
             Number of columns of X.
-        feature_names_in_ : ndarray of shape (n_features_in_,)
+        feature_names_in_ : ndarray of shape (`n_features_in_`,)
             Names of the columns, where X has string names.""",
     "center_": """\
         center_ : ndarray of shape (n_features,)
@@ -75,7 +75,7 @@ default="scale"
             The fitted sampler.
         n_features_in_ : int
             Number of columns of X.
-        feature_names_in_ : ndarray of shape (n_features_in_,)
+        feature_names_in_ : ndarray of shape (`n_features_in_`,)
             Names of the columns, where X has string names.""",
 }
 

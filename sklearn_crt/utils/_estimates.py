@@ -55,6 +55,7 @@ def seed_estimates(sampler, X, Y=None, *, n_draws=64):
     Returns
     -------
     estimates : ndarray of shape (n_draws, n_X, n_Y)
+        ``approximate_kernel`` of each fit.
     """
     draws = (clone(sampler).set_params(random_state=seed) for seed in range(n_draws))
     return np.stack([draw.fit(X, X_key=Y).approximate_kernel(X, Y) for draw in draws])
@@ -80,6 +81,7 @@ def block_estimates(sampler, X, Y=None, *, n_blocks=50_000, block=None):
     Returns
     -------
     estimates : ndarray of shape (n_blocks, n_X, n_Y)
+        Independent along the first axis.
     narrow : sampler
         Fitted with the columns of one block, for its exact kernel and variance.
     """
@@ -122,8 +124,9 @@ def assert_mean(estimates, expected):
     standard = estimates.std(axis=0, ddof=1) / np.sqrt(n) + 1e-12
     t = np.abs(error) / standard
     limit = stats.t.isf(FAMILY / (2 * np.size(expected)), n - 1)
-    worst = np.unravel_index(np.argmax(t), np.shape(t)) if np.ndim(t) else ()
+    worst = np.unravel_index(np.argmax(t), np.shape(t))
+    mean, claim = estimates.mean(axis=0)[worst], np.asarray(expected)[worst]
     assert np.all(t < limit), (
         f"biased: t = {np.max(t):.1f} (limit {limit:.1f}) at {worst}, mean "
-        f"{estimates.mean(axis=0)[worst]:.6g}, expected {np.asarray(expected)[worst]:.6g}"
+        f"{mean:.6g}, expected {claim:.6g}"
     )

@@ -195,8 +195,9 @@ def test_prior_and_one_warning_where_all_weights_vanish():
     queries = np.vstack([empty, X])
     for method in (model.predict, model.predict_proba, model.decision_function):
         with pytest.warns(RuntimeWarning, match="For 3 rows all the kernel") as record:
-            result = method(queries)
+            method(queries)
         assert len(record) == 1
+        assert record[0].filename == __file__
     with pytest.warns(RuntimeWarning, match="the class prior is predicted"):
         probabilities = model.predict_proba(queries)
     assert_allclose(probabilities[:3], [[1 / 3, 2 / 3]] * 3)
@@ -266,7 +267,7 @@ def test_map_is_frozen_once_there_are_enough_rows(monkeypatch, iris):
     fixed = model.sampler_.A_
     assert fixed != before
     model.partial_fit(X[100:], y[100:])
-    assert model.sampler_.A_ == fixed
+    assert fixed == model.sampler_.A_
     frozen = FrozenEstimator(OPRFSampler(random_state=0).fit(X[:100]))
     expected = NadarayaWatsonClassifier(frozen).fit(X, y).predict_proba(X)
     assert_allclose(model.predict_proba(X), expected, rtol=1e-8)
@@ -472,7 +473,7 @@ def test_wrong_input(iris):
     model.partial_fit(X, y, classes=["a", "b", "c"])
     with pytest.raises(ValueError, match=r"y has the labels \['d'\], which are not"):
         model.partial_fit(X[:2], ["d", "a"])
-    with pytest.raises(ValueError, match="X has 2 features, but .* expecting 4"):
+    with pytest.raises(ValueError, match=r"X has 2 features, but .* expecting 4"):
         model.predict(X[:, :2])
     with pytest.raises(ValueError, match="contains NaN"):
         model.predict(np.full((1, 4), np.nan))

@@ -5,7 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from numpy.testing import assert_allclose
-from scipy import sparse
+from scipy import sparse, special
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
@@ -244,6 +244,26 @@ def test_variance_is_finite_where_the_features_overflow(X):
     assert variance.max() > 1e100
 
 
+def test_estimates_of_rows_whose_features_do_not_meet(rng):
+    """The largest features of two rows stand in different columns."""
+    X = rng.normal(size=(40, 5))
+    fitted = OPRFSampler(sigma=20.0, kernel="softmax", random_state=0).fit(X)
+    _, _, logs = next(fitted.iter_log_features(X))
+    pairs = special.logsumexp(logs[:, None] + logs, axis=2)
+    estimate = fitted.approximate_kernel(X)
+    assert not np.any(np.isnan(estimate))
+    inside = np.abs(pairs) < 600
+    assert_allclose(estimate[inside], np.exp(pairs[inside]), rtol=1e-6)
+    assert np.all(estimate[pairs > 710] == np.inf)
+
+
+def test_warning_names_the_line_of_the_user(X):
+    fitted = OPRFSampler(sigma=100.0, random_state=0).fit(X)
+    with pytest.warns(RuntimeWarning) as record:
+        fitted.transform(X.astype(np.float32))
+    assert record[0].filename == __file__
+
+
 # -------------------------------------------------------------------- couplings
 @every_sampler
 def test_coupling_object(sampler, X):
@@ -257,8 +277,12 @@ def test_unknown_angles_give_the_variance_of_independent_frequencies(X):
         def cosine(self, n_features):
             return None
 
-    own = OPRFSampler(coupling=Unknown()).fit(X).kernel_variance(X)
-    assert_allclose(own, OPRFSampler(coupling="iid").fit(X).kernel_variance(X))
+    fitted = OPRFSampler(coupling=Unknown()).fit(X)
+    independent = OPRFSampler(coupling="iid").fit(X)
+    assert_allclose(fitted.kernel_variance(X), independent.kernel_variance(X))
+    assert not fitted.variance_is_exact_
+    assert independent.variance_is_exact_
+    assert OPRFSampler().fit(X).variance_is_exact_
 
 
 # ----------------------------------------------------------------------- errors
@@ -305,7 +329,7 @@ def test_unknown_coupling(sampler, X):
 
 @every_sampler
 def test_unknown_kernel(sampler, X):
-    with pytest.raises(ValueError, match=r"'kernel' parameter .*'gaussian', 'softmax'"):
+    with pytest.raises(ValueError, match=r"'kernel' parameter of .* a str among"):
         sampler(kernel="laplacian").fit(X)
 
 

@@ -1,0 +1,62 @@
+"""A table that is larger than the memory it may take."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+SCRIPT = """
+import json, sys
+import numpy as np
+import sklearn_crt
+from sklearn_crt import NadarayaWatsonClassifier, OPRFSampler
+
+
+def peak():  # of this process, not of the one it was forked from
+    with open("/proc/self/status") as status:
+        lines = dict(line.split(":", 1) for line in status)
+    return int(lines["VmHWM"].split()[0]) / 1024
+
+
+before = peak()
+X = np.load(sys.argv[1], mmap_mode="r")
+y = np.load(sys.argv[2], mmap_mode="r")
+model = NadarayaWatsonClassifier(OPRFSampler(n_components=512, random_state=0))
+if sys.argv[3] == "batches":
+    for start in range(0, len(X), 100_000):
+        rows = slice(start, start + 100_000)
+        model.partial_fit(X[rows], y[rows], classes=[0, 1, 2])
+else:
+    model.fit(X, y)
+right = sum(
+    np.sum(model.predict(X[start : start + 100_000]) == y[start : start + 100_000])
+    for start in range(0, len(X), 100_000)
+)
+print(json.dumps({"grown": peak() - before, "accuracy": right / len(X)}))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from /proc")
+@pytest.mark.parametrize("way", ["batches", "at once"])
+def test_two_million_rows_take_less_than_300_megabytes(way, tmp_path, rng):
+    y = rng.integers(0, 3, size=2_000_000)
+    X = np.lib.format.open_memmap(
+        tmp_path / "X.npy", mode="w+", dtype=np.float32, shape=(2_000_000, 20)
+    )
+    for start in range(0, len(X), 100_000):
+        rows = slice(start, start + 100_000)
+        X[rows] = rng.standard_normal((100_000, 20), dtype=np.float32)
+        X[rows, 0] += 4 * y[rows]
+    X.flush()
+    np.save(tmp_path / "y.npy", y)
+    command = [sys.executable, "-c", SCRIPT, "X.npy", "y.npy", way]
+    out = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert out.returncode == 0, out.stderr
+    result = json.loads(out.stdout)
+    print(result)
+    assert result["grown"] < 300  # MB
+    assert result["accuracy"] > 0.5

@@ -1,0 +1,52 @@
+"""What is public, what is installed, what is imported."""
+
+import subprocess
+import sys
+from importlib import metadata, resources
+
+import pytest
+
+import sklearn_crt
+from sklearn_crt import frequencies, samplers, testing
+
+
+def test_public_names_exist():
+    for module in (sklearn_crt, frequencies, samplers, testing):
+        for name in module.__all__:
+            assert hasattr(module, name), f"{module.__name__}.{name}"
+    assert sklearn_crt.__version__ == metadata.version("sklearn-crt")
+
+
+def test_data_files_are_installed():
+    package = resources.files(sklearn_crt)
+    assert (package / "py.typed").is_file()
+    assert (package / "datasets" / "descr" / "abalone.rst").is_file()
+
+
+def test_core_needs_no_optional_package():
+    optional = {"pandas", "polars", "matplotlib", "tqdm", "torch"}
+    code = (  # scikit-learn itself imports pandas where it is installed
+        "import sys, sklearn.datasets; before = set(sys.modules); "
+        "import sklearn_crt.testing, sklearn_crt.datasets; "
+        f"print({optional} & (set(sys.modules) - before))"
+    )
+    command = [sys.executable, "-c", code]
+    out = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        sklearn_crt.TrigRBFSampler,
+        sklearn_crt.PositiveRBFSampler,
+        sklearn_crt.OPRFSampler,
+        sklearn_crt.NadarayaWatsonClassifier,
+        sklearn_crt.NadarayaWatsonRegressor,
+    ],
+)
+def test_docstrings_name_every_parameter(estimator):
+    doc = estimator.__doc__
+    assert "%(" not in doc
+    for name in estimator().get_params():
+        assert f"\n    {name} : " in doc
