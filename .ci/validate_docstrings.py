@@ -29,8 +29,9 @@ def public_members(owner, names):
         member = inspect.unwrap(inspect.getattr_static(owner, name))
         member = getattr(member, "fget", getattr(member, "__func__", member))
         if (getattr(member, "__module__", None) or "").startswith("sklearn_crt"):
-            path = f"{member.__module__}.{member.__qualname__}"
-            yield path
+            inherited = member.__doc__ is None and inspect.getdoc(getattr(owner, name))
+            if not inherited:
+                yield f"{member.__module__}.{member.__qualname__}"
             if inspect.isclass(member):
                 inner = [n for n in dir(member) if not n.startswith("_")]
                 yield from public_members(member, inner)

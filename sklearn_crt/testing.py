@@ -43,7 +43,8 @@ def assert_unbiased(sampler, X=None, Y=None, *, n_blocks=50_000, n_draws=64):
     Parameters
     ----------
     sampler : sampler
-        With a number for ``sigma``; |sigma x| of about 1 or less keeps tails light.
+        With a number for ``sigma``; rows of norm 1 or less, times sigma, keep tails
+        light.
     X, Y : ndarray, default=None
         Rows of the two sides; ``contract_rows()`` and X if None.
     n_blocks : int, default=50000
@@ -79,7 +80,8 @@ def assert_variance(sampler, X=None, Y=None, *, n_blocks=50_000, block=None):
     Parameters
     ----------
     sampler : sampler
-        With a number for ``sigma``; |sigma x| of about 1 or less keeps tails light.
+        With a number for ``sigma``; rows of norm 1 or less, times sigma, keep tails
+        light.
     X, Y : ndarray, default=None
         Rows of the two sides; ``contract_rows()`` and X if None.
     n_blocks : int, default=50000
