@@ -67,23 +67,4 @@ class PositiveRBFSampler(ExponentialSampler):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        sigma="scale",
-        n_components=100,
-        coupling="orthogonal",
-        center=True,
-        kernel="gaussian",
-        n_jobs=None,
-        random_state=None,
-    ):
-        self.sigma = sigma
-        self.n_components = n_components
-        self.coupling = coupling
-        self.center = center
-        self.kernel = kernel
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
     _A = 0.0
