@@ -15,7 +15,15 @@ try:  # public from scikit-learn 1.9
 except ImportError:
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stand-in before scikit-learn had callbacks."""
+        """Stand-in before scikit-learn had callbacks: nobody listens."""
+
+        def _init_callback_context(self, **kwargs):
+            return self
+
+        def _nobody_listens(self, *args, **kwargs):
+            return self
+
+        subcontext = call_on_fit_task_begin = call_on_fit_task_end = _nobody_listens
 
 
 __all__ = [

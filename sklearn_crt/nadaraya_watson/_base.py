@@ -78,7 +78,11 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
             If a parameter, X, y or a weight is out of range.
         """
         self._engine = None
-        return self._add(X, y, sample_weight, final=True)
+        context = self._init_callback_context(max_subtasks=None)
+        context.call_on_fit_task_begin(estimator=self, X=X, y=y)
+        self._add(X, y, sample_weight, final=True, context=context)
+        context.call_on_fit_task_end(estimator=self, X=X, y=y)
+        return self
 
     def merge(self, other):
         """Add the training rows behind another fitted estimator.
@@ -124,7 +128,7 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
         self._publish()
         return self
 
-    def _add(self, X, y, sample_weight, final):
+    def _add(self, X, y, sample_weight, final, context=None):
         first = getattr(self, "_engine", None) is None
         X, y = self._validate_rows(X, y, reset=first)
         y = self._check_targets(y, first, final)
@@ -141,7 +145,14 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
             keep = np.flatnonzero(weights)
             X, y, weights = X[keep], y[keep], weights[keep]
         self._add_targets(y, weights, first)
-        self._engine.add(X, y, weights, final)
+
+        def step():  # of a progress bar: one chunk of rows is summed
+            if context is not None:
+                part = context.subcontext(task_name="rows")
+                part.call_on_fit_task_begin(estimator=self)
+                part.call_on_fit_task_end(estimator=self)
+
+        self._engine.add(X, y, weights, final, step)
         self._publish()
         return self
 

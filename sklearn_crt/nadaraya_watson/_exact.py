@@ -36,7 +36,7 @@ class ExactEngine:
         self._moments = None
         self._parts = []
 
-    def add(self, X, y, weights, final):
+    def add(self, X, y, weights, final, step=None):
         """Keep rows of positive weight."""
         batch = Moments.of(X, weights)
         self._moments = batch if self._moments is None else self._moments.merge(batch)

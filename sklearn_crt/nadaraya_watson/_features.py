@@ -38,22 +38,25 @@ class FeatureEngine:
         self.frozen = sampler is None or isinstance(sampler, FrozenEstimator)
         self.sampler = sampler if self.frozen else clone(sampler)
 
-    def add(self, X, y, weights, final):
-        """Add rows of positive weight; ``final`` fixes the map."""
+    def add(self, X, y, weights, final, step=lambda: None):
+        """Add rows of positive weight; ``final`` fixes the map.
+
+        ``step`` is called after each chunk of rows.
+        """
         if self.frozen:
-            self._accumulate(X, y, weights)
+            self._accumulate(X, y, weights, step)
             return
         self._fit_sampler(X, weights)
         self._pending.append((X, y, weights))
         self._n_pending += X.shape[0] * X.shape[1]
         self._sums = FeatureSums()  # those of the map before
         if final or self._n_pending > _PENDING_ENTRIES or self.frozen:
-            self.freeze()
+            self.freeze(step)
 
-    def freeze(self):
+    def freeze(self, step=lambda: None):
         """Fix the map for good, and forget the rows kept until now."""
         if self._sums.empty:
-            self._absorb()
+            self._absorb(step)
         self._pending, self._n_pending, self.frozen = [], 0, True
 
     def _fit_sampler(self, X, weights):
@@ -65,14 +68,15 @@ class FeatureEngine:
         else:
             fit(X)
 
-    def _absorb(self):
+    def _absorb(self, step=lambda: None):
         for rows in self._pending:
-            self._accumulate(*rows)
+            self._accumulate(*rows, step)
 
-    def _accumulate(self, X, y, weights):
+    def _accumulate(self, X, y, weights, step):
         for rows, mantissa, exponent in self._features(X, key=True):
             targets = self._encode(y[rows], weights[rows], X.dtype)
             self._sums.add(mantissa, exponent, targets)
+            step()
 
     def _features(self, X, key):
         if hasattr(self.sampler, "iter_log_features"):

@@ -86,7 +86,11 @@ class BaseFeatureSampler(
         ValueError
             If a parameter or X is out of range; the message says what is allowed.
         """
-        return self._fit(X, X_key, sample_weight, first=True)
+        context = self._init_callback_context()
+        context.call_on_fit_task_begin(estimator=self, X=X, y=y)
+        self._fit(X, X_key, sample_weight, first=True)
+        context.call_on_fit_task_end(estimator=self, X=X, y=y)
+        return self
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X, y=None, *, X_key=None, sample_weight=None):
