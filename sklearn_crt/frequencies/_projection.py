@@ -67,7 +67,7 @@ class Projection:
         projection : Projection
             A copy in that type; the squared norms keep the accuracy of this one.
         """
-        moved = Projection.__new__(Projection)
+        moved = type(self).__new__(type(self))
         moved.weights = np.ascontiguousarray(self.weights, dtype=dtype)
         moved.sq_norms = self.sq_norms.astype(dtype)
         return moved

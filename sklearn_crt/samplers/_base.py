@@ -56,6 +56,8 @@ class BaseFeatureSampler(
         "random_state": ["random_state"],
     }
     _features_per_frequency = 1
+    _law_is_fitted = False  # True where the law of the frequencies depends on the data
+    _reads_rows = False  # True: _fit_parameters finds samples of rows in _row_samples
     symmetric_ = True  # False where transform_key is another map than transform
 
     # ------------------------------------------------------------------ fitting
@@ -125,17 +127,18 @@ class BaseFeatureSampler(
             )
         if first:
             self._moments, self._key_moments, self._sample = None, None, None
+            self._row_samples = {}
             state = check_random_state(self.random_state)
             self._seed = state.randint(2**31 - 1, size=4)
-        self._moments = self._gather(self._moments, X, sample_weight)
+        self._moments = self._gather(self._moments, X, sample_weight, key=False)
         if X_key is not None:
             X_key = self._validate(X_key, reset=False)
-            self._key_moments = self._gather(self._key_moments, X_key, None)
+            self._key_moments = self._gather(self._key_moments, X_key, None, key=True)
         moments, key_moments = self._moments, self._key_moments or self._moments
         both = moments if self._key_moments is None else moments.merge(key_moments)
         self.sigma_ = resolve_sigma(self.sigma, both, self._sample)
         self._fit_parameters(moments, key_moments)
-        if first:
+        if first or self._law_is_fitted:
             rng, _ = self._generators()
             projection = self._draw_projection(self.n_features_in_, rng)
             self.projection_ = projection.to(X.dtype)
@@ -146,11 +149,16 @@ class BaseFeatureSampler(
         """Return independent streams for the frequencies and for samples of rows."""
         return np.random.default_rng(self._seed).spawn(2)
 
-    def _gather(self, moments, X, sample_weight):
+    def _gather(self, moments, X, sample_weight, key):
         if isinstance(self.sigma, str) and self.sigma == "median":
             if self._sample is None:
                 self._sample = RowSample(self._generators()[1])
             self._sample.add(X, sample_weight)
+        if self._reads_rows:
+            if key not in self._row_samples:
+                rng = self._generators()[1].spawn(2)[key]
+                self._row_samples[key] = RowSample(rng)
+            self._row_samples[key].add(X, sample_weight)
         batch = Moments.of(X, sample_weight)
         return batch if moments is None else moments.merge(batch)
 

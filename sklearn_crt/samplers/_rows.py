@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
@@ -63,6 +64,36 @@ class UnitRows:
             return row_norms(self._rows, squared=True)[:, None]
         cross = (self._rows @ self._center)[:, None]
         return self.sq_norms + 2 * cross + self._center @ self._center
+
+    def map(self, function, frequencies=None):
+        """Return the rows of function(x), coordinate by coordinate.
+
+        ``frequencies`` are those that its ``projection`` applies.
+        """
+        mapped = UnitRows.__new__(UnitRows)
+        mapped.frequencies, mapped._center, mapped._shift = frequencies, None, None
+        if not sparse.issparse(self._rows):
+            mapped._rows = function(self._rows)
+            return mapped
+        rows = mapped._rows = self._rows.copy()
+        shift = np.zeros(rows.shape[1]) if self._shift is None else self._shift
+        at_zero = function(-shift.astype(rows.dtype))  # where nothing is stored
+        stored = function(rows.data - shift[rows.indices])
+        rows.data = stored - at_zero[rows.indices]
+        mapped._shift = -at_zero
+        return mapped
+
+    def columns(self):
+        """Yield the columns of the centred rows, each dense, (n_rows,)."""
+        if not sparse.issparse(self._rows):
+            yield from self._rows.T
+            return
+        rows = self._rows.tocsc()
+        for j, (start, stop) in enumerate(pairwise(rows.indptr)):
+            shift = 0.0 if self._shift is None else self._shift[j]
+            column = np.full(rows.shape[0], -shift, dtype=rows.dtype)
+            column[rows.indices[start:stop]] += rows.data[start:stop]
+            yield column
 
     def inner(self, other: UnitRows):
         """Inner products of the centred rows, (n_rows, n_other)."""

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 from sklearn.utils import gen_batches
-from sklearn.utils.sparsefuncs import mean_variance_axis
+from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
 
 _CHUNK_BYTES = 2**22  # float64 copies are made of this much at a time
 
 
 @dataclass(frozen=True)
 class Moments:
-    """Weighted count, mean, variance and mean magnitude of each column.
+    """Weighted count, mean, variance, mean magnitude and minimum of each column.
 
     All statistics are in float64 and merge exactly up to rounding, in any order.
     Squares are kept about the mean, so a column far from zero loses nothing.
@@ -25,12 +25,15 @@ class Moments:
         Sum of the sample weights, the number of rows without weights.
     mean, variance, mean_abs : ndarray of shape (n_features,)
         Weighted averages of x, (x - mean)^2 and abs(x).
+    minimum : ndarray of shape (n_features,)
+        Least values in rows of positive weight, inf without any.
     """
 
     weight: float
     mean: np.ndarray
     variance: np.ndarray
     mean_abs: np.ndarray
+    minimum: np.ndarray
 
     @classmethod
     def of(cls, X, sample_weight=None) -> Moments:
@@ -53,15 +56,17 @@ class Moments:
         if weights is None:
             weights = np.ones(X.shape[0])
         weight = float(weights.sum())
-        share = weights / weight if weight > 0 else weights
+        if weight == 0:
+            zero = np.zeros(X.shape[1])
+            return cls(0.0, zero, zero, zero, np.full(X.shape[1], np.inf))
+        share = weights / weight
+        counted = X if np.all(weights) else X[weights > 0]
         if sparse.issparse(X):
-            if weight == 0:
-                zero = np.zeros(X.shape[1])
-                return cls(0.0, zero, zero, zero)
             mean, variance = mean_variance_axis(X, axis=0, weights=share)
-            return cls(weight, mean, variance, share @ abs(X))
-        mean = share @ X
-        return cls(weight, mean, share @ (X - mean) ** 2, share @ np.abs(X))
+            minimum, _ = min_max_axis(counted, axis=0)
+            return cls(weight, mean, variance, share @ abs(X), minimum)
+        mean, minimum = share @ X, counted.min(axis=0)
+        return cls(weight, mean, share @ (X - mean) ** 2, share @ np.abs(X), minimum)
 
     def merge(self, other: Moments) -> Moments:
         """Return the statistics of both sets of rows together."""
@@ -73,6 +78,7 @@ class Moments:
             self.mean + share * gap,
             (1 - share) * (self.variance + share * gap**2) + share * other.variance,
             (1 - share) * self.mean_abs + share * other.mean_abs,
+            np.minimum(self.minimum, other.minimum),
         )
 
     @property
