@@ -365,7 +365,7 @@ def test_merge_that_does_not_fit(iris):
 # --------------------------------------------------------------- kinds of input
 @pytest.mark.parametrize("sampler", ["exact", None, OPRFSampler(random_state=0)])
 def test_sparse_equals_dense(sampler, rng):
-    X = sparse.csr_array(rng.random((80, 30)) * (rng.random((80, 30)) < 0.2))
+    X = sparse.csr_array(rng.random((80, 30)) * (rng.random((80, 30)) < 0.5))
     y = rng.integers(0, 3, size=80)
     dense = NadarayaWatsonClassifier(sampler, sigma=0.5).fit(X.toarray(), y)
     model = NadarayaWatsonClassifier(sampler, sigma=0.5).fit(X, y)

@@ -149,10 +149,12 @@ def test_sparse_equals_dense_and_is_not_densified(sampler, kernel, rng, monkeypa
     variance = dense.kernel_variance(X.toarray())
     exact = dense.exact_kernel(X.toarray())
     for kind in (sparse.csr_array, sparse.csr_matrix):
-        monkeypatch.setattr(kind, "toarray", None)
-        monkeypatch.setattr(kind, "todense", None)
-        fitted = sampler(sigma=0.8, kernel=kernel, random_state=0).fit(kind(X))
-        assert_allclose(fitted.transform(kind(X)), expected, rtol=1e-9, atol=1e-12)
+        with monkeypatch.context() as patch:
+            patch.setattr(kind, "toarray", None)
+            patch.setattr(kind, "todense", None)
+            fitted = sampler(sigma=0.8, kernel=kernel, random_state=0).fit(kind(X))
+            features = fitted.transform(kind(X))
+        assert_allclose(features, expected, rtol=1e-9, atol=1e-12)
         assert_allclose(fitted.kernel_variance(kind(X)), variance, atol=1e-12)
         assert_allclose(fitted.exact_kernel(kind(X)), exact, rtol=1e-9)
 
