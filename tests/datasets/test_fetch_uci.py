@@ -376,9 +376,9 @@ def test_wrong_local_file_is_passed_over(made_up, tmp_path, monkeypatch):
     "suffix, packed, found",
     [
         ("", b"damaged", FOUND),
-        (".gz", gzip.compress(b"damaged"), FOUND),
-        (".gz", gzip.compress(CONTENT)[:-9], "unreadable"),
-        (".gz", gzip.compress(CONTENT)[:10] + b"\xff" * 20, "unreadable"),
+        (".gz", gzip.compress(b"damaged", mtime=0), FOUND),
+        (".gz", gzip.compress(CONTENT, mtime=0)[:-9], "unreadable"),
+        (".gz", gzip.compress(CONTENT, mtime=0)[:10] + b"\xff" * 20, "unreadable"),
         (".gz", b"not packed", "unreadable"),
         (".bz2", bz2.compress(CONTENT)[:-9], "unreadable"),
         (".bz2", b"not packed", "unreadable"),

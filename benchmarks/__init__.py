@@ -1,0 +1,1 @@
+"""Speed of the maps and estimators beside their peers; see compare.py."""
