@@ -8,6 +8,7 @@ from scipy import special
 from sklearn_crt import OPRFSampler, PositiveRBFSampler, TrigRBFSampler
 from sklearn_crt.samplers._conformity import positive_gap, trigonometric_gap
 from sklearn_crt.samplers._oprf import optimal_A
+from sklearn_crt.samplers._trigonometric import _cos_sin
 from sklearn_crt.testing import assert_mean, seed_estimates
 
 POSITIVE = [PositiveRBFSampler, OPRFSampler]
@@ -116,6 +117,19 @@ def test_oprf_without_spread_is_posrf():
 def test_positive_features(sampler, rng):
     X = rng.normal(size=(50, 3))
     assert np.all(sampler(random_state=0).fit_transform(X) > 0)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [(np.float64, 5e-16), (np.float32, 1e-6)]
+)
+def test_sines_and_cosines_of_any_phase(dtype, tolerance, rng):
+    odd = np.pi * (2 * rng.integers(0, 1000, size=500) + 1)
+    phases = np.concatenate([rng.uniform(-1e4, 1e4, size=500), odd, odd / 2, [0.0]])
+    phases = phases.astype(dtype)[:, None]
+    cosines, sines = np.empty_like(phases), np.empty_like(phases)
+    _cos_sin(phases.copy(), 0.5, cosines, sines)
+    assert_allclose(cosines, 0.5 * np.cos(phases), atol=tolerance)
+    assert_allclose(sines, 0.5 * np.sin(phases), atol=tolerance)
 
 
 def test_sines_and_cosines_have_norm_one(rng):
