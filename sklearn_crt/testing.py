@@ -100,7 +100,7 @@ def assert_variance(sampler, X=None, Y=None, *, n_blocks=50_000, block=None):
     centred = estimates - estimates.mean(axis=0)
     sample = np.mean(centred**2, axis=0)
     fourth = np.mean(centred**4, axis=0)
-    standard = np.sqrt((fourth - sample**2) / n_blocks) + 1e-12
+    standard = np.sqrt(np.maximum(fourth - sample**2, 0) / n_blocks) + 1e-12
     z = np.abs(sample - expected) / standard
     limit = stats.norm.isf(FAMILY / (2 * z.size))
     worst = np.unravel_index(np.argmax(z), z.shape)

@@ -4,9 +4,13 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_crt import (
+    GeometricSampler,
+    GERFSampler,
     NadarayaWatsonClassifier,
+    NadarayaWatsonClassifierCV,
     NadarayaWatsonRegressor,
     OPRFSampler,
+    PoissonSampler,
     PositiveRBFSampler,
     TrigRBFSampler,
 )
@@ -18,12 +22,23 @@ SAMPLERS = [
     PositiveRBFSampler(center=False, kernel="softmax"),
     OPRFSampler(),
     OPRFSampler(sigma="median", coupling="iid", n_jobs=2),
+    GERFSampler(),
+    GERFSampler(real_cost=True, kernel="softmax", coupling="iid", n_components=7),
+    PoissonSampler(),
+    PoissonSampler(positive=True),
+    PoissonSampler(center=False, kernel="softmax"),
+    GeometricSampler(),
+    GeometricSampler(positive=True, sigma="median"),
+    GeometricSampler(center=False, kernel="softmax", n_jobs=2),
 ]
 ESTIMATORS = [
     estimator(sampler)
     for estimator in (NadarayaWatsonClassifier, NadarayaWatsonRegressor)
     for sampler in (None, "exact", OPRFSampler(), TrigRBFSampler())
-] + [NadarayaWatsonClassifier("exact", kernel="matern", sigma="median")]
+] + [
+    NadarayaWatsonClassifier("exact", kernel="matern", sigma="median"),
+    NadarayaWatsonClassifierCV(OPRFSampler(), sigmas=[0.1, 1.0]),
+]
 
 
 # maps that can be negative warn where no kernel weight is positive

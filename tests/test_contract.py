@@ -2,11 +2,11 @@
 
 import pytest
 
-from sklearn_crt import OPRFSampler, PositiveRBFSampler, TrigRBFSampler
+from sklearn_crt import GERFSampler, OPRFSampler, PositiveRBFSampler, TrigRBFSampler
 from sklearn_crt.frequencies import Independent, Orthogonal, chi_law
 from sklearn_crt.testing import assert_coupling, check_sampler
 
-SAMPLERS = [TrigRBFSampler, PositiveRBFSampler, OPRFSampler]
+SAMPLERS = [TrigRBFSampler, PositiveRBFSampler, OPRFSampler, GERFSampler]
 COUPLINGS = {"iid": Independent(), "orthogonal": Orthogonal()}
 
 

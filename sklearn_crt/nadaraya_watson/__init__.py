@@ -1,6 +1,11 @@
 """Kernel averages of targets: classification and regression."""
 
 from ._classifier import NadarayaWatsonClassifier
+from ._cv import NadarayaWatsonClassifierCV
 from ._regressor import NadarayaWatsonRegressor
 
-__all__ = ["NadarayaWatsonClassifier", "NadarayaWatsonRegressor"]
+__all__ = [
+    "NadarayaWatsonClassifier",
+    "NadarayaWatsonClassifierCV",
+    "NadarayaWatsonRegressor",
+]

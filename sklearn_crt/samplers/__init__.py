@@ -1,17 +1,25 @@
 """Random feature maps as scikit-learn transformers."""
 
 from ._base import BaseFeatureSampler, IsotropicSampler
+from ._discrete import DiscreteSampler
 from ._exponential import ExponentialSampler
+from ._geometric import GeometricSampler
+from ._gerf import GERFSampler
 from ._oprf import OPRFSampler
+from ._poisson import PoissonSampler
 from ._positive import PositiveRBFSampler
 from ._trig_rbf import TrigRBFSampler
 from ._trigonometric import TrigonometricSampler
 
 __all__ = [
     "BaseFeatureSampler",
+    "DiscreteSampler",
     "ExponentialSampler",
+    "GERFSampler",
+    "GeometricSampler",
     "IsotropicSampler",
     "OPRFSampler",
+    "PoissonSampler",
     "PositiveRBFSampler",
     "TrigRBFSampler",
     "TrigonometricSampler",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from abc import ABCMeta, abstractmethod
 from numbers import Integral, Real
@@ -29,7 +30,7 @@ from ..utils._bandwidth import RowSample, resolve_sigma
 from ..utils._moments import Moments
 from ._rows import UnitRows
 
-_CHUNK_BYTES = 2**19  # the temporaries of one chunk of rows stay in the cache
+_CHUNK_BYTES = 2**21  # of features: few enough for the cache, enough for the product
 
 
 class BaseFeatureSampler(
@@ -69,8 +70,8 @@ class BaseFeatureSampler(
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows of the query side, and of both sides without ``X_key``. Only the
-            mean, variance and mean magnitude of the columns are read (and a sample
-            of 1000 rows where ``sigma="median"``).
+            mean, variance, mean magnitude and minimum of the columns are read (and
+            a sample of 1000 rows where ``sigma="median"``).
         y : None
             Ignored, here for the interface of scikit-learn.
         X_key : {array-like, sparse matrix} of shape (n_keys, n_features), default=None
@@ -134,14 +135,18 @@ class BaseFeatureSampler(
         if X_key is not None:
             X_key = self._validate(X_key, reset=False)
             self._key_moments = self._gather(self._key_moments, X_key, None, key=True)
+        return self._choose(X.dtype, draw=first or self._law_is_fitted)
+
+    def _choose(self, dtype, draw):
+        """Set the parameters from the statistics, and draw the frequencies."""
         moments, key_moments = self._moments, self._key_moments or self._moments
         both = moments if self._key_moments is None else moments.merge(key_moments)
         self.sigma_ = resolve_sigma(self.sigma, both, self._sample)
         self._fit_parameters(moments, key_moments)
-        if first or self._law_is_fitted:
+        if draw:
             rng, _ = self._generators()
             projection = self._draw_projection(self.n_features_in_, rng)
-            self.projection_ = projection.to(X.dtype)
+            self.projection_ = projection.to(dtype)
             self._after_draw(rng)
         return self
 
@@ -281,9 +286,96 @@ class BaseFeatureSampler(
             out = np.empty((rows.stop - rows.start, self.n_components), dtype=X.dtype)
             yield rows, *self._features(self._unit(X[rows]), out, key)
 
+    # ---------------------------------------------------------- model selection
+    def with_sigma(self, sigma):
+        """Return this fitted sampler with another sigma, without reading the rows.
+
+        Parameters
+        ----------
+        sigma : float, {"scale", "median"} or array-like of shape (n_features,)
+            The new value; ``"median"`` only where it was the old one too.
+
+        Returns
+        -------
+        sampler : sampler
+            A copy, equal to one that was fitted with ``sigma`` on the same rows. It
+            shares the frequencies unless their law depends on the data.
+        """
+        check_is_fitted(self)
+        other = copy.copy(self)
+        other.sigma = sigma
+        if isinstance(sigma, str) and sigma == "median" and self._sample is None:
+            raise ValueError(
+                "sigma='median' needs a sample of the rows, which only a sampler "
+                f"fitted with sigma='median' keeps, got sigma={self.sigma!r} there."
+            )
+        dtype = self.projection_.sq_norms.dtype
+        return other._choose(dtype, draw=self._law_is_fitted)
+
+    def iter_path(self, X, path, *, key=False):
+        """Yield ``iter_log_features`` of several ``with_sigma``, chunk by chunk.
+
+        The frequencies are applied once a chunk, not once a sampler, wherever all
+        the samplers share them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+        path : list of sampler
+            Returned by ``with_sigma`` for numbers.
+        key : bool, default=False
+            Whether to take the map of the key side.
+
+        Yields
+        ------
+        rows : slice
+            The rows of the chunk.
+        features : iterator
+            The pair of mantissa and exponent for each sampler of the path.
+        """
+        X = self._validate(X, reset=False)
+        for rows in self._chunks(X):
+            yield rows, self._path_features(X[rows], path, key)
+
+    def _path_features(self, X, path, key):
+        shared = {}  # the frequencies of a projection, about a centre
+        for sampler in path:
+            center = sampler._center()
+            place = sampler.projection_, None if center is None else center.tobytes()
+            if np.ndim(sampler.sigma_) > 0:
+                unit = sampler._unit(X)
+            else:
+                if place not in shared:
+                    shared[place] = sampler._unit(X, sigma=1.0)
+                unit = shared[place].scaled(sampler.sigma_)
+            out = np.empty((X.shape[0], self.n_components), dtype=X.dtype)
+            yield sampler._features(unit, out, key)
+
+    def prefix(self, n_components):
+        """Return the columns that make the map of fewer components.
+
+        Parameters
+        ----------
+        n_components : int
+            Their number, at most that of this map.
+
+        Returns
+        -------
+        columns : ndarray of int of shape (n_components,), or None
+            Times one number they are the features of a sampler with this
+            ``n_components`` fitted on the same rows; None where these are not among
+            the columns (an odd number of sines and cosines).
+        """
+        if n_components == self.n_components:
+            return np.arange(n_components)
+        n_frequencies = n_components // self._features_per_frequency
+        columns = np.flatnonzero(self.frequency_index() < n_frequencies)
+        return columns if columns.size == n_components else None
+
     def _chunks(self, X):
         width = X.dtype.itemsize * max(self.n_components, X.shape[1])
-        return gen_batches(X.shape[0], max(64, _CHUNK_BYTES // width))
+        return gen_batches(X.shape[0], min(max(256, _CHUNK_BYTES // width), 1024))
 
     # ------------------------------------------------------------- kernel trio
     def exact_kernel(self, X, Y=None):
@@ -386,11 +478,12 @@ class BaseFeatureSampler(
         )
         return X, X if Y is None else Y
 
-    def _unit(self, X):
+    def _unit(self, X, sigma=None):
         frequencies = self.projection_
         if frequencies.sq_norms.dtype != X.dtype:
             frequencies = frequencies.to(X.dtype)
-        return UnitRows(X, self.sigma_, self._center(), frequencies)
+        sigma = self.sigma_ if sigma is None else sigma
+        return UnitRows(X, sigma, self._center(), frequencies)
 
     # -------------------------------------------------------------------- tags
     @property

@@ -7,17 +7,43 @@ from abc import abstractmethod
 
 import numpy as np
 
+from ..utils._docs import fill_doc
 from ._base import IsotropicSampler
 from ._conformity import positive_gap
 from ._gaussian import GaussianKernelMixin
 
 
+def optimal_A(q: float, n_features: int) -> float:
+    """Return the A of least mean log second moment for the mean q of |x + y|^2.
+
+    With rho = 1 / (1 - 8A) it is the positive root of 2 q rho^2 + (2q + d) rho = d
+    (CRT theorem 3.3), written so that nothing cancels for small or large q.
+    """
+    d = n_features
+    root = math.hypot(2 * q + d, math.sqrt(8 * d * q))
+    if 2 * q > d:
+        return -(2 * q - d + root) / (16 * d)
+    return -q / (d - 2 * q + root)
+
+
+@fill_doc
 class ExponentialSampler(GaussianKernelMixin, IsotropicSampler):
     r"""Positive features of the Gaussian or softmax kernel, for a real A <= 0.
 
     .. math:: f(w, x) = (1 - 4A)^{d/4} \exp(A |w|^2 + \sqrt{1 - 4A}\, w \cdot x - |x|^2)
 
     A subclass states ``_A``, the value of A.
+
+    Parameters
+    ----------
+    %(sigma)s
+    n_components : int, default=100
+        Number of columns of the output, one a frequency.
+    %(coupling)s
+    %(center)s
+    %(kernel)s
+    %(n_jobs)s
+    %(random_state)s
     """
 
     _parameter_constraints: dict = {
@@ -57,9 +83,19 @@ class ExponentialSampler(GaussianKernelMixin, IsotropicSampler):
         center = 0.5 * (moments.mean + key_moments.mean)
         self.center_ = center if self.center else np.zeros_like(center)
 
+    def _mean_squares(self, moments, key_moments):
+        """Return the means of |x + y|^2 and |x - y|^2 over pairs of centred rows."""
+        scale, spread = np.square(self.sigma_), moments.variance + key_moments.variance
+        sums = moments.mean + key_moments.mean - 2 * self.center_
+        differences = moments.mean - key_moments.mean
+        return tuple(
+            float(np.sum(scale * (spread + offset**2)))
+            for offset in (sums, differences)
+        )
+
     def _features(self, rows, out, key):
         A, d, exponent = self._A, self.n_features_in_, rows.projection
-        constant = 0.25 * d * math.log1p(-4 * A) - 0.5 * math.log(self.n_components)
+        constant = 0.25 * d * math.log1p(-4 * A) - 0.5 * math.log(self._n_frequencies)
         exponent *= math.sqrt(1 - 4 * A)
         exponent += A * rows.frequencies.sq_norms + constant
         row_term = -rows.sq_norms

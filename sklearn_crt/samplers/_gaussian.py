@@ -8,6 +8,12 @@ from .._compat import StrOptions
 from ..frequencies import chi_law
 
 
+def log_expm1(excess):
+    """Return log(exp(excess) - 1): that of Var / K^2, for excess = log(E2 / K^2)."""
+    with np.errstate(divide="ignore"):
+        return excess + np.log(-np.expm1(-excess))
+
+
 class GaussianKernelMixin:
     r"""Maps of :math:`K = e^{-|x-y|^2/2}` and of :math:`e^{x \cdot y}`.
 

@@ -2,25 +2,8 @@
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
-
 from ..utils._docs import fill_doc
-from ._exponential import ExponentialSampler
-
-
-def optimal_A(q: float, n_features: int) -> float:
-    """Return the A of least mean log second moment for the mean q of |x + y|^2.
-
-    With rho = 1 / (1 - 8A) it is the positive root of 2 q rho^2 + (2q + d) rho = d
-    (CRT theorem 3.3), written so that nothing cancels for small or large q.
-    """
-    d = n_features
-    root = math.hypot(2 * q + d, math.sqrt(8 * d * q))
-    if 2 * q > d:
-        return -(2 * q - d + root) / (16 * d)
-    return -q / (d - 2 * q + root)
+from ._exponential import ExponentialSampler, optimal_A
 
 
 @fill_doc
@@ -105,8 +88,5 @@ class OPRFSampler(ExponentialSampler):
 
     def _fit_parameters(self, moments, key_moments):
         super()._fit_parameters(moments, key_moments)
-        # mean of |x + y|^2 over independent pairs of centred rows
-        offset = moments.mean + key_moments.mean - 2 * self.center_
-        squares = moments.variance + key_moments.variance + offset**2
-        q = float(np.sum(np.square(self.sigma_) * squares))
+        q, _ = self._mean_squares(moments, key_moments)
         self.A_ = optimal_A(q, self.n_features_in_)

@@ -65,6 +65,10 @@ class UnitRows:
         cross = (self._rows @ self._center)[:, None]
         return self.sq_norms + 2 * cross + self._center @ self._center
 
+    def scaled(self, sigma):
+        """Return sigma times these rows, for a number, from the products of these."""
+        return _ScaledRows(self, sigma)
+
     def map(self, function, frequencies=None):
         """Return the rows of function(x), coordinate by coordinate.
 
@@ -76,8 +80,9 @@ class UnitRows:
             mapped._rows = function(self._rows)
             return mapped
         rows = mapped._rows = self._rows.copy()
-        shift = np.zeros(rows.shape[1]) if self._shift is None else self._shift
-        at_zero = function(-shift.astype(rows.dtype))  # where nothing is stored
+        none = np.zeros(rows.shape[1], rows.dtype)
+        shift = none if self._shift is None else self._shift
+        at_zero = function(-shift)  # where nothing is stored
         stored = function(rows.data - shift[rows.indices])
         rows.data = stored - at_zero[rows.indices]
         mapped._shift = -at_zero
@@ -112,3 +117,30 @@ class UnitRows:
         if other is self:
             np.fill_diagonal(differences, 0)
         return total, sums, differences
+
+
+class _ScaledRows(UnitRows):
+    """A number times other rows; what the path over sigma is made of."""
+
+    def __init__(self, base, sigma):
+        self.frequencies, self._base, self._sigma = base.frequencies, base, sigma
+        self._center, self._shift = (
+            None if vector is None else sigma * vector
+            for vector in (base._center, base._shift)
+        )
+
+    @cached_property
+    def _rows(self):
+        return self._base._rows * self._sigma
+
+    @cached_property
+    def projection(self):
+        return self._base.projection * self._sigma
+
+    @cached_property
+    def sq_norms(self):
+        return self._base.sq_norms * self._sigma**2
+
+    @cached_property
+    def raw_sq_norms(self):
+        return self._base.raw_sq_norms * self._sigma**2

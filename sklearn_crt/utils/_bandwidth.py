@@ -40,6 +40,16 @@ class RowSample:
             part = _smallest(rows, *columns, np.arange(rows.shape[0]))
         self._parts = part
 
+    @property
+    def rows(self):
+        """The rows in the sample, as they came."""
+        return self._parts[0]
+
+    @property
+    def weights(self):
+        """Their sample weights."""
+        return self._parts[2]
+
     def median_distance(self) -> float:
         """Weighted median distance of pairs of distinct rows, 1 without any."""
         rows, _, weights = self._parts

@@ -21,6 +21,19 @@ default="scale"
         center : bool, default=True
             Whether to subtract the mean of the columns first. The kernel stays the
             same, the variance is often much smaller. Sparse input stays sparse.""",
+    "center_discrete": """\
+        center : bool, default=True
+            Whether to subtract the mean of the columns first, which changes no kernel
+            value. Without effect where ``positive`` is true.""",
+    "positive": """\
+        positive : bool, default=False
+            Whether to subtract the minimum of the columns instead, less ``epsilon``,
+            so that all features are positive. Values below the minimum of the rows
+            seen by ``fit`` are raised to it: for such rows the estimate is that of
+            the kernel at the raised row.
+        epsilon : float, default=1e-8
+            Least value of a coordinate where ``positive`` is true, after the
+            multiplication by sigma.""",
     "kernel": """\
         kernel : {"gaussian", "softmax"}, default="gaussian"
             ``"softmax"`` is ``exp(sigma^2 x.y)``: each row of features is multiplied
@@ -44,6 +57,13 @@ default="scale"
     "center_": """\
         center_ : ndarray of shape (n_features,)
             The vector subtracted from the rows, zero without ``center``.""",
+    "center_discrete_": """\
+        center_ : ndarray of shape (n_features,)
+            The vector subtracted from the rows: the mean, or the minimum less
+            ``epsilon / sigma`` where ``positive`` is true, or zero.""",
+    "discrete_errors": """\
+        ``fit`` raises ValueError for a sigma or epsilon that is not positive and
+        finite, for n_components < 1 and for NaN or infinite input.""",
     "errors": """\
         ``fit`` raises ValueError for a sigma that is not positive and finite, for an
         unknown coupling (the message names the known ones), for n_components < 1 and

@@ -10,10 +10,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
-from sklearn_crt import OPRFSampler, PositiveRBFSampler, TrigRBFSampler
+from sklearn_crt import GERFSampler, OPRFSampler, PositiveRBFSampler, TrigRBFSampler
 from sklearn_crt.frequencies import Orthogonal, Projection
 
-SAMPLERS = [TrigRBFSampler, PositiveRBFSampler, OPRFSampler]
+SAMPLERS = [TrigRBFSampler, PositiveRBFSampler, OPRFSampler, GERFSampler]
 every_sampler = pytest.mark.parametrize("sampler", SAMPLERS)
 
 

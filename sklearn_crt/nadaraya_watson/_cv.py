@@ -1,0 +1,394 @@
+"""Choice of the bandwidth and the number of features by cross-validation."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import pairwise, product
+from numbers import Integral, Real
+
+import numpy as np
+from scipy.stats import rankdata
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.metrics import check_scoring, get_scorer_names
+from sklearn.model_selection import check_cv
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._compat import StrOptions, _check_sample_weight, _fit_context
+from ..utils._accumulator import ClassWeights, FeatureSums
+from ..utils._docs import fill_doc
+from ._classifier import NadarayaWatsonClassifier
+
+
+@fill_doc
+class NadarayaWatsonClassifierCV(ClassifierMixin, BaseEstimator):
+    r"""Nadaraya-Watson classifier that chooses its sigma and its number of features.
+
+    Scores and choice are those of ``GridSearchCV`` around
+    :class:`NadarayaWatsonClassifier`, in a fraction of the time: in each fold the
+    frequencies are applied once for all sigmas, and each feature is computed once for
+    all numbers of components.
+
+    Parameters
+    ----------
+    sampler : sampler of this package
+        Cloned; its ``sigma`` and ``n_components`` are what is chosen.
+    sigmas : array-like of float, "scale" or "median", default=None
+        Values of ``sigma``; None is ``numpy.logspace(-2, 2, 10)``, the grid of the
+        papers [1]_, meant for standardised columns.
+    n_components : int or list of int, default=None
+        Numbers of columns; None is that of the sampler.
+    cv : int, splitter or iterable of (train, test), default=None
+        Folds, as in ``GridSearchCV``; None is stratified five-fold.
+    scoring : str or callable, default=None
+        A scorer; None is the accuracy.
+    refit : bool, default=True
+        Whether to fit the best candidate on all the rows.
+    n_jobs : int, default=None
+        Number of threads, each with a fold; None is one, -1 all processors.
+    random_state : int, RandomState instance or None, default=None
+        Seed of a sampler whose own ``random_state`` is None: one for all candidates.
+
+    Attributes
+    ----------
+    cv_results_ : dict of ndarray
+        ``params``, ``param_n_components``, ``param_sigma``, ``split{k}_test_score``,
+        ``mean_test_score``, ``std_test_score`` and ``rank_test_score``, one value a
+        candidate in the order of ``ParameterGrid``, as in ``GridSearchCV``.
+    best_index_ : int
+        Index of the best candidate there, the first among equals.
+    best_params_ : dict
+        Its ``n_components`` and ``sigma``.
+    best_score_ : float
+        Its mean score.
+    best_estimator_ : NadarayaWatsonClassifier
+        Fitted with them on all the rows, if ``refit``.
+    n_splits_ : int
+        Number of folds.
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, where X has string names.
+
+    See Also
+    --------
+    NadarayaWatsonClassifier : The classifier with given parameters.
+
+    Notes
+    -----
+    With :math:`x = \sigma (X - c)` a feature reads the rows through
+    :math:`w \cdot x = \sigma\, w \cdot (X - c)` and :math:`|x|^2` only, so a fold needs
+    one product with the frequencies; the parameters of a sampler (``A_``) follow from
+    the moments of the columns. Where the law of the frequencies depends on these
+    parameters they are drawn again for each sigma. The features of fewer components
+    are the first of those of more, except an odd number of sines and cosines, which is
+    computed apart.
+
+    "Equal" is up to rounding: a row whose two largest class scores agree to the last
+    digits may change sides. A fold that misses the positive scores of a row counts its
+    prior, without a warning.
+
+    References
+    ----------
+    .. [1] V. Likhosherstov et al., "Chefs' Random Tables: Non-Trigonometric Random
+       Features", NeurIPS 2022, :arxiv:`2205.15317`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn_crt import NadarayaWatsonClassifierCV, OPRFSampler
+    >>> X, y = load_iris(return_X_y=True)
+    >>> search = NadarayaWatsonClassifierCV(
+    ...     OPRFSampler(random_state=0), sigmas=[0.5, 1, 2], n_components=[50, 200]
+    ... ).fit(X, y)
+    >>> search.best_params_
+    {'n_components': 200, 'sigma': 2}
+    """
+
+    _parameter_constraints: dict = {
+        "sampler": "no_validation",  # fit says more
+        "sigmas": ["array-like", None],
+        "n_components": [Integral, "array-like", None],
+        "cv": ["cv_object"],
+        "scoring": [StrOptions(set(get_scorer_names())), callable, None],
+        "refit": ["boolean"],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        sampler=None,
+        *,
+        sigmas=None,
+        n_components=None,
+        cv=None,
+        scoring=None,
+        refit=True,
+        n_jobs=None,
+        random_state=None,
+    ):
+        self.sampler = sampler
+        self.sigmas = sigmas
+        self.n_components = n_components
+        self.cv = cv
+        self.scoring = scoring
+        self.refit = refit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X, y, sample_weight=None):
+        """Score all candidates on all folds, and fit the best.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative weights, in the fits and in the scores, as in the
+            ``GridSearchCV`` of today's scikit-learn.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter, X, y or a weight is out of range.
+        """
+        sampler, sizes, sigmas = self._candidates()
+        options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+        rows, labels = validate_data(self, X, y, **options)
+        check_classification_targets(labels)
+        self.classes_, codes = np.unique(labels, return_inverse=True)
+        weights = _check_sample_weight(
+            sample_weight, rows, dtype=rows.dtype, ensure_non_negative=True
+        )
+        splits = list(check_cv(self.cv, labels, classifier=True).split(rows, labels))
+        run = delayed(self._score_fold)
+        table = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            run(clone(sampler), rows, codes, weights, *split, sizes, sigmas)
+            for split in splits
+        )
+        self._publish(np.transpose(table), sizes, sigmas)
+        if self.refit:
+            sampler = clone(sampler).set_params(**self.best_params_)
+            self.best_estimator_ = NadarayaWatsonClassifier(sampler)
+            self.best_estimator_.fit(X, y, sample_weight)
+        return self
+
+    def _candidates(self):
+        """Return the sampler with a seed, and the two axes of the grid."""
+        if not hasattr(self.sampler, "iter_path"):
+            raise ValueError(
+                f"sampler={self.sampler!r} has no path over sigma. Pass a sampler of "
+                "sklearn_crt, as in NadarayaWatsonClassifierCV(OPRFSampler()); for "
+                "'exact' and for other transformers use GridSearchCV around "
+                "NadarayaWatsonClassifier."
+            )
+        sampler = clone(self.sampler)
+        if sampler.random_state is None:
+            seed = check_random_state(self.random_state).randint(2**31 - 1)
+            sampler.set_params(random_state=seed)
+        sizes, sigmas = self.n_components, self.sigmas
+        if sizes is None or isinstance(sizes, Integral):
+            sizes = [sampler.n_components if sizes is None else sizes]
+        sizes = list(sizes)
+        if not sizes or not all(isinstance(m, Integral) and m >= 1 for m in sizes):
+            raise ValueError(
+                f"n_components={self.n_components!r} must be a whole number >= 1, or "
+                "a list of such numbers."
+            )
+        sigmas = list(np.logspace(-2, 2, 10) if sigmas is None else sigmas)
+        if not sigmas or not all(map(_is_sigma, sigmas)):
+            raise ValueError(
+                f"sigmas={self.sigmas!r} must hold positive finite numbers, 'scale' "
+                "or 'median'. For one sigma a column use GridSearchCV."
+            )
+        return sampler, sizes, sigmas
+
+    def _score_fold(self, sampler, X, codes, weights, train, test, sizes, sigmas):
+        """Return the scores of all candidates on one fold, sizes before sigmas."""
+        train, test = (np.arange(codes.size)[part] for part in (train, test))
+        train = train[weights[train] > 0]
+        fold = _Fold()
+        fold.classes_, labels = np.unique(codes[train], return_inverse=True)
+        fold._add_targets(labels, weights[train], first=True)
+        by_class = np.argsort(labels, kind="stable")
+        labels, rows = labels[by_class], train[by_class]
+
+        def encode(chunk):
+            part = weights[rows[chunk]]
+            return ClassWeights(labels[chunk], part, fold.classes_.size)
+
+        table, rest = {}, sorted(set(sizes))
+        while rest:  # once, and again for each odd number of sines and cosines
+            first = "median" if "median" in sigmas else sigmas[0]
+            sampler = clone(sampler).set_params(n_components=rest[-1], sigma=first)
+            sampler.fit(X[train], sample_weight=weights[train])
+            path = [sampler.with_sigma(sigma) for sigma in sigmas]
+            sums = [FeatureSums() for _ in path]
+            for chunk, features in sampler.iter_path(X[rows], path, key=True):
+                for total, (mantissa, exponent) in zip(sums, features, strict=True):
+                    total.add(mantissa, exponent, encode(chunk))
+            columns = {size: [member.prefix(size) for member in path] for size in rest}
+            rest = [size for size in rest if any(c is None for c in columns[size])]
+            ready = {size: c for size, c in columns.items() if size not in rest}
+            blocks = _score_path(sampler.iter_path(X[test], path), sums, ready)
+            for place, scored in blocks.items():
+                part = X[test], codes[test], weights[test]
+                table[place] = self._score(fold, scored, *part)
+        return [table[size, k] for size in sizes for k in range(len(sigmas))]
+
+    def _score(self, fold, blocks, X, codes, weights):
+        """Return the score of one candidate from its class scores."""
+        fold.blocks = blocks
+        if self.scoring in (None, "accuracy"):  # comparing codes is fast
+            return np.average(fold.predict(X) == codes, weights=weights)
+        named = _Fold()
+        named.__dict__.update(fold.__dict__, classes_=self.classes_[fold.classes_])
+        options = {} if np.all(weights == 1) else {"sample_weight": weights}
+        scorer = check_scoring(named, self.scoring)
+        return scorer(named, X, self.classes_[codes], **options)
+
+    def _publish(self, table, sizes, sigmas):
+        """Set the attributes of the search from scores (n_candidates, n_splits)."""
+        params = [
+            {"n_components": size, "sigma": sigma}
+            for size, sigma in product(sizes, sigmas)
+        ]
+        results = {
+            f"param_{name}": np.ma.array([candidate[name] for candidate in params])
+            for name in ("n_components", "sigma")
+        }
+        results["params"] = params
+        for k, scores in enumerate(table.T):
+            results[f"split{k}_test_score"] = scores
+        mean = table.mean(axis=1)
+        results["mean_test_score"], results["std_test_score"] = mean, table.std(axis=1)
+        ranks = rankdata(-np.nan_to_num(mean, nan=-np.inf), method="min")
+        results["rank_test_score"] = ranks.astype(np.int32)
+        self.cv_results_, self.n_splits_ = results, table.shape[1]
+        self.best_index_ = int(np.argmin(ranks))
+        self.best_params_ = params[self.best_index_]
+        self.best_score_ = float(mean[self.best_index_])
+
+    def predict(self, X):
+        """Return the labels of largest score, of the best estimator.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Labels.
+        """
+        return self._best().predict(X)
+
+    def predict_proba(self, X):
+        """Return the probabilities of the classes, of the best estimator.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            Rows sum to one.
+        """
+        return self._best().predict_proba(X)
+
+    def decision_function(self, X):
+        """Return the class scores, of the best estimator.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples, n_classes) or (n_samples,)
+            As in :class:`NadarayaWatsonClassifier`.
+        """
+        return self._best().decision_function(X)
+
+    def _best(self):
+        check_is_fitted(self, "cv_results_")
+        if not self.refit:
+            raise AttributeError(
+                "With refit=False there is no best estimator to predict with; fit "
+                "NadarayaWatsonClassifier with best_params_, or take refit=True."
+            )
+        return self.best_estimator_
+
+    def __sklearn_tags__(self):
+        """Return the tags of scikit-learn, sparse input as the sampler has it."""
+        tags = super().__sklearn_tags__()
+        if self.sampler is not None:
+            tags.input_tags.sparse = get_tags(self.sampler).input_tags.sparse
+        return tags
+
+
+class _Fold(NadarayaWatsonClassifier):
+    """A classifier whose class scores on the test rows are known already."""
+
+    def _score_blocks(self, X):
+        yield from (
+            (None, scores.copy(), log_scale) for scores, log_scale in self.blocks
+        )
+
+    def _warn_empty(self, n_rows, instead):
+        pass
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+
+def _score_path(chunks, sums, columns):
+    """Return blocks of class scores by size and place in the path.
+
+    ``columns[size][k]`` are the columns of a size for a member of the path.
+    """
+    segments = [
+        [
+            _as_slice(np.setdiff1d(now, before))
+            for before, now in pairwise([[], *(c[k] for c in columns.values())])
+        ]
+        for k in range(len(sums))
+    ]
+    blocks = defaultdict(list)
+    for _, features in chunks:
+        for k, (mantissa, exponent) in enumerate(features):
+            scored = sums[k].prefix_averages(mantissa, exponent, segments[k])
+            for size, block in zip(columns, scored, strict=True):
+                blocks[size, k].append(block)
+    return blocks
+
+
+def _as_slice(columns):
+    """Return a slice for columns that follow each other: it copies nothing."""
+    if np.all(np.diff(columns) == 1):
+        return slice(columns[0], columns[-1] + 1)
+    return columns
+
+
+def _is_sigma(value):
+    """Return whether a value of sigma can be part of a path."""
+    if isinstance(value, str):
+        return value in ("scale", "median")
+    return isinstance(value, Real) and 0 < value < np.inf

@@ -1,0 +1,170 @@
+"""NadarayaWatsonClassifierCV against GridSearchCV on the same grid, folds and seeds."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.datasets import load_iris, load_wine
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.model_selection import GridSearchCV, ShuffleSplit, StratifiedKFold
+from sklearn.preprocessing import StandardScaler
+
+from sklearn_crt import (
+    GeometricSampler,
+    GERFSampler,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonClassifierCV,
+    OPRFSampler,
+    PoissonSampler,
+    PositiveRBFSampler,
+    TrigRBFSampler,
+)
+
+SIGMAS = [0.1, 0.5, 2.0, 30.0]
+SAMPLERS = [
+    TrigRBFSampler(random_state=0),
+    TrigRBFSampler(random_state=0, kernel="softmax", coupling="iid"),
+    PositiveRBFSampler(random_state=0),
+    PositiveRBFSampler(random_state=1, center=False),
+    OPRFSampler(random_state=0),
+    OPRFSampler(random_state=0, kernel="softmax", center=False),
+    GERFSampler(random_state=0),
+    GERFSampler(random_state=0, real_cost=True),
+    PoissonSampler(random_state=0),
+    GeometricSampler(random_state=0),
+    GeometricSampler(random_state=0, positive=True),
+]
+
+
+@pytest.fixture(scope="module")
+def wine():
+    X, y = load_wine(return_X_y=True)
+    return StandardScaler().fit_transform(X), np.array(["red", "rose", "white"])[y]
+
+
+def compare(sampler, X, y, sizes, sigmas=SIGMAS, **options):
+    weights = options.pop("sample_weight", None)
+    search = NadarayaWatsonClassifierCV(
+        sampler, sigmas=sigmas, n_components=sizes, **options
+    ).fit(X, y, sample_weight=weights)
+    sizes = [sizes] if np.ndim(sizes) == 0 else sizes
+    grid = {"sampler__n_components": sizes, "sampler__sigma": sigmas}
+    expected = GridSearchCV(NadarayaWatsonClassifier(sampler), grid, **options)
+    expected.fit(X, y, sample_weight=weights)
+    for key, values in expected.cv_results_.items():
+        if "test" in key:
+            got = search.cv_results_[key]
+            assert_allclose(got, values, rtol=0, atol=1e-12, err_msg=key)
+    names = [{k.removeprefix("sampler__"): v for k, v in expected.best_params_.items()}]
+    assert search.best_params_ == names[0]
+    assert search.best_index_ == expected.best_index_
+    assert_allclose(search.best_score_, expected.best_score_)
+    assert search.n_splits_ == expected.n_splits_
+    params = [
+        {k.removeprefix("sampler__"): v for k, v in candidate.items()}
+        for candidate in expected.cv_results_["params"]
+    ]
+    assert search.cv_results_["params"] == params
+    assert_array_equal(search.predict(X), expected.predict(X))
+    assert_allclose(search.predict_proba(X), expected.predict_proba(X), rtol=1e-9)
+    return search
+
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:For .* rows all the kernel:RuntimeWarning"
+)
+
+
+@pytest.mark.parametrize("sizes", [20, [12, 40], [7, 20, 33]])
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=repr)
+def test_equals_grid_search(sampler, sizes, wine):
+    compare(sampler, *wine, sizes, cv=3)
+
+
+@pytest.mark.parametrize(
+    "cv",
+    [
+        None,
+        StratifiedKFold(4, shuffle=True, random_state=0),
+        ShuffleSplit(3, random_state=0),
+    ],
+    ids=repr,
+)
+def test_folds(cv, wine):
+    compare(OPRFSampler(random_state=0), *wine, [10, 30], cv=cv)
+
+
+def test_learned_sigmas_and_sizes_out_of_order(wine):
+    sigmas = [1.0, "scale", "median", 0.2]
+    compare(TrigRBFSampler(random_state=0), *wine, [40, 10], sigmas, cv=3)
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", "f1_macro", "neg_log_loss"])
+@pytest.mark.filterwarnings("ignore:The y_prob values do not sum to one")
+def test_scoring(scoring, wine):
+    compare(OPRFSampler(random_state=0), *wine, 30, [0.2, 0.5], cv=3, scoring=scoring)
+
+
+def test_sparse_and_float32(rng):
+    X = rng.random((150, 12)) * (rng.random((150, 12)) < 0.4)
+    y = (X[:, 0] + X[:, 1] > 0.4).astype(int)
+    for sampler in (OPRFSampler(random_state=0), TrigRBFSampler(random_state=0)):
+        compare(sampler, sparse.csr_array(X), y, [10, 31], cv=3)
+        single = NadarayaWatsonClassifierCV(sampler, sigmas=SIGMAS, cv=3)
+        scores = single.fit(X.astype(np.float32), y).cv_results_["mean_test_score"]
+        double = single.fit(X, y).cv_results_["mean_test_score"]
+        assert_allclose(scores, double, atol=0.05)
+
+
+@pytest.mark.skipif(
+    not hasattr(GridSearchCV, "_check_scorers_accept_sample_weight"),
+    reason="GridSearchCV did not weight its scores in this scikit-learn",
+)
+def test_sample_weight(wine, rng):
+    weights = rng.integers(0, 3, size=len(wine[1])).astype(float)
+    compare(OPRFSampler(random_state=0), *wine, [10, 30], cv=3, sample_weight=weights)
+
+
+def test_one_seed_for_all_candidates(wine):
+    search = NadarayaWatsonClassifierCV(
+        OPRFSampler(), sigmas=SIGMAS, n_components=[10, 20], cv=3, random_state=0
+    )
+    first = search.fit(*wine).cv_results_["mean_test_score"]
+    assert_array_equal(search.fit(*wine).cv_results_["mean_test_score"], first)
+    seed = search.best_estimator_.sampler.random_state
+    same = NadarayaWatsonClassifierCV(
+        OPRFSampler(random_state=seed), sigmas=SIGMAS, n_components=[10, 20], cv=3
+    )
+    assert_array_equal(same.fit(*wine).cv_results_["mean_test_score"], first)
+
+
+def test_without_refit(wine):
+    search = NadarayaWatsonClassifierCV(OPRFSampler(), cv=3, refit=False).fit(*wine)
+    assert len(search.cv_results_["params"]) == 10
+    assert not hasattr(search, "best_estimator_")
+    with pytest.raises(AttributeError, match="With refit=False there is no best"):
+        search.predict(wine[0])
+
+
+@pytest.mark.parametrize(
+    ("sampler", "options", "message"),
+    [
+        (
+            None,
+            {},
+            "sampler=None has no path over sigma. Pass a sampler of sklearn_crt",
+        ),
+        ("exact", {}, "for 'exact' and for other transformers use GridSearchCV"),
+        (RBFSampler(), {}, "has no path over sigma"),
+        (OPRFSampler(), {"sigmas": [1.0, -1.0]}, "must hold positive finite numbers"),
+        (OPRFSampler(), {"sigmas": []}, "must hold positive finite numbers"),
+        (OPRFSampler(), {"sigmas": ["auto"]}, "'scale' or 'median'"),
+        (OPRFSampler(), {"n_components": 0}, "must be a whole number >= 1"),
+        (OPRFSampler(), {"n_components": [10, 2.5]}, "or a list of such numbers"),
+        (OPRFSampler(), {"scoring": "speed"}, "'scoring' parameter of"),
+    ],
+)
+def test_parameters_out_of_range(sampler, options, message):
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match=message):
+        NadarayaWatsonClassifierCV(sampler, **options).fit(X, y)

@@ -1,0 +1,507 @@
+"""Generalised exponential features: the family, its variance, and the search for A."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import optimize, sparse
+
+from sklearn_crt import (
+    NadarayaWatsonClassifier,
+    OPRFSampler,
+    PositiveRBFSampler,
+    TrigRBFSampler,
+)
+from sklearn_crt.samplers._exponential import optimal_A
+from sklearn_crt.samplers._gerf import GERFSampler
+from sklearn_crt.samplers._gerf_search import (
+    best_member,
+    complex_candidates,
+    log_rho,
+    log_second_moment,
+    log_variance,
+    trigonometric_A,
+    value_and_gradient,
+)
+from sklearn_crt.testing import (
+    assert_mean,
+    assert_unbiased,
+    assert_variance,
+    check_sampler,
+    contract_rows,
+    seed_estimates,
+)
+
+
+class Member(GERFSampler):
+    """One member of the family, whatever the data."""
+
+    _parameter_constraints: dict = {
+        **GERFSampler._parameter_constraints,
+        "A": [complex, float],
+        "s": [int],
+    }
+
+    def __init__(
+        self,
+        *,
+        A=0.0,
+        s=1,
+        sigma=1.0,
+        n_components=2,
+        coupling="iid",
+        center=False,
+        kernel="gaussian",
+        real_cost=False,
+        n_jobs=None,
+        random_state=None,
+    ):
+        super().__init__(
+            sigma=sigma,
+            n_components=n_components,
+            coupling=coupling,
+            center=center,
+            kernel=kernel,
+            real_cost=real_cost,
+            n_jobs=n_jobs,
+            random_state=random_state,
+        )
+        self.A = A
+        self.s = s
+
+    def _search(self, q_plus, q_minus, n_features):
+        return self.s, complex(self.A)
+
+
+# the fourth moments of larger A are too heavy for a test of the variance
+MEMBERS = [
+    (-0.1 + 0.05j, 1),
+    (-0.03 + 0.06j, 1),
+    (-0.1 + 0.05j, -1),
+    (0.02 + 0.03j, -1),
+    (0.03, -1),
+]
+every_member = pytest.mark.parametrize("A, s", MEMBERS)
+
+
+def printed_second_moment(A, s, q, N, d):
+    """Equation 6 of the paper as it is printed, for small arguments."""
+    first = np.sqrt(1 + 16 * A**2 / (1 - 8 * A) + 0j) ** d
+    second = s + s / (1 - 8 * A)
+    third = (1 + 16 * abs(A) ** 2 / (1 - 8 * A.real)) ** (d / 2)
+    fourth = s / 2 + (s + 2 * abs(1 - 4 * A)) / (2 * (1 - 8 * A.real))
+    terms = (first * np.exp(second * q)).real + third * np.exp(fourth * q)
+    return 0.5 * np.exp(-(s + 1) * N) * terms
+
+
+# ------------------------------------------------------------- reference numbers
+@pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
+@pytest.mark.parametrize("s", [1, -1])
+@pytest.mark.parametrize("section", ["pair4", "pair64"])
+def test_variance_of_a_complex_member(section, s, kernel, vectors, request):
+    pair, numbers = request.getfixturevalue(section), vectors[section]
+    fitted = Member(A=-0.2 + 0.3j, s=s, kernel=kernel).fit(pair[0], X_key=pair[1])
+    factor = np.exp(numbers["N = |x|^2+|y|^2"]) if kernel == "softmax" else 1
+    expected = numbers[f"Var GERF A=-0.2+0.3i s={s:+d}"] * factor
+    assert_allclose(fitted.kernel_variance(*pair), [[expected]], rtol=1e-10)
+
+
+@pytest.mark.parametrize("section", ["pair4", "pair64"])
+def test_best_real_member_of_sines_and_cosines(section, vectors, request):
+    pair, numbers = request.getfixturevalue(section), vectors[section]
+    A = trigonometric_A(numbers["q- = |x-y|^2"], pair[0].shape[1])
+    assert_allclose(A, numbers["s=-1 optimum A"], rtol=1e-9, atol=1e-13)
+    lam, phi = log_rho(complex(A))
+    assert_allclose(np.exp(lam), numbers["s=-1 optimum rho"], rtol=1e-12)
+    assert phi == 0
+    fitted = Member(A=A, s=-1).fit(pair[0], X_key=pair[1])
+    expected = numbers["Var at that optimum"]
+    assert_allclose(fitted.kernel_variance(*pair), [[expected]], rtol=1e-10)
+
+
+def test_choice_for_the_reference_pairs(vectors, pair4, pair64):
+    near = GERFSampler(sigma=1.0, center=False).fit(pair4[0], X_key=pair4[1])
+    assert near.s_ == -1
+    assert_allclose(near.A_, vectors["pair4"]["s=-1 optimum A"], rtol=1e-9)
+    far = GERFSampler(sigma=1.0, center=False).fit(pair64[0], X_key=pair64[1])
+    assert far.s_ == 1
+    assert_allclose(far.A_, vectors["pair64"]["OPRF A*"], rtol=1e-12)
+    assert_allclose(far.log_D_, vectors["pair64"]["OPRF log D"], rtol=1e-12)
+    assert_allclose(far.B_, vectors["pair64"]["OPRF B"], rtol=1e-12)
+    assert (far.C_, near.C_) == (-1, 0)
+
+
+# lam, phi, s, q, d, log(Var / K^2): in 60 digits, by the formula of the docstring
+PRECISE = [
+    (0.0, 0.0, -1, 1e-9, 3, -42.1396788544528),
+    (2e-7, 0.0, -1, 1e-6, 8, -28.4520014634529),
+    (1e-6, 1e-5, -1, 1e-7, 5, -28.1757321574966),
+    (-1e-7, 1e-6, 1, 1e-10, 5, -23.0257885318372),
+    (1e-4, 1e-3, 1, 0.0, 64, -16.3408344943619),
+    (-3.0, 1.2, 1, 40.0, 16, 59.636272288517),
+    (0.3, 0.9, -1, 25.0, 2, 27.6148942070048),
+    (-17.0, 0.0, 1, 1e7, 700, 5465.21099635948),
+]
+
+
+@pytest.mark.parametrize("case", PRECISE)
+def test_variance_keeps_its_digits(case):
+    *point, expected = case
+    assert_allclose(log_variance(*point), expected, rtol=1e-12)
+
+
+# --------------------------------------------------------------------- objective
+def test_objective_is_equation_6_and_has_its_gradient(rng):
+    for _ in range(100):
+        d, s = int(rng.integers(1, 9)), int(rng.choice([-1, 1]))
+        A = complex(rng.uniform(-1, 0.12), rng.uniform(-1, 1))
+        q, N = rng.uniform(0, 2), rng.uniform(0, 2)
+        point = log_rho(A)
+        log_square = s * q - (s + 1) * N  # of the kernel
+        expected = np.log(printed_second_moment(A, s, q, N, d)) - log_square
+        assert_allclose(log_second_moment(*point, s, q, d), expected, atol=1e-9)
+        value, gradient = value_and_gradient(point, s, q, d)
+        assert_allclose(value, expected, rtol=1e-9, atol=1e-9)
+        numeric = optimize.approx_fprime(
+            point, lambda p, *args: value_and_gradient(p, *args)[0], 1e-6, s, q, d
+        )
+        assert_allclose(gradient, numeric, rtol=1e-3, atol=1e-3 * max(1, abs(value)))
+
+
+def test_log_rho_of_a_small_parameter():
+    rho = 1 / (1 - 8 * (-0.2 + 0.3j))
+    assert_allclose(np.exp(complex(*log_rho(-0.2 + 0.3j))), rho)
+    assert_allclose(log_rho(1e-13 + 1e-14j), [8e-13, 8e-14], rtol=1e-9)
+    assert log_rho(-0.2 - 0.3j) == log_rho(-0.2 + 0.3j)
+
+
+def test_real_optimum_of_sines_and_cosines(rng):
+    for d in (1, 2, 10, 1000):
+        for q in (1e-12, 1e-3, 0.3, 2.5):
+            A = trigonometric_A(q, d)
+            lam = log_rho(complex(A))[0]
+            assert 0 < A < 1 / 8
+            best = log_variance(lam, 0.0, -1, q, d)
+            for factor in (0.9, 1.1):
+                assert log_variance(factor * lam, 0.0, -1, q, d) > best
+    assert trigonometric_A(0.0, 3) == 0
+    assert trigonometric_A(1e4, 3) == 0
+    assert_allclose(trigonometric_A(1e-9, 50), 1e-9 / (4 * 50), rtol=1e-7)
+
+
+def random_statistics(rng, size):
+    for _ in range(size):
+        d = int(np.exp(rng.uniform(0, np.log(300))))
+        total, share = np.exp(rng.uniform(-4, 6)), rng.uniform(-1, 1)
+        yield d, total * (1 + share), total * (1 - share)
+
+
+def search(d, q_plus, q_minus, real_cost=False):
+    optima = {-1: trigonometric_A(q_minus, d), 1: optimal_A(q_plus, d)}
+    return best_member(optima, {-1: q_minus, 1: q_plus}, d, real_cost)
+
+
+@pytest.mark.parametrize("real_cost", [False, True])
+def test_never_worse_than_oprf_and_trigonometric_features(real_cost, rng):
+    for d, q_plus, q_minus in random_statistics(rng, 40):
+        s, A = search(d, q_plus, q_minus, real_cost)
+        columns = np.log(2) if real_cost else 0
+        q = {1: q_plus, -1: q_minus}[s]
+        found = log_variance(*log_rho(A), s, q, d)
+        found -= columns * (s == 1 and A.imag == 0)
+        oprf = log_variance(log_rho(complex(optimal_A(q_plus, d)))[0], 0, 1, q_plus, d)
+        assert found <= oprf - columns + 1e-12
+        assert found <= log_variance(0, 0, -1, q_minus, d) + 1e-12
+
+
+def test_no_complex_parameter_is_better_than_the_real_optimum(rng):
+    """So the search ends on a real A; a counterexample would be worth a paper."""
+    for d, *q in random_statistics(rng, 200):
+        phi = np.abs(rng.uniform(0, np.pi / 2, 200)) * rng.choice([0.01, 0.1, 1], 200)
+        step = rng.uniform(-9, 9, 200) * rng.choice([0.01, 0.1, 1], 200)
+        for s, square, optimum in ((1, q[0], optimal_A), (-1, q[1], trigonometric_A)):
+            lam = log_rho(complex(optimum(square, d)))[0]
+            best = log_second_moment(lam, 0.0, s, square, d)
+            values = log_second_moment(lam + step, phi, s, square, d)
+            assert np.all(values >= best - 1e-11 * max(1, abs(best)))
+    assert all(search(*case)[1].imag == 0 for case in random_statistics(rng, 40))
+
+
+def test_search_from_complex_starts_finds_the_real_optimum():
+    """About another A, from points off the real axis."""
+    for d, q in ((1, 0.3), (4, 3.0), (64, 16.0)):
+        for s, A in ((-1, trigonometric_A(q, d)), (1, optimal_A(q, d))):
+            other = (1 - np.exp(-0.4) * (1 - 8 * A)) / 8
+            ends = list(complex_candidates(other, s, q, d))
+            values = [log_second_moment(*end, s, q, d) for end in ends]
+            best = log_second_moment(*log_rho(complex(A)), s, q, d)
+            assert_allclose(min(values), best, rtol=1e-7, atol=1e-7)
+
+
+def test_cost_in_columns_decides():
+    X = np.random.default_rng(0).normal(size=(300, 4))
+    choices = {
+        cost: [
+            GERFSampler(sigma=sigma, real_cost=cost).fit(X).s_
+            for sigma in np.geomspace(0.1, 1, 40)
+        ]
+        for cost in (False, True)
+    }
+    for signs in choices.values():  # sines and cosines first, one change
+        assert signs == sorted(signs)
+        assert set(signs) == {-1, 1}
+    assert sum(choices[True]) > sum(choices[False])
+
+
+# -------------------------------------------------------------- the contract
+@pytest.mark.parametrize("real_cost", [False, True])
+@pytest.mark.parametrize("coupling", ["iid", "orthogonal"])
+@pytest.mark.parametrize("sigma", [0.4, 1.5])
+def test_contract(sigma, coupling, real_cost):
+    check_sampler(GERFSampler(sigma=sigma, coupling=coupling, real_cost=real_cost))
+
+
+@pytest.mark.parametrize(
+    "A, s, kernel",
+    [
+        *((A, s, "gaussian") for A, s in MEMBERS),
+        (-0.1 + 0.05j, 1, "softmax"),
+        (0.02 + 0.03j, -1, "softmax"),
+    ],
+)
+def test_contract_of_a_member(A, s, kernel):
+    check_sampler(Member(A=A, s=s, kernel=kernel, coupling="orthogonal"), 3)
+
+
+@pytest.mark.parametrize("coupling", ["iid", "orthogonal"])
+@every_member
+def test_two_sets_of_rows(A, s, coupling):
+    X = contract_rows(3)[:3]
+    Y = 0.8 * contract_rows(3, random_state=1)[[1, 5]] + 0.1
+    sampler = Member(A=A, s=s, coupling=coupling)
+    assert_unbiased(sampler, X, Y, n_blocks=20_000)
+    assert_variance(sampler, X, Y, n_blocks=20_000)
+
+
+@pytest.mark.parametrize("columns, coupling", [(1, "iid"), (7, "orthogonal")])
+@pytest.mark.parametrize("A, s", [*MEMBERS[1:4], (-0.1, 1)])
+def test_odd_number_of_columns(A, s, columns, coupling):
+    X = np.array([[0.5, 0.1, -0.2], [-0.2, 0.4, 0.6]])
+    sampler = Member(A=A, s=s, n_components=columns, coupling=coupling)
+    estimates = seed_estimates(sampler, X, n_draws=1000)
+    fitted = sampler.fit(X)
+    assert_mean(estimates, fitted.exact_kernel(X))
+    squares = (estimates - fitted.exact_kernel(X)) ** 2
+    assert_mean(squares, fitted.kernel_variance(X))
+
+
+def test_without_the_conjugate_the_estimate_is_biased():
+    class Unconjugated(Member):
+        def transform_key(self, X):
+            features = super().transform_key(X)
+            features[:, self.n_components // 2 :] *= -1
+            return features
+
+    with pytest.raises(AssertionError, match="biased"):
+        assert_unbiased(Unconjugated(A=0.02 + 0.03j, s=-1), n_blocks=5000)
+
+
+@every_member
+def test_wrong_sign_of_the_cross_moment_is_seen(A, s):
+    class Wrong(Member):
+        def _variance(self, X, Y):
+            right, coupling = super()._variance(X, Y), self.coupling
+            self.coupling = "iid"
+            independent = super()._variance(X, Y)
+            self.coupling = coupling
+            return 2 * independent - right
+
+    with pytest.raises(AssertionError, match="wrong variance"):
+        assert_variance(Wrong(A=A, s=s, coupling="orthogonal"), n_blocks=20_000)
+
+
+# ------------------------------------------------------------------- special cases
+@pytest.mark.parametrize("coupling", ["iid", "orthogonal"])
+@pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
+def test_members_are_the_other_samplers(kernel, coupling, rng):
+    X = rng.normal(size=(20, 5))
+    X[1] = X[0] + 1e-6
+    options = {"sigma": 0.6, "kernel": kernel, "coupling": coupling, "random_state": 0}
+    trigonometric = TrigRBFSampler(n_components=15, **options).fit(X)
+    member = Member(A=0.0, s=-1, n_components=15, **options).fit(X)
+    assert_allclose(member.transform(X), trigonometric.transform(X), rtol=1e-9)
+    expected = trigonometric.kernel_variance(X)
+    scale = np.exp(trigonometric._log_pair_factor(*[trigonometric._unit(X)] * 2))
+    assert_allclose(
+        member.kernel_variance(X) / scale**2, expected / scale**2, atol=1e-15, rtol=1e-8
+    )
+
+    optimal = OPRFSampler(n_components=7, **options).fit(X)
+    positive = Member(
+        A=optimal.A_, n_components=7, real_cost=True, center=True, **options
+    ).fit(X)
+    assert_allclose(positive.transform(X), optimal.transform(X), rtol=1e-12)
+    assert_allclose(positive.kernel_variance(X), optimal.kernel_variance(X))
+    two_columns = Member(A=optimal.A_, n_components=14, center=True, **options).fit(X)
+    assert_allclose(two_columns.transform(X)[:, :7], optimal.transform(X), rtol=1e-12)
+    assert not two_columns.transform(X)[:, 7:].any()
+    assert_allclose(two_columns.kernel_variance(X), optimal.kernel_variance(X))
+    for fitted in (member, positive, two_columns):
+        assert fitted.symmetric_
+        assert_allclose(fitted.transform_key(X), fitted.transform(X), rtol=1e-15)
+
+
+def test_general_formula_of_a_positive_member():
+    q = np.array([0.0, 1e-6, 0.3, 5.0, 300.0])
+    for d, A in ((1, -0.2), (7, -1e-6), (100, -30.0)):
+        rho = 1 / (1 - 8 * A)
+        log_square = d * np.log1p((1 - rho**0.5) ** 2 / (2 * rho**0.5)) + rho * q
+        expected = log_square + np.log(-np.expm1(-log_square))
+        point = log_rho(complex(A))
+        assert_allclose(log_variance(*point, 1, q, d), expected, rtol=1e-9)
+        assert_allclose(log_second_moment(*point, 1, q, d), log_square, atol=1e-12)
+
+
+@every_member
+def test_two_sides_are_one_map_where_A_is_real(A, s, rng):
+    X = rng.normal(size=(9, 3))
+    fitted = Member(A=A, s=s, n_components=7).fit(X)
+    assert fitted.symmetric_ == (complex(A).imag == 0)
+    same = np.allclose(fitted.transform(X), fitted.transform_key(X))
+    assert same == fitted.symmetric_
+
+
+def test_attributes_are_numbers_of_python(rng):
+    fitted = GERFSampler().fit(rng.normal(size=(30, 3)))
+    kinds = [type(getattr(fitted, name)) for name in ("A_", "B_", "D_", "log_D_")]
+    assert kinds == [complex] * 4
+    assert_allclose(fitted.B_**2, fitted.s_ * (1 - 4 * fitted.A_))
+    assert_allclose(fitted.D_, (1 - 4 * fitted.A_) ** (3 / 4))
+    assert_allclose(np.exp(fitted.log_D_), fitted.D_)
+
+
+# ------------------------------------------------------------------------- fitting
+@pytest.mark.parametrize("order", [1, -1])
+def test_pieces_equal_the_whole_where_the_choice_flips(order, rng):
+    narrow, wide = 0.1 * rng.normal(size=(50, 3)), 3 * rng.normal(size=(50, 3))
+    pieces = GERFSampler(sigma=1.0, real_cost=True, n_components=8, random_state=0)
+    widths = []
+    for batch in (narrow, wide)[::order]:
+        pieces.partial_fit(batch)
+        widths.append(pieces.projection_.n_frequencies)
+    whole = GERFSampler(sigma=1.0, real_cost=True, n_components=8, random_state=0)
+    X = np.vstack([narrow, wide])
+    whole.fit(X)
+    assert (widths == [4, 8]) == (order == 1)
+    assert_allclose(pieces.A_, whole.A_, rtol=1e-9)
+    assert_allclose(pieces.transform(X), whole.transform(X), rtol=1e-7)
+    assert pieces.transform(X).shape == (100, 8)
+
+
+def test_another_sigma_may_need_more_frequencies(rng):
+    X = rng.normal(size=(50, 3))
+    fitted = GERFSampler(sigma=0.1, real_cost=True, random_state=0).fit(X)
+    again = GERFSampler(sigma=2.0, real_cost=True, random_state=0).fit(X)
+    assert fitted._n_frequencies < again._n_frequencies
+    assert_allclose(fitted.with_sigma(2.0).transform(X), again.transform(X))
+
+
+def test_statistics_of_two_sides(rng):
+    X, Y = rng.normal(size=(40, 3)), rng.normal(2.0, 0.5, size=(60, 3))
+
+    class Spy(GERFSampler):
+        def _search(self, *statistics):
+            self.statistics = statistics
+            return super()._search(*statistics)
+
+    for center in (True, False):
+        fitted = Spy(sigma=[1.0, 0.5, 2.0], center=center).fit(X, X_key=Y)
+        a, b = (fitted.sigma_ * (Z - fitted.center_) for Z in (X, Y))
+        sums = ((a[:, None] + b) ** 2).sum(axis=2).mean()
+        differences = ((a[:, None] - b) ** 2).sum(axis=2).mean()
+        assert_allclose(fitted.statistics, (sums, differences, 3), rtol=1e-10)
+
+
+@pytest.mark.parametrize("real_cost", [False, True])
+@pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
+@pytest.mark.parametrize("d", [1, 1000])
+@pytest.mark.filterwarnings("ignore:.*eatures of .* are too:RuntimeWarning")
+def test_no_nan_at_any_bandwidth(d, kernel, real_cost, rng):
+    X = rng.normal(size=(12, d)) / np.sqrt(d)
+    for sigma in (1e-2, 1, 1e2, 1e8):
+        for columns in (1, 4, 9):
+            fitted = GERFSampler(
+                sigma=sigma, n_components=columns, kernel=kernel, real_cost=real_cost
+            ).fit(X)
+            for values in (fitted.transform(X), fitted.transform_key(X)):
+                assert not np.isnan(values).any()
+            assert not np.isnan(fitted.kernel_variance(X)).any()
+            assert not np.isnan(fitted.approximate_kernel(X)).any()
+
+
+def test_infinite_D_is_no_warning(rng):
+    X = rng.normal(size=(12, 1000))
+    fitted = GERFSampler(sigma=100.0, random_state=0).fit(X)
+    assert np.isinf(fitted.D_)
+    assert_allclose(fitted.log_D_, 250 * np.log(1 - 4 * fitted.A_))
+    assert np.isinf(Member(A=-5000 + 1j).fit(X).D_)
+
+
+@pytest.mark.parametrize("real_cost", [False, True])
+def test_constant_data(real_cost):
+    X = np.full((5, 2), 7.0)
+    fitted = GERFSampler(sigma=1.0, real_cost=real_cost).fit(X)
+    assert abs(fitted.A_) < 1e-25
+    assert_allclose(fitted.kernel_variance(X), 0, atol=1e-12)
+    assert_allclose(fitted.approximate_kernel(X), 1)
+    opposite = GERFSampler(sigma=1.0, real_cost=real_cost, center=False)
+    opposite.fit(X, X_key=-X)  # |x + y| = 0: positive features are exact
+    assert opposite.s_ == 1
+    assert abs(opposite.A_) < 1e-25
+    assert_allclose(opposite.approximate_kernel(X, -X), np.exp(-196.0), rtol=1e-9)
+
+
+def test_sparse_rows_and_float32(rng):
+    X = sparse.random(60, 30, density=0.1, random_state=0, format="csr")
+    X = sparse.csr_array(X)
+    options = {"sigma": 3.0, "n_components": 21, "random_state": 0}
+    dense = Member(A=-0.02 + 0.05j, center=True, **options).fit(X.toarray())
+    fitted = Member(A=-0.02 + 0.05j, center=True, **options).fit(X)
+    for side in ("transform", "transform_key"):
+        features = getattr(fitted, side)(X)
+        assert_allclose(features, getattr(dense, side)(X.toarray()), rtol=1e-9)
+        single = getattr(fitted, side)(X.astype(np.float32))
+        assert single.dtype == np.float32
+        assert_allclose(single, features, atol=1e-3 * np.abs(features).max())
+
+
+def test_real_cost_must_be_a_boolean(rng):
+    with pytest.raises(ValueError, match="'real_cost' parameter of GERFSampler"):
+        GERFSampler(real_cost="no").fit(rng.normal(size=(5, 2)))
+
+
+@pytest.mark.parametrize("real_cost", [False, True])
+@pytest.mark.filterwarnings("ignore:For .* rows all the kernel weights:RuntimeWarning")
+def test_in_the_kernel_average(real_cost, rng):
+    X = rng.normal(size=(300, 4))
+    y = (X[:, 0] + 0.1 * rng.normal(size=300) > 0).astype(int)
+    for sigma in (1e-2, 0.5, 1.0, 1e2):
+        sampler = GERFSampler(
+            sigma=sigma, n_components=256, real_cost=real_cost, random_state=0
+        )
+        model = NadarayaWatsonClassifier(sampler).fit(X, y)
+        assert np.all(np.isfinite(model.predict_proba(X)))
+        if sigma in (0.5, 1.0):
+            assert model.score(X, y) > 0.85
+
+
+def test_variance_in_the_middle_is_below_that_of_both_families(rng):
+    """At the point it is tuned for, by the sampler's own variance."""
+    x = np.full((1, 8), 0.1)
+    y = np.linspace(-0.4, 0.5, 8)[None]
+    options = {"sigma": 1.0, "n_components": 16, "coupling": "iid"}
+    variances = [
+        Sampler(center=False, **options).fit(x, X_key=y).kernel_variance(x, y)[0, 0]
+        for Sampler in (GERFSampler, OPRFSampler, PositiveRBFSampler)
+    ]
+    trigonometric = TrigRBFSampler(**options).fit(x).kernel_variance(x, y)[0, 0]
+    assert variances[0] < min(2 * variances[1], 2 * variances[2], trigonometric)
