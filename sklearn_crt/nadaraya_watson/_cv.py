@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from itertools import pairwise, product
+from itertools import product
 from numbers import Integral, Real
 
 import numpy as np
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.metrics import check_scoring, get_scorer_names
+from sklearn.metrics import get_scorer_names
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.multiclass import check_classification_targets
@@ -17,9 +16,9 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._compat import StrOptions, _check_sample_weight, _fit_context
-from ..utils._accumulator import ClassWeights, FeatureSums
 from ..utils._docs import fill_doc
 from ._classifier import NadarayaWatsonClassifier
+from ._fold import score_fold
 
 
 @fill_doc
@@ -106,7 +105,7 @@ class NadarayaWatsonClassifierCV(ClassifierMixin, BaseEstimator):
     ...     OPRFSampler(random_state=0), sigmas=[0.5, 1, 2], n_components=[50, 200]
     ... ).fit(X, y)
     >>> search.best_params_
-    {'n_components': 200, 'sigma': 2}
+    {'n_components': 50, 'sigma': 1}
     """
 
     _parameter_constraints: dict = {
@@ -174,9 +173,9 @@ class NadarayaWatsonClassifierCV(ClassifierMixin, BaseEstimator):
             sample_weight, rows, dtype=rows.dtype, ensure_non_negative=True
         )
         splits = list(check_cv(self.cv, labels, classifier=True).split(rows, labels))
-        run = delayed(self._score_fold)
+        grid = sizes, sigmas, self.classes_, self.scoring
         table = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            run(clone(sampler), rows, codes, weights, *split, sizes, sigmas)
+            delayed(score_fold)(clone(sampler), rows, codes, weights, split, *grid)
             for split in splits
         )
         self._publish(np.transpose(table), sizes, sigmas)
@@ -215,50 +214,6 @@ class NadarayaWatsonClassifierCV(ClassifierMixin, BaseEstimator):
                 "or 'median'. For one sigma a column use GridSearchCV."
             )
         return sampler, sizes, sigmas
-
-    def _score_fold(self, sampler, X, codes, weights, train, test, sizes, sigmas):
-        """Return the scores of all candidates on one fold, sizes before sigmas."""
-        train, test = (np.arange(codes.size)[part] for part in (train, test))
-        train = train[weights[train] > 0]
-        fold = _Fold()
-        fold.classes_, labels = np.unique(codes[train], return_inverse=True)
-        fold._add_targets(labels, weights[train], first=True)
-        by_class = np.argsort(labels, kind="stable")
-        labels, rows = labels[by_class], train[by_class]
-
-        def encode(chunk):
-            part = weights[rows[chunk]]
-            return ClassWeights(labels[chunk], part, fold.classes_.size)
-
-        table, rest = {}, sorted(set(sizes))
-        while rest:  # once, and again for each odd number of sines and cosines
-            first = "median" if "median" in sigmas else sigmas[0]
-            sampler = clone(sampler).set_params(n_components=rest[-1], sigma=first)
-            sampler.fit(X[train], sample_weight=weights[train])
-            path = [sampler.with_sigma(sigma) for sigma in sigmas]
-            sums = [FeatureSums() for _ in path]
-            for chunk, features in sampler.iter_path(X[rows], path, key=True):
-                for total, (mantissa, exponent) in zip(sums, features, strict=True):
-                    total.add(mantissa, exponent, encode(chunk))
-            columns = {size: [member.prefix(size) for member in path] for size in rest}
-            rest = [size for size in rest if any(c is None for c in columns[size])]
-            ready = {size: c for size, c in columns.items() if size not in rest}
-            blocks = _score_path(sampler.iter_path(X[test], path), sums, ready)
-            for place, scored in blocks.items():
-                part = X[test], codes[test], weights[test]
-                table[place] = self._score(fold, scored, *part)
-        return [table[size, k] for size in sizes for k in range(len(sigmas))]
-
-    def _score(self, fold, blocks, X, codes, weights):
-        """Return the score of one candidate from its class scores."""
-        fold.blocks = blocks
-        if self.scoring in (None, "accuracy"):  # comparing codes is fast
-            return np.average(fold.predict(X) == codes, weights=weights)
-        named = _Fold()
-        named.__dict__.update(fold.__dict__, classes_=self.classes_[fold.classes_])
-        options = {} if np.all(weights == 1) else {"sample_weight": weights}
-        scorer = check_scoring(named, self.scoring)
-        return scorer(named, X, self.classes_[codes], **options)
 
     def _publish(self, table, sizes, sigmas):
         """Set the attributes of the search from scores (n_candidates, n_splits)."""
@@ -342,49 +297,6 @@ class NadarayaWatsonClassifierCV(ClassifierMixin, BaseEstimator):
         if self.sampler is not None:
             tags.input_tags.sparse = get_tags(self.sampler).input_tags.sparse
         return tags
-
-
-class _Fold(NadarayaWatsonClassifier):
-    """A classifier whose class scores on the test rows are known already."""
-
-    def _score_blocks(self, X):
-        yield from (
-            (None, scores.copy(), log_scale) for scores, log_scale in self.blocks
-        )
-
-    def _warn_empty(self, n_rows, instead):
-        pass
-
-    def __sklearn_is_fitted__(self):
-        return True
-
-
-def _score_path(chunks, sums, columns):
-    """Return blocks of class scores by size and place in the path.
-
-    ``columns[size][k]`` are the columns of a size for a member of the path.
-    """
-    segments = [
-        [
-            _as_slice(np.setdiff1d(now, before))
-            for before, now in pairwise([[], *(c[k] for c in columns.values())])
-        ]
-        for k in range(len(sums))
-    ]
-    blocks = defaultdict(list)
-    for _, features in chunks:
-        for k, (mantissa, exponent) in enumerate(features):
-            scored = sums[k].prefix_averages(mantissa, exponent, segments[k])
-            for size, block in zip(columns, scored, strict=True):
-                blocks[size, k].append(block)
-    return blocks
-
-
-def _as_slice(columns):
-    """Return a slice for columns that follow each other: it copies nothing."""
-    if np.all(np.diff(columns) == 1):
-        return slice(columns[0], columns[-1] + 1)
-    return columns
 
 
 def _is_sigma(value):

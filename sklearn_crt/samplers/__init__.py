@@ -1,10 +1,11 @@
 """Random feature maps as scikit-learn transformers."""
 
-from ._base import BaseFeatureSampler, IsotropicSampler
+from ._base import BaseFeatureSampler
 from ._discrete import DiscreteSampler
 from ._exponential import ExponentialSampler
 from ._geometric import GeometricSampler
 from ._gerf import GERFSampler
+from ._isotropic import IsotropicSampler
 from ._oprf import OPRFSampler
 from ._poisson import PoissonSampler
 from ._positive import PositiveRBFSampler

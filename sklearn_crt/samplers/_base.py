@@ -1,8 +1,7 @@
-"""What all feature maps share: validation, statistics, chunks, the kernel trio."""
+"""What all feature maps share: validation, statistics, chunks and threads."""
 
 from __future__ import annotations
 
-import copy
 import warnings
 from abc import ABCMeta, abstractmethod
 from numbers import Integral, Real
@@ -25,15 +24,19 @@ from .._compat import (
     _check_sample_weight,
     _fit_context,
 )
-from ..frequencies import Coupling, Projection, get_coupling
+from ..frequencies import Projection
 from ..utils._bandwidth import RowSample, resolve_sigma
 from ..utils._moments import Moments
+from ._path import SigmaPathMixin
 from ._rows import UnitRows
+from ._trio import KernelTrioMixin
 
 _CHUNK_BYTES = 2**21  # of features: few enough for the cache, enough for the product
 
 
 class BaseFeatureSampler(
+    KernelTrioMixin,
+    SigmaPathMixin,
     CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
@@ -286,197 +289,9 @@ class BaseFeatureSampler(
             out = np.empty((rows.stop - rows.start, self.n_components), dtype=X.dtype)
             yield rows, *self._features(self._unit(X[rows]), out, key)
 
-    # ---------------------------------------------------------- model selection
-    def with_sigma(self, sigma):
-        """Return this fitted sampler with another sigma, without reading the rows.
-
-        Parameters
-        ----------
-        sigma : float, {"scale", "median"} or array-like of shape (n_features,)
-            The new value; ``"median"`` only where it was the old one too.
-
-        Returns
-        -------
-        sampler : sampler
-            A copy, equal to one that was fitted with ``sigma`` on the same rows. It
-            shares the frequencies unless their law depends on the data.
-        """
-        check_is_fitted(self)
-        other = copy.copy(self)
-        other.sigma = sigma
-        if isinstance(sigma, str) and sigma == "median" and self._sample is None:
-            raise ValueError(
-                "sigma='median' needs a sample of the rows, which only a sampler "
-                f"fitted with sigma='median' keeps, got sigma={self.sigma!r} there."
-            )
-        dtype = self.projection_.sq_norms.dtype
-        return other._choose(dtype, draw=self._law_is_fitted)
-
-    def iter_path(self, X, path, *, key=False):
-        """Yield ``iter_log_features`` of several ``with_sigma``, chunk by chunk.
-
-        The frequencies are applied once a chunk, not once a sampler, wherever all
-        the samplers share them.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-        path : list of sampler
-            Returned by ``with_sigma`` for numbers.
-        key : bool, default=False
-            Whether to take the map of the key side.
-
-        Yields
-        ------
-        rows : slice
-            The rows of the chunk.
-        features : iterator
-            The pair of mantissa and exponent for each sampler of the path.
-        """
-        X = self._validate(X, reset=False)
-        for rows in self._chunks(X):
-            yield rows, self._path_features(X[rows], path, key)
-
-    def _path_features(self, X, path, key):
-        shared = {}  # the frequencies of a projection, about a centre
-        for sampler in path:
-            center = sampler._center()
-            place = sampler.projection_, None if center is None else center.tobytes()
-            if np.ndim(sampler.sigma_) > 0:
-                unit = sampler._unit(X)
-            else:
-                if place not in shared:
-                    shared[place] = sampler._unit(X, sigma=1.0)
-                unit = shared[place].scaled(sampler.sigma_)
-            out = np.empty((X.shape[0], self.n_components), dtype=X.dtype)
-            yield sampler._features(unit, out, key)
-
-    def prefix(self, n_components):
-        """Return the columns that make the map of fewer components.
-
-        Parameters
-        ----------
-        n_components : int
-            Their number, at most that of this map.
-
-        Returns
-        -------
-        columns : ndarray of int of shape (n_components,), or None
-            Times one number they are the features of a sampler with this
-            ``n_components`` fitted on the same rows; None where these are not among
-            the columns (an odd number of sines and cosines).
-        """
-        if n_components == self.n_components:
-            return np.arange(n_components)
-        n_frequencies = n_components // self._features_per_frequency
-        columns = np.flatnonzero(self.frequency_index() < n_frequencies)
-        return columns if columns.size == n_components else None
-
     def _chunks(self, X):
         width = X.dtype.itemsize * max(self.n_components, X.shape[1])
         return gen_batches(X.shape[0], min(max(256, _CHUNK_BYTES // width), 1024))
-
-    # ------------------------------------------------------------- kernel trio
-    def exact_kernel(self, X, Y=None):
-        """Return the kernel that the features estimate.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_X, n_features)
-            Rows of the query side.
-        Y : {array-like, sparse matrix} of shape (n_Y, n_features), default=None
-            Rows of the key side; X if None.
-
-        Returns
-        -------
-        kernel : ndarray of shape (n_X, n_Y)
-            Its values, in the type of X.
-        """
-        kernel = self._kernel(*self._unit_pair(X, Y))
-        return kernel.astype(self._validate(X, reset=False).dtype, copy=False)
-
-    def approximate_kernel(self, X, Y=None):
-        """Return the estimate of the kernel, ``transform(X) @ transform_key(Y).T``.
-
-        Computed in log space: finite wherever the estimate itself is.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_X, n_features)
-            Rows of the query side.
-        Y : {array-like, sparse matrix} of shape (n_Y, n_features), default=None
-            Rows of the key side; X if None.
-
-        Returns
-        -------
-        kernel : ndarray of shape (n_X, n_Y)
-            Unbiased estimates, in the type of X.
-        """
-        queries = self._log_features(X, key=False)
-        keys = self._log_features(X if Y is None else Y, key=True)
-        (left, log_left), (right, log_right) = map(_scale_rows, (queries, keys))
-        product = left @ right.T
-        # where the large features of two rows stand in different columns
-        lost = np.abs(product) < 1e10 * np.finfo(product.dtype).tiny
-        lost &= queries[1].shape[1] > 1
-        with np.errstate(over="ignore", invalid="ignore"):
-            root = np.exp((log_left + log_right.T) / 2)  # the square may overflow
-            estimate = product * root * root
-            for i in np.flatnonzero(lost.any(axis=1)):
-                mantissa = queries[0][i] * keys[0][lost[i]]
-                terms, peak = _scale_rows((mantissa, queries[1][i] + keys[1][lost[i]]))
-                estimate[i, lost[i]] = terms.sum(axis=1) * np.exp(peak[:, 0])
-        return estimate
-
-    def _log_features(self, X, key):
-        """Return mantissas and exponents of all rows; either may have one column."""
-        parts = []
-        for rows, *features in self.iter_log_features(X, key=key):
-            for place, fill in enumerate((1, 0)):  # None stands for ones and zeros
-                if features[place] is None:
-                    shape = (rows.stop - rows.start, 1)
-                    features[place] = np.full(shape, fill, self._float_type(X))
-            parts.append(features)
-        return [np.vstack(column) for column in zip(*parts, strict=True)]
-
-    @staticmethod
-    def _float_type(X):
-        return np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
-
-    def kernel_variance(self, X, Y=None):
-        """Return the exact variance of ``approximate_kernel`` over the frequencies.
-
-        For the fitted parameters and coupling; where ``variance_is_exact_`` is False
-        (a coupling without a closed form) it is that of independent frequencies.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_X, n_features)
-            Rows of the query side.
-        Y : {array-like, sparse matrix} of shape (n_Y, n_features), default=None
-            Rows of the key side; X if None.
-
-        Returns
-        -------
-        variance : ndarray of shape (n_X, n_Y), float64
-            Mean squared errors of the estimates, since these are unbiased.
-        """
-        return self._variance(*self._unit_pair(X, Y))
-
-    def _unit_pair(self, X, Y):
-        check_is_fitted(self)
-        X, Y = (
-            None
-            if Z is None
-            else UnitRows(
-                self._validate(Z, reset=False).astype(np.float64, copy=False),
-                self.sigma_,
-                self._center(),
-            )
-            for Z in (X, Y)
-        )
-        return X, X if Y is None else Y
 
     def _unit(self, X, sigma=None):
         frequencies = self.projection_
@@ -545,48 +360,3 @@ class BaseFeatureSampler(
     @abstractmethod
     def _variance(self, X: UnitRows, Y: UnitRows) -> np.ndarray:
         """Return the variance of the estimate of all pairs, float64."""
-
-
-def _scale_rows(features):
-    """Return features divided by one factor a row, and the factors' logs."""
-    mantissa, exponent = features
-    log_scale = exponent.max(axis=1, keepdims=True)
-    log_scale = np.where(np.isfinite(log_scale), log_scale, 0)
-    return mantissa * np.exp(exponent - log_scale), log_scale
-
-
-class IsotropicSampler(BaseFeatureSampler):
-    """A map whose frequencies are a coupling times a law of the norm."""
-
-    _parameter_constraints: dict = {
-        **BaseFeatureSampler._parameter_constraints,
-        "coupling": [str, Coupling],
-    }
-    _couplings: tuple[str, ...] | None = None  # None: all that are registered
-
-    def _draw_projection(self, n_features, rng):
-        return self._coupling().draw(
-            self._radial_law, self._n_frequencies, n_features, rng
-        )
-
-    def _coupling(self):
-        return get_coupling(self.coupling, type(self).__name__, self._couplings)
-
-    @property
-    def variance_is_exact_(self) -> bool:
-        """Whether ``kernel_variance`` is that of the coupling in use."""
-        check_is_fitted(self)
-        return self._n_pairs() == 0 or self._has_closed_form()
-
-    def _has_closed_form(self) -> bool:
-        """Return whether what a pair of frequencies in a block saves is known."""
-        return False
-
-    def _n_pairs(self):
-        """Return the number of ordered pairs of frequencies that share a block."""
-        sizes = self._coupling().block_sizes(self._n_frequencies, self.n_features_in_)
-        return int(np.sum(sizes * (sizes - 1)))
-
-    @abstractmethod
-    def _radial_law(self, n_features: int):
-        """Return the law of the norm of a frequency in this dimension."""

@@ -8,9 +8,9 @@ from abc import abstractmethod
 import numpy as np
 
 from ..utils._docs import fill_doc
-from ._base import IsotropicSampler
 from ._conformity import positive_gap
 from ._gaussian import GaussianKernelMixin
+from ._isotropic import IsotropicSampler
 
 
 def optimal_A(q: float, n_features: int) -> float:

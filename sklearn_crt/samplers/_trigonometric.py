@@ -7,7 +7,7 @@ from abc import abstractmethod
 
 import numpy as np
 
-from ._base import IsotropicSampler
+from ._isotropic import IsotropicSampler
 
 
 class TrigonometricSampler(IsotropicSampler):

@@ -1,0 +1,33 @@
+"""
+Do orthogonal frequencies help sines and cosines?
+=================================================
+
+The exact variance of one block of d orthogonal frequencies over that of d independent
+ones, against the distance of the two rows.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from sklearn_crt import TrigRBFSampler
+
+distances = np.linspace(0.05, 5, 100)
+figure, ax = plt.subplots(figsize=(5.5, 3.6), layout="constrained")
+for d in (2, 4, 16, 64):
+    rows = np.zeros((101, d))
+    rows[1:, 0] = distances
+    orthogonal, independent = (
+        TrigRBFSampler(sigma=1.0, n_components=2 * d, coupling=coupling)
+        .fit(rows)
+        .kernel_variance(rows[:1], rows[1:])[0]
+        for coupling in ("orthogonal", "iid")
+    )
+    ax.plot(distances, orthogonal / independent, label=f"d = {d}")
+ax.axhline(1, color="grey", linewidth=1)
+ax.set(xlabel="distance $|x - y|$ at unit bandwidth", ylabel="ratio of the variances")
+ax.legend()
+
+# %%
+# Near rows gain most, and the more the higher the dimension: at d = 64 the variance is
+# 20 times smaller. Far rows gain nothing, and where the curve crosses the grey line
+# orthogonality hurts, here by at most 2 %.
