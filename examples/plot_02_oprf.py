@@ -3,8 +3,8 @@ Where do optimal positive features help?
 ========================================
 
 Positive features of the Gaussian kernel at x and y have a variance that depends on
-x + y. With one parameter A, ``OPRFSampler`` makes it small at the |x + y| that is
-typical of the data.
+x + y. With one parameter A, ``OPRFSampler`` makes it small at the length of x + y that
+is typical of the data.
 """
 
 import matplotlib.pyplot as plt
@@ -13,7 +13,7 @@ import numpy as np
 from sklearn_crt import OPRFSampler, PositiveRBFSampler
 
 # %%
-# Pairs x = y along one axis, so |x + y| is twice the norm of x. ``fit`` on one such
+# Pairs x = y along one axis, so x + y is twice as long as x. ``fit`` on one such
 # pair tunes A for it; A = 0, ``PositiveRBFSampler``, is the map to compare with.
 sums = np.linspace(0.05, 8, 60)
 options = {"sigma": 1.0, "n_components": 1, "center": False, "coupling": "iid"}
@@ -44,8 +44,8 @@ for typical in (1, 2, 4, 8):
 
 # %%
 # Left: tuned for each pair, A never loses, and the gain grows without bound. Right: one
-# A for all pairs, as in practice. It gains much where |x + y| is large, and loses where
-# |x + y| is far below the value it is tuned for, where the variance is small anyway.
+# A for all pairs, as in practice. It gains much where x + y is long, and loses where
+# it is far shorter than that A is tuned for, where the variance is small anyway.
 titles = "a parameter for each pair", "one parameter for all pairs (d = 64)"
 for ax, title in zip(axes, titles, strict=True):
     ax.axhline(0, color="black", linewidth=0.8)
