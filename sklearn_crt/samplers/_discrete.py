@@ -12,6 +12,7 @@ from scipy import special
 
 from .._compat import Interval
 from ..frequencies import Projection
+from ..utils._docs import fill_doc
 from ._base import BaseFeatureSampler
 from ._gaussian import GaussianKernelMixin, log_expm1
 
@@ -35,6 +36,7 @@ class Counts(Projection):
         return special.gammaln(self.weights.astype(np.float64) + 1).sum(axis=0)
 
 
+@fill_doc
 class DiscreteSampler(GaussianKernelMixin, BaseFeatureSampler):
     r"""Features from monomials of integer frequencies, coordinates independent.
 
@@ -43,6 +45,17 @@ class DiscreteSampler(GaussianKernelMixin, BaseFeatureSampler):
     with 0^0 = 1, where p is the law of the counts. A subclass sets the parameter of
     the law in ``_fit_law`` and states ``_draw_counts``, ``_scale`` and
     ``_log_weights``, which together say 1 / sqrt(w! p(w)), and ``_log_excess``.
+
+    Parameters
+    ----------
+    %(sigma)s
+    n_components : int, default=100
+        Number of columns of the output, one a frequency.
+    %(positive)s
+    %(center_discrete)s
+    %(kernel)s
+    %(n_jobs)s
+    %(random_state)s
     """
 
     _parameter_constraints: dict = {
@@ -53,6 +66,27 @@ class DiscreteSampler(GaussianKernelMixin, BaseFeatureSampler):
         "center": ["boolean"],
     }
     _law_is_fitted = True
+
+    def __init__(
+        self,
+        *,
+        sigma="scale",
+        n_components=100,
+        positive=False,
+        epsilon=1e-8,
+        center=True,
+        kernel="gaussian",
+        n_jobs=None,
+        random_state=None,
+    ):
+        self.sigma = sigma
+        self.n_components = n_components
+        self.positive = positive
+        self.epsilon = epsilon
+        self.center = center
+        self.kernel = kernel
+        self.n_jobs = n_jobs
+        self.random_state = random_state
 
     def _center(self):
         return self.center_ if self.positive or self.center else None

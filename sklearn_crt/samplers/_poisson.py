@@ -86,27 +86,6 @@ class PoissonSampler(DiscreteSampler):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        sigma="scale",
-        n_components=100,
-        positive=False,
-        epsilon=1e-8,
-        center=True,
-        kernel="gaussian",
-        n_jobs=None,
-        random_state=None,
-    ):
-        self.sigma = sigma
-        self.n_components = n_components
-        self.positive = positive
-        self.epsilon = epsilon
-        self.center = center
-        self.kernel = kernel
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
     def _fit_law(self, moments, key_moments):
         squares = (
             side.variance + (side.mean - self.center_) ** 2
