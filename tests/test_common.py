@@ -37,7 +37,7 @@ ESTIMATORS = [
     for sampler in (None, "exact", OPRFSampler(), TrigRBFSampler())
 ] + [
     NadarayaWatsonClassifier("exact", kernel="matern", sigma="median"),
-    NadarayaWatsonClassifierCV(OPRFSampler(), sigmas=[0.1, 1.0]),
+    NadarayaWatsonClassifierCV(OPRFSampler(), sigmas=[0.1, 1.0], cv=3),
 ]
 
 
