@@ -40,6 +40,11 @@ def contract_rows(n_features=4, random_state=0):
     return np.concatenate([rows, -rows])
 
 
+def fit_sides(sampler, X, Y):
+    """Fit a sampler on the rows of both sides, or on X alone where Y is None."""
+    return sampler.fit(X) if Y is None else sampler.fit(X, X_key=Y)
+
+
 def seed_estimates(sampler, X, Y=None, *, n_draws=64):
     """Fit a sampler with many seeds and return its estimates of the kernel.
 
@@ -58,7 +63,7 @@ def seed_estimates(sampler, X, Y=None, *, n_draws=64):
         ``approximate_kernel`` of each fit.
     """
     draws = (clone(sampler).set_params(random_state=seed) for seed in range(n_draws))
-    return np.stack([draw.fit(X, X_key=Y).approximate_kernel(X, Y) for draw in draws])
+    return np.stack([fit_sides(draw, X, Y).approximate_kernel(X, Y) for draw in draws])
 
 
 def block_estimates(sampler, X, Y=None, *, n_blocks=50_000, block=None):
@@ -86,12 +91,14 @@ def block_estimates(sampler, X, Y=None, *, n_blocks=50_000, block=None):
         Fitted with the columns of one block, for its exact kernel and variance.
     """
     block = X.shape[1] if block is None else block
-    sampler = clone(sampler).set_params(random_state=0, n_components=1).fit(X, X_key=Y)
+    sampler = clone(sampler).set_params(random_state=0, n_components=1)
+    fit_sides(sampler, X, Y)
     stride = -(-block // X.shape[1]) * X.shape[1]  # whole blocks of the coupling
     per_frequency = sampler._features_per_frequency
     narrow = clone(sampler).set_params(n_components=block * per_frequency)
     wide = clone(sampler).set_params(n_components=stride * n_blocks * per_frequency)
-    narrow.fit(X, X_key=Y), wide.fit(X, X_key=Y)
+    fit_sides(narrow, X, Y)
+    fit_sides(wide, X, Y)
     owner, place = np.divmod(wide.frequency_index(), stride)
     kept = place < block
     queries = wide.transform(X)[:, kept]
