@@ -173,12 +173,19 @@ class NadarayaWatsonClassifierCV(ClassifierMixin, BaseEstimator):
             sample_weight, rows, dtype=rows.dtype, ensure_non_negative=True
         )
         splits = list(check_cv(self.cv, labels, classifier=True).split(rows, labels))
+        for k, split in enumerate(splits):
+            if not all(np.any(weights[part] > 0) for part in split):
+                raise ValueError(
+                    f"In fold {k} all training rows or all test rows have weight 0; "
+                    "leave such rows out, or give folds in cv."
+                )
         grid = sizes, sigmas, self.classes_, self.scoring
         table = Parallel(n_jobs=self.n_jobs, prefer="threads")(
             delayed(score_fold)(clone(sampler), rows, codes, weights, split, *grid)
             for split in splits
         )
-        self._publish(np.transpose(table), sizes, sigmas)
+        # contiguous: as in GridSearchCV, equal scores have equal means to the last bit
+        self._publish(np.ascontiguousarray(np.transpose(table)), sizes, sigmas)
         if self.refit:
             sampler = clone(sampler).set_params(**self.best_params_)
             self.best_estimator_ = NadarayaWatsonClassifier(sampler)

@@ -66,22 +66,32 @@ def score_fold(sampler, X, codes, weights, split, sizes, sigmas, classes, scorin
         rest = [size for size in rest if any(c is None for c in columns[size])]
         ready = {size: c for size, c in columns.items() if size not in rest}
         blocks = _score_path(sampler.iter_path(X[test], path), sums, ready)
-        for place, scored in blocks.items():
-            part = X[test], codes[test], weights[test]
-            table[place] = _score(fold, scored, *part, classes, scoring)
+        part = X[test], codes[test], weights[test].astype(np.float64)
+        score = _accuracy if scoring in (None, "accuracy") else _score
+        table |= score(fold, blocks, *part, classes, scoring)
     return [table[size, k] for size in sizes for k in range(len(sigmas))]
 
 
+def _accuracy(fold, blocks, X, codes, weights, *_):
+    """Return the accuracies by size and sigma; keeps no class scores."""
+    hits = defaultdict(float)
+    for place, rows, block in blocks:
+        fold.blocks = [block]
+        hits[place] += (fold.predict(None) == codes[rows]) @ weights[rows]
+    return {place: total / weights.sum() for place, total in hits.items()}
+
+
 def _score(fold, blocks, X, codes, weights, classes, scoring):
-    """Return the score of one candidate from its class scores."""
-    fold.blocks = blocks
-    if scoring in (None, "accuracy"):  # comparing codes is fast
-        return np.average(fold.predict(X) == codes, weights=weights)
-    named = _Fold()
+    """Return the scores of a scorer by size and sigma, from all the class scores."""
+    kept, named = defaultdict(list), _Fold()
+    for place, _, block in blocks:
+        kept[place].append(block)
     named.__dict__.update(fold.__dict__, classes_=classes[fold.classes_])
     options = {} if np.all(weights == 1) else {"sample_weight": weights}
-    scorer = check_scoring(named, scoring)
-    return scorer(named, X, classes[codes], **options)
+    scorer, table = check_scoring(named, scoring), {}
+    for place, named.blocks in kept.items():
+        table[place] = scorer(named, X, classes[codes], **options)
+    return table
 
 
 class _Fold(NadarayaWatsonClassifier):
@@ -100,7 +110,7 @@ class _Fold(NadarayaWatsonClassifier):
 
 
 def _score_path(chunks, sums, columns):
-    """Return blocks of class scores by size and place in the path.
+    """Yield size and place in the path, rows, and their class scores with a scale.
 
     ``columns[size][k]`` are the columns of a size for a member of the path.
     """
@@ -111,13 +121,11 @@ def _score_path(chunks, sums, columns):
         ]
         for k in range(len(sums))
     ]
-    blocks = defaultdict(list)
-    for _, features in chunks:
+    for rows, features in chunks:
         for k, (mantissa, exponent) in enumerate(features):
             scored = sums[k].prefix_averages(mantissa, exponent, segments[k])
             for size, block in zip(columns, scored, strict=True):
-                blocks[size, k].append(block)
-    return blocks
+                yield (size, k), rows, block
 
 
 def _as_slice(columns):
