@@ -8,6 +8,7 @@ from sklearn.utils._param_validation import (
     validate_params,
 )
 from sklearn.utils.multiclass import _check_partial_fit_first_call
+from sklearn.utils.parallel import _get_threadpool_controller
 from sklearn.utils.validation import _check_sample_weight
 
 try:  # public from scikit-learn 1.9
@@ -34,5 +35,6 @@ __all__ = [
     "_check_partial_fit_first_call",
     "_check_sample_weight",
     "_fit_context",
+    "_get_threadpool_controller",
     "validate_params",
 ]

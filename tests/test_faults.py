@@ -105,8 +105,8 @@ def test_wrong_norms():
 @pytest.mark.parametrize("base", ALL)
 def test_bandwidth_off_by_two_percent(base):
     class Off(base):
-        def _unit(self, X):
-            rows = super()._unit(X)
+        def _unit(self, X, *tables):
+            rows = super()._unit(X, *tables)
             return UnitRows(X, 1.02 * self.sigma_, self._center(), rows.frequencies)
 
     with pytest.raises(AssertionError, match="biased"):

@@ -54,6 +54,24 @@ class Projection:
         """
         return safe_sparse_dot(X, self.weights, dense_output=True)
 
+    def stack(self, scale, offsets):
+        """Return the matrix that maps (x, 1, r) to scale * w.x + offset + r, or None.
+
+        Parameters
+        ----------
+        scale : float
+            Multiplier of the inner products.
+        offsets : ndarray of shape (n_frequencies,)
+            Added to each column.
+
+        Returns
+        -------
+        stacked : ndarray of shape (n_features + 2, n_frequencies) or None
+            None where the frequencies are not applied as a matrix.
+        """
+        ones = np.ones_like(self.sq_norms)
+        return np.vstack([scale * self.weights, offsets, ones])
+
     def to(self, dtype) -> Projection:
         """Change the floating type.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from abc import ABCMeta, abstractmethod
 from numbers import Integral, Real
@@ -23,6 +24,7 @@ from .._compat import (
     StrOptions,
     _check_sample_weight,
     _fit_context,
+    _get_threadpool_controller,
 )
 from ..frequencies import Projection
 from ..utils._bandwidth import RowSample, resolve_sigma
@@ -217,10 +219,13 @@ class BaseFeatureSampler(
         X = self._validate(X, reset=False)
         out = np.empty((X.shape[0], self.n_components), dtype=X.dtype)
         n_threads = min(effective_n_jobs(self.n_jobs), X.shape[0])
-        faults = Parallel(n_jobs=n_threads, prefer="threads")(
+        fill = Parallel(n_jobs=n_threads, prefer="threads")
+        tasks = [
             delayed(self._fill)(X[part], out[part], key)
             for part in gen_even_slices(X.shape[0], n_threads)
-        )
+        ]
+        with _one_blas_thread_each(n_threads):
+            faults = fill(tasks)
         zero_rows, overflows = zip(*faults, strict=True)
         self._warn_of_range(sum(zero_rows), any(overflows), out.dtype)
         return out
@@ -229,16 +234,18 @@ class BaseFeatureSampler(
         """Write the features of X to out; return the number of zero rows, overflow."""
         n_zero, overflows = 0, []
         with np.errstate(over="call", call=lambda *_: overflows.append(1)):
+            tables = self._tables(X.dtype)
             for rows in self._chunks(X):
                 part = out[rows]
-                mantissa, exponent = self._features(self._unit(X[rows]), part, key)
+                unit = self._unit(X[rows], *tables)
+                mantissa, exponent = self._features(unit, part, key)
                 if exponent is not None and mantissa is None:
                     np.exp(exponent, out=part)
                 elif exponent is not None:
                     np.multiply(mantissa, np.exp(exponent), out=part)
                 elif mantissa is not part:
                     part[:] = mantissa
-                if exponent is not None:
+                if exponent is not None and not part[:, 0].all():
                     suspects = part[part[:, 0] == 0]
                     n_zero += int(np.sum(~suspects.any(axis=1)))
         return n_zero, bool(overflows)
@@ -285,20 +292,29 @@ class BaseFeatureSampler(
         """
         check_is_fitted(self)
         X = self._validate(X, reset=False)
+        tables = self._tables(X.dtype)
         for rows in self._chunks(X):
             out = np.empty((rows.stop - rows.start, self.n_components), dtype=X.dtype)
-            yield rows, *self._features(self._unit(X[rows]), out, key)
+            yield rows, *self._features(self._unit(X[rows], *tables), out, key)
 
     def _chunks(self, X):
         width = X.dtype.itemsize * max(self.n_components, X.shape[1])
         return gen_batches(X.shape[0], min(max(256, _CHUNK_BYTES // width), 1024))
 
-    def _unit(self, X, sigma=None):
-        frequencies = self.projection_
-        if frequencies.sq_norms.dtype != X.dtype:
-            frequencies = frequencies.to(X.dtype)
+    def _tables(self, dtype):
+        """Return what all chunks share: the frequencies, and them stacked or None."""
+        frequencies = self._frequencies(dtype)
+        affine = self._affine(frequencies)
+        return frequencies, None if affine is None else frequencies.stack(*affine)
+
+    def _frequencies(self, dtype):
+        same = self.projection_.sq_norms.dtype == dtype
+        return self.projection_ if same else self.projection_.to(dtype)
+
+    def _unit(self, X, frequencies=None, stacked=None, sigma=None):
+        frequencies = frequencies or self._frequencies(X.dtype)
         sigma = self.sigma_ if sigma is None else sigma
-        return UnitRows(X, sigma, self._center(), frequencies)
+        return UnitRows(X, sigma, self._center(), frequencies, stacked)
 
     # -------------------------------------------------------------------- tags
     @property
@@ -336,6 +352,13 @@ class BaseFeatureSampler(
         """Return the vector subtracted from the rows, or None."""
         return None
 
+    def _affine(self, frequencies):
+        """Return scale and offsets of the exponents ``scale * w.x + offset``, or None.
+
+        For maps that take ``rows.affine``, which is faster than ``rows.projection``.
+        """
+        return None
+
     def _fit_parameters(self, moments: Moments, key_moments: Moments):
         """Set the fitted parameters, from the raw statistics of the two sides."""
 
@@ -360,3 +383,10 @@ class BaseFeatureSampler(
     @abstractmethod
     def _variance(self, X: UnitRows, Y: UnitRows) -> np.ndarray:
         """Return the variance of the estimate of all pairs, float64."""
+
+
+def _one_blas_thread_each(n_threads):
+    """Hold BLAS to one thread inside ours, where there are several."""
+    if n_threads == 1:
+        return contextlib.nullcontext()
+    return _get_threadpool_controller().limit(limits=1, user_api="blas")

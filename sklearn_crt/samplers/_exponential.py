@@ -93,16 +93,17 @@ class ExponentialSampler(GaussianKernelMixin, IsotropicSampler):
             for offset in (sums, differences)
         )
 
-    def _features(self, rows, out, key):
-        A, d, exponent = self._A, self.n_features_in_, rows.projection
+    def _affine(self, frequencies):
+        A, d = self._A, self.n_features_in_
         constant = 0.25 * d * math.log1p(-4 * A) - 0.5 * math.log(self._n_frequencies)
-        exponent *= math.sqrt(1 - 4 * A)
-        exponent += A * rows.frequencies.sq_norms + constant
+        return math.sqrt(1 - 4 * A), A * frequencies.sq_norms + constant
+
+    def _features(self, rows, out, key):
         row_term = -rows.sq_norms
         if self.kernel == "softmax":
             row_term = row_term + self._log_row_factor(rows)
-        exponent += row_term
-        return None, exponent
+        exponent = out[:, : self._n_frequencies]
+        return None, rows.affine(*self._affine(rows.frequencies), row_term, exponent)
 
     def _variance(self, X, Y):
         d, m, rho = self.n_features_in_, self._n_frequencies, 1 / (1 - 8 * self._A)

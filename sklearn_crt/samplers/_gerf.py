@@ -216,6 +216,9 @@ class GERFSampler(ExponentialSampler):
         return np.concatenate([np.arange(n_pairs), np.arange(self._n_frequencies)])
 
     # ------------------------------------------------------------- transforming
+    def _affine(self, frequencies):
+        return super()._affine(frequencies) if self._is_positive else None
+
     def _features(self, rows, out, key):
         n_pairs = self.n_components - self._n_frequencies
         if self._is_positive:

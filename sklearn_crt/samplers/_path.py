@@ -63,19 +63,21 @@ class SigmaPathMixin:
             The pair of mantissa and exponent for each sampler of the path.
         """
         X = self._validate(X, reset=False)
+        drawn = {id(s.projection_): s._frequencies(X.dtype) for s in path}
         for rows in self._chunks(X):
-            yield rows, self._path_features(X[rows], path, key)
+            yield rows, self._path_features(X[rows], path, key, drawn)
 
-    def _path_features(self, X, path, key):
+    def _path_features(self, X, path, key, drawn):
         shared = {}  # the frequencies of a projection, about a centre
         for sampler in path:
+            frequencies = drawn[id(sampler.projection_)]
             center = sampler._center()
             place = sampler.projection_, None if center is None else center.tobytes()
             if np.ndim(sampler.sigma_) > 0:
-                unit = sampler._unit(X)
+                unit = sampler._unit(X, frequencies)
             else:
                 if place not in shared:
-                    shared[place] = sampler._unit(X, sigma=1.0)
+                    shared[place] = sampler._unit(X, frequencies, sigma=1.0)
                 unit = shared[place].scaled(sampler.sigma_)
             out = np.empty((X.shape[0], self.n_components), dtype=X.dtype)
             yield sampler._features(unit, out, key)

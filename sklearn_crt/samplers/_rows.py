@@ -23,10 +23,12 @@ class UnitRows:
         Subtracted first; None for zero.
     frequencies : Projection or None
         Those to apply, in the type of X; None where only kernels are wanted.
+    stacked : ndarray or None
+        What ``frequencies.stack`` returned, for ``affine``.
     """
 
-    def __init__(self, X, sigma, center, frequencies=None):
-        self.frequencies = frequencies
+    def __init__(self, X, sigma, center, frequencies=None, stacked=None):
+        self.frequencies, self._stacked = frequencies, stacked
         sigma = np.asarray(sigma, dtype=X.dtype)
         if sparse.issparse(X):
             columns = np.broadcast_to(sigma, X.shape[1])
@@ -45,6 +47,20 @@ class UnitRows:
         if self._shift is not None:
             projection -= self.frequencies.apply(self._shift[None, :])
         return projection
+
+    def affine(self, scale, offsets, row_term, out):
+        """Write scale * w.x + offset + row_term to out, and return it.
+
+        ``scale`` and ``offsets`` are those of ``stacked``, where that is given: then
+        all is one product.
+        """
+        if self._stacked is not None and not sparse.issparse(self._rows):
+            rows = np.hstack([self._rows, np.ones_like(row_term), row_term])
+            return np.matmul(rows, self._stacked, out=out)
+        np.multiply(self.projection, scale, out=out)
+        out += offsets
+        out += row_term
+        return out
 
     @cached_property
     def sq_norms(self):
@@ -75,7 +91,8 @@ class UnitRows:
         ``frequencies`` are those that its ``projection`` applies.
         """
         mapped = UnitRows.__new__(UnitRows)
-        mapped.frequencies, mapped._center, mapped._shift = frequencies, None, None
+        mapped.frequencies, mapped._stacked = frequencies, None
+        mapped._center = mapped._shift = None
         if not sparse.issparse(self._rows):
             mapped._rows = function(self._rows)
             return mapped
@@ -123,7 +140,8 @@ class _ScaledRows(UnitRows):
     """A number times other rows; what the path over sigma is made of."""
 
     def __init__(self, base, sigma):
-        self.frequencies, self._base, self._sigma = base.frequencies, base, sigma
+        self.frequencies, self._stacked = base.frequencies, None
+        self._base, self._sigma = base, sigma
         self._center, self._shift = (
             None if vector is None else sigma * vector
             for vector in (base._center, base._shift)

@@ -155,8 +155,8 @@ def test_contract_sees_a_lost_sign_and_a_wrong_bandwidth(sampler):
             return None, super()._features(rows, out, key)[1]
 
     class Off(sampler):
-        def _unit(self, X, sigma=None):
-            rows = super()._unit(X)
+        def _unit(self, X, *tables):
+            rows = super()._unit(X, *tables)
             return UnitRows(X, 1.02 * self.sigma_, self._center(), rows.frequencies)
 
     for wrong in (Unsigned(sigma=1.0), Off(sigma=1.0), Off(sigma=1.0, positive=True)):
