@@ -4,16 +4,23 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.neighbors import KernelDensity
 
 from sklearn_crt import (
+    GERFSampler,
     NadarayaWatsonClassifier,
     OPRFSampler,
     PositiveRBFSampler,
     TrigRBFSampler,
 )
+
+try:
+    import gpytorch
+    import torch
+except ImportError:
+    gpytorch = None
 
 N_QUERIES, N_CLASSES = 1000, 10
 MAX_DENSITY_WORK = 6e8  # rows x queries x features that KernelDensity does in seconds
@@ -42,6 +49,7 @@ def grid(n_rows=(2000, 20000), n_features=(16, 64, 256), n_components=(128, 1024
 CASES = {
     "quick": [Case(2000, 16, 128, "float64")],
     "default": grid(),
+    "short": grid(n_rows=(20000,), n_components=(1024,)),
     "full": grid(
         n_features=(16, 64, 256, 784),
         n_components=(128, 1024, 4096),
@@ -64,17 +72,43 @@ def gamma_of(X):
     return 1 / (X.shape[1] * float(X.var(dtype=np.float64)))
 
 
-def make_maps(case, gamma):
+class GPyTorchFeatures(TransformerMixin, BaseEstimator):
+    """Random Fourier features of gpytorch, sines and cosines."""
+
+    def __init__(self, gamma, n_components):
+        self.gamma = gamma
+        self.n_components = n_components
+
+    def fit(self, X, y=None):
+        """Draw the frequencies."""
+        torch.manual_seed(0)
+        self.kernel_ = gpytorch.kernels.RFFKernel(self.n_components // 2, X.shape[1])
+        self.kernel_.lengthscale = (2 * self.gamma) ** -0.5
+        self.kernel_.to(torch.from_numpy(X).dtype)
+        return self
+
+    def transform(self, X):
+        """Map X to features."""
+        with torch.no_grad():
+            return self.kernel_._featurize(torch.from_numpy(X), normalize=True).numpy()
+
+
+def make_maps(case, gamma, n_jobs=1):
     """Return the maps by name, scikit-learn's RBFSampler first, all of one kernel."""
     common = {"n_components": case.n_components, "random_state": 0}
-    ours = {"sigma": float(np.sqrt(2 * gamma)), **common}
-    return {
+    ours = {"sigma": float(np.sqrt(2 * gamma)), "n_jobs": n_jobs, **common}
+    maps = {
         "RBFSampler": RBFSampler(gamma=gamma, **common),
         "Nystroem": Nystroem(gamma=gamma, **common),
         "TrigRBFSampler": TrigRBFSampler(**ours),
         "PositiveRBFSampler": PositiveRBFSampler(**ours),
         "OPRFSampler": OPRFSampler(**ours),
+        "GERFSampler": GERFSampler(**ours),
     }
+    if gpytorch is not None:
+        torch.set_num_threads(n_jobs)
+        maps["gpytorch RFF"] = GPyTorchFeatures(gamma, case.n_components)
+    return maps
 
 
 class DensityClassifier(ClassifierMixin, BaseEstimator):

@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from ..utils._docs import fill_doc
+from ._circle import write_cos_sin
 from ._conformity import positive_gap, trigonometric_gap
 from ._exponential import ExponentialSampler, optimal_A
 from ._gerf_search import (
@@ -223,24 +224,30 @@ class GERFSampler(ExponentialSampler):
         n_pairs = self.n_components - self._n_frequencies
         if self._is_positive:
             _, exponent = super()._features(rows, out, key)
-            real, last = exponent[:, :n_pairs], exponent[:, n_pairs:]
+            out[:, 2 * n_pairs :] = exponent[:, n_pairs:]  # the last, where single
             # zero imaginary parts, as exponents: 0 * inf would be NaN
-            return None, np.hstack([real, np.full_like(real, -math.inf), last])
+            out[:, n_pairs : 2 * n_pairs] = -math.inf
+            return None, out
         # a key has (Re g, -Im g), so it is the map with conjugate coefficients
         A, B, log_D = self.A_, self.B_, self.log_D_
         if key:
             A, B, log_D = A.conjugate(), self.s_ * B.conjugate(), log_D.conjugate()
         sq_norms = rows.frequencies.sq_norms
-        phases = B.imag * rows.projection + (A.imag * sq_norms + log_D.imag)
-        np.cos(phases[:, :n_pairs], out=out[:, :n_pairs])
-        np.sin(phases[:, :n_pairs], out=out[:, n_pairs : 2 * n_pairs])
-        if self.n_components % 2:
-            out[:, -1] = math.sqrt(2) * np.cos(phases[:, -1] + self.phase_)
+        phases = B.imag * rows.projection
+        if A.imag != 0:
+            phases += A.imag * sq_norms + log_D.imag
         column_term = A.real * sq_norms + (
             log_D.real - 0.5 * math.log(self._n_frequencies)
         )
-        if B.real == 0 and np.abs(column_term).max() < 80:  # exp fits in float32
-            out *= np.exp(column_term)[self.frequency_index()]
+        # exp fits in float32
+        is_scale = B.real == 0 and np.abs(column_term).max() < 80
+        scale = np.exp(column_term) if is_scale else np.ones_like(column_term)
+        if self.n_components % 2:
+            last = math.sqrt(2) * np.cos(phases[:, -1] + self.phase_)
+            out[:, -1] = scale[-1] * last
+        cosines, sines = out[:, :n_pairs], out[:, n_pairs : 2 * n_pairs]
+        write_cos_sin(phases[:, :n_pairs], scale[:n_pairs], cosines, sines)
+        if is_scale:
             return out, self._log_row_factor(rows)
         exponent = rows.projection
         exponent *= B.real

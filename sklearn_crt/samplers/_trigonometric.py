@@ -7,6 +7,7 @@ from abc import abstractmethod
 
 import numpy as np
 
+from ._circle import write_cos_sin
 from ._isotropic import IsotropicSampler
 
 
@@ -37,7 +38,7 @@ class TrigonometricSampler(IsotropicSampler):
             last = math.sqrt(2) * np.cos(phases[:, -1] + self.phase_)
             out[:, -1] = scale * last
         cosines, sines = out[:, :n_pairs], out[:, n_pairs : 2 * n_pairs]
-        _cos_sin(phases[:, :n_pairs], scale, cosines, sines)
+        write_cos_sin(phases[:, :n_pairs], scale, cosines, sines)
         return out, self._log_row_factor(rows)
 
     def _kernel(self, X, Y):
@@ -68,22 +69,3 @@ class TrigonometricSampler(IsotropicSampler):
     @abstractmethod
     def _profile(self, r):
         """Return the kernel at distances r, at unit bandwidth."""
-
-
-def _cos_sin(phases, scale, cosines, sines):
-    """Write scale * cos and scale * sin of the phases, which are overwritten.
-
-    NumPy vectorises sine and cosine in float32; in float64 only the tangent t of half
-    the phase: cos = 2 / (1 + t^2) - 1, sin = 2 t / (1 + t^2), to 4e-16 for any phase.
-    """
-    if phases.dtype == np.float32:
-        np.multiply(np.cos(phases), scale, out=cosines)
-        np.multiply(np.sin(phases, out=phases), scale, out=sines)
-        return
-    phases *= 0.5
-    tangents = np.tan(phases, out=phases)
-    share = np.square(tangents)  # a contiguous scratch, slices of out are slower
-    share += 1
-    np.divide(2 * scale, share, out=share)
-    np.subtract(share, scale, out=cosines)
-    np.multiply(tangents, share, out=sines)

@@ -6,9 +6,9 @@ from numpy.testing import assert_allclose
 from scipy import special
 
 from sklearn_crt import OPRFSampler, PositiveRBFSampler, TrigRBFSampler
+from sklearn_crt.samplers._circle import write_cos_sin
 from sklearn_crt.samplers._conformity import positive_gap, trigonometric_gap
 from sklearn_crt.samplers._oprf import optimal_A
-from sklearn_crt.samplers._trigonometric import _cos_sin
 from sklearn_crt.testing import assert_mean, seed_estimates
 
 POSITIVE = [PositiveRBFSampler, OPRFSampler]
@@ -127,7 +127,7 @@ def test_sines_and_cosines_of_any_phase(dtype, tolerance, rng):
     phases = np.concatenate([rng.uniform(-1e4, 1e4, size=500), odd, odd / 2, [0.0]])
     phases = phases.astype(dtype)[:, None]
     cosines, sines = np.empty_like(phases), np.empty_like(phases)
-    _cos_sin(phases.copy(), 0.5, cosines, sines)
+    write_cos_sin(phases.copy(), 0.5, cosines, sines)
     assert_allclose(cosines, 0.5 * np.cos(phases), atol=tolerance)
     assert_allclose(sines, 0.5 * np.sin(phases), atol=tolerance)
 
