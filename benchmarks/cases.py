@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.neighbors import KernelDensity
@@ -127,10 +128,14 @@ class DensityClassifier(ClassifierMixin, BaseEstimator):
         ]
         return self
 
+    def predict_proba(self, X):
+        """Return density times prior, normalised."""
+        scores = [density.score_samples(X) for density in self.densities_]
+        return softmax(np.transpose(scores) + self.log_prior_, axis=1)
+
     def predict(self, X):
         """Return the class of largest density times prior."""
-        scores = [density.score_samples(X) for density in self.densities_]
-        return self.classes_[np.argmax(np.transpose(scores) + self.log_prior_, axis=1)]
+        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
 
 
 def make_classifiers(case, gamma):

@@ -1,0 +1,85 @@
+"""How transform grows with rows, features and columns: python -m benchmarks.growth.
+
+Median processor seconds of interleaved repetitions, one thread, float64; writes
+growth.png.
+"""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.kernel_approximation import RBFSampler
+from threadpoolctl import threadpool_limits
+from tqdm import tqdm
+
+from sklearn_crt import OPRFSampler, SimplexRBFSampler, TrigRBFSampler
+
+from .tables import ROOT, Table, report
+from .timing import header, interleave
+
+CENTRE = {"rows": 5000, "features": 64, "columns": 1024}
+CURVES = {
+    "rows": [500, 1000, 2000, 5000, 10000, 20000, 50000],
+    "features": [4, 16, 64, 256, 1024, 4096],
+    "columns": [32, 128, 512, 1024, 2048, 4096, 8192],
+}
+MAPS = {
+    "RBFSampler": RBFSampler(),
+    "TrigRBFSampler": TrigRBFSampler(),
+    "OPRFSampler": OPRFSampler(),
+    "SimplexRBFSampler(structured=True)": SimplexRBFSampler(structured=True),
+}
+
+
+def measure(rows, features, columns, repeats):
+    """Return seconds of transform by name of the map."""
+    X = np.random.default_rng(0).standard_normal((rows, features)) / features**0.5
+    fitted = {
+        name: sampler.set_params(n_components=columns, random_state=0).fit(X)
+        for name, sampler in MAPS.items()
+    }
+    candidates = {name: lambda m=m: m.transform(X) for name, m in fitted.items()}
+    return interleave(candidates, repeats, time.process_time)
+
+
+def main():
+    """Print the tables and draw the curves."""
+    parser = argparse.ArgumentParser(prog="benchmarks.growth", description=__doc__)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--output", type=Path, default=Path("growth.png"))
+    parser.add_argument(
+        "--write", action="store_true", help="write the page and figure of the docs"
+    )
+    args = parser.parse_args()
+    path = ROOT / "doc" / "_static" / "growth.png" if args.write else args.output
+    figure, axes = plt.subplots(1, 3, figsize=(12, 4), layout="constrained")
+    tables = []
+    progress = tqdm(total=sum(map(len, CURVES.values())), file=sys.stderr)
+    for ax, (what, sizes) in zip(axes, CURVES.items(), strict=True):
+        results = {}
+        for size in sizes:
+            with threadpool_limits(1):
+                results[size] = measure(**CENTRE | {what: size}, repeats=args.repeats)
+            progress.update()
+        for name in MAPS:
+            ax.loglog(sizes, [results[s][name] for s in sizes], ".-", label=name)
+        others = ", ".join(f"{n} {k}" for k, n in CENTRE.items() if k != what)
+        ax.set(xlabel=what, title=others)
+        rows = [
+            [str(size), *(f"{1e3 * times[name]:.3g}" for name in MAPS)]
+            for size, times in results.items()
+        ]
+        tables.append(Table(f"milliseconds, {others}", [what, *MAPS], rows))
+    axes[0].set_ylabel("seconds of transform")
+    axes[0].legend(fontsize="small")
+    figure.savefig(path, dpi=100)
+    facts = header(1, args.repeats, time.process_time)
+    command = "python -m benchmarks.growth " + " ".join(sys.argv[1:])
+    report(tables, facts, command.strip(), "growth.inc" if args.write else None)
+
+
+if __name__ == "__main__":
+    main()
