@@ -4,6 +4,7 @@ from ._coupling import BlockCoupling, Coupling, Independent, get_coupling, regis
 from ._orthogonal import Orthogonal
 from ._projection import Projection
 from ._radial import chi_law
+from ._structured import StructuredOrthogonal, StructuredSimplex
 
 __all__ = [
     "BlockCoupling",
@@ -11,6 +12,8 @@ __all__ = [
     "Independent",
     "Orthogonal",
     "Projection",
+    "StructuredOrthogonal",
+    "StructuredSimplex",
     "chi_law",
     "get_coupling",
     "register",

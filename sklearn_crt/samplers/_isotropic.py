@@ -32,7 +32,8 @@ class IsotropicSampler(BaseFeatureSampler):
     def variance_is_exact_(self) -> bool:
         """Whether ``kernel_variance`` is that of the coupling in use."""
         check_is_fitted(self)
-        return self._n_pairs() == 0 or self._has_closed_form()
+        closed = self._n_pairs() == 0 or self._has_closed_form()
+        return closed and self._coupling().exact
 
     def _has_closed_form(self) -> bool:
         """Return whether what a pair of frequencies in a block saves is known."""

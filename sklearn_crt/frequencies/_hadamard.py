@@ -1,0 +1,132 @@
+"""Products with random signs and Walsh-Hadamard matrices, in place of a rotation."""
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from scipy import linalg, sparse
+from sklearn.utils import gen_batches
+
+from ._projection import Projection
+from ._simplex import apply_simplex
+
+_SCRATCH = 2**16  # numbers in flight, which stay in the cache
+
+
+@lru_cache
+def _factors(size, dtype):
+    """Return orthonormal Hadamard matrices whose Kronecker product has this size."""
+    bits = size.bit_length() - 1
+    n_factors = 2 if bits < 10 else 3  # larger ones waste work, smaller ones calls
+    sizes = (2 ** ((bits + i) // n_factors) for i in range(n_factors))
+    return [(linalg.hadamard(n) / math.sqrt(n)).astype(dtype) for n in sizes]
+
+
+def hadamard_transform(values, scratch):
+    """Multiply rows by the orthonormal Walsh-Hadamard matrix, as small products.
+
+    Parameters
+    ----------
+    values, scratch : ndarray of shape (n_rows, size), contiguous
+        Rows, of a size that is a power of two, and room; both are overwritten.
+
+    Returns
+    -------
+    product, rest : ndarray of shape (n_rows, size)
+        The product, which is one of the two arrays, and the other.
+    """
+    size = right = values.shape[1]
+    for matrix in _factors(size, values.dtype):
+        n = len(matrix)
+        right //= n
+        if right == 1:
+            shape = (-1, n)
+            np.matmul(values.reshape(shape), matrix, out=scratch.reshape(shape))
+        else:
+            shape = (-1, n, right)
+            np.matmul(matrix, values.reshape(shape), out=scratch.reshape(shape))
+        values, scratch = scratch, values
+    return values, scratch
+
+
+class HadamardProjection(Projection):
+    """Blocks of frequencies that are applied by fast transforms, never written out.
+
+    A block maps x, padded with zeros, to norms * S H D_3 H D_2 H D_1 x, with diagonal
+    matrices D of random signs, H the orthonormal Walsh-Hadamard matrix, and S the
+    identity or the simplex matrix.
+
+    Parameters
+    ----------
+    signs : ndarray of shape (n_products, n_blocks, padded_size)
+        Ones and minus ones, those applied first in front.
+    norms : ndarray of shape (n_frequencies,)
+        Norms of the frequencies in the padded dimension.
+    n_features : int
+        Number of columns of the rows.
+    simplex : bool
+        Whether S is the simplex matrix.
+
+    Attributes
+    ----------
+    sq_norms : ndarray of shape (n_frequencies,)
+        Squared norms of the frequencies without the padded coordinates.
+    """
+
+    def __init__(self, signs, norms, n_features, simplex):
+        self._signs, self._norms = signs, norms
+        self._n_features, self._simplex = n_features, simplex
+        if n_features == signs.shape[2]:
+            self.sq_norms = norms**2
+            return
+        self.sq_norms = np.zeros_like(norms)
+        for rows in gen_batches(n_features, 16):
+            part = self.apply(np.eye(rows.stop - rows.start, n_features, rows.start))
+            self.sq_norms += np.einsum("lm,lm->m", part, part)
+
+    @property
+    def n_frequencies(self):
+        return self._norms.size
+
+    def apply(self, X):
+        n_rows, (_, n_blocks, size) = X.shape[0], self._signs.shape
+        dtype = np.result_type(X.dtype, self._norms.dtype)
+        out = np.empty((n_rows, self.n_frequencies), dtype=dtype)
+        chunk = max(1, _SCRATCH // size)
+        for rows in gen_batches(n_rows, chunk):
+            part = X[rows].toarray() if sparse.issparse(X) else X[rows]
+            group = max(1, chunk // part.shape[0])
+            for blocks in gen_batches(n_blocks, group):
+                columns = slice(blocks.start * size, blocks.stop * size)
+                norms = self._norms[columns]  # fewer in a last partial block
+                unit = self._unit_products(part, self._signs[:, blocks], dtype)
+                np.multiply(unit[:, : norms.size], norms, out=out[rows, columns])
+        return out
+
+    def _unit_products(self, X, signs, dtype):
+        """Return the products of the rows with the directions of some blocks."""
+        n_rows, (_, n_blocks, size) = len(X), signs.shape
+        values = np.empty((2, n_rows, n_blocks, size), dtype)
+        values, scratch = values.reshape(2, n_rows * n_blocks, size)
+        for product, sign in enumerate(signs):
+            blocks = values.reshape(n_rows, n_blocks, size)
+            if product == 0:
+                used = blocks[:, :, : self._n_features]
+                np.multiply(X[:, None], sign[:, : self._n_features], out=used)
+                blocks[:, :, self._n_features :] = 0
+            else:
+                blocks *= sign
+            values, scratch = hadamard_transform(values, scratch)
+        if self._simplex:
+            values = apply_simplex(values)
+        return values.reshape(n_rows, n_blocks * size)
+
+    def to(self, dtype):
+        moved = type(self).__new__(type(self))
+        moved.__dict__.update(self.__dict__)
+        for name in ("_signs", "_norms", "sq_norms"):
+            setattr(moved, name, getattr(self, name).astype(dtype))
+        return moved
+
+    def to_dense(self):
+        return self.apply(np.eye(self._n_features, dtype=self._norms.dtype))
