@@ -3,11 +3,12 @@
 import pytest
 
 from sklearn_crt import GERFSampler, OPRFSampler, PositiveRBFSampler, TrigRBFSampler
-from sklearn_crt.frequencies import Independent, Orthogonal, chi_law
+from sklearn_crt.frequencies import Independent, Orthogonal, chi_law, get_coupling
 from sklearn_crt.testing import assert_coupling, check_sampler
 
 SAMPLERS = [TrigRBFSampler, PositiveRBFSampler, OPRFSampler, GERFSampler]
 COUPLINGS = {"iid": Independent(), "orthogonal": Orthogonal()}
+STRUCTURED = ["structured-orthogonal", "structured-simplex"]
 
 
 @pytest.mark.parametrize("n_features", [1, 2, 4])
@@ -21,6 +22,24 @@ def test_sampler(sampler, coupling, kernel, n_features):
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_sampler_in_more_dimensions(sampler):
     check_sampler(sampler(), 16)
+
+
+@pytest.mark.parametrize("coupling", STRUCTURED)
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_sampler_with_padded_blocks(sampler, coupling):
+    check_sampler(sampler(coupling=coupling), 4)
+
+
+@pytest.mark.parametrize("coupling", STRUCTURED)
+@pytest.mark.parametrize("n_features", [1, 2, 16])
+def test_structured_blocks(coupling, n_features):
+    check_sampler(OPRFSampler(coupling=coupling), n_features)
+
+
+@pytest.mark.parametrize("n_features", [16, 64])
+@pytest.mark.parametrize("coupling", STRUCTURED)
+def test_structured_coupling(coupling, n_features):
+    assert_coupling(get_coupling(coupling, "test"), chi_law, n_features, n_blocks=2000)
 
 
 @pytest.mark.parametrize("n_features", [1, 2, 3, 4, 16])

@@ -10,6 +10,7 @@ from sklearn_crt.samplers._rows import UnitRows
 from sklearn_crt.testing import (
     assert_coupling,
     assert_invariant,
+    assert_mean,
     assert_nested,
     assert_unbiased,
     assert_variance,
@@ -133,6 +134,13 @@ def test_variance_that_forgets_the_coupling(base):
 
     with pytest.raises(AssertionError, match="wrong variance"):
         assert_variance(Forgetful(sigma=1.0))
+
+
+def test_bias_beyond_the_stated(rng):
+    estimates = 1.02 + 0.01 * rng.standard_normal((1000, 3))
+    assert_mean(estimates, np.ones(3), bias=0.02)
+    with pytest.raises(AssertionError, match="biased"):
+        assert_mean(estimates, np.ones(3), bias=0.01)
 
 
 class Spoilt(PositiveRBFSampler):

@@ -5,7 +5,6 @@ from functools import lru_cache
 
 import numpy as np
 from scipy import linalg, sparse
-from sklearn.utils import gen_batches
 
 from ._projection import Projection
 from ._simplex import apply_simplex
@@ -80,8 +79,8 @@ class HadamardProjection(Projection):
             self.sq_norms = norms**2
             return
         self.sq_norms = np.zeros_like(norms)
-        for rows in gen_batches(n_features, 16):
-            part = self.apply(np.eye(rows.stop - rows.start, n_features, rows.start))
+        for start in range(0, n_features, 16):
+            part = self.apply(np.eye(min(16, n_features - start), n_features, start))
             self.sq_norms += np.einsum("lm,lm->m", part, part)
 
     @property
@@ -93,13 +92,15 @@ class HadamardProjection(Projection):
         dtype = np.result_type(X.dtype, self._norms.dtype)
         out = np.empty((n_rows, self.n_frequencies), dtype=dtype)
         chunk = max(1, _SCRATCH // size)
-        for rows in gen_batches(n_rows, chunk):
+        for start in range(0, n_rows, chunk):
+            rows = slice(start, min(start + chunk, n_rows))
             part = X[rows].toarray() if sparse.issparse(X) else X[rows]
-            group = max(1, chunk // part.shape[0])
-            for blocks in gen_batches(n_blocks, group):
-                columns = slice(blocks.start * size, blocks.stop * size)
+            group = max(1, chunk // len(part))  # blocks at once
+            for first in range(0, n_blocks, group):
+                columns = slice(first * size, (first + group) * size)
                 norms = self._norms[columns]  # fewer in a last partial block
-                unit = self._unit_products(part, self._signs[:, blocks], dtype)
+                signs = self._signs[:, first : first + group]
+                unit = self._unit_products(part, signs, dtype)
                 np.multiply(unit[:, : norms.size], norms, out=out[rows, columns])
         return out
 
@@ -120,6 +121,9 @@ class HadamardProjection(Projection):
         if self._simplex:
             values = apply_simplex(values)
         return values.reshape(n_rows, n_blocks * size)
+
+    def stack(self, scale, offsets):
+        return None
 
     def to(self, dtype):
         moved = type(self).__new__(type(self))
