@@ -11,6 +11,7 @@ from .samplers import (
     OPRFSampler,
     PoissonSampler,
     PositiveRBFSampler,
+    SimplexRBFSampler,
     TrigRBFSampler,
 )
 
@@ -25,6 +26,7 @@ __all__ = [
     "OPRFSampler",
     "PoissonSampler",
     "PositiveRBFSampler",
+    "SimplexRBFSampler",
     "TrigRBFSampler",
     "__version__",
 ]

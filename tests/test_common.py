@@ -12,6 +12,7 @@ from sklearn_crt import (
     OPRFSampler,
     PoissonSampler,
     PositiveRBFSampler,
+    SimplexRBFSampler,
     TrigRBFSampler,
 )
 
@@ -20,7 +21,10 @@ SAMPLERS = [
     TrigRBFSampler(coupling="iid", kernel="softmax", n_components=7),
     PositiveRBFSampler(),
     PositiveRBFSampler(center=False, kernel="softmax"),
+    SimplexRBFSampler(),
+    SimplexRBFSampler(weight_dependent=True, kernel="softmax", n_jobs=2),
     OPRFSampler(),
+    OPRFSampler(coupling="simplex+"),
     OPRFSampler(sigma="median", coupling="iid", n_jobs=2),
     GERFSampler(),
     GERFSampler(real_cost=True, kernel="softmax", coupling="iid", n_components=7),

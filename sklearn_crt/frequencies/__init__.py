@@ -3,15 +3,22 @@
 from ._coupling import BlockCoupling, Coupling, Independent, get_coupling, register
 from ._orthogonal import Orthogonal
 from ._projection import Projection
+from ._quasi import Halton, Sobol
 from ._radial import chi_law
+from ._simplex import Simplex
+from ._simplex_plus import SimplexPlus
 from ._structured import StructuredOrthogonal, StructuredSimplex
 
 __all__ = [
     "BlockCoupling",
     "Coupling",
+    "Halton",
     "Independent",
     "Orthogonal",
     "Projection",
+    "Simplex",
+    "SimplexPlus",
+    "Sobol",
     "StructuredOrthogonal",
     "StructuredSimplex",
     "chi_law",

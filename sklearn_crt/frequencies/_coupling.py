@@ -28,10 +28,13 @@ class Coupling(ABC):
     bias : float
         Bound of the relative bias of an estimate for rows of norm 0.7 and sigma 1;
         0 where ``exact``.
+    weight_dependent : bool
+        Whether directions depend on norms, so that ``weigh`` matters.
     """
 
     exact = True
     bias = 0.0
+    weight_dependent = False
 
     @abstractmethod
     def draw(
@@ -89,6 +92,23 @@ class Coupling(ABC):
             None where the angle is not fixed.
         """
         return None
+
+    def weigh(self, log_weight: Callable | None) -> Coupling:
+        """Return the coupling for features that weigh frequencies by their norms.
+
+        Parameters
+        ----------
+        log_weight : callable or None
+            Takes norms, returns the log of the factor by which a feature weighs a
+            frequency of that norm, beside the norm itself; None where directions
+            that depend on norms would not help the features.
+
+        Returns
+        -------
+        coupling : Coupling
+            Itself, unless ``weight_dependent``.
+        """
+        return self
 
 
 def register(name: str):

@@ -9,6 +9,7 @@ from ._isotropic import IsotropicSampler
 from ._oprf import OPRFSampler
 from ._poisson import PoissonSampler
 from ._positive import PositiveRBFSampler
+from ._simplex_rbf import SimplexRBFSampler
 from ._trig_rbf import TrigRBFSampler
 from ._trigonometric import TrigonometricSampler
 
@@ -22,6 +23,7 @@ __all__ = [
     "OPRFSampler",
     "PoissonSampler",
     "PositiveRBFSampler",
+    "SimplexRBFSampler",
     "TrigRBFSampler",
     "TrigonometricSampler",
 ]

@@ -26,6 +26,12 @@ def optimal_A(q: float, n_features: int) -> float:
     return -q / (d - 2 * q + root)
 
 
+def optimal_for(A: float, n_features: int) -> float:
+    """Return the mean q of |x + y|^2 for which A is the optimal one."""
+    rho = 1 / (1 - 8 * A)
+    return -4 * n_features * A / (1 + rho)
+
+
 @fill_doc
 class ExponentialSampler(GaussianKernelMixin, IsotropicSampler):
     r"""Positive features of the Gaussian or softmax kernel, for a real A <= 0.
@@ -93,6 +99,12 @@ class ExponentialSampler(GaussianKernelMixin, IsotropicSampler):
             for offset in (sums, differences)
         )
 
+    def _log_norm_weight(self):
+        # beyond, angles that follow the norms raise the variance
+        if optimal_for(self._A, self.n_features_in_) > 0.5:
+            return None
+        return lambda norms: 2 * self._A * norms**2
+
     def _affine(self, frequencies):
         A, d = self._A, self.n_features_in_
         constant = 0.25 * d * math.log1p(-4 * A) - 0.5 * math.log(self._n_frequencies)
@@ -113,7 +125,7 @@ class ExponentialSampler(GaussianKernelMixin, IsotropicSampler):
         excess = d * math.log1p((1 - root) ** 2 / (2 * root)) + rho * q
         saved = 0.0
         if self._n_pairs() > 0 and self._has_closed_form():
-            saved = self._n_pairs() / m * positive_gap(q, d)
+            saved = self._n_pairs() / m * positive_gap(q, d, self._cosine())
         # log of (expm1(excess) - saved) / m, which may overflow only at the end
         log_first = excess + np.log(-np.expm1(-np.maximum(excess, 1e-300)))
         with np.errstate(divide="ignore"):

@@ -28,7 +28,10 @@ class GaussianKernelMixin:
         return chi_law(n_features)
 
     def _has_closed_form(self):
-        return self._coupling().cosine(self.n_features_in_) == 0
+        return self._cosine() is not None
+
+    def _cosine(self):
+        return self._coupling().cosine(self.n_features_in_)
 
     def _log_row_factor(self, rows):
         """Return the logs of the row factors, (n_rows, 1), or None for ones."""

@@ -205,8 +205,11 @@ class GERFSampler(ExponentialSampler):
         return 1 if self.real_cost and self._is_positive else 2
 
     @property
-    def _law_is_fitted(self):  # the number of frequencies is
-        return self.real_cost
+    def _law_is_fitted(self):  # the number of frequencies is, or their angles
+        return self.real_cost or self._coupling().weight_dependent
+
+    def _log_norm_weight(self):
+        return super()._log_norm_weight() if self._is_positive else None
 
     def _after_draw(self, rng):
         (phase_rng,) = rng.spawn(1)
@@ -273,9 +276,10 @@ class GERFSampler(ExponentialSampler):
         if self._n_pairs() > 0 and self._has_closed_form():
             # E|fg|^2 >= K^2, and >= 1 for s = -1: what is saved has no large factor
             if s > 0:
-                saved = positive_gap(q, d) * np.exp(-log_scale)
+                saved = positive_gap(q, d, self._cosine()) * np.exp(-log_scale)
             else:
-                saved = trigonometric_gap(q, d) * np.exp(q - log_scale)
+                saved = trigonometric_gap(q, d, self._cosine())
+                saved = saved * np.exp(q - log_scale)
             total = total - self._n_pairs() * saved
         with np.errstate(divide="ignore", over="ignore"):
             log_variance = np.log(np.maximum(total, 0)) + log_scale

@@ -26,7 +26,8 @@ class IsotropicSampler(BaseFeatureSampler):
         )
 
     def _coupling(self):
-        return get_coupling(self.coupling, type(self).__name__, self._couplings)
+        coupling = get_coupling(self.coupling, type(self).__name__, self._couplings)
+        return coupling.weigh(self._log_norm_weight())
 
     @property
     def variance_is_exact_(self) -> bool:
@@ -43,6 +44,10 @@ class IsotropicSampler(BaseFeatureSampler):
         """Return the number of ordered pairs of frequencies that share a block."""
         sizes = self._coupling().block_sizes(self._n_frequencies, self.n_features_in_)
         return int(np.sum(sizes * (sizes - 1)))
+
+    def _log_norm_weight(self):
+        """Return what ``Coupling.weigh`` takes; of no effect on most couplings."""
+        return np.zeros_like
 
     @abstractmethod
     def _radial_law(self, n_features: int):

@@ -86,6 +86,10 @@ class OPRFSampler(ExponentialSampler):
     def _A(self):
         return self.A_
 
+    @property
+    def _law_is_fitted(self):  # the angles depend on A
+        return self._coupling().weight_dependent
+
     def _fit_parameters(self, moments, key_moments):
         super()._fit_parameters(moments, key_moments)
         q, _ = self._mean_squares(moments, key_moments)

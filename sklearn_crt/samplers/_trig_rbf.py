@@ -105,7 +105,7 @@ class TrigRBFSampler(GaussianKernelMixin, TrigonometricSampler):
         return 0.5 * np.expm1(-(r**2)) ** 2  # (1 - K^2)^2 / 2
 
     def _orthogonality_gap(self, r):
-        return trigonometric_gap(r**2, self.n_features_in_)
+        return trigonometric_gap(r**2, self.n_features_in_, self._cosine())
 
     def _variance(self, X, Y):
         with np.errstate(divide="ignore", over="ignore"):

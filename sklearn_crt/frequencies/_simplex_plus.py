@@ -1,0 +1,108 @@
+"""Simplex frequencies whose angles follow their norms."""
+
+import numpy as np
+
+from ._coupling import register
+from ._orthogonal import Orthogonal
+from ._simplex import Simplex, apply_simplex
+
+_MAX_SWEEPS = 10
+_TINY = 1e-300  # length of a vector that has no direction
+
+
+def balance(sizes, n_sweeps=_MAX_SWEEPS):
+    r"""Turn vectors of given lengths until their sum is as short as it gets.
+
+    Cyclic sweeps :math:`u_i \leftarrow -\sum_{j \ne i} e_j u_j / |\cdot|` from the
+    simplex (Reid et al. 2023, equation 17), O(d) a vector by a running total, the
+    blocks side by side, each until its own sum is 0 or no sweep is left.
+
+    Parameters
+    ----------
+    sizes : ndarray of shape (n_blocks, d)
+        Lengths e, at least one of a block positive.
+    n_sweeps : int
+        Largest number of sweeps.
+
+    Returns
+    -------
+    unit : ndarray of shape (n_blocks, d, d)
+        The directions u.
+    """
+    n_blocks, d = sizes.shape
+    unit = np.broadcast_to(apply_simplex(np.eye(d), axis=0), (n_blocks, d, d)).copy()
+    if d == 1:
+        return unit
+    tolerance = 1e-12 * sizes.sum(axis=1)
+    going = np.arange(n_blocks)
+    for _ in range(n_sweeps):
+        total = np.einsum("bi,bil->bl", sizes[going], unit[going])
+        open_ = np.linalg.norm(total, axis=1) >= tolerance[going]
+        going, total = going[open_], total[open_]
+        for i in range(d):
+            size, vector = sizes[going, i, None], unit[going, i]
+            rest = total - size * vector
+            length = np.linalg.norm(rest, axis=1, keepdims=True)
+            turned = -rest / np.maximum(length, _TINY)
+            vector = np.where(length < _TINY, vector, turned)
+            unit[going, i] = vector
+            total = rest + size * vector
+    return unit
+
+
+@register("simplex+")
+class SimplexPlus(Simplex):
+    r"""Simplex blocks in which longer frequencies stand at wider angles [1]_.
+
+    Each direction of a block points away from the sum of the other frequencies, which
+    makes their sum 0 wherever no norm exceeds all others together. Norms are drawn
+    for each block, and the block is rotated at random after that, so each frequency
+    has its law. Angles are not fixed: there is no closed form of the variance.
+
+    Parameters
+    ----------
+    log_weight : callable, default=None
+        Takes norms, returns the logs of factors; the directions are those for norms
+        times these factors. None for the simplex. Samplers set it by ``weigh``.
+
+    Notes
+    -----
+    At most 10 sweeps of equation 17, from the simplex, O(d^2) each a block; blocks
+    whose sum is below 1e-12 of their norms rest. A vector of a block needs the norms
+    of all the others, so a last partial block is cut from a whole one.
+
+    References
+    ----------
+    .. [1] I. Reid et al., "Simplex Random Features", ICML 2023, :arxiv:`2301.13856`,
+       section 3.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_crt.frequencies import Simplex, SimplexPlus, chi_law
+    >>> for coupling in (Simplex(), SimplexPlus()):
+    ...     W = coupling.draw(chi_law, 8, 8, np.random.default_rng(0)).to_dense()
+    ...     print(f"{np.linalg.norm(W.sum(axis=1)):.3f}")
+    2.679
+    0.000
+    """
+
+    weight_dependent = True
+
+    def __init__(self, log_weight=np.zeros_like):
+        self.log_weight = log_weight
+
+    def weigh(self, log_weight):
+        return type(self)(log_weight)
+
+    def cosine(self, n_features):
+        return None if self.log_weight is not None else super().cosine(n_features)
+
+    def _directions(self, norms, n_features, rng):
+        if self.log_weight is None:
+            return super()._directions(norms, n_features, rng)
+        rotation = Orthogonal()._directions(norms, n_features, rng)
+        log_factor = self.log_weight(norms)
+        log_factor = log_factor - log_factor.max(axis=1, keepdims=True)
+        # the sweeps commute with rotations
+        return balance(norms * np.exp(log_factor)) @ rotation
