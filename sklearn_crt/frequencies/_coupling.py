@@ -9,6 +9,7 @@ import numpy as np
 
 from ._projection import Projection
 
+_GROUP = 2**16  # numbers of the blocks that are drawn at once, few for the cache
 _REGISTRY: dict[str, type[Coupling]] = {}
 
 
@@ -194,18 +195,19 @@ class BlockCoupling(Coupling):
     def draw(self, radial_law, n_frequencies, n_features, rng):
         directions_rng, norms_rng = rng.spawn(2)
         norms = radial_law(n_features).rvs(n_frequencies, random_state=norms_rng)
-        full, rest = divmod(n_frequencies, n_features)
-        frequencies = np.empty((n_frequencies, n_features))
+        weights = np.empty((n_features, n_frequencies))
+        whole = n_frequencies - n_frequencies % n_features
+        group = n_features * max(1, _GROUP // n_features**2)
         start = 0
-        for n_blocks, size in ((full, n_features), (1, rest)):
-            if n_blocks * size > 0:
-                stop = start + n_blocks * size
-                block_norms = norms[start:stop].reshape(n_blocks, size)
-                unit = self._directions(block_norms, n_features, directions_rng)
-                scaled = block_norms[:, :, None] * unit
-                frequencies[start:stop] = scaled.reshape(-1, n_features)
-                start = stop
-        return Projection(frequencies.T)
+        while start < n_frequencies:
+            stop = min(start + group, whole) if start < whole else n_frequencies
+            size = min(n_features, stop - start)
+            block_norms = norms[start:stop].reshape(-1, size)
+            unit = self._directions(block_norms, n_features, directions_rng)
+            place = weights[:, start:stop].reshape(n_features, -1, size)
+            np.multiply(unit.transpose(2, 0, 1), block_norms, out=place)
+            start = stop
+        return Projection(weights)
 
     @abstractmethod
     def _directions(self, norms, n_features, rng):

@@ -1,8 +1,11 @@
 """Orthogonal frequencies: rows of Haar-distributed rotations."""
 
 import numpy as np
+from scipy.linalg import lapack
 
 from ._coupling import BlockCoupling, register
+
+_ONE_BY_ONE = 64  # columns from which a call of LAPACK for each block costs least
 
 
 @register("orthogonal")
@@ -39,6 +42,22 @@ class Orthogonal(BlockCoupling):
     def _directions(self, norms, n_features, rng):
         # vector after vector, so the first of a block need no others
         gaussian = rng.standard_normal((*norms.shape, n_features))
+        if n_features >= _ONE_BY_ONE:
+            for vectors in gaussian:
+                _orthogonalise(vectors)
+            return gaussian
         q, r = np.linalg.qr(np.swapaxes(gaussian, -1, -2))
-        signs = np.where(np.einsum("...ii->...i", r) < 0, -1.0, 1.0)
-        return np.swapaxes(q * signs[..., None, :], -1, -2)
+        return np.swapaxes(q * _signs(r)[..., None, :], -1, -2)
+
+
+def _orthogonalise(vectors):
+    """Replace rows by those of Q, in their own memory."""
+    work = 64 * len(vectors)
+    r, tau, _, _ = lapack.dgeqrf(vectors.T, lwork=work, overwrite_a=True)
+    signs = _signs(r[: len(vectors)])
+    q, _, _ = lapack.dorgqr(r, tau, lwork=work, overwrite_a=True)
+    np.multiply(q.T, signs[:, None], out=vectors)
+
+
+def _signs(r):
+    return np.where(np.einsum("...ii->...i", r) < 0, -1.0, 1.0)
