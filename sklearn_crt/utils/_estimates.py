@@ -46,18 +46,18 @@ def fit_sides(sampler, X, Y):
 
 
 def stated_bias(sampler):
-    """Return the relative bias that the sampler's coupling admits."""
+    """Return the relative bias that the coupling of a fitted sampler admits."""
     coupling = getattr(sampler, "_coupling", None)
     return 0.0 if coupling is None else coupling().bias
 
 
-def _coupled_size(sampler, n_features):
-    """Return the number of frequencies after which the coupling starts anew."""
+def coupled_size(sampler, n_features):
+    """Return after how many frequencies the coupling starts anew; 0 for never."""
     coupling = getattr(sampler, "_coupling", None)
     if coupling is None:
         return n_features
-    sizes = coupling().block_sizes(16 * n_features, n_features)  # some pad to 16
-    return max(n_features, int(np.max(sizes)))
+    sizes = coupling().block_sizes(32 * n_features, n_features)  # some pad to 16
+    return max(n_features, int(np.max(sizes))) if len(sizes) > 1 else 0
 
 
 def seed_estimates(sampler, X, Y=None, *, n_draws=64):
@@ -108,7 +108,7 @@ def block_estimates(sampler, X, Y=None, *, n_blocks=50_000, block=None):
     block = X.shape[1] if block is None else block
     sampler = clone(sampler).set_params(random_state=0, n_components=1)
     fit_sides(sampler, X, Y)
-    whole = _coupled_size(sampler, X.shape[1])
+    whole = coupled_size(sampler, X.shape[1])
     stride = -(-block // whole) * whole
     per_frequency = sampler._features_per_frequency
     narrow = clone(sampler).set_params(n_components=block * per_frequency)
