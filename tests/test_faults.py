@@ -5,7 +5,15 @@ import pytest
 from scipy import sparse, stats
 
 from sklearn_crt import OPRFSampler, PositiveRBFSampler, TrigRBFSampler
-from sklearn_crt.frequencies import BlockCoupling, Orthogonal, Projection, chi_law
+from sklearn_crt.frequencies import (
+    BlockCoupling,
+    Orthogonal,
+    Projection,
+    Simplex,
+    SimplexPlus,
+    chi_law,
+)
+from sklearn_crt.frequencies._simplex_plus import balance
 from sklearn_crt.samplers._rows import UnitRows
 from sklearn_crt.testing import (
     assert_coupling,
@@ -64,6 +72,32 @@ class Oblique(Orthogonal):
         return gaussian / np.linalg.norm(gaussian, axis=-1, keepdims=True)
 
 
+class OneDrawOfNorms(SimplexPlus):
+    """The norms of the first block for all the blocks."""
+
+    def draw(self, radial_law, n_frequencies, n_features, rng):
+        class Repeated:
+            def rvs(self, size, random_state):
+                one = radial_law(n_features).rvs(n_features, random_state=random_state)
+                return np.resize(one, size)
+
+        return super().draw(lambda _: Repeated(), n_frequencies, n_features, rng)
+
+
+class NotRotated(SimplexPlus):
+    """Swept blocks without a rotation after."""
+
+    def _directions(self, norms, n_features, rng):
+        return balance(norms)
+
+
+class Sharp(Simplex):
+    """Claims the cosine of a simplex in one dimension less."""
+
+    def cosine(self, n_features):
+        return -1 / (n_features - 2)
+
+
 @pytest.mark.parametrize("sampler", [PositiveRBFSampler, OPRFSampler])
 def test_rotation_without_signs_is_biased(sampler):
     with pytest.raises(AssertionError, match="biased"):
@@ -85,7 +119,16 @@ def test_right_rotation_keeps_the_axes_with_a_hundred_thousand_blocks():
 
 
 @pytest.mark.parametrize(
-    "coupling", [UnsignedQR(), OneRadius(), OneStream(), Oblique()]
+    "coupling",
+    [
+        UnsignedQR(),
+        OneRadius(),
+        OneStream(),
+        Oblique(),
+        OneDrawOfNorms(),
+        Sharp(),
+        NotRotated(),
+    ],
 )
 def test_wrong_coupling(coupling):
     with pytest.raises(AssertionError):

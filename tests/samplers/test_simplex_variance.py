@@ -1,0 +1,275 @@
+"""RF-conformity, and the variance of orthogonal and simplex blocks from it."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import special
+
+from sklearn_crt import (
+    GERFSampler,
+    OPRFSampler,
+    PositiveRBFSampler,
+    SimplexRBFSampler,
+    TrigRBFSampler,
+)
+from sklearn_crt.conformity import (
+    rf_conformity,
+    rf_conformity_gap,
+    rff_gap,
+    sample_conformity,
+)
+from sklearn_crt.frequencies import Orthogonal, Simplex, chi_law
+from sklearn_crt.samplers._conformity import positive_gap, trigonometric_gap
+from sklearn_crt.testing import assert_mean, assert_variance
+
+COUPLINGS = ["iid", "orthogonal", "simplex"]
+# d, v: the reference has log F wrong in the sixth digit there (64 nodes are too few
+# for psi near 0); 80 digits by the binomial sum give this
+EXACT = {(2, 30.0): 443.888542472017}
+
+
+# ------------------------------------------------------------------- conformity
+def test_conformity_against_reference_numbers(vectors):
+    for d, v, log_right, log_simplex, log_gap, log_simplex_gap in vectors["conformity"]:
+        c = -1 / (d - 1)
+        log_simplex = EXACT.get((d, v), log_simplex)
+        assert_allclose(rf_conformity(v, d, 0.0, log=True), log_right, rtol=1e-9)
+        assert_allclose(rf_conformity(v, d, c, log=True), log_simplex, rtol=1e-9)
+        for cosine, expected in ((0.0, log_gap), (c, log_simplex_gap)):
+            gap = rf_conformity_gap(v, d, cosine, relative=True)
+            assert_allclose(np.log(gap) + v**2, expected, rtol=1e-9)
+
+
+def test_gap_of_sines_and_cosines_against_reference_numbers(vectors):
+    for d, distance, cross, gap in vectors["rff"]:
+        assert_allclose(rff_gap(distance, d), gap, rtol=1e-6, atol=1e-14)
+        assert_allclose(np.exp(-(distance**2)) - rff_gap(distance, d), cross, rtol=1e-6)
+
+
+def binomial_conformity(q, d, cosine, n_terms=120):
+    """Sum over k and over the binomial expansion of (1 + c sin(psi))^k."""
+    p = np.arange(n_terms)
+    # E sin(psi)^p
+    sines = np.exp(
+        special.gammaln((d + p) / 2)
+        - special.gammaln((d + p + 1) / 2)
+        + special.gammaln((d + 1) / 2)
+        - special.gammaln(d / 2)
+    )
+    total, factor = 0.0, 1.0
+    for k in range(n_terms):
+        if k:
+            factor *= q / k * (d + k - 1) / (d + 2 * k - 2)
+        terms = special.binom(k, p[: k + 1]) * cosine ** p[: k + 1] * sines[: k + 1]
+        total += factor * terms.sum()
+    return total
+
+
+@pytest.mark.parametrize("cosine", [-1.0, -0.5, -0.1, 0.0, 0.3, 1.0])
+@pytest.mark.parametrize("d", [2, 3, 16])
+def test_conformity_of_any_angle(d, cosine):
+    for v in (0.1, 1.0, 2.0):
+        expected = binomial_conformity(v**2, d, cosine)
+        assert_allclose(rf_conformity(v, d, cosine), expected, rtol=1e-9)
+        gap = rf_conformity_gap(v, d, cosine)
+        assert_allclose(gap, np.exp(v**2) - expected, rtol=1e-6, atol=1e-12)
+        one, other = (binomial_conformity(-(v**2), d, c) for c in (cosine, -cosine))
+        gap = np.exp(-(v**2)) - (one + other) / 2
+        assert_allclose(rff_gap(v, d, cosine), gap, rtol=1e-6, atol=1e-11)
+
+
+def test_equal_directions_without_angle():
+    """At c = 1 two frequencies differ in their norms only."""
+    rng = np.random.default_rng(0)
+    norms = chi_law(3).rvs((2, 400_000), random_state=rng)
+    z = norms.sum(axis=0)
+    mean = np.mean(np.sinh(z) / z)  # over directions, d = 3
+    assert_allclose(rf_conformity(1.0, 3, 1.0), mean, rtol=0.01)
+
+
+def test_conformity_is_finite_and_ordered_everywhere():
+    v = np.geomspace(1e-4, 30, 12)
+    for d in (2, 3, 64, 1000):
+        logs = [rf_conformity(v, d, c, log=True) for c in (None, 0.0, -1 / (d - 1))]
+        assert np.all(np.isfinite(logs))
+        assert np.all(np.diff(logs, axis=0) <= 1e-12 * np.abs(logs[0]))
+        right, simplex = (
+            rf_conformity_gap(v, d, c, relative=True) for c in (0.0, -1 / (d - 1))
+        )
+        assert np.all((right > 0) & (simplex >= right) & (simplex <= 1 + 1e-12))
+
+
+def test_gap_of_sines_and_cosines_changes_its_sign():
+    z = np.linspace(0.01, 12, 2000)
+    for d, change in ((3, 3.31), (8, 2.96), (64, 6.91)):
+        assert_allclose(z[rff_gap(z, d) < 0][0], change, atol=0.01)
+    assert np.all(rff_gap(z[z < 6], 2) > 0)
+
+
+def test_gap_of_sines_and_cosines_far_away():
+    """Terms of far pairs are summed apart from the series without a jump."""
+    for d in (2, 3, 16):
+        for z in (2.0, 31.6227766, 40.0):
+            near = rff_gap([z * (1 - 1e-9), z * (1 + 1e-9)], d, -1 / (d - 1))
+            assert np.all(np.isfinite(near))
+            assert_allclose(near[0], near[1], rtol=1e-5, atol=1e-13)
+
+
+def test_sample_conformity_has_the_closed_form_as_its_mean():
+    for coupling in (Orthogonal(), Simplex()):
+        rng = np.random.default_rng(0)
+        W = coupling.draw(chi_law, 4 * 3000, 4, rng).to_dense().reshape(4, -1, 4)
+        samples = np.array([sample_conformity(0.8, W[:, i]) for i in range(3000)])
+        assert_mean(samples[:, None], rf_conformity([0.8], 4, coupling.cosine(4)))
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "message"),
+    [
+        (rf_conformity, (-1.0, 3), "'v' parameter of rf_conformity"),
+        (rf_conformity, ([1.0, -1.0], 3), "v must be finite and at least 0"),
+        (rf_conformity, (1.0, 0), "'n_features' parameter"),
+        (rf_conformity, (1.0, 3, -2.0), "'cosine' parameter"),
+        (rf_conformity_gap, (np.nan, 3, 0.0), "'v' parameter|v must be finite"),
+        (rff_gap, ([np.inf], 3), "z must be finite"),
+        (sample_conformity, (1.0, np.ones((3, 1))), "at least two columns"),
+    ],
+)
+def test_bad_arguments(function, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        function(*arguments)
+
+
+# --------------------------------------------------------------------- variance
+def fit(sampler, pair, columns, coupling):
+    center = {} if sampler is TrigRBFSampler else {"center": False}
+    options = {"sigma": 1.0, "n_components": columns, "coupling": coupling}
+    return sampler(**options, **center).fit(pair[0], X_key=pair[1])
+
+
+@pytest.mark.parametrize("section", ["pair4", "pair64"])
+@pytest.mark.parametrize("name", ["PosRF", "OPRF"])
+def test_variance_of_a_simplex_block(section, name, vectors, request):
+    sampler = {"PosRF": PositiveRBFSampler, "OPRF": OPRFSampler}[name]
+    pair = request.getfixturevalue(section)
+    expected = vectors[section][f"MSE {name} simplex, one block of d"]
+    fitted = fit(sampler, pair, pair[0].shape[1], "simplex")
+    assert fitted.variance_is_exact_
+    assert_allclose(fitted.kernel_variance(*pair), [[expected]], rtol=1e-9)
+
+
+def pair_with_sum(d, v):
+    """Return x and y of norms about v / 2, not parallel, with |x + y| = v."""
+    x, y = np.zeros((1, d)), np.zeros((1, d))
+    x[0, 0] = y[0, 0] = v / 2
+    x[0, 1], y[0, 1] = 0.2, -0.2
+    return x, y
+
+
+@pytest.mark.parametrize("d", [2, 3, 6, 16, 64])
+@pytest.mark.parametrize("coupling", COUPLINGS)
+@pytest.mark.parametrize("sampler", [PositiveRBFSampler, OPRFSampler])
+def test_variance_by_draws(sampler, coupling, d):
+    """One block; A of OPRF is that of the pair."""
+    n_blocks = {64: 1500, 16: 10_000}.get(d, 30_000)
+    model = sampler(sigma=1.0, coupling=coupling, center=False)
+    X, Y = pair_with_sum(d, 1.0)
+    assert_variance(model, X, Y, n_blocks=n_blocks)
+
+
+@pytest.mark.parametrize("d", [2, 3, 6, 16, 64])
+@pytest.mark.parametrize("sampler", [PositiveRBFSampler, OPRFSampler])
+def test_order_of_the_couplings(sampler, d):
+    for v in (1e-3, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0):
+        pair = pair_with_sum(d, v)
+        iid, right, simplex = (
+            fit(sampler, pair, d, coupling).kernel_variance(*pair)[0, 0]
+            for coupling in COUPLINGS
+        )
+        assert iid >= right * (1 - 1e-12)
+        assert right >= simplex * (1 - 1e-12)
+        if v <= 1:
+            assert simplex < right < iid
+
+
+def test_variance_of_small_rows(vectors):
+    v = 1e-4
+    for d in (2, 3, 6, 64):
+        log_ratio = special.gammaln((d + 1) / 2) - special.gammaln(d / 2)
+        expected = 1 - 2 / d * np.exp(2 * log_ratio)
+        if d != 3:
+            name = f"small-v coefficient d={d}"
+            assert_allclose(expected, vectors["simplex"][name], rtol=1e-10)
+        rows = np.eye(d)[:1] * v / 2
+        fitted = SimplexRBFSampler(sigma=1.0, n_components=d, center=False).fit(rows)
+        variance = fitted.kernel_variance(rows)[0, 0]
+        assert_allclose(d * variance / v**2, expected, rtol=1e-5)
+    assert round(expected, 5) == 0.00778
+
+
+def test_partial_blocks_of_a_simplex():
+    X, Y = pair_with_sum(4, 1.0)
+    for block in (2, 3, 7):
+        model = OPRFSampler(sigma=1.0, coupling="simplex", center=False)
+        assert_variance(model, X, Y, n_blocks=20_000, block=block)
+
+
+@pytest.mark.parametrize("columns", [6, 7])
+@pytest.mark.parametrize(("s", "A"), [(1, -0.1 + 0.1j), (-1, 0.03), (-1, -0.1 + 0.1j)])
+def test_other_members_of_the_family(s, A, columns):
+    """What a pair saves depends on s, not on A, real or complex."""
+
+    class Member(GERFSampler):
+        def _search(self, q_plus, q_minus, n_features):
+            return s, complex(A)
+
+    X, Y = pair_with_sum(3, 0.8)
+    model = Member(sigma=1.0, coupling="simplex", center=False, n_components=columns)
+    if columns == 6:
+        assert_variance(model, X, Y, n_blocks=30_000)
+        return
+    estimates = np.stack(
+        [
+            model.set_params(random_state=seed).fit(X, X_key=Y).approximate_kernel(X, Y)
+            for seed in range(500)
+        ]
+    )
+    squares = (estimates - model.exact_kernel(X, Y)) ** 2
+    assert_mean(squares, model.kernel_variance(X, Y))
+
+
+def test_simplex_is_behind_orthogonal_for_sines_and_cosines():
+    for d, z in ((3, 1.0), (16, 1.0), (64, 1.0)):
+        assert 0 < rff_gap(z, d, -1 / (d - 1)) < rff_gap(z, d)
+    assert rff_gap(1.0, 2, -1.0) < 0
+
+
+# ----------------------------------------------------------------------- faults
+class WrongCosine(Simplex):
+    """Simplex blocks that claim the sign of the cosine the other way."""
+
+    def cosine(self, n_features):
+        return 1 / (n_features - 1)
+
+
+class Rights(Simplex):
+    """Simplex blocks that claim right angles."""
+
+    def cosine(self, n_features):
+        return 0.0
+
+
+@pytest.mark.parametrize("coupling", [WrongCosine(), Rights()])
+@pytest.mark.parametrize("d", [3, 16])
+def test_a_wrong_cosine_is_seen(coupling, d):
+    X, Y = pair_with_sum(d, 1.0)
+    model = OPRFSampler(sigma=1.0, coupling=coupling, center=False)
+    with pytest.raises(AssertionError, match="wrong variance"):
+        assert_variance(model, X, Y, n_blocks=10_000)
+
+
+def test_gaps_of_right_angles_are_the_default():
+    q = np.linspace(0, 30, 7)
+    assert_allclose(positive_gap(q, 5, 0.0), positive_gap(q, 5))
+    assert_allclose(trigonometric_gap(q, 5, 0.0), trigonometric_gap(q, 5))
+    assert_allclose(positive_gap(q, 5, -1e-9), positive_gap(q, 5), atol=1e-7)
