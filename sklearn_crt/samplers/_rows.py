@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
+from sklearn.metrics.pairwise import manhattan_distances
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 
@@ -81,6 +82,20 @@ class UnitRows:
         cross = (self._rows @ self._center)[:, None]
         return self.sq_norms + 2 * cross + self._center @ self._center
 
+    def times(self, matrix):
+        """Return the rows x' matrix, dense; these rows where the matrix is None."""
+        if matrix is None:
+            return self
+        product = UnitRows.__new__(UnitRows)
+        product.frequencies, product._center, product._shift = None, None, None
+        product._rows = safe_sparse_dot(self._rows, matrix, dense_output=True)
+        return product
+
+    def project_in_double(self, index):
+        """Return w.x in float64 for the frequencies of these numbers."""
+        weights = self.frequencies.to_dense()[:, index].astype(np.float64)
+        return safe_sparse_dot(self._rows.astype(np.float64), weights)
+
     def scaled(self, sigma):
         """Return sigma times these rows, for a number, from the products of these."""
         return _ScaledRows(self, sigma)
@@ -125,6 +140,21 @@ class UnitRows:
             product = product - other._rows @ self._shift
             product = product + self._shift @ self._shift
         return product
+
+    def sq_distances(self, other: UnitRows):
+        """Return |x - y|^2 of all pairs."""
+        squares = self.inner(other)
+        squares *= -2
+        squares += self.sq_norms
+        squares += other.sq_norms.T
+        np.maximum(squares, 0, out=squares)
+        if other is self:
+            np.fill_diagonal(squares, 0)
+        return squares
+
+    def l1_distances(self, other: UnitRows):
+        """Return |x - y|_1 of all pairs."""
+        return manhattan_distances(self._rows, other._rows)
 
     def pair_statistics(self, other: UnitRows):
         """Return N = |x|^2 + |y|^2, |x + y|^2 and |x - y|^2 of all pairs."""

@@ -38,6 +38,45 @@ default="scale"
         kernel : {"gaussian", "softmax"}, default="gaussian"
             ``"softmax"`` is ``exp(sigma^2 x.y)``: each row of features is multiplied
             by ``exp(|sigma * x|^2 / 2)``.""",
+    "sigma_radial": """\
+        sigma : float, {"scale", "median"} or array-like of shape (n_features,), \
+default="scale"
+            Multiplies the inputs, all columns or each one, so ``length_scale = 1 /
+            sigma``. ``"scale"`` is that of scikit-learn's ``gamma="scale"`` for the
+            Gaussian kernel; ``"median"`` is one over the median distance of up to 1000
+            rows.""",
+    "n_components_pairs": """\
+        n_components : int, default=100
+            Number of columns of the output; two a frequency, one with
+            ``random_phase``. An odd number gives the last frequency one column with a
+            random phase.""",
+    "metric": """\
+        metric : array-like of shape (n_features, n_features), default=None
+            Symmetric positive definite M: the kernel is that of the distance
+            ``sqrt(u' M u)``, u = sigma * (x - y). None is the identity.""",
+    "random_phase": """\
+        random_phase : bool, default=False
+            Whether each column is ``sqrt(2 / m) cos(w.x + b)`` with a frequency w and a
+            phase b of its own. At equal columns, pairs of sines and cosines have less
+            variance near x = y; these have less where the kernel is small.""",
+    "phase_": """\
+        phase_ : float or ndarray of shape (n_components,)
+            Phase of the last column where ``n_components`` is odd, or phases of all
+            the columns with ``random_phase``, in radians.""",
+    "radial_errors": """\
+        ``fit`` raises ValueError for a sigma that is not positive and finite, a
+        ``metric`` that is not symmetric positive definite or has another shape, an
+        unknown coupling (the message names the known ones), for n_components < 1 and
+        for NaN or infinite input.""",
+    "radial_variance": """\
+        with :math:`\\kappa` the kernel as a function of the distance r, m the number
+        of frequencies, p that of the ordered pairs of frequencies in common blocks and
+        g(r) what an orthogonal pair saves: a mean of that of the Gaussian kernel over a
+        law of scales, by quadrature to about 1e-6. For couplings other than ``"iid"``
+        and ``"orthogonal"``, stratified ones included, ``kernel_variance`` is that of
+        independent frequencies (p = 0).
+
+        In float32 inner products w.x beyond 2^20 are computed in float64.""",
     "n_jobs": """\
         n_jobs : int, default=None
             Number of threads of ``transform``; None is one, -1 all processors.""",

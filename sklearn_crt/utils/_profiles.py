@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.polynomial import Polynomial
 from scipy import special
+
+_LARGE_ORDER = 25  # from here the expansion for large nu is exact to rounding
 
 
 def log_gaussian(r, nu=None):
@@ -18,24 +21,92 @@ def log_laplacian(r, nu=None):
     return -r
 
 
+def log_exponential_power(r, alpha):
+    """Return -r^alpha."""
+    return -np.power(r, alpha)
+
+
 def log_matern(r, nu):
     """Return the log of the Matern kernel of smoothness nu, length scale 1."""
     if nu == math.inf:
         return log_gaussian(r)
-    t = math.sqrt(2 * nu) * r
     if nu == 0.5:
-        return -t
+        return -r
+    t = math.sqrt(2 * nu) * r
     if nu == 1.5:
         return np.log1p(t) - t
     if nu == 2.5:
         return np.log1p(t + t * t / 3) - t
-    with np.errstate(divide="ignore", invalid="ignore"):
-        # kve(nu, t) = kv(nu, t) exp(t) does not underflow at large t
-        log_bessel = np.log(special.kve(nu, t)) + nu * np.log(t) - t
-    value = (1 - nu) * math.log(2) - special.gammaln(nu) + log_bessel
-    # at t -> 0 kve overflows: the kernel is 1 there to rounding
-    return np.where(np.isfinite(value), value, 0.0).astype(t.dtype, copy=False)
+    wide = np.asarray(r, dtype=np.float64)
+    if nu >= _LARGE_ORDER:
+        value = _log_matern_large(wide, nu)
+    elif float(2 * nu).is_integer():
+        value = _log_matern_recurrence(math.sqrt(2 * nu) * wide, nu)
+    else:
+        value = _log_matern_bessel(math.sqrt(2 * nu) * wide, nu)
+    return value.astype(np.asarray(r).dtype, copy=False)
 
+
+def _log_matern_recurrence(t, nu):
+    """Return the log for half-integer and integer nu.
+
+    With g_nu = 2^(1-nu) / Gamma(nu) t^nu K_nu(t) exp(t), all terms are positive in
+    g_(nu+1) = g_nu + t^2 g_(nu-1) / (4 nu (nu-1)).
+    """
+    s = np.minimum(t, 1e12)  # beyond it the logs of the powers of t are lost in t
+    if float(nu).is_integer():
+        order, previous = 1, None
+        with np.errstate(invalid="ignore"):  # 0 * inf at 0
+            current = np.where(s > 0, s * special.k1e(s), 1.0)
+            step = np.where(s > 0, 0.5 * s * s * special.k0e(s), 0.0)
+    else:
+        order, previous, current = 1.5, np.ones_like(s), 1 + s
+    while order < nu:
+        if previous is not None:
+            step = s * s
+            step *= previous
+            step /= 4 * order * (order - 1)
+        previous, current = current, current + step
+        order += 1
+    return np.log(current) - t
+
+
+def _log_matern_bessel(t, nu):
+    """Return the log for any nu, by the Bessel function K scaled with exp(t)."""
+    s = np.minimum(t, 1e8)  # SciPy's kve ends a little later
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_bessel = np.log(special.kve(nu, s)) + nu * np.log(s) - t
+    value = (1 - nu) * math.log(2) - special.gammaln(nu) + log_bessel
+    # where kve overflows t is tiny: two terms of the series in t, 1 to rounding
+    near = -np.square(np.minimum(t, 1.0)) / (4 * (nu - 1)) if nu > 2 else 0.0
+    return np.minimum(np.where(np.isfinite(value), value, near), 0.0)
+
+
+def _log_matern_large(r, nu):
+    """Return the log for large nu, by the uniform expansion of K (DLMF 10.41.4).
+
+    With z = r sqrt(2 / nu) and p = 1 / sqrt(1 + z^2), the log is nu (log(1 + s/2) - s)
+    - log(1 + s) / 2 + log sum(p) - log sum(1), s = sqrt(1 + z^2) - 1; it tends to
+    -r^2 / 2, the Gaussian kernel.
+    """
+    z2 = 2 * np.square(np.minimum(r, 1e100)) / nu
+    s = z2 / (1 + np.sqrt(1 + z2))
+    series = sum(u * (-nu) ** -k for k, u in enumerate(_EXPANSION))
+    correction = np.log(series(1 / (1 + s)) / series(1.0))
+    return nu * (np.log1p(s / 2) - s) - 0.5 * np.log1p(s) + correction
+
+
+def _expansion(n_terms):
+    """Return the polynomials u_k of DLMF 10.41.9."""
+    terms = [Polynomial([1.0])]
+    weight, inner = Polynomial([0, 0, 0.5, 0, -0.5]), Polynomial([1, 0, -5])
+    while len(terms) < n_terms:
+        u = terms[-1]
+        terms.append(weight * u.deriv() + (inner * u).integ() / 8)
+    return terms
+
+
+_EXPANSION = _expansion(11)
 
 LOG_PROFILES = {
     "gaussian": log_gaussian,

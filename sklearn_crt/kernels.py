@@ -1,0 +1,275 @@
+"""Exact radial kernels, for pairs of rows or for a matrix of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from numbers import Real
+
+import numpy as np
+from scipy import sparse
+from sklearn.metrics.pairwise import check_pairwise_arrays, manhattan_distances
+from sklearn.utils import gen_batches
+
+from ._compat import Interval, StrOptions, validate_params
+from .samplers._rows import UnitRows
+from .utils._metric import metric_factor
+from .utils._profiles import log_exponential_power, log_matern
+
+__all__ = ["exponential_power_kernel", "laplacian_kernel", "matern_kernel"]
+
+_BLOCK_ENTRIES = 2**17  # kernel values computed at a time, a megabyte
+
+_ROWS = ["array-like", "sparse matrix"]
+_SIGMA = [Interval(Real, 0, None, closed="neither"), "array-like"]
+_METRIC = ["array-like", None]
+
+
+@validate_params(
+    {
+        "X": _ROWS,
+        "Y": [*_ROWS, None],
+        "nu": [Interval(Real, 0, None, closed="right")],
+        "sigma": _SIGMA,
+        "metric": _METRIC,
+    },
+    prefer_skip_nested_validation=True,
+)
+def matern_kernel(X, Y=None, *, nu=1.5, sigma=1.0, metric=None):
+    r"""Matern kernel of smoothness nu.
+
+    .. math:: k(r) = \frac{2^{1-\nu}}{\Gamma(\nu)} \left(\sqrt{2\nu} r\right)^\nu
+       K_\nu\left(\sqrt{2\nu} r\right), \qquad r = |\sigma (x - y)|_M
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_X, n_features) or (n_features,)
+        Rows, or a single row.
+    Y : {array-like, sparse matrix} of shape (n_Y, n_features) or (n_features,), \
+default=None
+        Other rows; X if None. A single row where X is one.
+    nu : float, default=1.5
+        Smoothness, positive; infinity is the Gaussian kernel exp(-r^2 / 2).
+    sigma : float or array-like of shape (n_features,), default=1.0
+        Multiplies the rows: one over the length scale.
+    metric : array-like of shape (n_features, n_features), default=None
+        Symmetric positive definite M of the norm sqrt(u' M u); None for the identity.
+
+    Returns
+    -------
+    kernel : ndarray of shape (n_X, n_Y), or float for two single rows
+        Values in [0, 1]; float32 where X and Y are.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range or the shapes do not fit.
+
+    See Also
+    --------
+    sklearn_crt.MaternSampler : Its random features.
+    sklearn.gaussian_process.kernels.Matern : The same as an object.
+
+    Notes
+    -----
+    Half-integer nu is a polynomial times an exponential, an integer nu needs two Bessel
+    functions for which SciPy has fast code; from nu = 25 on the uniform expansion of
+    the Bessel function for large order is exact to rounding, any other nu takes
+    :data:`scipy.special.kve`. The matrix is computed in blocks of rows.
+
+    References
+    ----------
+    .. [1] C. E. Rasmussen, C. K. I. Williams, "Gaussian Processes for Machine
+       Learning", MIT Press 2006, section 4.2.1.
+    .. [2] NIST Digital Library of Mathematical Functions, 10.29.1, 10.41.4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.metrics import pairwise_kernels
+    >>> from sklearn_crt.kernels import matern_kernel
+    >>> X = np.array([[0.0, 0.0], [3.0, 4.0]])
+    >>> matern_kernel(X, nu=4, sigma=0.2).round(6)
+    array([[1.     , 0.55198],
+           [0.55198, 1.     ]])
+
+    For scikit-learn's tools that call a kernel on pairs of single rows:
+
+    >>> pairwise_kernels(X, metric=matern_kernel, nu=4, sigma=0.2).round(6)
+    array([[1.     , 0.55198],
+           [0.55198, 1.     ]])
+    """
+    return _radial(X, Y, sigma, metric, lambda r: log_matern(r, nu))
+
+
+@validate_params(
+    {
+        "X": _ROWS,
+        "Y": [*_ROWS, None],
+        "norm": [StrOptions({"l1", "l2"})],
+        "sigma": _SIGMA,
+        "metric": _METRIC,
+    },
+    prefer_skip_nested_validation=True,
+)
+def laplacian_kernel(X, Y=None, *, norm="l2", sigma=1.0, metric=None):
+    r"""Laplacian kernel, the exponential of minus a distance.
+
+    .. math:: k = \exp(-|\sigma (x - y)|)
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_X, n_features) or (n_features,)
+        Rows, or a single row.
+    Y : {array-like, sparse matrix} of shape (n_Y, n_features) or (n_features,), \
+default=None
+        Other rows; X if None. A single row where X is one.
+    norm : {"l2", "l1"}, default="l2"
+        ``"l2"`` is the Matern kernel of nu = 1/2; ``"l1"`` is
+        :func:`sklearn.metrics.pairwise.laplacian_kernel`.
+    sigma : float or array-like of shape (n_features,), default=1.0
+        Multiplies the rows: one over the length scale.
+    metric : array-like of shape (n_features, n_features), default=None
+        Symmetric positive definite M of the norm sqrt(u' M u), for ``norm="l2"``;
+        None for the identity.
+
+    Returns
+    -------
+    kernel : ndarray of shape (n_X, n_Y), or float for two single rows
+        Values in [0, 1]; float32 where X and Y are.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range or the shapes do not fit.
+
+    See Also
+    --------
+    sklearn_crt.LaplacianSampler : Its random features.
+
+    References
+    ----------
+    .. [1] S. Ahir, P. Pandit, "Feature maps for the Laplacian kernel and its
+       generalizations", :arxiv:`2502.15575`, equation 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_crt.kernels import laplacian_kernel
+    >>> X = np.array([[0.0, 0.0], [3.0, 4.0]])
+    >>> -np.log(laplacian_kernel(X)[0, 1])
+    np.float64(5.0)
+    >>> -np.log(laplacian_kernel(X, norm="l1")[0, 1])
+    np.float64(7.0)
+    """
+    if norm == "l2":
+        return _radial(X, Y, sigma, metric, np.negative)
+    if metric is not None:
+        raise ValueError("metric needs norm='l2', got norm='l1'; use metric=None.")
+    if np.ndim(X) == 1:
+        return math.exp(-np.abs(sigma * np.subtract(X, Y)).sum())
+    X, Y = check_pairwise_arrays(X, Y, accept_sparse="csr")
+    sigma = _check_sigma(sigma, X.shape[1])
+    queries, keys = (
+        Z @ sparse.diags(np.broadcast_to(sigma, Z.shape[1])).tocsr()
+        if sparse.issparse(Z)
+        else Z * sigma
+        for Z in (X, Y)
+    )
+    return np.exp(-manhattan_distances(queries, keys)).astype(X.dtype, copy=False)
+
+
+@validate_params(
+    {
+        "X": _ROWS,
+        "Y": [*_ROWS, None],
+        "alpha": [Interval(Real, 0, 2, closed="right")],
+        "sigma": _SIGMA,
+        "metric": _METRIC,
+    },
+    prefer_skip_nested_validation=True,
+)
+def exponential_power_kernel(X, Y=None, *, alpha=1.0, sigma=1.0, metric=None):
+    r"""Exponential-power kernel.
+
+    .. math:: k = \exp(-|\sigma (x - y)|_M^\alpha)
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_X, n_features) or (n_features,)
+        Rows, or a single row.
+    Y : {array-like, sparse matrix} of shape (n_Y, n_features) or (n_features,), \
+default=None
+        Other rows; X if None. A single row where X is one.
+    alpha : float, default=1.0
+        Exponent in (0, 2]; 1 is the Laplacian kernel, 2 a Gaussian one, exp(-r^2).
+    sigma : float or array-like of shape (n_features,), default=1.0
+        Multiplies the rows: one over the length scale.
+    metric : array-like of shape (n_features, n_features), default=None
+        Symmetric positive definite M of the norm sqrt(u' M u); None for the identity.
+
+    Returns
+    -------
+    kernel : ndarray of shape (n_X, n_Y), or float for two single rows
+        Values in [0, 1]; float32 where X and Y are.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range or the shapes do not fit.
+
+    See Also
+    --------
+    sklearn_crt.ExponentialPowerSampler : Its random features.
+
+    References
+    ----------
+    .. [1] S. Ahir, P. Pandit, "Feature maps for the Laplacian kernel and its
+       generalizations", :arxiv:`2502.15575`, equation 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_crt.kernels import exponential_power_kernel
+    >>> X = np.array([[0.0, 0.0], [3.0, 4.0]])
+    >>> round(np.log(exponential_power_kernel(X, alpha=0.5)[0, 1]) ** 2, 6)
+    np.float64(5.0)
+    """
+    return _radial(X, Y, sigma, metric, lambda r: log_exponential_power(r, alpha))
+
+
+def _radial(X, Y, sigma, metric, log_profile: Callable):
+    """Return exp(log_profile(|sigma (x - y)|_M)) for all pairs."""
+    if np.ndim(X) == 1:  # scikit-learn's tools pass pairs of single rows
+        u = sigma * np.subtract(X, Y, dtype=np.float64)
+        factor = metric_factor(metric, u.size)
+        u = u if factor is None else u @ factor
+        return math.exp(log_profile(np.sqrt(u @ u)))
+    X, Y = check_pairwise_arrays(X, Y, accept_sparse="csr")
+    same, dtype = X is Y, X.dtype
+    sigma, factor = _check_sigma(sigma, X.shape[1]), metric_factor(metric, X.shape[1])
+    X, Y = (Z.astype(np.float64, copy=False) for Z in (X, Y))
+    dense = not (sparse.issparse(X) or sparse.issparse(Y))
+    center = Y.mean(axis=0) if dense else None  # distances lose less about a centre
+    keys = UnitRows(Y, sigma, center).times(factor)
+    out = np.empty((X.shape[0], Y.shape[0]), dtype=dtype)
+    for rows in gen_batches(X.shape[0], max(16, _BLOCK_ENTRIES // Y.shape[0])):
+        queries = UnitRows(X[rows], sigma, center).times(factor)
+        squares = queries.sq_distances(keys)
+        if same:
+            squares[np.arange(len(squares)), np.arange(rows.start, rows.stop)] = 0
+        logs = log_profile(np.sqrt(squares, out=squares))
+        np.exp(logs, out=out[rows], casting="same_kind")
+    return out
+
+
+def _check_sigma(sigma, n_features):
+    values = np.asarray(sigma, dtype=np.float64)
+    if values.shape not in ((), (n_features,)) or not np.all(
+        (values > 0) & np.isfinite(values)
+    ):
+        raise ValueError(
+            f"sigma={sigma!r} must be positive and finite: a number, or an array of "
+            f"shape ({n_features},), one for each feature."
+        )
+    return values
