@@ -119,6 +119,8 @@ def assert_coupling(coupling, radial_law, n_features=4, *, n_blocks=20_000):
 
     Norms have their law and are independent of each other and of the directions;
     directions are uniform; pairs of a block have the cosine the coupling states.
+    Stratified norms (``independent_norms`` is False) instead lie one in each d-th part
+    of their law, in uniform order, at independent places inside the parts.
 
     Parameters
     ----------
@@ -162,7 +164,10 @@ def assert_coupling(coupling, radial_law, n_features=4, *, n_blocks=20_000):
     spread = np.full((d, d), 1 / (d * (d + 2)))
     np.fill_diagonal(spread, 2 * (d - 1) / (d**2 * (d + 2)))
     ranks = stats.rankdata(norms).reshape(n_blocks, d) / m - 0.5  # variance 1 / 12
-    among_norms = (ranks.T @ ranks / n_blocks)[~np.eye(d, dtype=bool)]
+    places = ranks
+    if not coupling.independent_norms:
+        places = _places_in_strata(radial_law(d).cdf(norms).reshape(n_blocks, d)) - 0.5
+    among_norms = (places.T @ places / n_blocks)[~np.eye(d, dtype=bool)]
     with_directions = np.einsum("nj,nia->jia", ranks, unit) / n_blocks
     for moment, variance, what in (
         (second, spread, "directions are not uniform"),
@@ -172,6 +177,21 @@ def assert_coupling(coupling, radial_law, n_features=4, *, n_blocks=20_000):
         z = np.abs(moment) / np.sqrt(variance / n_blocks + 1e-24)
         limit = stats.norm.isf(FAMILY / (2 * max(1, z.size)))
         assert np.all(z < limit), f"{what}: z = {z.max():.1f} (limit {limit:.1f})"
+
+
+def _places_in_strata(quantiles):
+    """Assert one norm of a block in each stratum; return the places inside them."""
+    d = quantiles.shape[1]
+    places, strata = np.modf(np.clip(quantiles, 0, 1 - 1e-12) * d)
+    border = np.abs(places - 0.5) > 0.5 - 1e-3 * d  # within the error of cdf
+    inside = ~border.any(axis=1)
+    whole = np.sort(strata[inside], axis=1) == np.arange(d)
+    assert whole.all(), "a block has not one norm in each stratum"
+    if d > 1:
+        counts = [np.bincount(column.astype(int), minlength=d) for column in strata.T]
+        p_value = min(stats.chisquare(count).pvalue for count in counts)
+        assert p_value > FAMILY / d, f"strata in no uniform order: p = {p_value:.1e}"
+    return places
 
 
 def assert_nested(sampler, X):
@@ -223,39 +243,47 @@ def assert_invariant(sampler, X):
     fitted = clone(sampler)
     params = fitted.get_params()
     fitted.fit(X)
+    phases = _largest_phases(fitted, X)  # heavy tails: their rounding shows
+    rounding = 1e-11 + 2.0**-50 * phases
     for side in ("transform", "transform_key"):
         features = getattr(fitted, side)(X)
         scale = np.abs(features).max()
 
         def same(other, tolerance, what, features=features, scale=scale):
             assert np.all(np.isfinite(other)), what
-            assert_allclose(
-                other, features, rtol=0, atol=tolerance * scale, err_msg=what
-            )
+            assert np.all(np.abs(other - features) <= tolerance * scale), what
 
         apart = np.vstack([getattr(fitted, side)(X[i : i + 1]) for i in range(9)])
-        same(np.vstack([apart, features[9:]]), 1e-11, "a row depends on other rows")
+        same(np.vstack([apart, features[9:]]), rounding, "a row depends on other rows")
         backwards = getattr(fitted, side)(np.asfortranarray(X[::-1]))[::-1]
-        same(backwards, 1e-11, "the order of the rows matters")
+        same(backwards, rounding, "the order of the rows matters")
         again = clone(sampler).fit(X)
         same(getattr(again, side)(X), 0, "a second fit with one seed differs")
         threads = clone(sampler).set_params(n_jobs=2).fit(X)
-        same(getattr(threads, side)(X), 1e-11, "threads change the features")
+        same(getattr(threads, side)(X), rounding, "threads change the features")
         restored = pickle.loads(pickle.dumps(fitted))
         same(getattr(restored, side)(X), 0, "pickling changes the features")
         batches = clone(sampler)
         for batch in np.array_split(X, 5):
             batches.partial_fit(batch)
-        same(getattr(batches, side)(X), 1e-9, "partial_fit differs from fit")
+        same(getattr(batches, side)(X), 100 * rounding, "partial_fit differs from fit")
         csr = clone(sampler).fit(sparse.csr_array(X))
-        same(getattr(csr, side)(sparse.csr_array(X)), 1e-9, "sparse input differs")
+        from_csr = getattr(csr, side)(sparse.csr_array(X))
+        same(from_csr, 100 * rounding, "sparse input differs")
         single = clone(sampler).fit(X.astype(np.float32))
         narrow = getattr(single, side)(X.astype(np.float32))
         assert narrow.dtype == np.float32, "float32 in, something else out"
-        same(narrow, 1e-3, "float32 differs")
+        same(narrow, 1e-3 + 2.0**-21 * phases, "float32 differs")
     other = clone(sampler).set_params(random_state=1).fit(X)
     assert not np.allclose(other.transform(X), fitted.transform(X)), "one draw for all"
     assert fitted.get_params() == params, "fit changed a parameter"
+
+
+def _largest_phases(fitted, X):
+    """Return bounds |sigma x| |w| on w.x, one for each row and column."""
+    norms = np.linalg.norm(fitted.sigma_ * X, axis=1)
+    frequencies = np.sqrt(fitted.projection_.sq_norms[fitted.frequency_index()])
+    return norms[:, None] * frequencies
 
 
 def check_sampler(sampler, n_features=4):

@@ -4,7 +4,7 @@ from ._coupling import BlockCoupling, Coupling, Independent, get_coupling, regis
 from ._orthogonal import Orthogonal
 from ._projection import Projection
 from ._quasi import Halton, Sobol
-from ._radial import chi_law
+from ._radial import chi_law, stable_law, student_law
 from ._simplex import Simplex
 from ._simplex_plus import SimplexPlus
 from ._structured import StructuredOrthogonal, StructuredSimplex
@@ -24,4 +24,6 @@ __all__ = [
     "chi_law",
     "get_coupling",
     "register",
+    "stable_law",
+    "student_law",
 ]

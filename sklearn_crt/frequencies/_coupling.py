@@ -29,12 +29,16 @@ class Coupling(ABC):
     bias : float
         Bound of the relative bias of an estimate for rows of norm 0.7 and sigma 1;
         0 where ``exact``.
+    independent_norms : bool
+        Whether the norms of a block are independent, as closed forms of the variance
+        assume; False for stratified norms.
     weight_dependent : bool
         Whether directions depend on norms, so that ``weigh`` matters.
     """
 
     exact = True
     bias = 0.0
+    independent_norms = True
     weight_dependent = False
 
     @abstractmethod
@@ -186,7 +190,24 @@ class BlockCoupling(Coupling):
 
     The last block may be partial: the first vectors of a full one, so draws nest.
     A subclass states ``_directions`` and ``cosine``.
+
+    Parameters
+    ----------
+    stratified : bool, default=False
+        Whether the d norms of a block are drawn one from each d-th part of their law,
+        in random order: each still has the whole law, and together they cover it.
     """
+
+    def __init__(self, *, stratified: bool = False):
+        self.stratified = stratified
+
+    def __repr__(self):
+        return f"{type(self).__name__}({'stratified=True' if self.stratified else ''})"
+
+    @property
+    def independent_norms(self) -> bool:
+        """Whether the norms of a block are independent: unless stratified."""
+        return not self.stratified
 
     def block_sizes(self, n_frequencies, n_features):
         full, rest = divmod(n_frequencies, n_features)
@@ -194,7 +215,8 @@ class BlockCoupling(Coupling):
 
     def draw(self, radial_law, n_frequencies, n_features, rng):
         directions_rng, norms_rng = rng.spawn(2)
-        norms = radial_law(n_features).rvs(n_frequencies, random_state=norms_rng)
+        law = radial_law(n_features)
+        norms = self._norms(law, n_frequencies, n_features, norms_rng)
         weights = np.empty((n_features, n_frequencies))
         whole = n_frequencies - n_frequencies % n_features
         group = n_features * max(1, _GROUP // n_features**2)
@@ -208,6 +230,22 @@ class BlockCoupling(Coupling):
             np.multiply(unit.transpose(2, 0, 1), block_norms, out=place)
             start = stop
         return Projection(weights)
+
+    def _norms(self, law, n_frequencies, n_features, rng):
+        if not self.stratified:
+            return law.rvs(n_frequencies, random_state=rng)
+        if not hasattr(law, "ppf"):
+            raise ValueError(
+                f"coupling={self!r} needs a quantile function (ppf), which the law of "
+                f"the norms, {type(law).__name__}, lacks; use stratified=False."
+            )
+        # whole blocks, so that draws nest
+        shape = -(-n_frequencies // n_features), n_features
+        order_rng, place_rng = rng.spawn(2)
+        strata = np.argsort(order_rng.random(shape), axis=1)
+        u = (strata + place_rng.random(shape)) / n_features
+        u = np.minimum(u, np.nextafter(1, 0)).ravel()
+        return law.ppf(u[:n_frequencies])
 
     @abstractmethod
     def _directions(self, norms, n_features, rng):

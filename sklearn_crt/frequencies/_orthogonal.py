@@ -16,6 +16,14 @@ class Orthogonal(BlockCoupling):
     times a norm of its own law (chi with d degrees of freedom for the Gaussian
     kernel), so each frequency has exactly its law.
 
+    Parameters
+    ----------
+    stratified : bool, default=False
+        Whether the d norms of a block are drawn one from each d-th part of their law,
+        in random order. The estimate stays unbiased; for the heavy-tailed kernels
+        (Laplacian, Matern) its variance falls by up to a half, where right angles
+        alone gain little. ``kernel_variance`` has no closed form then.
+
     Notes
     -----
     The Q of a QR decomposition of a Gaussian matrix is Haar only after its columns

@@ -31,7 +31,9 @@ class GaussianKernelMixin:
         return self._cosine() is not None
 
     def _cosine(self):
-        return self._coupling().cosine(self.n_features_in_)
+        coupling = self._coupling()
+        fixed = coupling.independent_norms
+        return coupling.cosine(self.n_features_in_) if fixed else None
 
     def _log_row_factor(self, rows):
         """Return the logs of the row factors, (n_rows, 1), or None for ones."""
