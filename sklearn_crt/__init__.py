@@ -6,8 +6,11 @@ from .nadaraya_watson import (
     NadarayaWatsonRegressor,
 )
 from .samplers import (
+    ExponentialPowerSampler,
     GeometricSampler,
     GERFSampler,
+    LaplacianSampler,
+    MaternSampler,
     OPRFSampler,
     PoissonSampler,
     PositiveRBFSampler,
@@ -18,8 +21,11 @@ from .samplers import (
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "ExponentialPowerSampler",
     "GERFSampler",
     "GeometricSampler",
+    "LaplacianSampler",
+    "MaternSampler",
     "NadarayaWatsonClassifier",
     "NadarayaWatsonClassifierCV",
     "NadarayaWatsonRegressor",

@@ -3,9 +3,12 @@
 from ._base import BaseFeatureSampler
 from ._discrete import DiscreteSampler
 from ._exponential import ExponentialSampler
+from ._exponential_power import ExponentialPowerSampler
 from ._geometric import GeometricSampler
 from ._gerf import GERFSampler
 from ._isotropic import IsotropicSampler
+from ._laplacian import LaplacianSampler
+from ._matern import MaternSampler
 from ._oprf import OPRFSampler
 from ._poisson import PoissonSampler
 from ._positive import PositiveRBFSampler
@@ -16,10 +19,13 @@ from ._trigonometric import TrigonometricSampler
 __all__ = [
     "BaseFeatureSampler",
     "DiscreteSampler",
+    "ExponentialPowerSampler",
     "ExponentialSampler",
     "GERFSampler",
     "GeometricSampler",
     "IsotropicSampler",
+    "LaplacianSampler",
+    "MaternSampler",
     "OPRFSampler",
     "PoissonSampler",
     "PositiveRBFSampler",

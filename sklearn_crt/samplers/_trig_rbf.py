@@ -20,18 +20,16 @@ class TrigRBFSampler(GaussianKernelMixin, TrigonometricSampler):
     Parameters
     ----------
     %(sigma)s
-    n_components : int, default=100
-        Number of columns of the output; two a frequency. An odd number gives the
-        last frequency one column with a random phase.
+    %(n_components_pairs)s
     %(coupling)s
     %(kernel)s
+    %(random_phase)s
     %(n_jobs)s
     %(random_state)s
 
     Attributes
     ----------
-    phase_ : float
-        Phase of the last column where ``n_components`` is odd, in radians.
+    %(phase_)s
     %(fitted)s
 
     See Also
@@ -79,6 +77,7 @@ class TrigRBFSampler(GaussianKernelMixin, TrigonometricSampler):
     _parameter_constraints: dict = {
         **TrigonometricSampler._parameter_constraints,
         **GaussianKernelMixin._parameter_constraints,
+        "random_phase": ["boolean"],
     }
 
     def __init__(
@@ -88,6 +87,7 @@ class TrigRBFSampler(GaussianKernelMixin, TrigonometricSampler):
         n_components=100,
         coupling="orthogonal",
         kernel="gaussian",
+        random_phase=False,
         n_jobs=None,
         random_state=None,
     ):
@@ -95,6 +95,7 @@ class TrigRBFSampler(GaussianKernelMixin, TrigonometricSampler):
         self.n_components = n_components
         self.coupling = coupling
         self.kernel = kernel
+        self.random_phase = random_phase
         self.n_jobs = n_jobs
         self.random_state = random_state
 

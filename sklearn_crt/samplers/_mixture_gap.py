@@ -1,0 +1,122 @@
+r"""Cross moments of orthogonal frequencies whose law is a mixture of normal laws.
+
+Given the scales S_1, S_2 of two orthogonal frequencies, squared norms S_i A_i with A_i
+chi square of d degrees of freedom, share t = A_1 / (A_1 + A_2) and sum are independent.
+So with F(-q) the moment for normal frequencies (``_conformity``), at distance r
+
+.. math:: X(r) = \operatorname{E} F(-r^2 Q), \qquad Q = t S_1 + (1 - t) S_2, \quad
+          t \sim \operatorname{Beta}(d/2, d/2)
+
+In both families Q is c T with c and T independent: Student, S_i = nu / G_i with gamma
+G_i: T = nu / (G_1 + G_2), c = t / b + (1 - t) / (1 - b) with b = G_1 / (G_1 + G_2);
+stable of index a: T = S_1, c = (t^a + (1 - t)^a)^{1/a}. The gap k(r)^2 - X(r) is summed
+from terms that vanish at r = 0.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from scipy import special
+from scipy.interpolate import CubicSpline
+
+from ..frequencies._radial import stable_nodes
+from ..utils._profiles import log_exponential_power, log_matern
+from ._conformity import trigonometric_gap
+
+_SMALLEST = 0.01  # distance below which the share that is saved is taken as constant
+_STEP = 0.4  # of trapezoidal rules on the log scale
+
+
+@lru_cache(maxsize=32)
+def student_gap(nu, n_features):
+    """Return the function of r that an orthogonal pair saves for the Matern kernel."""
+    if nu == math.inf:
+        return lambda r: trigonometric_gap(r**2, n_features)
+    t, t_weights = _beta_nodes(n_features / 2)
+    b, b_weights = _beta_nodes(nu)
+    c = t[:, None] / b + t[::-1, None] / b[::-1]
+    step = _STEP * min(1.0, 1 / math.sqrt(2 * nu))
+    low = math.log(2 * nu) - min(30 / nu + 10 / math.sqrt(2 * nu), 60)
+    x = np.arange(low, math.log(2 * nu + 10 * math.sqrt(2 * nu) + 45), step)
+    weights = step * np.exp(2 * nu * x - np.exp(x) - special.gammaln(2 * nu))
+    return _gap(
+        lambda r: log_matern(r, nu),
+        lambda q: log_matern(np.sqrt(q), 2 * nu),
+        (c, t_weights[:, None] * b_weights),
+        (math.log(nu) - x, weights),
+        n_features,
+        largest=15 / math.sqrt(2 * nu) + 15,
+    )
+
+
+@lru_cache(maxsize=32)
+def stable_gap(alpha, n_features):
+    """Return the same for the exponential-power kernel, 0 < alpha <= 2."""
+    if alpha == 2:
+        return lambda r: trigonometric_gap(2 * r**2, n_features)
+    a = alpha / 2
+    t, t_weights = _beta_nodes(n_features / 2)
+    c = (t**a + t[::-1] ** a) ** (1 / a)
+    return _gap(
+        lambda r: log_exponential_power(r, alpha),
+        lambda q: log_exponential_power(2 * q, a),
+        (c, t_weights),
+        stable_nodes(alpha),
+        n_features,
+        largest=15 ** (1 / alpha),
+    )
+
+
+def _beta_nodes(a):
+    """Return nodes (from small to large, symmetric) and weights of Beta(a, a)."""
+    step = _STEP * min(1.0, math.sqrt(2 / a))
+    reach = min(2 * math.acosh(math.exp(min(20 / a, 20))), 36)
+    x = step * np.arange(-math.ceil(reach / step), math.ceil(reach / step) + 1)
+    log_density = -2 * a * np.logaddexp(0.5 * x, -0.5 * x) - special.betaln(a, a)
+    return special.expit(x), step * np.exp(log_density)
+
+
+def _gap(log_kernel, log_laplace, scales, mixing, n_features, largest):
+    """Return the gap as a function, from nodes of c and of log T.
+
+    ``log_laplace(q)`` is log E exp(-q T). Weights may sum to less than 1: the rest
+    stands for T or c so large that all terms vanish.
+    """
+    c, c_weights = (array.ravel() for array in scales)
+    kept = c_weights > 1e-16
+    c, c_weights = c[kept], c_weights[kept]
+    log_t, t_weights = (array.ravel() for array in mixing)
+    kept = t_weights > 1e-16
+    log_t, t_weights = log_t[kept], t_weights[kept]
+
+    # the gap of normal frequencies, then its mean over T, as functions of log q
+    log_q = np.arange(-50, 50, 0.04)
+    normal = CubicSpline(log_q, trigonometric_gap(np.exp(log_q), n_features))
+    ends = 2 * math.log(_SMALLEST), 2 * math.log(largest) + 8
+    log_q = np.arange(*ends, 0.08)
+    mixed = [t_weights @ normal(np.clip(x + log_t, -50, 49.9)) for x in log_q]
+    mixed = CubicSpline(log_q, mixed)
+
+    log_r = np.linspace(math.log(_SMALLEST), math.log(largest), 200)
+    share = np.empty_like(log_r)
+    for i, r in enumerate(np.exp(log_r)):
+        q = r * r * c
+        value = np.expm1(2 * log_kernel(r)) + (1 - c_weights.sum())
+        value -= c_weights @ np.expm1(log_laplace(q))
+        value += c_weights @ mixed(np.minimum(np.log(q), log_q[-1]))
+        share[i] = value / _pair_variance(log_kernel, r)
+    spline = CubicSpline(log_r, share)
+
+    def gap(r):
+        inside = np.clip(r, _SMALLEST, largest)
+        return spline(np.log(inside)) * _pair_variance(log_kernel, r)
+
+    return gap
+
+
+def _pair_variance(log_kernel, r):
+    """Return (1 + k(2r) - 2 k(r)^2) / 2, without cancellation for small r."""
+    return 0.5 * np.expm1(log_kernel(2 * r)) - np.expm1(2 * log_kernel(r))
