@@ -64,6 +64,8 @@ class SimplexPlus(Simplex):
     log_weight : callable, default=None
         Takes norms, returns the logs of factors; the directions are those for norms
         times these factors. None for the simplex. Samplers set it by ``weigh``.
+    stratified : bool, default=False
+        As for ``Simplex``.
 
     Notes
     -----
@@ -89,11 +91,12 @@ class SimplexPlus(Simplex):
 
     weight_dependent = True
 
-    def __init__(self, log_weight=np.zeros_like):
+    def __init__(self, log_weight=np.zeros_like, *, stratified=False):
+        super().__init__(stratified=stratified)
         self.log_weight = log_weight
 
     def weigh(self, log_weight):
-        return type(self)(log_weight)
+        return type(self)(log_weight, stratified=self.stratified)
 
     def cosine(self, n_features):
         return None if self.log_weight is not None else super().cosine(n_features)
