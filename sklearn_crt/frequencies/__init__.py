@@ -1,6 +1,7 @@
 """Joint laws of frequencies: couplings and the laws of their norms."""
 
 from ._coupling import BlockCoupling, Coupling, Independent, get_coupling, register
+from ._joint import JointProjection
 from ._orthogonal import Orthogonal
 from ._projection import Projection
 from ._quasi import Halton, Sobol
@@ -14,6 +15,7 @@ __all__ = [
     "Coupling",
     "Halton",
     "Independent",
+    "JointProjection",
     "Orthogonal",
     "Projection",
     "Simplex",

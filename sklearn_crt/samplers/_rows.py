@@ -41,6 +41,13 @@ class UnitRows:
             self._rows = raw * sigma
         self._center = None if center is None else (sigma * center).astype(X.dtype)
 
+    @property
+    def matrix(self):
+        """The rows, sparse where X is and nothing was subtracted."""
+        if self._shift is None:
+            return self._rows
+        return np.asarray(self._rows.toarray() - self._shift)
+
     @cached_property
     def projection(self):
         """w.x for each row and frequency, (n_rows, n_frequencies)."""
@@ -119,6 +126,11 @@ class UnitRows:
         rows.data = stored - at_zero[rows.indices]
         mapped._shift = -at_zero
         return mapped
+
+    def map_columns(self, factors):
+        """Return these rows with the columns times factors, and the frequencies."""
+        factors = np.asarray(factors, dtype=self._rows.dtype)
+        return UnitRows(self.matrix, factors, None, self.frequencies)
 
     def columns(self):
         """Yield the columns of the centred rows, each dense, (n_rows,)."""

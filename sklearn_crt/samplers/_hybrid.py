@@ -1,0 +1,550 @@
+"""Hybrid random features: base maps mixed with random coefficients."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.utils.extmath import row_norms
+from sklearn.utils.validation import check_is_fitted
+
+from .._compat import Interval, StrOptions
+from ..frequencies import Coupling, JointProjection
+from ..utils._docs import fill_doc
+from ._base import BaseFeatureSampler
+from ._clustered import ClusteredSampler, check_counts
+from ._coefficients import AngularCoefficient, GaussianCoefficient
+from ._combine import (
+    Term,
+    fit_part,
+    frequencies_of,
+    log_features,
+    terms_of,
+    width_of,
+    write_exponents,
+    write_terms,
+)
+from ._gaussian import GaussianKernelMixin
+from ._layout import Layout, best_n_coefficients
+from ._mixture import mixture_parts
+from ._positive_pair import PositivePairSampler
+from ._rows import UnitRows
+from ._trig_rbf import TrigRBFSampler
+
+_PAIR_ROWS = 32  # rows of each side on which variances are averaged
+
+
+@fill_doc
+class HybridSampler(GaussianKernelMixin, BaseFeatureSampler):
+    r"""Gaussian or softmax kernel from base maps mixed by coefficients (HRF).
+
+    The estimate is :math:`\sum_k \hat\lambda_k \hat K_k + (1 - \sum_k \hat\lambda_k)
+    \hat K_{last}` of base maps :math:`\hat K` and linearised coefficients
+    :math:`\hat\lambda`, all random features, so that each base map counts where it is
+    accurate.
+
+    Parameters
+    ----------
+    kind : {"angular", "gaussian", "clustered"}, default="angular"
+        Which coefficients and base maps are taken where ``coefficients`` and
+        ``bases`` are None:
+
+        - ``"angular"``: the angle over pi, from signs of projections, for
+          PositivePairSampler; TrigRBFSampler has the rest. The variance is zero for
+          rows of one length at angles 0 and pi.
+        - ``"gaussian"``: one minus a Gaussian kernel, normalised, with the same maps.
+        - ``"clustered"``: a map adapted to each pair of clusters of queries and keys
+          (:class:`~sklearn_crt.samplers.ClusteredSampler`).
+    bases : list of samplers, default=None
+        Base maps, unfitted; the last has the rest of the coefficients. Their
+        ``n_components``, ``sigma``, ``kernel`` and ``random_state`` are set here,
+        where they have them. Any sampler with ``fit``, ``transform``,
+        ``transform_key`` if asymmetric, ``exact_kernel`` and ``kernel_variance``.
+    coefficients : list of samplers, default=None
+        Coefficient maps, unfitted, one less than bases. Such a map is a sampler of
+        the coefficient less the constant ``a_`` (0 without this attribute). It
+        keeps its parameters except ``random_state``, and sees rows at unit bandwidth.
+    n_coefficients : int or "auto", default="auto"
+        Number of frequencies of each coefficient map that ``kind`` makes; ``"auto"``
+        takes that of least mean variance on rows of the data.
+    lambda_sigma : float, default=1.0
+        Bandwidth of Gaussian coefficients, multiplies rows at unit bandwidth.
+    shared : bool, default=False
+        Whether base maps have one seed, so that maps with the same law share their
+        frequencies. Coefficients never share with them.
+    n_clusters : int or tuple of two int, default=2
+        Number of clusters for ``kind="clustered"``, of queries and keys.
+    mixture : {"zero-one", "gaussian"}, default="zero-one"
+        Coefficients of ``kind="clustered"``: the map of the pair of clusters alone,
+        or Gaussian kernels about the pairs of centres and PositivePairSampler for the
+        rest.
+    diagonal : {"complex", "real"}, default="complex"
+        Whether the maps of ``kind="clustered"`` may have imaginary diagonals.
+    %(sigma)s
+    n_components : int, default=100
+        Number of columns of the output. All are used: the largest layout that fits,
+        then further frequencies of single base maps. Where not even the smallest
+        layout fits, the last base map alone, with a warning that says how many
+        columns the hybrid needs.
+    %(coupling)s
+        It is that of the maps that ``kind`` makes.
+    center : bool, default=False
+        Whether to subtract the mean of the columns first: angles and coefficients
+        are those of centred rows then. Sparse rows are densified chunk by chunk.
+    %(kernel)s
+    %(n_jobs)s
+    %(random_state)s
+
+    Attributes
+    ----------
+    bases_, coefficients_ : list of samplers
+        The fitted maps.
+    a_ : list of float
+        The constant parts of the coefficients.
+    spare_ : sampler or None
+        A further map of the last base in columns that no layout fills.
+    spare_weight_ : float
+        The weight of its estimate.
+    center_ : ndarray of shape (n_features,)
+        The vector subtracted from the rows, zero without ``center``.
+    %(fitted)s
+
+    See Also
+    --------
+    TrigRBFSampler : Best for pairs of rows that are close.
+    PositiveRBFSampler : Best for pairs of rows that are opposite.
+
+    Notes
+    -----
+    Queries and keys have the columns ([1]_, lemma 2.3), with :math:`\otimes` the outer
+    product of the rows, A the k-th and L the last base map,
+
+    .. math::
+
+       &\sqrt{|a_k|}\, A_k(x), \quad r_{1k}(x) \otimes A_k(x), \quad
+       \sqrt{|1 - \textstyle\sum a|}\, L(x), \quad r_{1k}(x) \otimes L(x), \\
+       &\pm\sqrt{|a_k|}\, A_k(y), \quad r_{2k}(y) \otimes A_k(y), \quad
+       \pm\sqrt{|1 - \textstyle\sum a|}\, L(y), \quad -r_{2k}(y) \otimes L(y)
+
+    with the signs of :math:`a_k` and :math:`1 - \sum a`; parts with :math:`a_k = 0`
+    are left out. With 2m columns a base and n frequencies a coefficient that is
+    4m(n + 1) columns for ``"angular"`` and 4m(2n + 1) for ``"gaussian"``, computed in
+    O(nd + md + mn) a row.
+
+    The maps are independent, so the variance is ([1]_, theorem 3.1)
+
+    .. math:: \sum_k E \hat\lambda_k^2 \operatorname{Var} \hat K_k
+       + E\bigl(1 - \sum_k \hat\lambda_k\bigr)^2 \operatorname{Var} \hat K_{last} .
+
+    Independent frequencies that are shared by the positive and the trigonometric map
+    subtract :math:`\frac2m K^2 (1 - \cos(|x|^2 - |y|^2)) E \hat\lambda (1 -
+    \hat\lambda)`. Where ``variance_is_exact_`` is false, ``kernel_variance`` is that
+    of independent maps.
+
+    Parameters of the maps, clusters and variances of layouts are those of up to 1000
+    rows of each side.
+
+    %(errors)s
+
+    References
+    ----------
+    .. [1] K. Choromanski et al., "Hybrid Random Features", ICLR 2022,
+       :arxiv:`2110.04367`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_crt import HybridSampler
+    >>> X = np.random.default_rng(0).normal(size=(100, 5))
+    >>> X /= np.linalg.norm(X, axis=1, keepdims=True)
+    >>> sampler = HybridSampler(sigma=1.0, n_components=200, random_state=0).fit(X)
+    >>> sampler.transform(X).shape
+    (100, 200)
+    >>> bool(np.diag(sampler.kernel_variance(X)).max() < 1e-15)
+    True
+    """
+
+    _parameter_constraints: dict = {
+        **BaseFeatureSampler._parameter_constraints,
+        **GaussianKernelMixin._parameter_constraints,
+        "kind": [StrOptions({"angular", "gaussian", "clustered"})],
+        "bases": [list, tuple, None],
+        "coefficients": [list, tuple, None],
+        "n_coefficients": [
+            Interval(Integral, 1, None, closed="left"),
+            StrOptions({"auto"}),
+        ],
+        "lambda_sigma": [Interval(Real, 0, None, closed="neither")],
+        "shared": ["boolean"],
+        "n_clusters": [Interval(Integral, 1, None, closed="left"), tuple],
+        "mixture": [StrOptions({"zero-one", "gaussian"})],
+        "diagonal": [StrOptions({"complex", "real"})],
+        "coupling": [str, Coupling],
+        "center": ["boolean"],
+    }
+    _law_is_fitted = True
+    _reads_rows = True
+
+    def __init__(
+        self,
+        *,
+        kind="angular",
+        bases=None,
+        coefficients=None,
+        n_coefficients="auto",
+        lambda_sigma=1.0,
+        shared=False,
+        n_clusters=2,
+        mixture="zero-one",
+        diagonal="complex",
+        sigma="scale",
+        n_components=100,
+        coupling="orthogonal",
+        center=False,
+        kernel="gaussian",
+        n_jobs=None,
+        random_state=None,
+    ):
+        self.kind = kind
+        self.bases = bases
+        self.coefficients = coefficients
+        self.n_coefficients = n_coefficients
+        self.lambda_sigma = lambda_sigma
+        self.shared = shared
+        self.n_clusters = n_clusters
+        self.mixture = mixture
+        self.diagonal = diagonal
+        self.sigma = sigma
+        self.n_components = n_components
+        self.coupling = coupling
+        self.center = center
+        self.kernel = kernel
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    # ------------------------------------------------------------------ fitting
+    def _center(self):
+        return self.center_ if self.center else None
+
+    def _fit_parameters(self, moments, key_moments):
+        center = 0.5 * (moments.mean + key_moments.mean)
+        self.center_ = center if self.center else np.zeros_like(center)
+
+    def _draw_projection(self, n_features, rng):
+        *streams, cluster_rng = rng.spawn(4)
+        samples = [self._unit_sample(s) for s in self._row_samples.values()]
+        bases, coefficients = self._parts(samples, cluster_rng)
+        seeds = [stream.integers(2**31 - 1, size=len(bases)) for stream in streams]
+        # the last base has the first seed: alone it is the map that it is in a hybrid
+        base_seeds = seeds[0][[0] * len(bases)] if self.shared else seeds[0][::-1]
+        draw = _Draw(samples, base_seeds, seeds[1])
+        layout = self._layout(bases, coefficients, draw)
+        fallback = getattr(bases[-1], "fallback", bases[-1])
+        if layout is None:
+            widths, rest = [self.n_components], 0
+            bases, coefficients, counts = [fallback], [], []
+        else:
+            widths, rest = layout.split(self.n_components)
+            counts = layout.n_coefficients
+        self.bases_ = draw.bases(bases, widths)
+        self.coefficients_ = draw.coefficients(coefficients, counts)
+        self.a_ = [_constant(part) for part in self.coefficients_]
+        self._terms, start = terms_of(self.a_, counts, widths)
+        self.spare_, self.spare_weight_ = None, 0.0
+        if rest:
+            self.spare_ = draw.base(fallback, rest, seeds[2][0])
+            self.spare_weight_ = self._best_spare_weight(samples)
+            main, spare = (1 - self.spare_weight_) ** 0.5, self.spare_weight_**0.5
+            self._terms = [t._replace(scale=main * t.scale) for t in self._terms]
+            columns = slice(start, start + rest)
+            self._terms.append(Term(len(bases), None, spare, 1, columns, 1))
+        return JointProjection(
+            frequencies_of([*self.bases_[::-1], *self.coefficients_])
+        )
+
+    def _unit_sample(self, sample):
+        """Return the rows of a sample at unit bandwidth, and their weights."""
+        rows = UnitRows(sample.rows, self.sigma_, self._center()).matrix
+        if rows.shape[0] == 0:  # all the weights are zero
+            return np.zeros((1, rows.shape[1])), np.ones(1)
+        return rows, sample.weights
+
+    def _parts(self, samples, rng):
+        """Return the unfitted base maps and coefficient maps."""
+        bases, coefficients = self.bases, self.coefficients
+        if self.kind == "clustered":
+            check_counts(self.n_clusters)
+            if self.mixture == "gaussian" and bases is None and coefficients is None:
+                options = self.n_clusters, self.lambda_sigma, self.coupling, rng
+                return mixture_parts(samples, *options)
+        if bases is None:
+            bases = self._own_bases()
+        if coefficients is None:
+            coefficients = self._own_coefficients()
+        if len(bases) != len(coefficients) + 1:
+            raise ValueError(
+                f"{len(bases)} bases and {len(coefficients)} coefficients do not fit: "
+                "each base but the last needs one coefficient, and the last base has "
+                "what remains of one."
+            )
+        return bases, coefficients
+
+    def _own_bases(self):
+        coupling = self.coupling
+        if self.kind != "clustered":
+            return [
+                PositivePairSampler(coupling=coupling),
+                TrigRBFSampler(coupling=coupling),
+            ]
+        return [
+            ClusteredSampler(
+                n_clusters=self.n_clusters, diagonal=self.diagonal, coupling=coupling
+            )
+        ]
+
+    def _own_coefficients(self):
+        if self.kind == "clustered":
+            return []
+        if self.kind == "angular":
+            return [AngularCoefficient(coupling=self.coupling)]
+        return [GaussianCoefficient(sigma=self.lambda_sigma, coupling=self.coupling)]
+
+    def _layout(self, bases, coefficients, draw):
+        """Return the numbers of columns of the maps, or None where none fits."""
+        own = self.coefficients is None
+        counts = [
+            part._features_per_frequency if own else None for part in coefficients
+        ]
+        fitted = draw.coefficients(coefficients, counts)
+        counts = [width_of(part, draw.samples[0][0]) for part in fitted]
+        layout = Layout.of(bases, [_constant(part) for part in fitted], counts)
+        if own and coefficients and self.n_coefficients != "auto":
+            layout = layout.with_coefficients(self.n_coefficients)
+        elif own and coefficients and layout.fits(self.n_components):
+            singles = draw.bases(bases, layout.units)
+            variances = _mean_variances(singles, fitted, *_few_rows(draw.samples))
+            n = best_n_coefficients(layout, self.n_components, *variances)
+            layout = layout.with_coefficients(n)
+        if layout.fits(self.n_components):
+            return layout
+        warnings.warn(
+            f"This hybrid needs n_components={layout.smallest} or more, got "
+            f"n_components={self.n_components}: the last base map is used alone.",
+            UserWarning,
+            stacklevel=2,
+        )
+        return None
+
+    def _best_spare_weight(self, samples):
+        """Return the weight of the spare map that makes the mean variance least."""
+        X, Y = _few_rows(samples)
+        with np.errstate(over="ignore", invalid="ignore"):
+            main = np.mean(self._main_variance(X, Y))
+            weight = main / (main + np.mean(self.spare_.kernel_variance(X, Y)))
+        return float(weight) if np.isfinite(weight) else 0.0
+
+    # ------------------------------------------------------- kernel and variance
+    def _kernel(self, X, Y):
+        parts = [*self.bases_, self.spare_]
+        if all(part is None or isinstance(part, GaussianKernelMixin) for part in parts):
+            return super()._kernel(X, Y)
+        pair = _pair(X.matrix, Y.matrix)
+        means, _ = _lambda_moments(self.coefficients_, *pair)
+        kernels = [base.exact_kernel(*pair) for base in self.bases_]
+        kernel = sum(mean * k for mean, k in zip(means, kernels, strict=True))
+        if self.spare_ is not None:
+            gap = self.spare_.exact_kernel(*pair) - kernel
+            kernel = kernel + self.spare_weight_ * gap
+        return kernel * np.exp(self._log_pair_factor(X, Y))
+
+    def _variance(self, X, Y):
+        pair, weight = _pair(X.matrix, Y.matrix), self.spare_weight_
+        total = (1 - weight) ** 2 * self._main_variance(*pair)
+        if weight > 0:
+            total = total + weight**2 * self.spare_.kernel_variance(*pair)
+        with np.errstate(divide="ignore", over="ignore"):
+            return np.exp(np.log(total) + 2 * self._log_pair_factor(X, Y))
+
+    def _main_variance(self, *pair):
+        """Return the variance without the spare map, without row factors."""
+        means, variances = _lambda_moments(self.coefficients_, *pair)
+        kernels = [base.exact_kernel(*pair) for base in self.bases_]
+        total = 0.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            for base, mean, variance in zip(self.bases_, means, variances, strict=True):
+                second = mean**2 + variance
+                term = second * base.kernel_variance(*pair)
+                total = total + np.where(second > 0, term, 0)  # not 0 * inf
+        for kernel, variance in zip(kernels[:-1], variances[:-1], strict=True):
+            total = total + variance * (kernel - kernels[-1]) ** 2
+        if self._covariance_is_known():
+            norms = [row_norms(Z, squared=True) for Z in pair]
+            phases = norms[0][:, None] - norms[-1]
+            product = means[0] * means[1] - variances[0]  # E lam (1 - lam)
+            common = kernels[0] ** 2 * 2 * np.sin(phases / 2) ** 2 * product
+            n_frequencies = max(base._n_frequencies for base in self.bases_)
+            total = np.maximum(total - 2 / n_frequencies * common, 0)
+        return total
+
+    def _covariance_is_known(self):
+        """Whether the base maps share frequencies with a closed form."""
+        kinds = [type(base) for base in self.bases_]
+        return (
+            self.shared
+            and kinds == [PositivePairSampler, TrigRBFSampler]
+            and all(b._n_pairs() == 0 and b.n_components % 2 == 0 for b in self.bases_)
+        )
+
+    @property
+    def variance_is_exact_(self) -> bool:
+        """Whether ``kernel_variance`` is that of the couplings in use."""
+        check_is_fitted(self)
+        known = len(self.bases_) == 1 or not self.shared or self._covariance_is_known()
+        parts = [*self.bases_, *self.coefficients_, self.spare_]
+        return known and all(getattr(p, "variance_is_exact_", True) for p in parts)
+
+    # ------------------------------------------------------------- transforming
+    @property
+    def symmetric_(self) -> bool:
+        """Whether ``transform_key`` is the same map as ``transform``."""
+        check_is_fitted(self)
+        parts = [*self.bases_, *self.coefficients_, self.spare_]
+        same = all(getattr(part, "symmetric_", True) for part in parts)
+        return same and all(term.key_sign > 0 for term in self._terms)
+
+    def frequency_index(self):
+        """Return None: most columns are products of two frequencies."""
+        return None
+
+    def prefix(self, n_components):
+        """Return the columns that make the map of fewer components.
+
+        Parameters
+        ----------
+        n_components : int
+            Their number, at most that of this map.
+
+        Returns
+        -------
+        columns : ndarray of int of shape (n_components,), or None
+            All of them, or None: another width has another layout.
+        """
+        same = n_components == self.n_components
+        return np.arange(n_components) if same else None
+
+    def approximate_kernel(self, X, Y=None):
+        if len(self._terms) > 1 or not isinstance(self.bases_[0], ClusteredSampler):
+            return super().approximate_kernel(X, Y)
+        rows = self._unit_pair(X, Y)
+        kernel = self.bases_[0].approximate_kernel(*_pair(*(Z.matrix for Z in rows)))
+        with np.errstate(divide="ignore", over="ignore"):
+            kernel = kernel * np.exp(self._log_pair_factor(*rows))
+        return kernel.astype(self._float_type(X), copy=False)
+
+    def _part_features(self, rows, key):
+        """Return the features of the base maps and of the coefficient maps."""
+        parts = (
+            [part for part in (*self.bases_, self.spare_) if part is not None],
+            self.coefficients_,
+        )
+        x = rows.matrix
+        return ([log_features(part, x, key) for part in side] for side in parts)
+
+    def _features(self, rows, out, key):
+        bases, coefficients = self._part_features(rows, key)
+        mantissas = ([m for m, _ in side] for side in (bases, coefficients))
+        write_terms(self._terms, *mantissas, key, out)
+        factor, exponents = self._log_row_factor(rows), None
+        if any(exponent.size > 1 for _, exponent in (*bases, *coefficients)):
+            logs = ([e for _, e in side] for side in (bases, coefficients))
+            exponents = np.empty_like(out)
+            write_exponents(self._terms, *logs, exponents)
+        if exponents is None or factor is None:
+            return out, factor if exponents is None else exponents
+        return out, exponents + factor
+
+    def _fill(self, X, out, key):
+        # exponentials of the columns of the maps, not of their products
+        n_zero, overflows = 0, []
+        with np.errstate(over="call", call=lambda *_: overflows.append(1)):
+            for chunk in self._chunks(X):
+                rows, part = self._unit(X[chunk]), out[chunk]
+                bases, coefficients = self._part_features(rows, key)
+                factor = self._log_row_factor(rows)
+                factor = 0 if factor is None else factor
+                bases = [m * np.exp(e + factor) for m, e in bases]
+                coefficients = [m * np.exp(e) for m, e in coefficients]
+                write_terms(self._terms, bases, coefficients, key, part)
+                n_zero += int(np.sum(~part.any(axis=1)))
+        return n_zero, bool(overflows)
+
+
+class _Draw:
+    """Fits the maps of a hybrid, each with its seed, to one sample of rows."""
+
+    def __init__(self, samples, base_seeds, coefficient_seeds):
+        self.samples = samples
+        self._base_seeds, self._coefficient_seeds = base_seeds, coefficient_seeds
+
+    def base(self, part, n_components, seed):
+        """Return a fitted base map of the Gaussian kernel at unit bandwidth."""
+        params = {"sigma": 1.0, "kernel": "gaussian"}
+        fitted = fit_part(part, self.samples, n_components, int(seed), **params)
+        width = width_of(fitted, self.samples[0][0])
+        if width != n_components:
+            raise ValueError(
+                f"The base {fitted!r} has {width} columns, but the hybrid set "
+                f"n_components={n_components}: a base must have exactly as many."
+            )
+        return fitted
+
+    def bases(self, parts, widths):
+        """Return all the base maps; a single one has the last seed."""
+        seeds = self._base_seeds[-len(parts) :]
+        return [self.base(*args) for args in zip(parts, widths, seeds, strict=True)]
+
+    def coefficients(self, parts, widths):
+        """Return all the coefficient maps; they keep their number of columns if None."""
+        return [
+            fit_part(part, self.samples, width, int(seed))
+            for part, width, seed in zip(parts, widths, self._coefficient_seeds)
+        ]
+
+
+def _constant(coefficient):
+    """Return the constant part of a coefficient, which a sampler may have."""
+    return float(getattr(coefficient, "a_", 0.0))
+
+
+def _pair(x, y):
+    """Return the arguments for the kernel of two sets of rows, one if they are one."""
+    return (x,) if y is x else (x, y)
+
+
+def _few_rows(samples):
+    """Return rows of both sides, spread over the samples, other rows if one sample."""
+    sides = samples[0][0], samples[-1][0]
+    places = (np.linspace(0, Z.shape[0] - 1, _PAIR_ROWS).astype(int) for Z in sides)
+    shifts = (0, sides[1].shape[0] // (2 * _PAIR_ROWS))
+    return tuple(
+        Z[np.unique((place + shift) % Z.shape[0])]
+        for Z, place, shift in zip(sides, places, shifts, strict=True)
+    )
+
+
+def _lambda_moments(coefficients, *pair):
+    """Return means and variances of all the coefficients, that of the last base too."""
+    means = [_constant(part) + part.exact_kernel(*pair) for part in coefficients]
+    variances = [part.kernel_variance(*pair) for part in coefficients]
+    return [*means, 1.0 - sum(means)], [*variances, sum(variances)]
+
+
+def _mean_variances(bases, coefficients, *pair):
+    """Return the means of lambda^2 Var K and of Var(lambda) Var K, all bases."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        kernel_variances = [base.kernel_variance(*pair) for base in bases]
+        means, variances = _lambda_moments(coefficients, *pair)
+        fixed = sum(np.mean(m**2 * v) for m, v in zip(means, kernel_variances))
+        falling = sum(np.mean(s * v) for s, v in zip(variances, kernel_variances))
+    return float(fixed), float(falling)
