@@ -7,8 +7,8 @@ two such products is
 .. math:: 1 - \frac4\pi E \min(\theta', \delta')
 
 where theta' is the smaller of theta and pi - theta, and delta' in [0, pi/2] the angle
-between the projections of the two directions on the plane of x and y, as lines. In d > 2
-dimensions its density is proportional to 2F1(1, 1; (d + 1)/2; sin(delta)^2): the two
+between the projections of the two directions on the plane of x and y, as lines. For d
+> 2 its density is proportional to 2F1(1, 1; (d + 1)/2; sin(delta)^2): the two
 squared lengths u, v in the plane have the density (1 - u - v + u v sin(delta)^2)^((d -
 5)/2), and these are its integrals over v and u.
 """
@@ -59,7 +59,10 @@ def _mean_minimum(n_features):
     points, weights = np.polynomial.legendre.leggauss(8)
     half = np.diff(nodes) / 2
     inside = (nodes[:-1] + half)[:, None] + half[:, None] * points
-    density = special.hyp2f1(1, 1, (n_features + 1) / 2, np.sin(inside) ** 2)
+    if n_features == 3:  # the series ends in a logarithm at pi / 2
+        density = -2 * np.log(np.cos(inside)) / np.sin(inside) ** 2
+    else:
+        density = special.hyp2f1(1, 1, (n_features + 1) / 2, np.sin(inside) ** 2)
     mass = half * (density @ weights)
     first = half * ((density * inside) @ weights)
     below = np.concatenate([[0], np.cumsum(mass)])

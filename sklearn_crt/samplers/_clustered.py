@@ -16,8 +16,8 @@ from ._clusters import cluster_sides, massive_pairs, pair_diagonal
 from ._combine import fit_part, frequencies_of, log_features
 from ._complex_exponential import ComplexExponentialSampler
 from ._gaussian import GaussianKernelMixin
-from ._positive_pair import PositivePairSampler
 from ._rows import UnitRows
+from ._trig_rbf import TrigRBFSampler
 
 
 class Block(NamedTuple):
@@ -59,7 +59,7 @@ class ClusteredSampler(GaussianKernelMixin, BaseFeatureSampler):
         Number of pairs of clusters with a map of their own, those with most pairs of
         rows; None for all.
     default : sampler, default=None
-        The map of the other pairs; PositivePairSampler if None.
+        The map of the other pairs; TrigRBFSampler if None.
     %(sigma)s
     n_components : int, default=100
         Number of columns, split over the maps as evenly as frequencies allow. An odd
@@ -161,7 +161,7 @@ class ClusteredSampler(GaussianKernelMixin, BaseFeatureSampler):
         """The map of pairs without clusters, unfitted."""
         if self.default is not None:
             return self.default
-        return PositivePairSampler(coupling=self.coupling)
+        return TrigRBFSampler(coupling=self.coupling)
 
     def _draw_projection(self, n_features, rng):
         check_counts(self.n_clusters)
@@ -200,7 +200,7 @@ class ClusteredSampler(GaussianKernelMixin, BaseFeatureSampler):
         return JointProjection(frequencies_of(block.part for block in self.blocks_))
 
     def _split(self, units):
-        """Return the columns of the maps: equal numbers of frequencies, then the rest."""
+        """Return the columns of the maps: equally many frequencies, then the rest."""
         n, cost = self.n_components, sum(units)
         if n < cost:
             raise ValueError(

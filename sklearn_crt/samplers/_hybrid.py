@@ -77,8 +77,7 @@ class HybridSampler(GaussianKernelMixin, BaseFeatureSampler):
         Number of clusters for ``kind="clustered"``, of queries and keys.
     mixture : {"zero-one", "gaussian"}, default="zero-one"
         Coefficients of ``kind="clustered"``: the map of the pair of clusters alone,
-        or Gaussian kernels about the pairs of centres and PositivePairSampler for the
-        rest.
+        or Gaussian kernels about the pairs of centres and TrigRBFSampler for the rest.
     diagonal : {"complex", "real"}, default="complex"
         Whether the maps of ``kind="clustered"`` may have imaginary diagonals.
     %(sigma)s
@@ -505,7 +504,7 @@ class _Draw:
         return [self.base(*args) for args in zip(parts, widths, seeds, strict=True)]
 
     def coefficients(self, parts, widths):
-        """Return all the coefficient maps; they keep their number of columns if None."""
+        """Return all the coefficient maps; None lets one keep its width."""
         return [
             fit_part(part, self.samples, width, int(seed))
             for part, width, seed in zip(parts, widths, self._coefficient_seeds)

@@ -12,7 +12,7 @@ from ._complex_exponential import ComplexExponentialSampler
 from ._conformity import positive_gap
 from ._gaussian import GaussianKernelMixin
 from ._isotropic import IsotropicSampler
-from ._positive_pair import PositivePairSampler
+from ._trig_rbf import TrigRBFSampler
 
 
 @fill_doc
@@ -128,5 +128,5 @@ def mixture_parts(samples, n_clusters, sigma, coupling, rng):
         a = pair_diagonal(queries, keys, i, j, real=True, moments=True).real
         bases.append(ComplexExponentialSampler(a, coupling=coupling))
         coefficients.append(MixtureCoefficient(a, sigma=sigma, coupling=coupling))
-    bases.append(PositivePairSampler(coupling=coupling))
+    bases.append(TrigRBFSampler(coupling=coupling))
     return bases, coefficients

@@ -60,6 +60,13 @@ def coupled_size(sampler, n_features):
     return max(n_features, int(np.max(sizes))) if len(sizes) > 1 else 0
 
 
+def cuts_into_blocks(fitted):
+    """Whether groups of frequencies of a fitted sampler make independent estimates."""
+    if fitted.frequency_index() is None:
+        return False
+    return coupled_size(fitted, fitted.n_features_in_) > 0
+
+
 def seed_estimates(sampler, X, Y=None, *, n_draws=64):
     """Fit a sampler with many seeds and return its estimates of the kernel.
 
