@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from ..frequencies import Coupling, JointProjection
 from ..utils._docs import fill_doc
 from ._base import BaseFeatureSampler
 from ._clusters import cluster_sides, massive_pairs, pair_diagonal
-from ._combine import fit_part, frequencies_of, log_features
+from ._combine import distinct_rows, fit_part, frequencies_of, log_features
 from ._complex_exponential import ComplexExponentialSampler
 from ._gaussian import GaussianKernelMixin
 from ._rows import UnitRows
@@ -167,8 +168,8 @@ class ClusteredSampler(GaussianKernelMixin, BaseFeatureSampler):
         check_counts(self.n_clusters)
         cluster_rng, block_rng = rng.spawn(2)
         samples = [
-            (UnitRows(s.rows, self.sigma_, None).matrix, s.weights)
-            for s in self._row_samples.values()
+            (UnitRows(rows, self.sigma_, None).matrix, weights)
+            for rows, weights in map(distinct_rows, self._row_samples.values())
         ]
         queries, keys = self.clusters_ = cluster_sides(
             samples, self.n_clusters, self.clusterer, cluster_rng
@@ -189,6 +190,16 @@ class ClusteredSampler(GaussianKernelMixin, BaseFeatureSampler):
         for i in np.flatnonzero(rest.any(axis=1)):
             maps.append((self.fallback, np.arange(rest.shape[0]) == i, rest[i]))
         units = [_unit(part) for part, *_ in maps]
+        if self.n_components < sum(units):
+            warnings.warn(
+                f"{len(maps)} maps need n_components={sum(units)} or more, got "
+                f"n_components={self.n_components}: the default map is used alone.",
+                UserWarning,
+                stacklevel=2,
+            )
+            everywhere = np.ones_like(rest)
+            maps = [(self.fallback, everywhere.any(axis=1), everywhere.any(axis=0))]
+            units = [1]
         seeds = block_rng.integers(2**31 - 1, size=len(maps))
         self.blocks_, start = [], 0
         for (part, *masks), width, seed in zip(
@@ -202,11 +213,6 @@ class ClusteredSampler(GaussianKernelMixin, BaseFeatureSampler):
     def _split(self, units):
         """Return the columns of the maps: equally many frequencies, then the rest."""
         n, cost = self.n_components, sum(units)
-        if n < cost:
-            raise ValueError(
-                f"n_components={n} is too small for {len(units)} maps; use at least "
-                f"{cost}, fewer clusters, or a smaller n_pairs."
-            )
         widths = [n // cost * unit for unit in units]
         rest = n - sum(widths)
         for k, unit in enumerate(units):

@@ -11,6 +11,31 @@ from sklearn.utils.validation import has_fit_parameter
 from ._base import BaseFeatureSampler
 
 
+def distinct_rows(sample):
+    """Return the distinct rows of a sample and their weights, in an order of their own.
+
+    So what is fitted to them does not depend on the order of the rows of a table, and
+    a weight of two is a row that comes twice.
+    """
+    rows, weights = sample.rows, sample.weights
+    if rows.shape[0] == 0:  # all the weights are zero
+        return np.zeros((1, rows.shape[1]), rows.dtype), np.ones(1)
+    direction = np.random.default_rng(0).standard_normal(rows.shape[1])
+    order = np.argsort(rows @ direction, kind="stable")
+    rows, weights = rows[order], weights[order]
+    changes = rows[1:] != rows[:-1]
+    first = np.append(True, np.asarray(changes.sum(axis=1)).ravel() > 0)
+    return rows[first], np.add.reduceat(weights, np.flatnonzero(first))
+
+
+def spread_rows(rows, weights, n_rows, offset):
+    """Return n_rows rows at even steps of the cumulated weight, in their order."""
+    steps = (np.arange(n_rows) + offset) / n_rows
+    cumulated = np.cumsum(weights)
+    places = np.searchsorted(cumulated, steps * cumulated[-1])
+    return rows[np.minimum(places, rows.shape[0] - 1)]
+
+
 def fit_part(part, samples, n_components, seed, **params):
     """Return a fitted clone of a sampler, which may be written elsewhere.
 
@@ -128,6 +153,9 @@ def write_terms(terms, bases, coefficients, key, out):
     """
     one = np.ones((1, 1), out.dtype)
     for term in terms:
+        if term.scale == 0:  # of a feature that may be infinite
+            out[:, term.columns] = 0
+            continue
         factor = one if term.coefficient is None else coefficients[term.coefficient]
         scale = term.scale * (term.key_sign if key else 1)
         factor = factor * np.asarray(scale, out.dtype)

@@ -17,9 +17,11 @@ from ._clustered import ClusteredSampler, check_counts
 from ._coefficients import AngularCoefficient, GaussianCoefficient
 from ._combine import (
     Term,
+    distinct_rows,
     fit_part,
     frequencies_of,
     log_features,
+    spread_rows,
     terms_of,
     width_of,
     write_exponents,
@@ -263,11 +265,9 @@ class HybridSampler(GaussianKernelMixin, BaseFeatureSampler):
         )
 
     def _unit_sample(self, sample):
-        """Return the rows of a sample at unit bandwidth, and their weights."""
-        rows = UnitRows(sample.rows, self.sigma_, self._center()).matrix
-        if rows.shape[0] == 0:  # all the weights are zero
-            return np.zeros((1, rows.shape[1])), np.ones(1)
-        return rows, sample.weights
+        """Return the distinct rows of a sample at unit bandwidth, and their weights."""
+        rows, weights = distinct_rows(sample)
+        return UnitRows(rows, self.sigma_, self._center()).matrix, weights
 
     def _parts(self, samples, rng):
         """Return the unfitted base maps and coefficient maps."""
@@ -522,14 +522,9 @@ def _pair(x, y):
 
 
 def _few_rows(samples):
-    """Return rows of both sides, spread over the samples, other rows if one sample."""
-    sides = samples[0][0], samples[-1][0]
-    places = (np.linspace(0, Z.shape[0] - 1, _PAIR_ROWS).astype(int) for Z in sides)
-    shifts = (0, sides[1].shape[0] // (2 * _PAIR_ROWS))
-    return tuple(
-        Z[np.unique((place + shift) % Z.shape[0])]
-        for Z, place, shift in zip(sides, places, shifts, strict=True)
-    )
+    """Return rows of both sides, other rows of the two where there is one sample."""
+    sides = (samples[0], 0.25), (samples[-1], 0.75)
+    return [spread_rows(*sample, _PAIR_ROWS, offset) for sample, offset in sides]
 
 
 def _lambda_moments(coefficients, *pair):
