@@ -200,9 +200,9 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
         def decision(scores, log_scale):
             if self.classes_.size == 2:
                 return np.diff(_normalise(scores))[:, 0]
-            log_peak = np.log(np.abs(scores).max(axis=1, keepdims=True))
-            inside = np.clip(log_scale + log_peak, -limit, limit) - log_peak
-            return scores * np.exp(inside)
+            peak = np.abs(scores).max(axis=1, keepdims=True)
+            inside = np.clip(log_scale + np.log(peak), -limit, limit)
+            return scores / peak * np.exp(inside)
 
         return self._cast(self._decode(X, decision), X)
 

@@ -281,6 +281,12 @@ class HybridSampler(GaussianKernelMixin, BaseFeatureSampler):
             bases = self._own_bases()
         if coefficients is None:
             coefficients = self._own_coefficients()
+        for part in (*bases, *coefficients):
+            if not all(hasattr(part, name) for name in ("fit", "transform")):
+                raise ValueError(
+                    f"{part!r} is no sampler: give objects with fit and transform as "
+                    "bases and coefficients."
+                )
         if len(bases) != len(coefficients) + 1:
             raise ValueError(
                 f"{len(bases)} bases and {len(coefficients)} coefficients do not fit: "

@@ -88,7 +88,7 @@ def seed_estimates(sampler, X, Y=None, *, n_draws=64):
     return np.stack([fit_sides(draw, X, Y).approximate_kernel(X, Y) for draw in draws])
 
 
-def block_estimates(sampler, X, Y=None, *, n_blocks=50_000, block=None):
+def block_estimates(sampler, X, Y=None, *, n_blocks=50_000, block=None, random_state=0):
     """Return independent estimates of the kernel, one a block of frequencies.
 
     One wide fit stands for many narrow ones: its blocks are independent and each has
@@ -104,6 +104,8 @@ def block_estimates(sampler, X, Y=None, *, n_blocks=50_000, block=None):
         Number of estimates.
     block : int, default=None
         Frequencies a block, the number of columns of X if None.
+    random_state : int, default=0
+        Seed of the wide fit.
 
     Returns
     -------
@@ -113,7 +115,7 @@ def block_estimates(sampler, X, Y=None, *, n_blocks=50_000, block=None):
         Fitted with the columns of one block, for its exact kernel and variance.
     """
     block = X.shape[1] if block is None else block
-    sampler = clone(sampler).set_params(random_state=0, n_components=1)
+    sampler = clone(sampler).set_params(random_state=random_state, n_components=1)
     fit_sides(sampler, X, Y)
     whole = coupled_size(sampler, X.shape[1])
     stride = -(-block // whole) * whole
