@@ -7,7 +7,6 @@ from ._hadamard import HadamardProjection
 from ._projection import Projection
 
 _MIN_SIZE = 16  # below, three products are too far from a rotation
-_DENSE_FEATURES = 256  # up to here the dense product is faster, see doc
 
 
 @register("structured-orthogonal")
@@ -52,6 +51,7 @@ class StructuredOrthogonal(Coupling):
     bias = 0.01  # at most 0.007 in dimension 16, at distance 1.4
     _simplex = False
     _n_products = 3
+    _dense_features = 256  # up to here the dense product is faster
 
     def _size(self, n_features):
         """Return the size d' of a block."""
@@ -73,7 +73,7 @@ class StructuredOrthogonal(Coupling):
         signs = 2.0 * signs_rng.integers(0, 2, shape, dtype=np.int8) - 1
         signs = np.ascontiguousarray(np.swapaxes(signs, 0, 1))
         projection = HadamardProjection(signs, norms, n_features, self._simplex)
-        if n_features > _DENSE_FEATURES:
+        if n_features > self._dense_features:
             return projection
         return Projection(projection.to_dense())
 

@@ -12,7 +12,6 @@ from sklearn_crt.frequencies import (
     Projection,
     StructuredOrthogonal,
     StructuredSimplex,
-    _structured,
     chi_law,
 )
 from sklearn_crt.frequencies._hadamard import HadamardProjection, hadamard_transform
@@ -146,7 +145,7 @@ def test_sampler_in_many_dimensions(coupling, rng):
 
 @pytest.mark.parametrize("sampler", [OPRFSampler, TrigRBFSampler])
 def test_contract_without_writing_the_frequencies_out(sampler, monkeypatch):
-    monkeypatch.setattr(_structured, "_DENSE_FEATURES", 0)
+    monkeypatch.setattr(StructuredOrthogonal, "_dense_features", 0)
     check_sampler(sampler(coupling="structured-simplex"), 4)
 
 
@@ -154,7 +153,7 @@ def test_writing_out_changes_nothing(monkeypatch, rng):
     X = rng.normal(size=(50, 5))
     sampler = OPRFSampler(coupling="structured-simplex", random_state=0)
     features = sampler.fit(X).transform(X)
-    monkeypatch.setattr(_structured, "_DENSE_FEATURES", 0)
+    monkeypatch.setattr(StructuredOrthogonal, "_dense_features", 0)
     assert_allclose(sampler.fit(X).transform(X), features, rtol=1e-10)
 
 
