@@ -81,9 +81,9 @@ class KernelTrioMixin:
         """Return the exact variance of ``approximate_kernel`` over the frequencies.
 
         For the fitted parameters and coupling; where ``variance_is_exact_`` is False
-        (a coupling without a closed form) it is that of independent frequencies; for
-        a structured coupling in a dimension that needs no padding, that of the exact
-        blocks which it approximates.
+        (a coupling without a fixed angle: ``"simplex+"``, ``"halton"``, ``"sobol"``) it
+        is that of independent frequencies; for a structured coupling in a dimension
+        that needs no padding, that of the exact blocks which it approximates.
 
         Parameters
         ----------

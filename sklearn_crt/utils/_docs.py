@@ -16,7 +16,10 @@ default="scale"
             median distance of up to 1000 rows.""",
     "coupling": """\
         coupling : str or Coupling, default="orthogonal"
-            Joint law of the frequencies: ``"orthogonal"``, ``"iid"`` or an object.""",
+            Joint law of the frequencies: ``"iid"``, ``"orthogonal"``, ``"simplex"``,
+            ``"simplex+"``, ``"halton"``, ``"sobol"``, ``"structured-orthogonal"``,
+            ``"structured-simplex"`` or an object. All but the structured ones are
+            exactly unbiased; the user guide says which helps which map.""",
     "center": """\
         center : bool, default=True
             Whether to subtract the mean of the columns first. The kernel stays the
@@ -109,8 +112,11 @@ default="scale"
         for NaN or infinite input.""",
     "variance": """\
         ``kernel_variance`` is this formula for ``"iid"`` and ``"orthogonal"``, and
-        that of independent frequencies for a Coupling object whose angles are not
-        right angles.""",
+        with another function in place of 1F1 for ``"simplex"`` and a Coupling object
+        of any fixed angle (user guide, couplings). For ``"simplex+"``, ``"halton"``,
+        ``"sobol"`` and other objects it is that of independent frequencies, p = 0, for
+        structured blocks without padding that of the exact blocks;
+        ``variance_is_exact_`` is then False.""",
     "nw_parameters": """\
         sampler : None, "exact" or transformer, default=None
             None: X already holds features, whose inner products are the kernel (the
