@@ -1,0 +1,58 @@
+"""
+Blocks or evenly spread points?
+===============================
+
+Orthogonal and simplex frequencies come in independent blocks, so the squared error
+falls as one over their number. Sobol points depend on each other all together, and their
+error falls faster: from some number on they win.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from sklearn_crt import PositiveRBFSampler, TrigRBFSampler
+
+# %%
+# The median over pairs of rows of the squared error over 20 draws, for normal rows.
+rng = np.random.default_rng(0)
+couplings = "iid", "orthogonal", "simplex", "sobol"
+panels = {
+    "sines and cosines, d = 4": (TrigRBFSampler, 4),
+    "positive, d = 4": (PositiveRBFSampler, 4),
+    "positive, d = 16": (PositiveRBFSampler, 16),
+}
+
+
+def squared_error(sampler, X):
+    errors = []
+    for seed in range(20):
+        fitted = sampler.set_params(random_state=seed).fit(X)
+        errors.append(fitted.approximate_kernel(X) - fitted.exact_kernel(X))
+    mean = np.mean(np.square(errors), axis=0)
+    return np.median(mean[np.triu_indices(len(X), 1)])
+
+
+figure, axes = plt.subplots(1, 3, figsize=(11, 3.8), layout="constrained")
+for ax, (title, (sampler, d)) in zip(axes, panels.items(), strict=True):
+    X = rng.normal(size=(40, d)) * 0.5 / np.sqrt(d)
+    columns = sampler._features_per_frequency
+    numbers = d * 2 ** np.arange(8 if d == 4 else 5)
+    for coupling in couplings:
+        errors = [
+            squared_error(
+                sampler(sigma=1.0, n_components=columns * m, coupling=coupling), X
+            )
+            for m in numbers
+        ]
+        ax.loglog(numbers, errors, marker="o", markersize=3, label=coupling)
+    ax.set_xscale("log", base=2)
+    ax.set(xlabel="frequencies", title=title)
+    ax.grid(alpha=0.3)
+axes[0].set_ylabel("median squared error")
+axes[0].legend()
+
+# %%
+# In four dimensions Sobol points win from a few blocks on, for both maps. In sixteen
+# the simplex is ahead for the first blocks. All these estimates are unbiased; only for
+# blocks does ``kernel_variance`` know the error beforehand.
+plt.show()
