@@ -3,8 +3,8 @@ Blocks or evenly spread points?
 ===============================
 
 Orthogonal and simplex frequencies come in independent blocks, so the squared error
-falls as one over their number. Sobol points depend on each other all together, and their
-error falls faster: from some number on they win.
+falls as one over their number. Sobol points depend on each other all together, and
+their error falls faster: from some number on they win.
 """
 
 import matplotlib.pyplot as plt
