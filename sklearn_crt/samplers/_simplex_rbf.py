@@ -65,8 +65,9 @@ class SimplexRBFSampler(ExponentialSampler):
     :math:`1 - 2\,\Gamma((d+1)/2)^2 / (d\,\Gamma(d/2)^2)`, 0.00778 for d = 64, where
     orthogonal and independent frequencies have 1.
 
-    ``kernel_variance`` is this formula, and that of independent frequencies, p = 0,
-    with ``weight_dependent`` or ``structured``.
+    ``kernel_variance`` is this formula, also for ``structured`` blocks without padding
+    (d a power of two, at least 16), and that of independent frequencies, p = 0, with
+    other ``structured`` blocks or ``weight_dependent``.
 
     ``fit`` raises ValueError for a sigma that is not positive and finite, for
     n_components < 1, for NaN or infinite input, and where ``weight_dependent`` and

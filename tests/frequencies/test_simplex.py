@@ -203,3 +203,12 @@ def test_simplex_sampler_cannot_be_both(rng):
     model = SimplexRBFSampler(weight_dependent=True, structured=True)
     with pytest.raises(ValueError, match=r"exclude each other.*set one to False"):
         model.fit(rng.normal(size=(30, 5)))
+
+
+def test_simplex_sampler_with_structured_blocks(rng):
+    X = rng.normal(size=(30, 16))
+    model = SimplexRBFSampler(structured=True, random_state=0)
+    same = PositiveRBFSampler(coupling="structured-simplex", random_state=0)
+    assert model.coupling == "structured-simplex"
+    assert_allclose(model.fit_transform(X), same.fit_transform(X))
+    assert not model.variance_is_exact_
