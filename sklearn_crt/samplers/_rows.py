@@ -8,7 +8,10 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 from sklearn.metrics.pairwise import manhattan_distances
+from sklearn.utils import gen_batches
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
+
+_PAIRS = 4096  # whose differences are taken at a time
 
 
 class UnitRows:
@@ -154,14 +157,20 @@ class UnitRows:
         return product
 
     def sq_distances(self, other: UnitRows):
-        """Return |x - y|^2 of all pairs."""
+        """Return |x - y|^2 of all pairs, of close ones from the differences."""
         squares = self.inner(other)
         squares *= -2
         squares += self.sq_norms
         squares += other.sq_norms.T
-        np.maximum(squares, 0, out=squares)
+        # |x|^2 + |y|^2 - 2 x.y has lost half of the digits or more there
+        lost = squares < 1e-8 * (self.sq_norms + other.sq_norms.max(initial=0))
         if other is self:
+            np.fill_diagonal(lost, False)
             np.fill_diagonal(squares, 0)
+        i, j = np.nonzero(lost)
+        for part in gen_batches(i.size, _PAIRS):
+            differences = self._rows[i[part]] - other._rows[j[part]]
+            squares[i[part], j[part]] = row_norms(differences, squared=True)
         return squares
 
     def l1_distances(self, other: UnitRows):

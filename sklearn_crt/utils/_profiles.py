@@ -53,12 +53,11 @@ def _log_matern_recurrence(t, nu):
     With g_nu = 2^(1-nu) / Gamma(nu) t^nu K_nu(t) exp(t), all terms are positive in
     g_(nu+1) = g_nu + t^2 g_(nu-1) / (4 nu (nu-1)).
     """
-    s = np.minimum(t, 1e12)  # beyond it the logs of the powers of t are lost in t
+    # outside of this range the powers of t are lost in 1 and in exp(t)
+    s = np.clip(t, 1e-290, 1e12)
     if float(nu).is_integer():
         order, previous = 1, None
-        with np.errstate(invalid="ignore"):  # 0 * inf at 0
-            current = np.where(s > 0, s * special.k1e(s), 1.0)
-            step = np.where(s > 0, 0.5 * s * s * special.k0e(s), 0.0)
+        current, step = s * special.k1e(s), 0.5 * s * s * special.k0e(s)
     else:
         order, previous, current = 1.5, np.ones_like(s), 1 + s
     while order < nu:
@@ -68,7 +67,7 @@ def _log_matern_recurrence(t, nu):
             step /= 4 * order * (order - 1)
         previous, current = current, current + step
         order += 1
-    return np.log(current) - t
+    return np.minimum(np.log(current) - t, 0.0)
 
 
 def _log_matern_bessel(t, nu):

@@ -1,0 +1,203 @@
+"""Exact radial kernels: values, limits, ends of the float range, input kinds."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+from scipy.spatial.distance import cdist
+from sklearn.gaussian_process.kernels import Matern
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics import pairwise
+from sklearn.svm import SVC
+
+from sklearn_crt import NadarayaWatsonRegressor
+from sklearn_crt.kernels import (
+    exponential_power_kernel,
+    laplacian_kernel,
+    matern_kernel,
+)
+from sklearn_crt.utils import _profiles
+from sklearn_crt.utils._profiles import log_gaussian, log_matern
+
+KERNELS = [matern_kernel, laplacian_kernel, exponential_power_kernel]
+every_kernel = pytest.mark.parametrize("kernel", KERNELS)
+NUS = [0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 3.5, 4, 7.3, 12, 24.9, 25, 60.5]
+
+
+@pytest.fixture
+def pair(rng):
+    return rng.normal(size=(300, 3)), rng.normal(size=(200, 3))
+
+
+# ------------------------------------------------------------------------ values
+def test_reference_numbers(vectors):
+    numbers = vectors["kernels"]
+    for r in (0.3, 1.0, 4.0):
+        rows = np.zeros((1, 2)), np.array([[r, 0.0]])
+        for nu in (0.5, 0.8, 1.5, 2.5, 4.0):
+            value = matern_kernel(*rows, nu=nu)[0, 0]
+            assert_allclose(value, numbers[f"Matern nu={nu} r={r}"], rtol=1e-13)
+        for alpha in (0.7, 1.0, 1.5, 2.0):
+            value = exponential_power_kernel(*rows, alpha=alpha)[0, 0]
+            expected = numbers[f"exp-power alpha={alpha} r={r}"]
+            assert_allclose(value, expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("nu", NUS + [np.inf])
+def test_matern_of_scikit_learn(nu, pair):
+    expected = Matern(length_scale=2.0, nu=nu)(*pair)
+    assert_allclose(matern_kernel(*pair, nu=nu, sigma=0.5), expected, atol=1e-12)
+
+
+def test_l1_laplacian_of_scikit_learn(pair):
+    expected = pairwise.laplacian_kernel(*pair, gamma=0.7)
+    assert_allclose(laplacian_kernel(*pair, norm="l1", sigma=0.7), expected)
+
+
+def test_one_kernel_by_three_names(pair):
+    matern = matern_kernel(*pair, nu=0.5)
+    assert_allclose(laplacian_kernel(*pair), matern, rtol=1e-14)
+    assert_allclose(exponential_power_kernel(*pair, alpha=1.0), matern, rtol=1e-14)
+    gaussian = pairwise.rbf_kernel(*pair, gamma=0.5)
+    assert_allclose(matern_kernel(*pair, nu=np.inf), gaussian, rtol=1e-12)
+    power = exponential_power_kernel(*pair, alpha=2.0, sigma=0.5**0.5)
+    assert_allclose(power, gaussian, rtol=1e-12)
+
+
+# ------------------------------------------------------------- ends of the floats
+@pytest.mark.parametrize("nu", [0.01, *NUS, 200.3, 1e4, 1e12, np.inf])
+def test_matern_everywhere(nu):
+    r = np.concatenate([[0.0], np.geomspace(1e-320, 1e150, 3000)])
+    logs = log_matern(r, nu)
+    assert logs[0] == 0
+    assert np.all(np.isfinite(logs))
+    assert np.all(np.exp(logs) <= 1)
+    assert np.all(np.diff(logs) <= 1e-12 * (1 + np.abs(logs[1:])))
+
+
+@pytest.mark.parametrize("nu", [7.3, 24.9, 30.0, 200.0, 1000.5])
+def test_matern_near_zero_is_its_series(nu):
+    """Also at nu = 200, r = 0.1, where SciPy's kve overflows."""
+    r = np.geomspace(1e-9, 0.1, 30)
+    term, total = 1.0, np.zeros_like(r)
+    for k in range(1, 7):  # t^2 = 2 nu r^2
+        term = -term * (2 * nu * r**2) / (4 * k * (nu - k))
+        total += term
+    assert_allclose(np.expm1(log_matern(r, nu)), total, rtol=1e-6, atol=2e-13)
+
+
+def test_three_ways_to_one_matern_kernel():
+    r = np.geomspace(1e-3, 50, 300)
+    for nu in (25.0, 30.0, 40.5):
+        t = np.sqrt(2 * nu) * r
+        bessel = _profiles._log_matern_bessel(t, nu)
+        recurrence = _profiles._log_matern_recurrence(t, nu)
+        large = _profiles._log_matern_large(r, nu)
+        assert_allclose(recurrence, bessel, atol=2e-13)
+        assert_allclose(large, bessel, atol=2e-13)
+
+
+def test_large_nu_tends_to_the_gaussian_kernel():
+    r = np.linspace(0, 5, 50)
+    for nu in (1e2, 1e4, 1e6):
+        error = np.abs(np.exp(log_matern(r, nu)) - np.exp(log_gaussian(r))).max()
+        assert 0.05 / nu < error < 0.5 / nu
+
+
+# -------------------------------------------------------------------- input kinds
+@every_kernel
+def test_float32_sparse_scales_and_blocks(kernel, pair, monkeypatch):
+    X, Y = pair
+    sigma = np.array([0.5, 1.0, 2.0])
+    expected = kernel(X, Y, sigma=sigma)
+    assert_allclose(kernel(X * sigma, Y * sigma), expected, rtol=1e-10)
+    single = kernel(X.astype(np.float32), Y.astype(np.float32), sigma=sigma)
+    assert single.dtype == np.float32
+    assert_allclose(single, expected, atol=1e-6)
+    csr = kernel(sparse.csr_array(X), sparse.csr_matrix(Y), sigma=sigma)
+    assert_allclose(csr, expected, rtol=1e-9)
+    monkeypatch.setattr("sklearn_crt.kernels._BLOCK_ENTRIES", 1)
+    assert_allclose(kernel(X, Y, sigma=sigma), expected, rtol=1e-10)
+
+
+@every_kernel
+def test_one_set(kernel, pair):
+    K = kernel(pair[0])
+    assert np.all(np.diag(K) == 1)
+    assert_allclose(K, kernel(pair[0], pair[0].copy()), atol=1e-9)
+    assert_allclose(K, K.T, rtol=1e-9)
+    far = kernel(pair[0] + 1e6)  # distances are taken about the mean
+    assert_allclose(far, K, atol=1e-8)
+
+
+@every_kernel
+def test_metric(kernel, pair, rng):
+    A = rng.normal(size=(3, 3))
+    M = A @ A.T + np.eye(3)
+    r = cdist(*pair, metric="mahalanobis", VI=M)[:, :, None]
+    by_distance = np.array([kernel(np.zeros((1, 1)), row)[0] for row in r])
+    assert_allclose(kernel(*pair, metric=M), by_distance, rtol=1e-9)
+    assert_allclose(kernel(pair[0][0], pair[1][0], metric=M), by_distance[0, 0])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "options"),
+    [
+        (matern_kernel, {"nu": 4, "sigma": 0.3}),
+        (matern_kernel, {"nu": 0.8}),
+        (laplacian_kernel, {"norm": "l1"}),
+        (exponential_power_kernel, {"alpha": 0.7}),
+    ],
+)
+def test_in_the_tools_of_scikit_learn(kernel, options, pair):
+    X, y = pair[0][:40], pair[0][:40, 0] > 0
+    K = kernel(X, **options)
+    single = pairwise.pairwise_kernels(X, metric=kernel, **options)
+    assert_allclose(single, K, atol=1e-10)
+    by_function = KernelRidge(kernel=kernel, kernel_params=options).fit(X, y)
+    by_matrix = KernelRidge(kernel="precomputed").fit(K, y)
+    assert_allclose(by_function.predict(X), by_matrix.predict(K), atol=1e-6)
+    svc = SVC(kernel=lambda X, Y: kernel(X, Y, **options)).fit(X, y)
+    assert svc.score(X, y) > 0.9
+    exact = NadarayaWatsonRegressor(
+        "exact", kernel=lambda X, Y: kernel(X, Y, **options), sigma=1.0
+    )
+    expected = K @ y / K.sum(axis=1)
+    assert_allclose(exact.fit(X, y).predict(X), expected, atol=1e-9)
+
+
+@every_kernel
+def test_close_rows_that_are_far_from_zero(kernel, rng):
+    X = 1e3 + rng.normal(size=(5, 3))
+    Y = X + np.geomspace(1e-12, 1e-2, 5)[:, None]
+    expected = [kernel(x, y) for x, y in zip(X, Y)]
+    assert_allclose(np.diag(kernel(X, Y)), expected, rtol=1e-9)
+    csr = kernel(sparse.csr_array(X), sparse.csr_array(Y))
+    assert_allclose(np.diag(csr), expected, rtol=1e-9)
+    many = kernel(np.ones((100, 2)), np.ones((90, 2)))
+    assert np.all(many == 1)
+
+
+# ------------------------------------------------------------------------- errors
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda X: matern_kernel(X, nu=0), r"'nu' parameter .* \(0.0, inf\]"),
+        (lambda X: exponential_power_kernel(X, alpha=2.1), r"'alpha' .* \(0.0, 2.0\]"),
+        (lambda X: laplacian_kernel(X, norm="l3"), "'norm' parameter"),
+        (lambda X: laplacian_kernel(X, sigma=-1.0), "'sigma' parameter"),
+        (lambda X: laplacian_kernel(X, sigma=[1.0, 2.0]), r"shape \(3,\)"),
+        (lambda X: laplacian_kernel(X, sigma=[1.0, 0.0, 1.0]), "must be positive"),
+        (lambda X: laplacian_kernel(X, norm="l1", sigma=[1.0, -1, 1]), "positive"),
+        (lambda X: laplacian_kernel(X, norm="l1", metric=np.eye(3)), "norm='l2'"),
+        (lambda X: matern_kernel(X, metric=np.eye(2)), r"metric has shape \(2, 2\)"),
+        (lambda X: matern_kernel(X, metric=-np.eye(3)), "eigenvalue is -1;"),
+        (lambda X: matern_kernel(X, metric=np.triu(np.ones((3, 3)))), "symmetric"),
+        (lambda X: matern_kernel(X, metric=np.full((3, 3), np.nan)), "NaN"),
+        (lambda X: matern_kernel(X * np.nan), "NaN"),
+        (lambda X: matern_kernel(X, X[:, :2]), "dimension"),
+    ],
+)
+def test_errors(call, message, pair):
+    with pytest.raises(ValueError, match=message):
+        call(pair[0])
