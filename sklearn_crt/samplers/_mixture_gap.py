@@ -38,17 +38,19 @@ def student_gap(nu, n_features):
     t, t_weights = _beta_nodes(n_features / 2)
     b, b_weights = _beta_nodes(nu)
     c = t[:, None] / b + t[::-1, None] / b[::-1]
+    # y = log(G / 2 nu) for G = G_1 + G_2
     step = _STEP * min(1.0, 1 / math.sqrt(2 * nu))
-    low = math.log(2 * nu) - min(30 / nu + 10 / math.sqrt(2 * nu), 60)
-    x = np.arange(low, math.log(2 * nu + 10 * math.sqrt(2 * nu) + 45), step)
-    weights = step * np.exp(2 * nu * x - np.exp(x) - special.gammaln(2 * nu))
+    reach = 10 / math.sqrt(2 * nu)
+    y = np.arange(-min(30 / nu + reach, 60), math.log1p(reach + 45 / (2 * nu)), step)
+    log_total = 2 * nu * (math.log(2 * nu) - 1) - special.gammaln(2 * nu)
+    weights = step * np.exp(2 * nu * (y - np.expm1(y)) + log_total)
     return _gap(
         lambda r: log_matern(r, nu),
         lambda q: log_matern(np.sqrt(q), 2 * nu),
         (c, t_weights[:, None] * b_weights),
-        (math.log(nu) - x, weights),
+        (-math.log(2) - y, _normalised(weights, nu)),
         n_features,
-        largest=15 / math.sqrt(2 * nu) + 15,
+        largest=60 / math.sqrt(2 * nu) + 60,
     )
 
 
@@ -66,7 +68,7 @@ def stable_gap(alpha, n_features):
         (c, t_weights),
         stable_nodes(alpha),
         n_features,
-        largest=15 ** (1 / alpha),
+        largest=60 ** (1 / alpha),
     )
 
 
@@ -76,7 +78,12 @@ def _beta_nodes(a):
     reach = min(2 * math.acosh(math.exp(min(20 / a, 20))), 36)
     x = step * np.arange(-math.ceil(reach / step), math.ceil(reach / step) + 1)
     log_density = -2 * a * np.logaddexp(0.5 * x, -0.5 * x) - special.betaln(a, a)
-    return special.expit(x), step * np.exp(log_density)
+    return special.expit(x), _normalised(step * np.exp(log_density), a)
+
+
+def _normalised(weights, shape):
+    """Return weights of sum 1, where the range of the nodes leaves nothing out."""
+    return weights / weights.sum() if shape > 2 else weights
 
 
 def _gap(log_kernel, log_laplace, scales, mixing, n_features, largest):
@@ -100,7 +107,7 @@ def _gap(log_kernel, log_laplace, scales, mixing, n_features, largest):
     mixed = [t_weights @ normal(np.clip(x + log_t, -50, 49.9)) for x in log_q]
     mixed = CubicSpline(log_q, mixed)
 
-    log_r = np.linspace(math.log(_SMALLEST), math.log(largest), 200)
+    log_r = np.linspace(math.log(_SMALLEST), math.log(largest), 300)
     share = np.empty_like(log_r)
     for i, r in enumerate(np.exp(log_r)):
         q = r * r * c

@@ -8,7 +8,6 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 from sklearn.metrics.pairwise import manhattan_distances
-from sklearn.utils import gen_batches
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 _PAIRS = 4096  # whose differences are taken at a time
@@ -168,7 +167,8 @@ class UnitRows:
             np.fill_diagonal(lost, False)
             np.fill_diagonal(squares, 0)
         i, j = np.nonzero(lost)
-        for part in gen_batches(i.size, _PAIRS):
+        for start in range(0, i.size, _PAIRS):
+            part = slice(start, start + _PAIRS)
             differences = self._rows[i[part]] - other._rows[j[part]]
             squares[i[part], j[part]] = row_norms(differences, squared=True)
         return squares

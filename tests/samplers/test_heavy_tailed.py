@@ -1,0 +1,416 @@
+"""Matern, Laplacian, exponential-power maps: limits, variance, metric, large phases."""
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse, special
+from sklearn.metrics import pairwise
+
+from sklearn_crt import (
+    ExponentialPowerSampler,
+    LaplacianSampler,
+    MaternSampler,
+    TrigRBFSampler,
+)
+from sklearn_crt.frequencies import Independent, Orthogonal, chi_law
+from sklearn_crt.kernels import (
+    exponential_power_kernel,
+    laplacian_kernel,
+    matern_kernel,
+)
+from sklearn_crt.samplers import TrigonometricSampler
+from sklearn_crt.samplers._conformity import trigonometric_gap
+from sklearn_crt.samplers._mixture_gap import stable_gap, student_gap
+from sklearn_crt.testing import assert_unbiased, assert_variance
+
+SAMPLERS = [MaternSampler, LaplacianSampler, ExponentialPowerSampler]
+every_sampler = pytest.mark.parametrize("sampler", SAMPLERS)
+
+
+@pytest.fixture
+def X(rng):
+    return rng.normal(size=(40, 3))
+
+
+@pytest.fixture
+def metric():
+    return np.array([[2.0, 0.6, 0.0], [0.6, 1.0, -0.3], [0.0, -0.3, 0.4]])
+
+
+def on_a_line(distances, n_features):
+    rows = np.zeros((1 + len(distances), n_features))
+    rows[1:, 0] = distances
+    return rows
+
+
+# ------------------------------------------------------------------------- limits
+@pytest.mark.parametrize("coupling", ["iid", "orthogonal"])
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (MaternSampler(nu=0.5), LaplacianSampler()),
+        (ExponentialPowerSampler(alpha=1.0), LaplacianSampler()),
+        (MaternSampler(nu=np.inf), TrigRBFSampler()),
+        (ExponentialPowerSampler(alpha=2.0), TrigRBFSampler(sigma=2**0.5)),
+    ],
+)
+def test_one_map_by_two_names(one, other, coupling, X):
+    sigma = 1.0 if isinstance(other.sigma, str) else other.sigma
+    one.set_params(sigma=1.0, coupling=coupling, random_state=3).fit(X)
+    other.set_params(sigma=sigma, coupling=coupling, random_state=3).fit(X)
+    assert_allclose(one.transform(X), other.transform(X), atol=1e-12)
+    assert_allclose(one.exact_kernel(X), other.exact_kernel(X), rtol=1e-12)
+    variance = other.kernel_variance(X)
+    assert_allclose(one.kernel_variance(X), variance, rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "kernel"),
+    [
+        (MaternSampler(nu=4), lambda X: matern_kernel(X, nu=4, sigma=0.7)),
+        (LaplacianSampler(), lambda X: laplacian_kernel(X, sigma=0.7)),
+        (
+            LaplacianSampler(norm="l1"),
+            lambda X: pairwise.laplacian_kernel(X, gamma=0.7),
+        ),
+        (
+            ExponentialPowerSampler(alpha=0.7),
+            lambda X: exponential_power_kernel(X, alpha=0.7, sigma=0.7),
+        ),
+    ],
+)
+def test_exact_kernel_is_the_function(sampler, kernel, X):
+    fitted = sampler.set_params(sigma=0.7).fit(X)
+    assert_allclose(fitted.exact_kernel(X), kernel(X), rtol=1e-9)
+
+
+# ----------------------------------------------------------------------- variance
+def test_variance_of_one_frequency(vectors):
+    X, numbers = on_a_line([1.0], 2), vectors["kernels"]
+    for sampler, name in (
+        (LaplacianSampler(n_components=2), "Var RFF Laplacian r=1, one frequency"),
+        (MaternSampler(n_components=2), "Var RFF Matern-3/2 r=1, one frequency"),
+        (
+            LaplacianSampler(n_components=1, random_phase=True),
+            "Var phase feature Laplacian r=1",
+        ),
+        (LaplacianSampler(n_components=1), "Var phase feature Laplacian r=1"),
+    ):
+        fitted = sampler.set_params(sigma=1.0, coupling="iid").fit(X)
+        assert_allclose(fitted.kernel_variance(X)[0, 1], numbers[name], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "ratios"),
+    [
+        (LaplacianSampler(), (0.923, 0.860, 0.845, 0.922)),
+        (MaternSampler(nu=1.5), (0.813, 0.641, 0.591, 0.845)),
+        (ExponentialPowerSampler(alpha=0.7), (0.952, 0.933, 0.929, 0.948)),
+        (MaternSampler(nu=np.inf), (0.163, 0.150, 0.158, 0.671)),
+    ],
+)
+def test_orthogonality_ratios_of_the_design(sampler, ratios):
+    """Of one block at d = 16, found there by Monte Carlo."""
+    X = on_a_line([0.2, 0.5, 1.0, 2.0], 16)
+    sampler.set_params(sigma=1.0, n_components=32)
+    one, other = (
+        sampler.set_params(coupling=coupling).fit(X).kernel_variance(X)[0, 1:]
+        for coupling in ("orthogonal", "iid")
+    )
+    assert_allclose(one / other, ratios, atol=2e-3)
+
+
+@pytest.mark.parametrize("d", [2, 5, 64])
+def test_gap_of_a_mixture_of_one_scale_is_the_gaussian_gap(d):
+    r = np.geomspace(0.05, 6, 30)
+    scale = np.exp(-(r**2))
+    expected = trigonometric_gap(r**2, d)
+    assert_allclose(student_gap(1e7, d)(r), expected, atol=1e-6 * scale.max())
+    expected = trigonometric_gap(2 * r**2, d)
+    assert_allclose(stable_gap(2 - 1e-7, d)(r), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("d", [2, 3, 20])
+def test_two_ways_to_the_gap_of_the_laplacian_kernel(d):
+    r = np.geomspace(1e-4, 30, 50)
+    by_student, by_stable = student_gap(0.5, d)(r), stable_gap(1 - 1e-9, d)(r)
+    assert_allclose(by_student, by_stable, rtol=1e-5, atol=1e-8)
+
+
+def test_gap_against_a_double_integral():
+    """E 0F1(; d/2; -r^2 (s_1^2 + s_2^2) / 4) over two norms, as it is defined."""
+    d, nu = 6, 3.0
+    x, weights = np.polynomial.legendre.leggauss(400)
+    u, weights = (x + 1) / 2, weights / 2
+    norms = MaternSampler(nu=nu)._radial_law(d).ppf(u)
+    for r in (0.3, 1.0, 2.5):
+        z = r * np.hypot(norms[:, None], norms)
+        bessel = (
+            special.gamma(d / 2) * (2 / z) ** (d / 2 - 1) * special.jv(d / 2 - 1, z)
+        )
+        moment = weights @ bessel @ weights
+        kernel = matern_kernel([[0.0]], [[r]], nu=nu)[0, 0]
+        assert_allclose(student_gap(nu, d)(r), kernel**2 - moment, atol=2e-6)
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        MaternSampler(nu=0.05),
+        MaternSampler(nu=0.8),
+        MaternSampler(nu=300.0),
+        ExponentialPowerSampler(alpha=0.05),
+        ExponentialPowerSampler(alpha=1.99),
+        LaplacianSampler(norm="l1", random_phase=True),
+    ],
+)
+@pytest.mark.parametrize("d", [1, 2, 30])
+@pytest.mark.filterwarnings("ignore:A norm:RuntimeWarning")
+def test_variance_at_all_distances(sampler, d):
+    X = on_a_line(np.geomspace(1e-9, 1e9, 60), d)
+    fitted = sampler.set_params(sigma=1.0, n_components=2 * d + 1).fit(X)
+    variance = fitted.kernel_variance(X)[0]
+    assert np.all(np.isfinite(variance) & (variance >= 0) & (variance < 2))
+    assert_allclose(np.diag(fitted.exact_kernel(X)), 1)
+
+
+def test_stratified_norms_halve_the_variance():
+    """The table of the design: one block at d = 16, distances 0.5, 1, 2."""
+    X = on_a_line([0.5, 1.0, 2.0], 16)
+    for sampler, ratios in (
+        (LaplacianSampler(), (0.456, 0.587, 0.834)),
+        (MaternSampler(nu=1.5), (0.326, 0.375, 0.785)),
+        (TrigRBFSampler(), (0.095, 0.103, 0.650)),
+    ):
+        sampler.set_params(sigma=1.0, coupling=Orthogonal(stratified=True))
+        squares = []
+        sampler.set_params(n_components=32)
+        for seed in range(1500):
+            fitted = sampler.set_params(random_state=seed).fit(X)
+            errors = fitted.approximate_kernel(X[:1], X) - fitted.exact_kernel(X[:1], X)
+            squares.append(errors[0, 1:] ** 2)
+        assert not fitted.variance_is_exact_
+        independent = fitted.kernel_variance(X)[0, 1:]  # that is what it reports
+        iid = sampler.set_params(coupling="iid").fit(X)
+        assert_allclose(independent, iid.kernel_variance(X)[0, 1:])
+        found = np.mean(squares, axis=0) / independent
+        standard = np.std(squares, axis=0) / np.sqrt(1500) / independent
+        assert np.all(np.abs(found - ratios) < 5 * standard + 1e-3)
+
+
+def test_variance_without_the_quadrature_is_wrong():
+    class Forgetful(LaplacianSampler):
+        def _gap(self, n_features):
+            return lambda r: trigonometric_gap(r**2, n_features)
+
+    with pytest.raises(AssertionError, match="wrong variance"):
+        assert_variance(Forgetful(sigma=1.0))
+
+
+# the errors of the paper's theorems 11 and 12 and table 1
+def test_laws_as_printed_in_the_paper_are_biased():
+    class WithoutRoot2Nu(MaternSampler):
+        def _draw_projection(self, n_features, rng):
+            right = super()._draw_projection(n_features, rng)
+            return type(right)(right.to_dense() / np.sqrt(2 * self.nu))
+
+    class WithoutChi(ExponentialPowerSampler):
+        def _draw_projection(self, n_features, rng):
+            drawn = super()._draw_projection(n_features, rng).to_dense()
+            norms = rng.chisquare(n_features, size=drawn.shape[1]) ** 0.5
+            return (
+                Orthogonal().draw(chi_law, 1, n_features, rng).__class__(drawn / norms)
+            )
+
+    class OneNumberAColumn(LaplacianSampler):
+        def _draw_projection(self, n_features, rng):
+            l1 = LaplacianSampler(norm="l1", n_components=self.n_components)
+            return l1._draw_projection(n_features, rng)
+
+    for sampler in (WithoutRoot2Nu(), WithoutChi(alpha=0.7), OneNumberAColumn()):
+        with pytest.raises(AssertionError, match="biased"):
+            assert_unbiased(sampler.set_params(sigma=1.0), n_blocks=5000)
+
+
+# ------------------------------------------------------------------------- metric
+@pytest.mark.parametrize("sampler", [MaternSampler(nu=0.8), LaplacianSampler()])
+@pytest.mark.parametrize("sigma", [0.7, [0.5, 1.0, 2.0]])
+def test_metric_is_a_change_of_coordinates(sampler, sigma, metric, X):
+    sampler.set_params(sigma=sigma, metric=metric, random_state=0, n_components=31)
+    fitted = sampler.fit(X)
+    changed = np.asarray(sigma) * X @ np.linalg.cholesky(metric)
+    plain = type(sampler)(sigma=1.0, random_state=0, n_components=31)
+    plain.set_params(**({"nu": 0.8} if sampler.__class__ is MaternSampler else {}))
+    plain.fit(changed)
+    assert_allclose(fitted.transform(X), plain.transform(changed), atol=1e-9)
+    assert_allclose(fitted.exact_kernel(X), plain.exact_kernel(changed), rtol=1e-9)
+    assert_allclose(
+        fitted.kernel_variance(X, X[:5]),
+        plain.kernel_variance(changed, changed[:5]),
+        rtol=1e-7,
+        atol=1e-12,
+    )
+    r = fitted.exact_kernel(X[:1], X[1:2])[0, 0]
+    u = np.asarray(sigma) * (X[0] - X[1])
+    distance = np.sqrt(u @ metric @ u)
+    alone = type(plain)(**plain.get_params()).set_params(random_state=0)
+    alone.fit(np.zeros((1, 1)))
+    assert_allclose(r, alone.exact_kernel([[0.0]], [[distance]])[0, 0], rtol=1e-9)
+
+
+@every_sampler
+def test_metric_with_sparse_rows_and_float32(sampler, metric, X, monkeypatch):
+    fitted = sampler(metric=metric, random_state=0).fit(X)
+    expected = fitted.transform(X)
+    csr = sparse.csr_array(X)
+    with monkeypatch.context() as patch:
+        patch.setattr(sparse.csr_array, "toarray", None)
+        patch.setattr(sparse.csr_array, "todense", None)
+        from_csr = sampler(metric=metric, random_state=0).fit(csr)
+        assert_allclose(from_csr.transform(csr), expected, atol=1e-9)
+        kernel = from_csr.exact_kernel(csr)
+    assert_allclose(kernel, fitted.exact_kernel(X), rtol=1e-8)
+    single = sampler(metric=metric, random_state=0).fit(X.astype(np.float32))
+    assert single.transform(X.astype(np.float32)).dtype == np.float32
+    assert single.exact_kernel(X.astype(np.float32)).dtype == np.float32
+
+
+@every_sampler
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda M: M[:2, :2], r"metric has shape \(2, 2\), but X has 3 features"),
+        (lambda M: np.triu(M), "metric must be symmetric"),
+        (lambda M: M - 2 * np.eye(3), "metric must be positive definite, but its sma"),
+        (lambda M: np.full((3, 3), np.inf), "infinity"),
+        (lambda M: "mahalanobis", "'metric' parameter"),
+    ],
+)
+def test_wrong_metric(sampler, change, message, metric, X):
+    with pytest.raises(ValueError, match=message):
+        sampler(metric=change(metric)).fit(X)
+
+
+# ------------------------------------------------------------------------ L1 norm
+def test_l1_laplacian_has_one_coupling(X):
+    for coupling in ("auto", "iid", Independent()):
+        fitted = LaplacianSampler(norm="l1", coupling=coupling, random_state=0).fit(X)
+        assert fitted.variance_is_exact_
+        assert fitted.get_params()["coupling"] is coupling
+    for coupling in ("orthogonal", Orthogonal()):
+        with pytest.raises(ValueError, match=r"with norm='l1'.*use 'auto' or 'iid'"):
+            LaplacianSampler(norm="l1", coupling=coupling).fit(X)
+    with pytest.raises(ValueError, match="metric needs norm='l2', got norm='l1'"):
+        LaplacianSampler(norm="l1", metric=np.eye(3)).fit(X)
+
+
+def test_auto_is_orthogonal_for_l2(X):
+    auto = LaplacianSampler(random_state=0).fit(X)
+    named = LaplacianSampler(coupling="orthogonal", random_state=0).fit(X)
+    assert_allclose(auto.transform(X), named.transform(X))
+    assert auto.variance_is_exact_
+
+
+def test_l1_distances_of_sparse_rows(X):
+    csr = sparse.csr_array(X * (np.abs(X) > 0.5))
+    fitted = LaplacianSampler(norm="l1", sigma=[1.0, 2.0, 0.5]).fit(csr)
+    assert_allclose(fitted.exact_kernel(csr), fitted.exact_kernel(csr.toarray()))
+
+
+# ----------------------------------------------------------------------- parameters
+@pytest.mark.parametrize(
+    ("sampler", "message"),
+    [
+        (MaternSampler(nu=0), r"'nu' parameter .* \(0.0, inf\]"),
+        (MaternSampler(nu="rough"), "'nu' parameter"),
+        (ExponentialPowerSampler(alpha=0), r"'alpha' parameter .* \(0.0, 2.0\]"),
+        (ExponentialPowerSampler(alpha=2.5), r"'alpha' parameter"),
+        (LaplacianSampler(norm="max"), "'norm' parameter"),
+        (LaplacianSampler(random_phase="yes"), "'random_phase' parameter"),
+        (MaternSampler(coupling="auto"), "coupling='auto' is not one that Matern"),
+    ],
+)
+def test_parameters_out_of_range(sampler, message, X):
+    with pytest.raises(ValueError, match=message):
+        sampler.fit(X)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "advice"),
+    [
+        (ExponentialPowerSampler(alpha=0.25), r"R\^-0.25, .* alpha of 0.3 or more"),
+        (MaternSampler(nu=0.1), r"R\^-0.2, .* nu of 0.15 or more"),
+    ],
+)
+def test_very_heavy_tails_are_warned_about_with_the_reason(sampler, advice, X):
+    for data in (X, X.astype(np.float32)):
+        with pytest.warns(RuntimeWarning, match=advice) as record:
+            fitted = sampler.fit(data)
+        assert record[0].filename == __file__
+        features = fitted.transform(data)
+        assert np.all(np.isfinite(features))
+        assert_allclose(np.sum(features**2, axis=1), 1, rtol=1e-5)
+        assert np.all(np.isfinite(fitted.projection_.to_dense()))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ExponentialPowerSampler(alpha=0.3).fit(X)
+        MaternSampler(nu=0.15).fit(X)
+
+
+# -------------------------------------------------------------------- large phases
+def test_large_phases_in_float32_are_those_of_float64(rng):
+    """Against phases of the same float32 frequencies and rows, in float64."""
+    X = rng.normal(size=(300, 3)).astype(np.float32)
+    options = {"alpha": 0.3, "sigma": 1.0, "n_components": 4000, "random_state": 0}
+
+    class Careless(ExponentialPowerSampler):
+        _phases = TrigonometricSampler._phases
+
+    fitted = ExponentialPowerSampler(**options).fit(X)
+    phases = X.astype(np.float64) @ fitted.projection_.to_dense().astype(np.float64)
+    large = np.abs(phases) > 2.0**20
+    assert 0.01 < large.mean() < 0.2
+
+    def worst(features):
+        scaled = features[:, :2000] * np.sqrt(2000)
+        return np.abs(scaled - np.cos(phases))[large].max()
+
+    assert worst(fitted.transform(X)) < 1e-4
+    assert worst(Careless(**options).fit(X).transform(X)) > 0.1
+
+
+def test_some_rows_with_large_phases_do_not_change_the_others(rng):
+    X = rng.normal(size=(300, 3)).astype(np.float32)
+    wide = X.copy()
+    wide[::2] *= 1e6
+    fitted = LaplacianSampler(sigma=1.0, n_components=64, random_state=0).fit(X)
+    assert_allclose(fitted.transform(wide)[1::2], fitted.transform(X)[1::2], atol=1e-6)
+
+
+# -------------------------------------------------------------------- random phases
+@pytest.mark.parametrize("sampler", [*SAMPLERS, TrigRBFSampler])
+def test_random_phases_nest_and_are_the_columns(sampler, X):
+    options = {"random_phase": True, "random_state": 0, "sigma": 1.0}
+    few = sampler(n_components=3, **options).fit(X)
+    many = sampler(n_components=7, **options).fit(X)
+    assert_allclose(few.phase_, many.phase_[:3])
+    expected = np.cos(X @ many.projection_.to_dense() + many.phase_) * np.sqrt(2 / 7)
+    assert_allclose(many.transform(X), expected, atol=1e-9)
+    assert_allclose(many.frequency_index(), np.arange(7))
+    smaller = np.sqrt(7 / 3) * many.transform(X)[:, many.prefix(3)]
+    assert_allclose(smaller, few.transform(X), atol=1e-9)
+
+
+def test_pairs_or_phases():
+    """Pairs win near x = y; phases win where the kernel is small."""
+    X = on_a_line([0.05, 8.0], 3)
+    pairs, phases = (
+        LaplacianSampler(sigma=1.0, coupling="iid", random_phase=choice)
+        .fit(X)
+        .kernel_variance(X)[0, 1:]
+        for choice in (False, True)
+    )
+    assert pairs[0] < 0.2 * phases[0]
+    assert_allclose(pairs[1], phases[1], rtol=1e-3)
