@@ -4,8 +4,11 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_crt import (
+    ExponentialPowerSampler,
     GeometricSampler,
     GERFSampler,
+    LaplacianSampler,
+    MaternSampler,
     NadarayaWatsonClassifier,
     NadarayaWatsonClassifierCV,
     NadarayaWatsonRegressor,
@@ -34,6 +37,13 @@ SAMPLERS = [
     GeometricSampler(),
     GeometricSampler(positive=True, sigma="median"),
     GeometricSampler(center=False, kernel="softmax", n_jobs=2),
+    TrigRBFSampler(random_phase=True),
+    MaternSampler(),
+    MaternSampler(nu=4, coupling="iid", n_components=7, sigma="median"),
+    LaplacianSampler(),
+    LaplacianSampler(norm="l1", random_phase=True, n_jobs=2),
+    ExponentialPowerSampler(),
+    ExponentialPowerSampler(alpha=0.7, random_phase=True),
 ]
 ESTIMATORS = [
     estimator(sampler)

@@ -1,9 +1,14 @@
 """Our contract, on every sampler with every coupling: add a sampler to one list."""
 
+import numpy as np
 import pytest
+from sklearn.base import clone
 
 from sklearn_crt import (
+    ExponentialPowerSampler,
     GERFSampler,
+    LaplacianSampler,
+    MaternSampler,
     OPRFSampler,
     PositiveRBFSampler,
     SimplexRBFSampler,
@@ -16,6 +21,7 @@ from sklearn_crt.frequencies import (
     SimplexPlus,
     chi_law,
     get_coupling,
+    stable_law,
 )
 from sklearn_crt.testing import assert_coupling, check_sampler
 
@@ -27,6 +33,12 @@ COUPLINGS = {
     "simplex+": SimplexPlus(),
 }
 STRUCTURED = ["structured-orthogonal", "structured-simplex"]
+STRATIFIED = Orthogonal(stratified=True)
+RADIAL = [
+    LaplacianSampler(),
+    *(MaternSampler(nu=nu) for nu in (0.5, 1.5, 2.5, 4, np.inf)),
+    *(ExponentialPowerSampler(alpha=alpha) for alpha in (0.5, 1.0, 1.5, 2.0)),
+]
 
 
 @pytest.mark.parametrize("n_features", [1, 2, 4])
@@ -102,3 +114,47 @@ class SomeAngle(Orthogonal):
 
 def test_sampler_without_a_closed_form():
     check_sampler(TrigRBFSampler(coupling=SomeAngle()))
+
+
+def metric(n_features):
+    """Return an anisotropic one; the contract rows stay close to the unit ball."""
+    M = np.diag(np.linspace(0.3, 1.5, n_features))
+    M[0, -1] = M[-1, 0] = 0.3 if n_features > 1 else M[0, 0]
+    return M
+
+
+@pytest.mark.parametrize("coupling", ["iid", "orthogonal", STRATIFIED], ids=str)
+@pytest.mark.parametrize("sampler", RADIAL, ids=str)
+def test_radial_sampler(sampler, coupling):
+    # the metric where it costs no run of its own: draws are the same without it
+    M = metric(3) if coupling == "orthogonal" else None
+    check_sampler(clone(sampler).set_params(coupling=coupling, metric=M), 3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_features", [1, 2, 16])
+@pytest.mark.parametrize("random_phase", [False, True])
+@pytest.mark.parametrize("coupling", ["iid", "orthogonal", STRATIFIED], ids=str)
+@pytest.mark.parametrize("sampler", RADIAL, ids=str)
+def test_radial_sampler_in_full(sampler, coupling, random_phase, n_features):
+    options = {"coupling": coupling, "random_phase": random_phase}
+    sampler = clone(sampler).set_params(metric=metric(n_features), **options)
+    check_sampler(sampler, n_features)
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        LaplacianSampler(norm="l1"),
+        LaplacianSampler(norm="l1", random_phase=True),
+        MaternSampler(nu=0.8, random_phase=True),
+        TrigRBFSampler(random_phase=True, kernel="softmax"),
+    ],
+    ids=str,
+)
+def test_other_radial_options(sampler):
+    check_sampler(sampler)
+
+
+def test_coupling_with_a_heavy_tail():
+    assert_coupling(Orthogonal(), lambda d: stable_law(d, 0.7), 5)
