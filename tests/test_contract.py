@@ -131,6 +131,14 @@ def test_radial_sampler(sampler, coupling):
     check_sampler(clone(sampler).set_params(coupling=coupling, metric=M), 3)
 
 
+@pytest.mark.parametrize("coupling", ["simplex", "halton", "sobol"])
+@pytest.mark.parametrize(
+    "sampler", [LaplacianSampler(), ExponentialPowerSampler(alpha=0.7)], ids=str
+)
+def test_radial_sampler_with_other_couplings(sampler, coupling):
+    check_sampler(clone(sampler).set_params(coupling=coupling, metric=metric(3)), 3)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("n_features", [1, 2, 16])
 @pytest.mark.parametrize("random_phase", [False, True])
@@ -148,6 +156,7 @@ def test_radial_sampler_in_full(sampler, coupling, random_phase, n_features):
         LaplacianSampler(norm="l1"),
         LaplacianSampler(norm="l1", random_phase=True),
         MaternSampler(nu=0.8, random_phase=True),
+        MaternSampler(nu=2.5, coupling="structured-orthogonal"),
         TrigRBFSampler(random_phase=True, kernel="softmax"),
     ],
     ids=str,

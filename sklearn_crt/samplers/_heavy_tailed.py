@@ -13,6 +13,7 @@ from ..utils._metric import metric_factor
 from ._trigonometric import TrigonometricSampler
 
 _LIGHT_TAIL = 0.3  # least index of the tail without a warning
+_FEW_FEATURES = 32  # products of Hadamard matrices have inner products of exactly 0
 _LARGE_PHASE = 2.0**20  # from here float32 leaves less than three digits of a phase
 
 
@@ -43,6 +44,13 @@ class HeavyTailedSampler(TrigonometricSampler):
                 "kernel of sklearn_crt.kernels.",
                 RuntimeWarning,
                 stacklevel=6,
+            )
+        if index < 2 and not self._coupling().exact and n_features <= _FEW_FEATURES:
+            raise ValueError(
+                f"coupling={self.coupling!r} has directions that are only nearly "
+                f"uniform, which biases {type(self).__name__} with up to "
+                f"{_FEW_FEATURES} columns, got X with {n_features}: its large "
+                "frequencies resolve the difference; use 'orthogonal'."
             )
         projection = super()._draw_projection(n_features, rng)
         if self._factor is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._compat import StrOptions
-from ..frequencies import Independent, Projection, get_coupling, student_law
+from ..frequencies import Independent, Orthogonal, Projection, student_law
 from ..utils._docs import fill_doc
 from ..utils._profiles import log_laplacian
 from ._heavy_tailed import HeavyTailedSampler
@@ -121,8 +121,7 @@ class LaplacianSampler(HeavyTailedSampler):
     def _coupling(self):
         auto = isinstance(self.coupling, str) and self.coupling == "auto"
         if self.norm == "l2":
-            coupling = "orthogonal" if auto else self.coupling
-            return get_coupling(coupling, type(self).__name__, self._couplings)
+            return Orthogonal() if auto else super()._coupling()
         iid = isinstance(self.coupling, str) and self.coupling == "iid"
         if not (auto or iid or isinstance(self.coupling, Independent)):
             raise ValueError(

@@ -319,6 +319,28 @@ def test_l1_distances_of_sparse_rows(X):
     assert_allclose(fitted.exact_kernel(csr), fitted.exact_kernel(csr.toarray()))
 
 
+# ------------------------------------------------------------- structured couplings
+def test_few_columns_with_nearly_uniform_directions(X, rng):
+    """At d = 16, alpha = 0.7, one axis, distance 3, the estimate is 0.05 too large."""
+    message = (
+        "coupling='structured-orthogonal' has directions that are only nearly uniform, "
+        "which biases .* with up to 32 columns, got X with 3.* use 'orthogonal'"
+    )
+    for sampler in (LaplacianSampler, ExponentialPowerSampler):
+        with pytest.raises(ValueError, match=message):
+            sampler(coupling="structured-orthogonal").fit(X)
+    MaternSampler(coupling="structured-orthogonal").fit(X)
+    wide = on_a_line([0.7, 1.4, 3.0], 33)
+    fitted = LaplacianSampler(
+        coupling="structured-orthogonal", sigma=1.0, n_components=200_000
+    ).fit(wide)
+    assert not fitted.variance_is_exact_
+    error = fitted.approximate_kernel(wide[:1], wide) - fitted.exact_kernel(
+        wide[:1], wide
+    )
+    assert np.abs(error).max() < 0.02
+
+
 # ----------------------------------------------------------------------- parameters
 @pytest.mark.parametrize(
     ("sampler", "message"),
