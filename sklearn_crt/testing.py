@@ -20,6 +20,7 @@ from .utils._estimates import (
     FAMILY,
     assert_mean,
     block_estimates,
+    composed_estimates,
     contract_rows,
     cuts_into_blocks,
     fit_sides,
@@ -96,7 +97,8 @@ def assert_variance(
     block : int, default=None
         Frequencies an estimate, the number of columns of X if None.
     n_draws : int, default=400
-        Fits with seeds of their own, where the sampler cannot be cut into blocks.
+        Fits with seeds of their own, for a sampler that cannot be cut into blocks
+        and is not composed of samplers that can be.
 
     Raises
     ------
@@ -104,12 +106,13 @@ def assert_variance(
         If a z statistic of the sample variance is beyond family-wise 1e-6.
     """
     X = contract_rows() if X is None else X
-    narrow = fit_sides(clone(sampler), X, Y)
+    narrow, estimates = fit_sides(clone(sampler), X, Y), None
     if cuts_into_blocks(narrow):
-        estimates, narrow = block_estimates(
-            sampler, X, Y, n_blocks=n_blocks, block=block
-        )
-    else:
+        options = {"n_blocks": n_blocks, "block": block}
+        estimates, narrow = block_estimates(sampler, X, Y, **options)
+    elif hasattr(narrow, "bases_"):
+        estimates = composed_estimates(narrow, X, Y)
+    if estimates is None:
         estimates = seed_estimates(sampler, X, Y, n_draws=n_draws)
     expected = narrow.kernel_variance(X, Y)
     centred = estimates - estimates.mean(axis=0)

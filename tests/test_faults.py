@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from sklearn_crt import OPRFSampler, PositiveRBFSampler, TrigRBFSampler
+from sklearn_crt import (
+    HybridSampler,
+    OPRFSampler,
+    PositiveRBFSampler,
+    TrigRBFSampler,
+)
 from sklearn_crt.frequencies import (
     BlockCoupling,
     Orthogonal,
@@ -14,6 +19,11 @@ from sklearn_crt.frequencies import (
     chi_law,
 )
 from sklearn_crt.frequencies._simplex_plus import balance
+from sklearn_crt.samplers import (
+    AngularCoefficient,
+    ClusteredSampler,
+    ComplexExponentialSampler,
+)
 from sklearn_crt.samplers._rows import UnitRows
 from sklearn_crt.testing import (
     assert_coupling,
@@ -254,3 +264,112 @@ def test_width_and_nesting(rng):
 
     with pytest.raises(AssertionError, match="draws of"):
         assert_nested(NotNested(), X)
+
+
+class SameSigns(HybridSampler):
+    """Forgets the minus sign of the key side."""
+
+    def _draw_projection(self, n_features, rng):
+        projection = super()._draw_projection(n_features, rng)
+        self._terms = [term._replace(key_sign=1) for term in self._terms]
+        return projection
+
+
+class OneStreamForAll(HybridSampler):
+    """Coefficients share their randomness with the base maps."""
+
+    def _generators(self):
+        class Repeated(np.random.Generator):
+            def spawn(self, n):
+                seed = self.integers(2**31)
+                return [np.random.default_rng(seed) for _ in range(n)]
+
+        first, second = super()._generators()
+        return Repeated(first.bit_generator), second
+
+
+class CertainCoefficient(AngularCoefficient):
+    """Claims that it has no variance."""
+
+    def _variance(self, X, Y):
+        return np.zeros_like(super()._variance(X, Y))
+
+
+class Unconjugated(ComplexExponentialSampler):
+    """Forgets the sign of the imaginary part of the key side."""
+
+    def _features(self, rows, out, key):
+        mantissa, exponent = super()._features(rows, out, key)
+        n_pairs = self.n_components // 2
+        if key:
+            mantissa[:, n_pairs : 2 * n_pairs] *= -1
+        return mantissa, exponent
+
+
+class OtherPlaces(ClusteredSampler):
+    """Gives keys the columns of the query cluster of the same number."""
+
+    def _members(self, unit, key):
+        labels = self.clusters_[key].assign(unit)
+        for block in self.blocks_:
+            members = np.flatnonzero(block.queries[labels])
+            if members.size:
+                yield block, members
+
+
+HYBRID = {"sigma": 1.0, "n_components": 24, "n_coefficients": 2, "coupling": "iid"}
+
+
+@pytest.mark.parametrize("fault", [SameSigns, OneStreamForAll])
+@pytest.mark.parametrize("kind", ["angular", "gaussian"])
+def test_wrong_composition(fault, kind):
+    params = HYBRID | {"n_components": 16 if kind == "angular" else 24, "kind": kind}
+    params["n_coefficients"] = 1
+    with pytest.raises(AssertionError, match="biased"):
+        assert_unbiased(fault(**params), 1.4 * contract_rows(), n_draws=200)
+
+
+class MeanCoefficients(HybridSampler):
+    """Forgets that the coefficients vary: lambda^2 for the mean of its square."""
+
+    def _main_variance(self, *pair):
+        lambdas = [
+            a + c.exact_kernel(*pair) for a, c in zip(self.a_, self.coefficients_)
+        ]
+        lambdas.append(1 - sum(lambdas))
+        variances = [base.kernel_variance(*pair) for base in self.bases_]
+        return sum(m**2 * v for m, v in zip(lambdas, variances, strict=True))
+
+
+class SharedUnawares(HybridSampler):
+    """Has shared projections and the variance of independent ones."""
+
+    def _covariance_is_known(self):
+        return False
+
+
+def test_variance_of_a_wrong_composition():
+    X = contract_rows() * np.linspace(0.6, 1.4, 6)[:, None]
+    for fault, shared in ((MeanCoefficients, False), (SharedUnawares, True)):
+        assert_variance(HybridSampler(shared=shared, **HYBRID), X)
+        with pytest.raises(AssertionError, match="wrong variance"):
+            assert_variance(fault(shared=shared, **HYBRID), X)
+
+
+def test_coefficient_without_its_variance():
+    with pytest.raises(AssertionError, match="wrong variance"):
+        assert_variance(CertainCoefficient(coupling="iid"))
+
+
+def test_key_side_without_conjugate():
+    with pytest.raises(AssertionError, match="biased"):
+        assert_unbiased(Unconjugated([1j, 0.8, 1.2j, -1.0], sigma=1.0))
+
+
+def test_keys_in_the_blocks_of_queries():
+    X = contract_rows()
+    sampler = OtherPlaces(sigma=1.0, n_components=40, random_state=0).fit(
+        X, X_key=2 * X
+    )
+    product = sampler.transform(X) @ sampler.transform_key(2 * X).T
+    assert not np.allclose(product, sampler.approximate_kernel(X, 2 * X))

@@ -136,6 +136,50 @@ def block_estimates(sampler, X, Y=None, *, n_blocks=50_000, block=None, random_s
     return estimates, narrow
 
 
+def composed_estimates(fitted, X, Y=None, *, n_blocks=20_000):
+    """Return independent estimates of a hybrid, from many draws of each of its maps.
+
+    Parameters
+    ----------
+    fitted : HybridSampler
+        Fitted on these rows.
+    X, Y : ndarray of shape (n_X, n_features), (n_Y, n_features)
+        Rows of the two sides; Y is X if None.
+    n_blocks : int, default=20000
+        Number of estimates.
+
+    Returns
+    -------
+    estimates : ndarray of shape (n_blocks, n_X, n_Y), or None
+        None where a map cannot be cut into blocks of its width.
+    """
+    maps = [*fitted.bases_, *fitted.coefficients_]
+    maps += [] if fitted.spare_ is None else [fitted.spare_]
+    for part in maps:
+        if not hasattr(part, "frequency_index") or not cuts_into_blocks(part):
+            return None
+        if part.n_components % part._features_per_frequency:
+            return None
+    sides = fitted._unit_pair(X, Y)
+    rows = [side.matrix for side in sides]
+
+    def draw(part, seed):
+        options = {"block": part._n_frequencies, "random_state": seed}
+        return block_estimates(part, *rows, n_blocks=n_blocks, **options)[0]
+
+    n_bases, n_lambdas = len(fitted.bases_), len(fitted.coefficients_)
+    seeds = [0] * n_bases if fitted.shared else range(n_bases)
+    kernels = list(map(draw, fitted.bases_, seeds))
+    lambdas = list(map(draw, fitted.coefficients_, range(10, 10 + n_lambdas)))
+    lambdas = [a + part for a, part in zip(fitted.a_, lambdas, strict=True)]
+    lambdas.append(1 - sum(lambdas))
+    estimates = sum(lam * k for lam, k in zip(lambdas, kernels, strict=True))
+    if fitted.spare_ is not None:
+        weight = fitted.spare_weight_
+        estimates = (1 - weight) * estimates + weight * draw(fitted.spare_, 20)
+    return estimates * np.exp(fitted._log_pair_factor(*sides))
+
+
 def assert_mean(estimates, expected, *, bias=0.0):
     """Assert that independent estimates have a mean, by t statistics.
 

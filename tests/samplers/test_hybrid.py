@@ -33,7 +33,7 @@ from sklearn_crt.samplers import (
 )
 from sklearn_crt.testing import (
     assert_mean,
-    block_estimates,
+    assert_variance,
     check_sampler,
     contract_rows,
 )
@@ -251,33 +251,6 @@ def test_projections_of_the_maps(rng):
 
 
 # ---------------------------------------------------------------------- variance
-def part_estimates(part, X, n_blocks, seed):
-    block = part._n_frequencies
-    options = {"n_blocks": n_blocks, "block": block, "random_state": seed}
-    return block_estimates(clone(part), X, **options)[0]
-
-
-def assert_composed_variance(sampler, X, n_blocks=20_000):
-    """Compare the variance with many draws of each map."""
-    shared = sampler.shared
-    kernels = [
-        part_estimates(part, X, n_blocks, 0 if shared else k)
-        for k, part in enumerate(sampler.bases_)
-    ]
-    lambdas = [
-        a + part_estimates(part, X, n_blocks, 10 + k)
-        for k, (a, part) in enumerate(
-            zip(sampler.a_, sampler.coefficients_, strict=True)
-        )
-    ]
-    lambdas.append(1 - sum(lambdas))
-    estimates = sum(lam * k for lam, k in zip(lambdas, kernels, strict=True))
-    assert_mean(estimates, sampler.exact_kernel(X))
-    expected = sampler.kernel_variance(X)
-    squares = (estimates - sampler.exact_kernel(X)) ** 2
-    assert_mean(squares, expected)
-
-
 @pytest.mark.parametrize("coupling", ["iid", "orthogonal"])
 @pytest.mark.parametrize("kind", ["angular", "gaussian"])
 def test_variance_of_independent_maps(kind, coupling):
@@ -287,7 +260,7 @@ def test_variance_of_independent_maps(kind, coupling):
     ).fit(X)
     assert sampler.variance_is_exact_
     assert sampler.spare_ is None
-    assert_composed_variance(sampler, X)
+    assert_variance(sampler, X)
 
 
 @pytest.mark.parametrize("kind", ["angular", "gaussian"])
@@ -299,22 +272,32 @@ def test_variance_of_shared_projections(kind):
     independent = clone(sampler).set_params(shared=False).fit(X)
     gain = independent.kernel_variance(X) - sampler.kernel_variance(X)
     assert gain.max() > 1e-4
-    assert_composed_variance(sampler, X)
+    assert_variance(sampler, X)
 
 
 def test_variance_of_three_bases():
     X = contract_rows(4)
-    sampler = hybrid(n_components=5 * 8 * 4, **THREE).fit(X)
-    sampler.spare_, sampler.spare_weight_ = None, 0.0
-    assert_composed_variance(sampler, X)
+    # 8 columns of coefficients: (1 + 2) m + (1 + 4) 2 m + (1 + 6) 2 m
+    sampler = hybrid(n_components=27 * 3, coupling="iid", **THREE).fit(X)
+    assert [base.n_components for base in sampler.bases_] == [3, 6, 6]
+    assert_variance(sampler, X)
 
 
 def test_variance_of_a_gaussian_mixture():
     X = contract_rows(2)
     params = KINDS["mixture"] | {"n_clusters": (2, 1), "lambda_sigma": 0.5}
     sampler = hybrid(n_components=40, **params).fit(X)
-    sampler.spare_, sampler.spare_weight_ = None, 0.0
-    assert_composed_variance(sampler, X)
+    assert [base.n_components for base in sampler.bases_] == [5, 5, 10]
+    assert_variance(sampler, X)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
+def test_variance_with_spare_columns(kernel):
+    X = contract_rows(3)
+    params = {"n_coefficients": 5, "n_components": 4 * 2 * 6 + 10, "kernel": kernel}
+    sampler = hybrid(center=True, sigma=0.8, **params).fit(X + 1)
+    assert sampler.spare_.n_components == 10
+    assert_variance(sampler, X + 1)
 
 
 def test_shared_orthogonal_projections_say_that_the_variance_is_not_theirs(rng):
