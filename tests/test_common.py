@@ -7,6 +7,7 @@ from sklearn_crt import (
     ExponentialPowerSampler,
     GeometricSampler,
     GERFSampler,
+    HybridSampler,
     LaplacianSampler,
     MaternSampler,
     NadarayaWatsonClassifier,
@@ -17,6 +18,14 @@ from sklearn_crt import (
     PositiveRBFSampler,
     SimplexRBFSampler,
     TrigRBFSampler,
+)
+from sklearn_crt.samplers import (
+    AngularCoefficient,
+    ClusteredSampler,
+    ComplexExponentialSampler,
+    GaussianCoefficient,
+    MixtureCoefficient,
+    PositivePairSampler,
 )
 
 SAMPLERS = [
@@ -44,11 +53,23 @@ SAMPLERS = [
     LaplacianSampler(norm="l1", random_phase=True, n_jobs=2),
     ExponentialPowerSampler(),
     ExponentialPowerSampler(alpha=0.7, random_phase=True),
+    HybridSampler(),
+    HybridSampler(kind="gaussian", kernel="softmax", coupling="iid", n_components=37),
+    HybridSampler(kind="clustered", center=True, n_jobs=2),
+    HybridSampler(kind="clustered", mixture="gaussian", n_components=60),
+]
+PARTS = [
+    PositivePairSampler(),
+    ComplexExponentialSampler(1j, kernel="softmax"),
+    ClusteredSampler(diagonal="real"),
+    AngularCoefficient(),
+    GaussianCoefficient(),
+    MixtureCoefficient(),
 ]
 ESTIMATORS = [
     estimator(sampler)
     for estimator in (NadarayaWatsonClassifier, NadarayaWatsonRegressor)
-    for sampler in (None, "exact", OPRFSampler(), TrigRBFSampler())
+    for sampler in (None, "exact", OPRFSampler(), TrigRBFSampler(), HybridSampler())
 ] + [
     NadarayaWatsonClassifier("exact", kernel="matern", sigma="median"),
     NadarayaWatsonClassifierCV(OPRFSampler(), sigmas=[0.1, 1.0], cv=3),
@@ -59,6 +80,7 @@ ESTIMATORS = [
 @pytest.mark.filterwarnings("ignore:For .* rows all the kernel weights:RuntimeWarning")
 @pytest.mark.filterwarnings("ignore:.*eatures of .* are too:RuntimeWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@parametrize_with_checks(SAMPLERS + ESTIMATORS)
+@pytest.mark.filterwarnings("ignore:This hybrid needs|.* maps need:UserWarning")
+@parametrize_with_checks(SAMPLERS + PARTS + ESTIMATORS)
 def test_scikit_learn_check(estimator, check):
     check(estimator)

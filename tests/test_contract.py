@@ -7,6 +7,7 @@ from sklearn.base import clone
 from sklearn_crt import (
     ExponentialPowerSampler,
     GERFSampler,
+    HybridSampler,
     LaplacianSampler,
     MaternSampler,
     OPRFSampler,
@@ -22,6 +23,13 @@ from sklearn_crt.frequencies import (
     chi_law,
     get_coupling,
     stable_law,
+)
+from sklearn_crt.samplers import (
+    AngularCoefficient,
+    ComplexExponentialSampler,
+    GaussianCoefficient,
+    MixtureCoefficient,
+    PositivePairSampler,
 )
 from sklearn_crt.testing import assert_coupling, check_sampler
 
@@ -167,3 +175,52 @@ def test_other_radial_options(sampler):
 
 def test_coupling_with_a_heavy_tail():
     assert_coupling(Orthogonal(), lambda d: stable_law(d, 0.7), 5)
+
+
+PARTS = [
+    PositivePairSampler(sigma=1.0),
+    PositivePairSampler(sigma=1.0, kernel="softmax"),
+    AngularCoefficient(),
+    GaussianCoefficient(sigma=0.8),
+    MixtureCoefficient([1.0, -0.7, 1.2, 0.9]),
+    ComplexExponentialSampler([1.0, -0.7, 1.2, 0.9], sigma=1.0),
+    ComplexExponentialSampler([1.0, 0.7j, 1.2, 0.9 - 0.2j], sigma=1.0),
+]
+
+
+@pytest.mark.parametrize("coupling", list(COUPLINGS))
+@pytest.mark.parametrize("part", PARTS)
+def test_parts_of_hybrids(part, coupling):
+    check_sampler(part.set_params(coupling=coupling))
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 3, 16])
+@pytest.mark.parametrize(
+    "part", [PositivePairSampler(), AngularCoefficient(), GaussianCoefficient()]
+)
+def test_parts_of_hybrids_in_other_dimensions(part, n_features):
+    check_sampler(part, n_features)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"n_components": 16, "n_coefficients": 1},
+        {"n_components": 4 * 2 * 6 + 10, "n_coefficients": 5, "kernel": "softmax"},
+        {"n_components": 24, "n_coefficients": 2, "shared": True, "coupling": "iid"},
+        {"kind": "gaussian", "n_components": 40, "n_coefficients": 2},
+        {"kind": "gaussian", "n_components": 40, "kernel": "softmax", "center": True},
+        {"kind": "clustered", "n_components": 32, "coupling": "iid"},
+        {"kind": "clustered", "n_components": 33, "diagonal": "real"},
+        {
+            "kind": "clustered",
+            "mixture": "gaussian",
+            "lambda_sigma": 0.5,
+            "n_clusters": (2, 1),
+            "n_coefficients": 1,
+            "n_components": 20,
+        },
+    ],
+)
+def test_hybrid(params):
+    check_sampler(HybridSampler(**params))

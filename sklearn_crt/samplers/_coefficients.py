@@ -135,8 +135,7 @@ class GaussianCoefficient(GaussianKernelMixin, TrigonometricSampler):
 
     Parameters
     ----------
-    sigma : float, {"scale", "median"} or array-like of shape (n_features,), \
-default=1.0
+    sigma : float, str or array-like of shape (n_features,), default=1.0
         Multiplies the rows: large values let the coefficient grow fast. Inside a
         hybrid the rows are multiplied by the sigma of the hybrid before.
     n_components : int, default=100

@@ -131,7 +131,7 @@ class HybridSampler(GaussianKernelMixin, BaseFeatureSampler):
     with the signs of :math:`a_k` and :math:`1 - \sum a`; parts with :math:`a_k = 0`
     are left out. With 2m columns a base and n frequencies a coefficient that is
     4m(n + 1) columns for ``"angular"`` and 4m(2n + 1) for ``"gaussian"``, computed in
-    O(nd + md + mn) a row.
+    O((n + m) d + m n) a row.
 
     The maps are independent, so the variance is ([1]_, theorem 3.1)
 

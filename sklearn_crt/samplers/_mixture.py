@@ -26,8 +26,7 @@ class MixtureCoefficient(GaussianKernelMixin, IsotropicSampler):
     ----------
     diagonal : array-like of shape (n_features,) or float, default=1.0
         The diagonal a, real and without zeros.
-    sigma : float, {"scale", "median"} or array-like of shape (n_features,), \
-default=1.0
+    sigma : float, str or array-like of shape (n_features,), default=1.0
         Multiplies the rows first, one over the width of the coefficient.
     n_components : int, default=100
         Number of columns, one a frequency.
