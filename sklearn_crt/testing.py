@@ -315,10 +315,11 @@ def assert_invariant(sampler, X):
 
 
 def _largest_phases(fitted, X):
-    """Return bounds |sigma x| |w| on w.x, one for each row and column."""
+    """Return bounds |sigma x| |w| on w.x, for each row and column or for each row."""
     norms = np.linalg.norm(fitted.sigma_ * X, axis=1)
-    frequencies = np.sqrt(fitted.projection_.sq_norms[fitted.frequency_index()])
-    return norms[:, None] * frequencies
+    index, sq_norms = fitted.frequency_index(), fitted.projection_.sq_norms
+    sq_norms = sq_norms.max(initial=0) if index is None else sq_norms[index]
+    return norms[:, None] * np.sqrt(sq_norms)
 
 
 def check_sampler(sampler, n_features=4):

@@ -188,13 +188,13 @@ PARTS = [
 ]
 
 
-@pytest.mark.parametrize("coupling", list(COUPLINGS))
+@pytest.mark.parametrize("coupling", ["iid", "orthogonal", "simplex"])
 @pytest.mark.parametrize("part", PARTS)
 def test_parts_of_hybrids(part, coupling):
     check_sampler(part.set_params(coupling=coupling))
 
 
-@pytest.mark.parametrize("n_features", [1, 2, 3, 16])
+@pytest.mark.parametrize("n_features", [1, 2, 3])
 @pytest.mark.parametrize(
     "part", [PositivePairSampler(), AngularCoefficient(), GaussianCoefficient()]
 )

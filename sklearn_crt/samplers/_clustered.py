@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._compat import HasMethods, Interval, StrOptions
-from ..frequencies import Coupling, JointProjection
+from ..frequencies import Coupling, JointProjection, get_coupling
 from ..utils._docs import fill_doc
 from ._base import BaseFeatureSampler
 from ._clusters import cluster_sides, massive_pairs, pair_diagonal
@@ -163,6 +163,9 @@ class ClusteredSampler(GaussianKernelMixin, BaseFeatureSampler):
         if self.default is not None:
             return self.default
         return TrigRBFSampler(coupling=self.coupling)
+
+    def _coupling(self):
+        return get_coupling(self.coupling, type(self).__name__)
 
     def _draw_projection(self, n_features, rng):
         check_counts(self.n_clusters)

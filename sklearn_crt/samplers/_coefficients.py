@@ -53,8 +53,8 @@ class AngularCoefficient(GaussianKernelMixin, IsotropicSampler):
        E\, r_1(x) \cdot r_2(y) = \frac\theta\pi - \frac12, \quad
        \operatorname{Var} = \frac1n \frac\theta\pi \left(1 - \frac\theta\pi\right)
 
-    for independent directions; orthogonal ones have a closed form too. Angles are
-    measured at the origin; one with a zero row counts as a right angle.
+    for independent directions; orthogonal ones have a closed form too, others have
+    not. Angles are measured at the origin; one with a zero row is a right angle.
 
     References
     ----------
@@ -78,6 +78,8 @@ class AngularCoefficient(GaussianKernelMixin, IsotropicSampler):
     kernel = "gaussian"
     symmetric_ = False
     a_ = 0.5
+    # not the structured ones: a row on an axis has products that are exactly zero
+    _couplings = ("iid", "orthogonal", "simplex", "simplex+", "halton", "sobol")
     _parameter_constraints: dict = {
         name: IsotropicSampler._parameter_constraints[name]
         for name in ("n_components", "coupling", "n_jobs", "random_state")
@@ -102,6 +104,9 @@ class AngularCoefficient(GaussianKernelMixin, IsotropicSampler):
         np.multiply(rows.projection >= 0, 2 * scale, out=out)
         out -= scale
         return out, None
+
+    def _has_closed_form(self):
+        return self._cosine() == 0
 
     def _kernel(self, X, Y):
         return _angles(X, Y) / np.pi - 0.5
@@ -236,4 +241,4 @@ class GaussianCoefficient(GaussianKernelMixin, TrigonometricSampler):
         return 0.5 * np.expm1(-(r**2)) ** 2  # (1 - e^2)^2 / 2
 
     def _orthogonality_gap(self, r):
-        return trigonometric_gap(r**2, self.n_features_in_)
+        return trigonometric_gap(r**2, self.n_features_in_, self._cosine())

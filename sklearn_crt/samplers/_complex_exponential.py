@@ -217,7 +217,7 @@ class ComplexExponentialSampler(GaussianKernelMixin, IsotropicSampler):
         single = 2 * m - n if not self._is_real else 0  # half of E|fg|^2 more
         total = total / m + 0.5 * single / m**2
         if self._n_pairs() > 0 and self._has_closed_form():
-            gap = positive_gap(sq_norms, d) * np.exp(-sq_norms)
+            gap = positive_gap(sq_norms, d, self._cosine()) * np.exp(-sq_norms)
             total = total - self._n_pairs() / m**2 * gap
         with np.errstate(divide="ignore", over="ignore"):
             log_variance = np.log(np.maximum(total, 0)) + sq_norms

@@ -10,7 +10,7 @@ from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted
 
 from .._compat import Interval, StrOptions
-from ..frequencies import Coupling, JointProjection
+from ..frequencies import Coupling, JointProjection, get_coupling
 from ..utils._docs import fill_doc
 from ._base import BaseFeatureSampler
 from ._clustered import ClusteredSampler, check_counts
@@ -89,7 +89,8 @@ class HybridSampler(GaussianKernelMixin, BaseFeatureSampler):
         layout fits, the last base map alone, with a warning that says how many
         columns the hybrid needs.
     %(coupling)s
-        It is that of the maps that ``kind`` makes.
+        It is that of the maps that ``kind`` makes; coefficients are orthogonal where
+        it is only nearly exact, as structured ones.
     center : bool, default=False
         Whether to subtract the mean of the columns first: angles and coefficients
         are those of centred rows then. Sparse rows are densified chunk by chunk.
@@ -232,6 +233,9 @@ class HybridSampler(GaussianKernelMixin, BaseFeatureSampler):
         center = 0.5 * (moments.mean + key_moments.mean)
         self.center_ = center if self.center else np.zeros_like(center)
 
+    def _coupling(self):
+        return get_coupling(self.coupling, type(self).__name__)
+
     def _draw_projection(self, n_features, rng):
         *streams, cluster_rng = rng.spawn(4)
         samples = [self._unit_sample(s) for s in self._row_samples.values()]
@@ -311,9 +315,11 @@ class HybridSampler(GaussianKernelMixin, BaseFeatureSampler):
     def _own_coefficients(self):
         if self.kind == "clustered":
             return []
+        # few directions, whose signs need their exact law
+        coupling = self.coupling if self._coupling().exact else "orthogonal"
         if self.kind == "angular":
-            return [AngularCoefficient(coupling=self.coupling)]
-        return [GaussianCoefficient(sigma=self.lambda_sigma, coupling=self.coupling)]
+            return [AngularCoefficient(coupling=coupling)]
+        return [GaussianCoefficient(sigma=self.lambda_sigma, coupling=coupling)]
 
     def _layout(self, bases, coefficients, draw):
         """Return the numbers of columns of the maps, or None where none fits."""

@@ -113,7 +113,7 @@ class MixtureCoefficient(GaussianKernelMixin, IsotropicSampler):
         _, q, sq_distances = self._side(X, False).pair_statistics(self._side(Y, True))
         total = -np.expm1(-q) / n
         if self._n_pairs() > 0 and self._has_closed_form():
-            gap = positive_gap(q, self.n_features_in_) * np.exp(-q)
+            gap = positive_gap(q, self.n_features_in_, self._cosine()) * np.exp(-q)
             total = total - self._n_pairs() / n**2 * gap
         with np.errstate(divide="ignore", over="ignore"):
             return np.exp(np.log(np.maximum(total, 0)) + q - sq_distances)

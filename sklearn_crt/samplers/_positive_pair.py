@@ -123,8 +123,10 @@ class PositivePairSampler(GaussianKernelMixin, IsotropicSampler):
         decay = -np.expm1(-q)  # 1 - e^-q
         total = 0.5 * n_pairs * decay**2 + n_single * decay
         if self._n_pairs() > 0 and self._has_closed_form():
-            gap = positive_gap(q, self.n_features_in_)
-            total = total - self._n_pairs() * gap * np.exp(-q)
+            d, cosine = self.n_features_in_, self._cosine()
+            # w and -w: angles of either sign
+            gaps = [positive_gap(q, d, c) for c in {cosine, -cosine}]
+            total = total - self._n_pairs() * np.mean(gaps, axis=0) * np.exp(-q)
         with np.errstate(divide="ignore", over="ignore"):
             log_variance = np.log(np.maximum(total, 0)) - 2 * math.log(m)
             log_variance += q - sq_distances

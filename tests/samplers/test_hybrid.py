@@ -604,7 +604,7 @@ def test_samplers_from_elsewhere(params):
     sampler = hybrid(n_components=60, coupling="iid", **params)
     draws = [
         clone(sampler).set_params(random_state=k).fit(X).approximate_kernel(X)
-        for k in range(150)
+        for k in range(120)
     ]
     fitted = sampler.fit(X)
     means = [
