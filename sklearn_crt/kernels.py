@@ -45,8 +45,7 @@ def matern_kernel(X, Y=None, *, nu=1.5, sigma=1.0, metric=None):
     ----------
     X : {array-like, sparse matrix} of shape (n_X, n_features) or (n_features,)
         Rows, or a single row.
-    Y : {array-like, sparse matrix} of shape (n_Y, n_features) or (n_features,), \
-default=None
+    Y : {array-like, sparse matrix} of shape (n_Y, n_features), default=None
         Other rows; X if None. A single row where X is one.
     nu : float, default=1.5
         Smoothness, positive; infinity is the Gaussian kernel exp(-r^2 / 2).
@@ -121,8 +120,7 @@ def laplacian_kernel(X, Y=None, *, norm="l2", sigma=1.0, metric=None):
     ----------
     X : {array-like, sparse matrix} of shape (n_X, n_features) or (n_features,)
         Rows, or a single row.
-    Y : {array-like, sparse matrix} of shape (n_Y, n_features) or (n_features,), \
-default=None
+    Y : {array-like, sparse matrix} of shape (n_Y, n_features), default=None
         Other rows; X if None. A single row where X is one.
     norm : {"l2", "l1"}, default="l2"
         ``"l2"`` is the Matern kernel of nu = 1/2; ``"l1"`` is
@@ -198,8 +196,7 @@ def exponential_power_kernel(X, Y=None, *, alpha=1.0, sigma=1.0, metric=None):
     ----------
     X : {array-like, sparse matrix} of shape (n_X, n_features) or (n_features,)
         Rows, or a single row.
-    Y : {array-like, sparse matrix} of shape (n_Y, n_features) or (n_features,), \
-default=None
+    Y : {array-like, sparse matrix} of shape (n_Y, n_features), default=None
         Other rows; X if None. A single row where X is one.
     alpha : float, default=1.0
         Exponent in (0, 2]; 1 is the Laplacian kernel, 2 a Gaussian one, exp(-r^2).

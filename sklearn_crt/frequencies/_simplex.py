@@ -40,6 +40,11 @@ class Simplex(BlockCoupling):
     common angle of d vectors; norms are independent, each of its own law. The last
     block may be partial: the first vectors of a full one, with its angles.
 
+    Parameters
+    ----------
+    stratified : bool, default=False
+        Whether the d norms of a block are drawn one from each d-th part of their law.
+
     Notes
     -----
     For positive features of the Gaussian kernel no coupling whose directions do not
