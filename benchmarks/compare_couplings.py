@@ -30,8 +30,12 @@ TYPES = ("float64", "float32")
 SIZES = {
     "quick": [(64, 64), (512, 512)],
     "default": [
-        *((d, m) for d in (64, 128, 256, 300) for m in (64, 1024)),
-        *((d, m) for d in (512, 600, 1024, 2048, 3000, 4096) for m in (64, 1024, 4096)),
+        *((d, m) for d in (64, 128, 256, 300) for m in (256, 1024)),
+        *(
+            (d, m)
+            for d in (512, 600, 1024, 2048, 3000, 4096)
+            for m in (256, 1024, 4096)
+        ),
     ],
 }
 N_ROWS = 1000
@@ -39,15 +43,15 @@ N_BLOCKS, BLOCK = 100, 256
 
 
 class FastOrthogonal(StructuredOrthogonal):
-    """Never written out, however few the columns."""
+    """Never written out, however few the columns or frequencies."""
 
-    _dense_features = 0
+    _dense_up_to = 0
 
 
 class FastSimplex(StructuredSimplex):
-    """Never written out, however few the columns."""
+    """Never written out, however few the columns or frequencies."""
 
-    _dense_features = 0
+    _dense_up_to = 0
 
 
 COUPLINGS = {

@@ -29,8 +29,9 @@ class StructuredOrthogonal(Coupling):
 
     Notes
     -----
-    Nothing of size d m is kept beyond d = 256, only signs and norms; up to there the
-    dense product is faster, and the frequencies are written out.
+    Up to d = 256 or m = 256 the dense product is faster, and the frequencies are
+    written out. Beyond, only signs and norms are kept, about 5 m numbers; so memory is
+    O(m + d) everywhere.
 
     References
     ----------
@@ -51,7 +52,7 @@ class StructuredOrthogonal(Coupling):
     bias = 0.01  # at most 0.007 in dimension 16, at distance 1.4
     _simplex = False
     _n_products = 3
-    _dense_features = 256  # up to here the dense product is faster
+    _dense_up_to = 256  # columns or frequencies: the dense product is faster
 
     def _size(self, n_features):
         """Return the size d' of a block."""
@@ -73,7 +74,7 @@ class StructuredOrthogonal(Coupling):
         signs = 2.0 * signs_rng.integers(0, 2, shape, dtype=np.int8) - 1
         signs = np.ascontiguousarray(np.swapaxes(signs, 0, 1))
         projection = HadamardProjection(signs, norms, n_features, self._simplex)
-        if n_features > self._dense_features:
+        if min(n_features, n_frequencies) > self._dense_up_to:
             return projection
         return Projection(projection.to_dense())
 
