@@ -3,8 +3,10 @@
 import bz2
 import gzip
 import hashlib
+import io
 import os
 import warnings
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -20,7 +22,19 @@ from ._registry import UCIDataset
 _CACHE = "sklearn_crt"  # sub-folder of data_home
 _DEPTH = 3  # levels of sub-folders that are searched below SKLEARN_CRT_DATA
 _N_RETRIES, _DELAY = 3, 1  # of a download; the delay is in seconds
-_OPENERS: dict[str, Callable[..., IO[Any]]] = {".gz": gzip.open, ".bz2": bz2.open}
+
+
+def _open_zip(path: Path, mode: str) -> IO[Any]:
+    """Open the one file of an archive PLACE/NAME.zip that is called NAME."""
+    with zipfile.ZipFile(path) as archive:
+        return io.BytesIO(archive.read(path.stem))
+
+
+_OPENERS: dict[str, Callable[..., IO[Any]]] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".zip": _open_zip,
+}
 
 _DataHome = str | os.PathLike[str] | None
 
@@ -46,11 +60,16 @@ def load(
         # It warns of each retry and of a damaged copy that it replaces: where warnings
         # are errors that would end the call.
         with warnings.catch_warnings(action="ignore", category=UserWarning):
+            # the checksum is that of the content, so an archive is checked below
+            packed = spec.url.endswith(".zip")
+            local_filename = spec.file_name + ".zip" * packed
+            if packed:
+                (folder / local_filename).unlink(missing_ok=True)
             path = fetch_file(
                 spec.url,
                 folder=folder,
-                local_filename=spec.file_name,
-                sha256=spec.sha256,
+                local_filename=local_filename,
+                sha256=None if packed else spec.sha256,
                 n_retries=_N_RETRIES,
                 delay=_DELAY,
             )
@@ -59,7 +78,11 @@ def load(
             error.close()  # it holds the answer of the server open
         reason = f"the download from {spec.url} failed: {str(error).strip()}"
         raise _not_found(spec, rejected, reason) from error
-    return path, path.read_bytes()
+    content, found = _read(path)
+    if found != spec.sha256:
+        path.unlink()
+        raise _not_found(spec, rejected, f"{spec.url} holds another file")
+    return path, content
 
 
 def _candidates(file_name: str, data_home: _DataHome) -> Iterator[Path]:
@@ -81,7 +104,7 @@ def _read(path: Path) -> tuple[bytes, str]:
     try:
         with _OPENERS.get(path.suffix, open)(path, "rb") as file:
             content = file.read()
-    except (OSError, EOFError, zlib.error) as error:
+    except (OSError, EOFError, KeyError, zlib.error, zipfile.BadZipFile) as error:
         return b"", f"unreadable: {error}"
     return content, hashlib.sha256(content).hexdigest()
 
@@ -89,9 +112,9 @@ def _read(path: Path) -> tuple[bytes, str]:
 def _not_found(spec: UCIDataset, rejected: list[str], reason: str) -> OSError:
     message = (
         f"Data set {spec.name!r}: no file {spec.file_name} with sha256 {spec.sha256} "
-        f"on this machine, and {reason}. Way out: put the original file (plain, .gz or "
-        ".bz2) into data_home or into a folder named by the environment variable "
-        "SKLEARN_CRT_DATA."
+        f"on this machine, and {reason}. Way out: put the original file (plain, .gz, "
+        ".bz2 or .zip) into data_home or into a folder named by the environment "
+        "variable SKLEARN_CRT_DATA."
     )
     if rejected:
         message += f" Skipped for a wrong checksum: {', '.join(rejected)}."

@@ -8,7 +8,7 @@ _UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases/"
 
 @dataclass(frozen=True, kw_only=True)
 class UCIDataset:
-    """A text file of delimited rows without a header; columns count from 0."""
+    """A text file of delimited rows; columns count from 0."""
 
     name: str
     file_name: str
@@ -17,7 +17,9 @@ class UCIDataset:
     column_names: str  # of all the columns of the file, separated by blanks
     citation: str
     separator: str | None = ","  # None: runs of blanks
-    target: int = -1
+    target: int = -1  # the first of several that are averaged
+    n_targets: int = 1
+    header: bool = False
     categorical: tuple[int, ...] = ()
     dropped: tuple[int, ...] = ()
     task: Literal["classification", "regression"] = "classification"
@@ -121,6 +123,20 @@ _ENTRIES = (
         "x2ybr xy2br x-ege xegvy y-ege yegvx",
         target=0,
         citation="Slate, D. (1991). Letter Recognition. doi:10.24432/C5ZP40",
+    ),
+    UCIDataset(
+        name="sgemm",
+        file_name="sgemm_product.csv",
+        url=_UCI + "00440/sgemm_product_dataset.zip",
+        sha256="b545b908c203eaa4d0b78c88e3a7196857efc34da3b6da9be774f017f2b5e960",
+        column_names="MWG NWG KWG MDIMC NDIMC MDIMA NDIMB KWI VWM VWN STRM STRN SA SB "
+        "Run1 Run2 Run3 Run4",
+        target=14,
+        n_targets=4,
+        header=True,
+        task="regression",
+        citation="Paredes, E., Ballester-Ripoll, R. (2017). SGEMM GPU kernel "
+        "performance. doi:10.24432/C5MK70",
     ),
     UCIDataset(
         name="housing",

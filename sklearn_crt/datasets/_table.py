@@ -10,19 +10,21 @@ from ._registry import UCIDataset
 
 def parse(spec: UCIDataset, content: bytes) -> Bunch:
     """Take the arrays and their names out of the content of a file."""
-    lines = content.decode("utf-8").splitlines()
+    lines = content.decode("utf-8").splitlines()[spec.header :]
     table = np.array([line.split(spec.separator) for line in lines if line.strip()])
     names = spec.column_names.split()
-    excluded = {spec.target % len(names), *spec.dropped}
+    first = spec.target % len(names)
+    targets = range(first, first + spec.n_targets)
+    excluded = {*targets, *spec.dropped}
     features = [column for column in range(len(names)) if column not in excluded]
     categorical = [features.index(column) for column in spec.categorical]
     data = table[:, features].astype(object if categorical else np.float64)
     if categorical:
         for j in set(range(len(features))).difference(categorical):
             data[:, j] = data[:, j].astype(np.float64)
-    target = np.array(table[:, spec.target].tolist())  # no wider than its longest value
+    target = np.array(table[:, first].tolist())  # no wider than its longest value
     if spec.task == "regression":
-        target = target.astype(np.float64)
+        target = table[:, targets].astype(np.float64).mean(axis=1)
     else:
         with suppress(ValueError):  # classes that are not integers stay strings
             target = target.astype(np.int64)

@@ -26,8 +26,8 @@ def fetch_uci(
     name : str
         ``"abalone"``, ``"banknote"``, ``"car"``, ``"yeast"``, ``"cmc"``,
         ``"nursery"``, ``"wifi"``, ``"chess"`` (the eight of the papers [2]_),
-        ``"wine"``, ``"letter"``, or ``"housing"``, which UCI has withdrawn and which
-        needs a local file.
+        ``"wine"``, ``"letter"``, ``"sgemm"``, or ``"housing"``, which UCI has withdrawn
+        and which needs a local file.
     data_home : str or path-like, default=None
         Folder of downloads, by default :func:`sklearn.datasets.get_data_home`. The
         file is kept in its sub-folder ``sklearn_crt``.
@@ -78,8 +78,8 @@ def fetch_uci(
 
     Notes
     -----
-    A file with the right sha256, plain, ``.gz`` or ``.bz2`` (the checksum is that of
-    the unpacked content), is looked for in the sub-folder ``sklearn_crt`` of
+    A file with the right sha256, plain, ``.gz``, ``.bz2`` or ``.zip`` (the checksum is
+    that of the unpacked content), is looked for in the sub-folder ``sklearn_crt`` of
     `data_home`, in `data_home`, and in the folders named by the environment variable
     ``SKLEARN_CRT_DATA`` (separated by :data:`os.pathsep`) down to three levels of
     sub-folders. Otherwise it is downloaded from UCI [1]_ with

@@ -19,11 +19,11 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.server.body
         if self.path == "/garbage":
             self.wfile.write(b"this is no HTTP\r\n\r\n")
-        elif self.path in ("/good", "/truncated"):
+        elif self.path in ("/good", "/good/x.zip", "/truncated"):
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body if self.path == "/good" else body[:-5])
+            self.wfile.write(body[:-5] if self.path == "/truncated" else body)
         else:
             self.send_error(404)
 

@@ -1,9 +1,11 @@
 import bz2
 import gzip
+import io
 import os
 import re
 import socket
 import sys
+import zipfile
 from collections import Counter
 from dataclasses import replace
 from hashlib import sha256
@@ -124,6 +126,12 @@ FORM = {
         [2, 8, 3, 5, 1, 8, 13, 0, 6, 6, 10, 8, 0, 8, 0, 8],
         "A",
     ),
+    "sgemm": (
+        (241600, 14),
+        [],
+        [16, 16, 16, 8, 8, 8, 8, 2, 1, 1, 0, 0, 0, 0],
+        17.8175,
+    ),
     "housing": (
         (506, 13),
         [],
@@ -170,6 +178,18 @@ def test_letter_and_housing_targets():
     assert (housing.target.min(), housing.target.max()) == (5, 50)
     assert housing.target.mean() == pytest.approx(22.53, abs=0.005)
     assert housing.target_names is None
+
+
+@pytest.mark.usefixtures("real_data")
+def test_sgemm_target_is_the_mean_of_four_runs():
+    sgemm = fetch_uci("sgemm", download_if_missing=False)
+    assert sgemm.target[0] == pytest.approx((115.26 + 115.87 + 118.55 + 115.8) / 4)
+    assert (sgemm.target.min(), sgemm.target.max()) == pytest.approx(
+        (13.3175, 3341.5075)
+    )
+    assert sgemm.feature_names[0] == "MWG"
+    assert sgemm.feature_names[-1] == "SB"
+    assert sgemm.target_names is None
 
 
 @pytest.mark.usefixtures("real_data")
@@ -220,7 +240,8 @@ def test_registry_entry(spec):
     assert set(special) <= set(range(len(names)))
     if spec.name != "housing":
         assert spec.url.startswith("https://archive.ics.uci.edu/")
-        assert spec.url.endswith("/" + spec.file_name)
+        zipped = spec.file_name.replace(".csv", "_dataset.zip")
+        assert spec.url.endswith(("/" + spec.file_name, "/" + zipped))
 
 
 @pytest.mark.parametrize("name", DATASETS)
@@ -228,6 +249,7 @@ def test_description(name, made_up, tmp_path):
     spec = DATASETS[name]
     row = ["1"] * len(spec.column_names.split())
     content = (spec.separator or " ").join(row).encode()
+    content = b"header\n" * spec.header + content
     made_up(name, content)
     (tmp_path / spec.file_name).write_bytes(content)
     text = fetch_uci(name, data_home=tmp_path).DESCR
@@ -282,6 +304,13 @@ def test_description(name, made_up, tmp_path):
             b" 1 2 3 4 5 6 7 8 9 10 11 12 13 24\n",
             [list(range(1, 14))],
             [24.0],
+        ),
+        # a header line, and the mean of several columns as the target
+        (
+            "sgemm",
+            b"a,b,c\n" + b"1," * 14 + b"2,3,4,6\r\n",
+            [[1.0] * 14],
+            [3.75],
         ),
     ],
 )
@@ -467,6 +496,30 @@ def test_damaged_copy_is_named_where_the_download_fails(served, made_up, tmp_pat
     match = rf"404.*Skipped for a wrong checksum: {re.escape(str(path))} \({FOUND}\)"
     with pytest.raises(OSError, match=match):
         fetch_uci("banknote", data_home=tmp_path)
+
+
+def zipped(content, name=FILE):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(name, content)
+    return file.getvalue()
+
+
+def test_download_of_an_archive(server, made_up, tmp_path):
+    """The checksum is that of the file inside."""
+    home = tmp_path / "home" / "sklearn_crt"
+    made_up("banknote", CONTENT, server.url + "/good/x.zip")
+    for body in (zipped(b"damaged"), zipped(CONTENT, "other name"), b"no archive"):
+        server.body = body
+        with pytest.raises(OSError, match=r"x\.zip holds another file"):
+            fetch_uci("banknote")
+        assert list(home.iterdir()) == []
+    (home / (FILE + ".zip")).write_bytes(b"damaged")
+    server.body = zipped(CONTENT)
+    np.testing.assert_array_equal(fetch_uci("banknote").data, DATA)
+    n_requests = len(server.requests)
+    assert fetch_uci("banknote").filename == str(home / (FILE + ".zip"))
+    assert len(server.requests) == n_requests
 
 
 def test_no_download_unless_allowed(served):
