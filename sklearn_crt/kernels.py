@@ -45,8 +45,9 @@ def matern_kernel(X, Y=None, *, nu=1.5, sigma=1.0, metric=None):
     ----------
     X : {array-like, sparse matrix} of shape (n_X, n_features) or (n_features,)
         Rows, or a single row.
-    Y : {array-like, sparse matrix} of shape (n_Y, n_features), default=None
-        Other rows; X if None. A single row where X is one.
+    Y : {array-like, sparse matrix}, default=None
+        Other rows, of shape (n_Y, n_features), or (n_features,) where X is a single
+        row; X if None.
     nu : float, default=1.5
         Smoothness, positive; infinity is the Gaussian kernel exp(-r^2 / 2).
     sigma : float or array-like of shape (n_features,), default=1.0
@@ -120,8 +121,9 @@ def laplacian_kernel(X, Y=None, *, norm="l2", sigma=1.0, metric=None):
     ----------
     X : {array-like, sparse matrix} of shape (n_X, n_features) or (n_features,)
         Rows, or a single row.
-    Y : {array-like, sparse matrix} of shape (n_Y, n_features), default=None
-        Other rows; X if None. A single row where X is one.
+    Y : {array-like, sparse matrix}, default=None
+        Other rows, of shape (n_Y, n_features), or (n_features,) where X is a single
+        row; X if None.
     norm : {"l2", "l1"}, default="l2"
         ``"l2"`` is the Matern kernel of nu = 1/2; ``"l1"`` is
         :func:`sklearn.metrics.pairwise.laplacian_kernel`.
@@ -196,8 +198,9 @@ def exponential_power_kernel(X, Y=None, *, alpha=1.0, sigma=1.0, metric=None):
     ----------
     X : {array-like, sparse matrix} of shape (n_X, n_features) or (n_features,)
         Rows, or a single row.
-    Y : {array-like, sparse matrix} of shape (n_Y, n_features), default=None
-        Other rows; X if None. A single row where X is one.
+    Y : {array-like, sparse matrix}, default=None
+        Other rows, of shape (n_Y, n_features), or (n_features,) where X is a single
+        row; X if None.
     alpha : float, default=1.0
         Exponent in (0, 2]; 1 is the Laplacian kernel, 2 a Gaussian one, exp(-r^2).
     sigma : float or array-like of shape (n_features,), default=1.0

@@ -1,0 +1,58 @@
+"""
+How much does a coupling save where frequencies have heavy tails?
+=================================================================
+
+The variance of one block of d = 16 frequencies over that of independent ones, for three
+kernels: with orthogonal directions, and with norms in strata as well.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from sklearn_crt import LaplacianSampler, MaternSampler, TrigRBFSampler
+from sklearn_crt.frequencies import Orthogonal
+
+d, n_blocks = 16, 3000
+distances = np.geomspace(0.1, 5, 25)
+rows = np.zeros((26, d))
+rows[1:, 0] = distances
+
+
+def fit(sampler, coupling, blocks=1):
+    sampler.set_params(
+        sigma=1.0, n_components=2 * d * blocks, coupling=coupling, random_state=0
+    )
+    return sampler.fit(rows)
+
+
+def sample_variance(sampler, coupling):
+    """Return the variance over the blocks of one wide draw."""
+    weights = fit(sampler, coupling, n_blocks).projection_.to_dense()
+    phases = np.multiply.outer(distances, weights[0]).reshape(-1, n_blocks, d)
+    return np.cos(phases).mean(axis=2).var(axis=1)
+
+
+# %%
+# The lines for orthogonal directions are exact (``kernel_variance``); those for strata
+# are sample variances of 3000 blocks, the band is two standard errors.
+figure, axes = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained", sharey=True)
+for ax, sampler in zip(
+    axes, (LaplacianSampler(), MaternSampler(nu=1.5), TrigRBFSampler()), strict=True
+):
+    independent = fit(sampler, "iid").kernel_variance(rows)[0, 1:]
+    orthogonal = fit(sampler, "orthogonal").kernel_variance(rows)[0, 1:]
+    strata = sample_variance(sampler, Orthogonal(stratified=True)) / independent
+    error = 2 * np.sqrt(2 / n_blocks) * strata
+    ax.semilogx(distances, orthogonal / independent, label="orthogonal")
+    ax.semilogx(distances, strata, label="and stratified")
+    ax.fill_between(distances, strata - error, strata + error, color="C1", alpha=0.3)
+    ax.axhline(1, color="grey", linewidth=1)
+    ax.set(xlabel="distance", title=type(sampler).__name__, ylim=(0, 1.1))
+axes[0].set_ylabel("variance, independent = 1")
+axes[0].legend()
+
+# %%
+# Right angles alone take 15 % off the variance for the Laplacian kernel, and 85 % for
+# the Gaussian one: heavy-tailed norms differ so much that the angles hardly matter.
+# Strata cover the tail in every block and halve the variance for near rows.
+plt.show()
