@@ -5,14 +5,18 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import integrate, optimize, stats
 
-from sklearn_crt import OPRFSampler
+from sklearn_crt import HybridSampler, OPRFSampler, TrigRBFSampler
 from sklearn_crt.bounds import (
     _log_gradient,
+    hrf_max_relative_error,
+    hrf_max_relative_error_bound,
+    hrf_relative_error,
     oprf_log_sup,
     oprf_tail_bound,
     oprf_uniform_n_frequencies,
 )
 from sklearn_crt.frequencies import Orthogonal, chi_law
+from sklearn_crt.samplers import PositivePairSampler
 
 
 def log_product(w, x, y, A):
@@ -215,3 +219,43 @@ def test_wrong_arguments_of_the_tail_and_the_uniform_bound():
         (name,) = wrong
         with pytest.raises(ValueError, match=f"The '{name}' parameter"):
             oprf_uniform_n_frequencies(**{**right, **wrong})
+
+
+@pytest.mark.parametrize("radius", [0.5, 1.0, 1.5, 2.5])
+@pytest.mark.parametrize("kind", ["angular", "gaussian", "trigonometric", "positive"])
+def test_relative_errors_of_hybrids_are_those_of_the_samplers(kind, radius):
+    theta = np.linspace(0, np.pi, 7)
+    X = radius * np.array([[1.0, 0.0]])
+    Y = radius * np.stack([np.cos(theta), np.sin(theta)], axis=1)
+    m, n = 5, 3
+    common = {"sigma": 1.0, "coupling": "iid", "kernel": "softmax"}
+    if kind == "trigonometric":
+        sampler = TrigRBFSampler(n_components=2 * m, **common)
+    elif kind == "positive":
+        sampler = PositivePairSampler(n_components=2 * m, **common)
+    else:
+        width = 4 * m * (n + 1) if kind == "angular" else 4 * m * (2 * n + 1)
+        hybrid = {"kind": kind, "n_coefficients": n, "lambda_sigma": 0.7}
+        sampler = HybridSampler(n_components=width, **hybrid, **common)
+    sampler.fit(X, X_key=Y)
+    expected = np.sqrt(sampler.kernel_variance(X, Y)) / sampler.exact_kernel(X, Y)
+    error = hrf_relative_error(theta, radius, m, n, kind=kind, lambda_sigma=0.7)
+    assert_allclose(error, expected[0], rtol=1e-6, atol=1e-7)
+    largest = hrf_max_relative_error(radius, m, n, kind=kind, lambda_sigma=0.7)
+    fine = hrf_relative_error(
+        np.linspace(0, np.pi, 30_001), radius, m, n, kind=kind, lambda_sigma=0.7
+    )
+    assert_allclose(largest, fine.max(), rtol=1e-7)
+
+
+def test_bound_of_the_angular_hybrid():
+    for radius in (1.0, 1.5, 2.5):
+        alone = np.exp(2 * radius**2) * -np.expm1(-4 * radius**2)
+        for m, n in ((10, 1), (4, 8)):
+            error = hrf_max_relative_error(radius, m, n)
+            assert error <= hrf_max_relative_error_bound(radius, m, n)
+            base = hrf_max_relative_error(radius, m, kind="positive")
+            assert_allclose(base, alone / np.sqrt(2 * m))
+            assert error < base
+    with pytest.raises(ValueError, match=r"radius=0.9 must be 1 or more"):
+        hrf_max_relative_error_bound(0.9, 10, 1)

@@ -218,7 +218,7 @@ def test_parts_of_hybrids_in_other_dimensions(part, n_features):
             "lambda_sigma": 0.5,
             "n_clusters": (2, 1),
             "n_coefficients": 1,
-            "n_components": 20,
+            "n_components": 80,
         },
     ],
 )

@@ -38,7 +38,7 @@ class Clusters:
     def of(cls, rows, weights, n_clusters, clusterer, seed) -> Clusters:
         """Cluster rows; fewer clusters where there are fewer rows."""
         rows = rows.astype(np.float64)
-        clusterer = KMeans(n_init=4) if clusterer is None else clone(clusterer)
+        clusterer = KMeans() if clusterer is None else clone(clusterer)
         n_clusters = min(n_clusters, rows.shape[0])
         known = {"n_clusters": n_clusters, "random_state": seed}
         names = clusterer.get_params()
@@ -76,14 +76,10 @@ def cluster_sides(samples, n_clusters, clusterer, rng):
     """
     counts = (n_clusters, n_clusters) if np.ndim(n_clusters) == 0 else n_clusters
     seeds = [int(seed) for seed in rng.integers(2**31 - 1, size=2)]
+    queries = Clusters.of(*samples[0], counts[0], clusterer, seeds[0])
     if len(samples) == 1 and counts[0] == counts[1]:
-        samples, seeds = [samples[0]] * 2, [seeds[0]] * 2
-    elif len(samples) == 1:
-        samples = [samples[0]] * 2
-    return tuple(
-        Clusters.of(rows, weights, count, clusterer, seed)
-        for (rows, weights), count, seed in zip(samples, counts, seeds, strict=True)
-    )
+        return queries, queries
+    return queries, Clusters.of(*samples[-1], counts[1], clusterer, seeds[1])
 
 
 def pair_diagonal(queries, keys, i, j, *, real, moments):
