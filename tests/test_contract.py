@@ -211,7 +211,7 @@ def test_parts_of_hybrids_in_other_dimensions(part, n_features):
         {"kind": "gaussian", "n_components": 40, "n_coefficients": 2},
         {"kind": "gaussian", "n_components": 40, "kernel": "softmax", "center": True},
         {"kind": "clustered", "n_components": 32, "coupling": "iid"},
-        {"kind": "clustered", "n_components": 33, "diagonal": "real"},
+        {"kind": "clustered", "n_components": 32, "diagonal": "real"},
         {
             "kind": "clustered",
             "mixture": "gaussian",

@@ -264,17 +264,31 @@ class ClusteredSampler(GaussianKernelMixin, BaseFeatureSampler):
         """Call a method of the map of each pair of rows."""
         x, y = X.matrix, Y.matrix
         result = np.empty((x.shape[0], y.shape[0]))
-        queries, keys = (
-            self.clusters_[side].assign(z) for side, z in enumerate((x, y))
-        )
-        for block in self.blocks_:
-            i, j = (
-                np.flatnonzero(block.queries[queries]),
-                np.flatnonzero(block.keys[keys]),
-            )
-            if i.size and j.size:
-                result[np.ix_(i, j)] = getattr(block.part, method)(x[i], y[j])
+        for block, i, j in self.members(x, y):
+            result[np.ix_(i, j)] = getattr(block.part, method)(x[i], y[j])
         return result
+
+    def members(self, X, Y):
+        """Yield the blocks with the indices of the queries and keys they are for.
+
+        Parameters
+        ----------
+        X, Y : {ndarray, sparse matrix} of shape (n_X, n_features), (n_Y, n_features)
+            Queries and keys, multiplied by sigma.
+
+        Yields
+        ------
+        block : Block
+            One with a pair of rows.
+        queries, keys : ndarray of int
+            Which rows.
+        """
+        labels = [side.assign(Z) for side, Z in zip(self.clusters_, (X, Y))]
+        for block in self.blocks_:
+            i = np.flatnonzero(block.queries[labels[0]])
+            j = np.flatnonzero(block.keys[labels[1]])
+            if i.size and j.size:
+                yield block, i, j
 
 
 def _unit(part):

@@ -153,19 +153,14 @@ def composed_estimates(fitted, X, Y=None, *, n_blocks=20_000):
     estimates : ndarray of shape (n_blocks, n_X, n_Y), or None
         None where a map cannot be cut into blocks of its width.
     """
-    maps = [*fitted.bases_, *fitted.coefficients_]
-    maps += [] if fitted.spare_ is None else [fitted.spare_]
-    for part in maps:
-        if not hasattr(part, "frequency_index") or not cuts_into_blocks(part):
-            return None
-        if part.n_components % part._features_per_frequency:
-            return None
+    spare = [] if fitted.spare_ is None else [fitted.spare_]
+    if not all(map(_is_simple, [*fitted.bases_, *fitted.coefficients_, *spare])):
+        return None
     sides = fitted._unit_pair(X, Y)
     rows = [side.matrix for side in sides]
 
     def draw(part, seed):
-        options = {"block": part._n_frequencies, "random_state": seed}
-        return block_estimates(part, *rows, n_blocks=n_blocks, **options)[0]
+        return _part_estimates(part, *rows, n_blocks, seed)
 
     n_bases, n_lambdas = len(fitted.bases_), len(fitted.coefficients_)
     seeds = [0] * n_bases if fitted.shared else range(n_bases)
@@ -174,10 +169,31 @@ def composed_estimates(fitted, X, Y=None, *, n_blocks=20_000):
     lambdas = [a + part for a, part in zip(fitted.a_, lambdas, strict=True)]
     lambdas.append(1 - sum(lambdas))
     estimates = sum(lam * k for lam, k in zip(lambdas, kernels, strict=True))
-    if fitted.spare_ is not None:
+    if spare:
         weight = fitted.spare_weight_
-        estimates = (1 - weight) * estimates + weight * draw(fitted.spare_, 20)
+        estimates = (1 - weight) * estimates + weight * draw(*spare, 20)
     return estimates * np.exp(fitted._log_pair_factor(*sides))
+
+
+def _is_simple(part):
+    """Whether blocks of frequencies make estimates as a map, or its parts, do."""
+    if hasattr(part, "blocks_"):
+        return all(_is_simple(block.part) for block in part.blocks_)
+    cut = hasattr(part, "frequency_index") and cuts_into_blocks(part)
+    return cut and part.n_components % part._features_per_frequency == 0
+
+
+def _part_estimates(part, X, Y, n_blocks, seed):
+    """Return independent estimates of a fitted map, or of the map of each block."""
+    options = {"n_blocks": n_blocks, "random_state": seed}
+    if not hasattr(part, "blocks_"):
+        block = part._n_frequencies
+        return block_estimates(part, X, Y, block=block, **options)[0]
+    estimates = np.empty((n_blocks, X.shape[0], Y.shape[0]))
+    for block, i, j in part.members(X, Y):
+        some = _part_estimates(block.part, X[i], Y[j], n_blocks, seed)
+        estimates[:, i[:, None], j] = some
+    return estimates
 
 
 def assert_mean(estimates, expected, *, bias=0.0):
