@@ -35,7 +35,7 @@ def squared_error(sampler, X):
 figure, axes = plt.subplots(1, 3, figsize=(11, 3.8), layout="constrained")
 for ax, (title, (sampler, d)) in zip(axes, panels.items(), strict=True):
     X = rng.normal(size=(40, d)) * 0.5 / np.sqrt(d)
-    columns = sampler._features_per_frequency
+    columns = 2 if sampler is TrigRBFSampler else 1  # of a frequency
     numbers = d * 2 ** np.arange(8 if d == 4 else 5)
     for coupling in couplings:
         errors = [
