@@ -47,7 +47,7 @@ class ExponentialPowerSampler(HeavyTailedSampler):
 
     Notes
     -----
-    With x already multiplied by sigma and r = |x - y|_M,
+    With x already multiplied by sigma and :math:`r = |x - y|_M`,
 
     .. math:: K = e^{-r^\alpha}, \qquad w = \sqrt S M^{1/2} u, \quad u \sim N(0, I_d),
        \quad \operatorname{E} e^{-gS} = e^{-(2g)^{\alpha/2}}

@@ -50,7 +50,7 @@ class LaplacianSampler(HeavyTailedSampler):
 
     Notes
     -----
-    With x already multiplied by sigma and r = |x - y|_M,
+    With x already multiplied by sigma and :math:`r = |x - y|_M`,
 
     .. math:: K = e^{-r}, \qquad w = \frac{M^{1/2} u}{|n|}, \quad u \sim N(0, I_d),
        \quad n \sim N(0, 1)

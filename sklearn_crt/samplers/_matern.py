@@ -46,7 +46,7 @@ class MaternSampler(HeavyTailedSampler):
 
     Notes
     -----
-    With x already multiplied by sigma and r = |x - y|_M,
+    With x already multiplied by sigma and :math:`r = |x - y|_M`,
 
     .. math:: K = \frac{2^{1-\nu}}{\Gamma(\nu)} \left(\sqrt{2\nu} r\right)^\nu
        K_\nu\left(\sqrt{2\nu} r\right), \qquad
