@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import warnings
 from abc import ABCMeta, abstractmethod
+from concurrent.futures import ThreadPoolExecutor
 from numbers import Integral, Real
 
 import numpy as np
@@ -15,7 +15,6 @@ from sklearn.base import (
     TransformerMixin,
 )
 from sklearn.utils import check_random_state, gen_batches, gen_even_slices
-from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._compat import (
@@ -219,13 +218,11 @@ class BaseFeatureSampler(
         X = self._validate(X, reset=False)
         out = np.empty((X.shape[0], self.n_components), dtype=X.dtype)
         n_threads = min(effective_n_jobs(self.n_jobs), X.shape[0])
-        fill = Parallel(n_jobs=n_threads, prefer="threads")
-        tasks = [
-            delayed(self._fill)(X[part], out[part], key)
-            for part in gen_even_slices(X.shape[0], n_threads)
-        ]
-        with _one_blas_thread_each(n_threads):
-            faults = fill(tasks)
+
+        def fill(part):
+            return self._fill(X[part], out[part], key)
+
+        faults = _in_threads(fill, X.shape[0], n_threads)
         zero_rows, overflows = zip(*faults, strict=True)
         self._warn_of_range(sum(zero_rows), any(overflows), out.dtype)
         return out
@@ -385,8 +382,14 @@ class BaseFeatureSampler(
         """Return the variance of the estimate of all pairs, float64."""
 
 
-def _one_blas_thread_each(n_threads):
-    """Hold BLAS to one thread inside ours, where there are several."""
+def _in_threads(function, n_rows, n_threads):
+    """Call a function on even slices of the rows, each in a thread with one of BLAS.
+
+    joblib's own threads start with 10 ms of sleep, the time of some 10,000 rows.
+    """
     if n_threads == 1:
-        return contextlib.nullcontext()
-    return _get_threadpool_controller().limit(limits=1, user_api="blas")
+        return [function(slice(None))]
+    parts = gen_even_slices(n_rows, n_threads)
+    one_blas_thread = _get_threadpool_controller().limit(limits=1, user_api="blas")
+    with one_blas_thread, ThreadPoolExecutor(n_threads) as pool:
+        return list(pool.map(function, parts))
