@@ -39,8 +39,11 @@ class UnitRows:
             self._rows = X @ sparse.diags(columns).tocsr()
         else:
             self._shift = None  # subtracted here: no cancellation in w.x - w.c
-            raw = X if center is None else X - center.astype(X.dtype)
-            self._rows = raw * sigma
+            if center is None:
+                self._rows = X * sigma
+            else:
+                self._rows = X - center.astype(X.dtype)
+                self._rows *= sigma
         self._center = None if center is None else (sigma * center).astype(X.dtype)
 
     @property
