@@ -75,7 +75,8 @@ def matern_kernel(X, Y=None, *, nu=1.5, sigma=1.0, metric=None):
     Half-integer nu is a polynomial times an exponential, an integer nu needs two Bessel
     functions for which SciPy has fast code; from nu = 25 on the uniform expansion of
     the Bessel function for large order is exact to rounding, any other nu takes
-    :data:`scipy.special.kve`. The matrix is computed in blocks of rows.
+    :data:`scipy.special.kve` or, for many pairs, a spline through its values (to
+    1e-11). The matrix is computed in blocks of rows.
 
     References
     ----------

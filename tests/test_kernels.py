@@ -97,6 +97,16 @@ def test_three_ways_to_one_matern_kernel():
         assert_allclose(large, bessel, atol=2e-13)
 
 
+@pytest.mark.parametrize("nu", [0.01, 0.3, 0.8, 4.3, 24.9])
+def test_spline_of_many_values(nu):
+    r = np.concatenate([[0.0], np.geomspace(1e-8, 1e4, 50_001)])
+    many = log_matern(r, nu)
+    few = np.concatenate([log_matern(part, nu) for part in np.array_split(r, 3)])
+    assert_allclose(np.exp(many), np.exp(few), atol=1e-11)
+    assert_allclose(many, few, atol=1e-10, rtol=1e-12)
+    assert np.all(many <= 0)
+
+
 def test_large_nu_tends_to_the_gaussian_kernel():
     r = np.linspace(0, 5, 50)
     for nu in (1e2, 1e4, 1e6):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from numpy.polynomial import Polynomial
 from scipy import special
+from scipy.interpolate import CubicSpline
 
+_MANY = 20_000  # values from which a spline costs less than Bessel functions
 _LARGE_ORDER = 25  # from here the expansion for large nu is exact to rounding
 
 
@@ -42,8 +45,10 @@ def log_matern(r, nu):
         value = _log_matern_large(wide, nu)
     elif float(2 * nu).is_integer():
         value = _log_matern_recurrence(math.sqrt(2 * nu) * wide, nu)
-    else:
+    elif wide.size < _MANY:
         value = _log_matern_bessel(math.sqrt(2 * nu) * wide, nu)
+    else:
+        value = _log_matern_table(math.sqrt(2 * nu) * wide, nu)
     return value.astype(np.asarray(r).dtype, copy=False)
 
 
@@ -79,6 +84,22 @@ def _log_matern_bessel(t, nu):
     # where kve overflows t is tiny: two terms of the series in t, 1 to rounding
     near = -np.square(np.minimum(t, 1.0)) / (4 * (nu - 1)) if nu > 2 else 0.0
     return np.minimum(np.where(np.isfinite(value), value, near), 0.0)
+
+
+def _log_matern_table(t, nu):
+    """Return the log for any nu from a spline in log(t), to 1e-11 of the kernel."""
+    spline = _bessel_spline(float(nu))
+    first, last = np.exp(spline.x[[0, -1]])
+    value = spline(np.log(np.clip(t, first, last))) - t
+    outside = (t < first) | (t > last)
+    value[outside] = _log_matern_bessel(t[outside], nu)
+    return np.minimum(value, 0.0)
+
+
+@lru_cache(maxsize=8)
+def _bessel_spline(nu):
+    x = np.arange(math.log(1e-3), math.log(1e3), 0.002)
+    return CubicSpline(x, _log_matern_bessel(np.exp(x), nu) + np.exp(x))
 
 
 def _log_matern_large(r, nu):
