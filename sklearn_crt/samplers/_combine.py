@@ -76,6 +76,11 @@ def width_of(part, rows):
     return part.transform(rows[:1]).shape[1]
 
 
+def constant_of(coefficient):
+    """Return the constant part of a coefficient, which a sampler may have."""
+    return float(getattr(coefficient, "a_", 0.0))
+
+
 def frequencies_of(parts):
     """Return the projections of the samplers that have one."""
     return [part.projection_ for part in parts if hasattr(part, "projection_")]

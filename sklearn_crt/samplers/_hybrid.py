@@ -6,7 +6,6 @@ import warnings
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted
 
 from .._compat import Interval, StrOptions
@@ -17,28 +16,32 @@ from ._clustered import ClusteredSampler, check_counts
 from ._coefficients import AngularCoefficient, GaussianCoefficient
 from ._combine import (
     Term,
+    constant_of,
     distinct_rows,
-    fit_part,
     frequencies_of,
     log_features,
-    spread_rows,
     terms_of,
     width_of,
     write_exponents,
     write_terms,
 )
+from ._draw import Draw
 from ._gaussian import GaussianKernelMixin
+from ._hybrid_variance import (
+    HybridVarianceMixin,
+    few_rows,
+    mean_variances,
+    row_pair,
+)
 from ._layout import Layout, best_n_coefficients
 from ._mixture import mixture_parts
 from ._positive_pair import PositivePairSampler
 from ._rows import UnitRows
 from ._trig_rbf import TrigRBFSampler
 
-_PAIR_ROWS = 32  # rows of each side on which variances are averaged
-
 
 @fill_doc
-class HybridSampler(GaussianKernelMixin, BaseFeatureSampler):
+class HybridSampler(HybridVarianceMixin, GaussianKernelMixin, BaseFeatureSampler):
     r"""Gaussian or softmax kernel from base maps mixed by coefficients (HRF).
 
     The estimate is :math:`\sum_k \hat\lambda_k \hat K_k + (1 - \sum_k \hat\lambda_k)
@@ -243,7 +246,7 @@ class HybridSampler(GaussianKernelMixin, BaseFeatureSampler):
         seeds = [stream.integers(2**31 - 1, size=len(bases)) for stream in streams]
         # the last base has the first seed: alone it is the map that it is in a hybrid
         base_seeds = seeds[0][[0] * len(bases)] if self.shared else seeds[0][::-1]
-        draw = _Draw(samples, base_seeds, seeds[1])
+        draw = Draw(samples, base_seeds, seeds[1])
         layout = self._layout(bases, coefficients, draw)
         fallback = getattr(bases[-1], "fallback", bases[-1])
         if layout is None:
@@ -254,7 +257,7 @@ class HybridSampler(GaussianKernelMixin, BaseFeatureSampler):
             counts = layout.n_coefficients
         self.bases_ = draw.bases(bases, widths)
         self.coefficients_ = draw.coefficients(coefficients, counts)
-        self.a_ = [_constant(part) for part in self.coefficients_]
+        self.a_ = [constant_of(part) for part in self.coefficients_]
         self._terms, start = terms_of(self.a_, counts, widths)
         self.spare_, self.spare_weight_ = None, 0.0
         if rest:
@@ -329,12 +332,12 @@ class HybridSampler(GaussianKernelMixin, BaseFeatureSampler):
         ]
         fitted = draw.coefficients(coefficients, counts)
         counts = [width_of(part, draw.samples[0][0]) for part in fitted]
-        layout = Layout.of(bases, [_constant(part) for part in fitted], counts)
+        layout = Layout.of(bases, [constant_of(part) for part in fitted], counts)
         if own and coefficients and self.n_coefficients != "auto":
             layout = layout.with_coefficients(self.n_coefficients)
         elif own and coefficients and layout.fits(self.n_components):
             singles = draw.bases(bases, layout.units)
-            variances = _mean_variances(singles, fitted, *_few_rows(draw.samples))
+            variances = mean_variances(singles, fitted, *few_rows(draw.samples))
             n = best_n_coefficients(layout, self.n_components, *variances)
             layout = layout.with_coefficients(n)
         if layout.fits(self.n_components):
@@ -346,74 +349,6 @@ class HybridSampler(GaussianKernelMixin, BaseFeatureSampler):
             stacklevel=2,
         )
         return None
-
-    def _best_spare_weight(self, samples):
-        """Return the weight of the spare map that makes the mean variance least."""
-        X, Y = _few_rows(samples)
-        with np.errstate(over="ignore", invalid="ignore"):
-            main = np.mean(self._main_variance(X, Y))
-            weight = main / (main + np.mean(self.spare_.kernel_variance(X, Y)))
-        return float(weight) if np.isfinite(weight) else 0.0
-
-    # ------------------------------------------------------- kernel and variance
-    def _kernel(self, X, Y):
-        parts = [*self.bases_, self.spare_]
-        if all(part is None or isinstance(part, GaussianKernelMixin) for part in parts):
-            return super()._kernel(X, Y)
-        pair = _pair(X.matrix, Y.matrix)
-        means, _ = _lambda_moments(self.coefficients_, *pair)
-        kernels = [base.exact_kernel(*pair) for base in self.bases_]
-        kernel = sum(mean * k for mean, k in zip(means, kernels, strict=True))
-        if self.spare_ is not None:
-            gap = self.spare_.exact_kernel(*pair) - kernel
-            kernel = kernel + self.spare_weight_ * gap
-        return kernel * np.exp(self._log_pair_factor(X, Y))
-
-    def _variance(self, X, Y):
-        pair, weight = _pair(X.matrix, Y.matrix), self.spare_weight_
-        total = (1 - weight) ** 2 * self._main_variance(*pair)
-        if weight > 0:
-            total = total + weight**2 * self.spare_.kernel_variance(*pair)
-        with np.errstate(divide="ignore", over="ignore"):
-            return np.exp(np.log(total) + 2 * self._log_pair_factor(X, Y))
-
-    def _main_variance(self, *pair):
-        """Return the variance without the spare map, without row factors."""
-        means, variances = _lambda_moments(self.coefficients_, *pair)
-        kernels = [base.exact_kernel(*pair) for base in self.bases_]
-        total = 0.0
-        with np.errstate(over="ignore", invalid="ignore"):
-            for base, mean, variance in zip(self.bases_, means, variances, strict=True):
-                second = mean**2 + variance
-                term = second * base.kernel_variance(*pair)
-                total = total + np.where(second > 0, term, 0)  # not 0 * inf
-        for kernel, variance in zip(kernels[:-1], variances[:-1], strict=True):
-            total = total + variance * (kernel - kernels[-1]) ** 2
-        if self._covariance_is_known():
-            norms = [row_norms(Z, squared=True) for Z in pair]
-            phases = norms[0][:, None] - norms[-1]
-            product = means[0] * means[1] - variances[0]  # E lam (1 - lam)
-            common = kernels[0] ** 2 * 2 * np.sin(phases / 2) ** 2 * product
-            n_frequencies = max(base._n_frequencies for base in self.bases_)
-            total = np.maximum(total - 2 / n_frequencies * common, 0)
-        return total
-
-    def _covariance_is_known(self):
-        """Whether the base maps share frequencies with a closed form."""
-        kinds = [type(base) for base in self.bases_]
-        return (
-            self.shared
-            and kinds == [PositivePairSampler, TrigRBFSampler]
-            and all(b._n_pairs() == 0 and b.n_components % 2 == 0 for b in self.bases_)
-        )
-
-    @property
-    def variance_is_exact_(self) -> bool:
-        """Whether ``kernel_variance`` is that of the couplings in use."""
-        check_is_fitted(self)
-        known = len(self.bases_) == 1 or not self.shared or self._covariance_is_known()
-        parts = [*self.bases_, *self.coefficients_, self.spare_]
-        return known and all(getattr(p, "variance_is_exact_", True) for p in parts)
 
     # ------------------------------------------------------------- transforming
     @property
@@ -448,7 +383,7 @@ class HybridSampler(GaussianKernelMixin, BaseFeatureSampler):
         if len(self._terms) > 1 or not isinstance(self.bases_[0], ClusteredSampler):
             return super().approximate_kernel(X, Y)
         rows = self._unit_pair(X, Y)
-        kernel = self.bases_[0].approximate_kernel(*_pair(*(Z.matrix for Z in rows)))
+        kernel = self.bases_[0].approximate_kernel(*row_pair(*(Z.matrix for Z in rows)))
         with np.errstate(divide="ignore", over="ignore"):
             kernel = kernel * np.exp(self._log_pair_factor(*rows))
         return kernel.astype(self._float_type(X), copy=False)
@@ -489,68 +424,3 @@ class HybridSampler(GaussianKernelMixin, BaseFeatureSampler):
                 write_terms(self._terms, bases, coefficients, key, part)
                 n_zero += int(np.sum(~part.any(axis=1)))
         return n_zero, bool(overflows)
-
-
-class _Draw:
-    """Fits the maps of a hybrid, each with its seed, to one sample of rows."""
-
-    def __init__(self, samples, base_seeds, coefficient_seeds):
-        self.samples = samples
-        self._base_seeds, self._coefficient_seeds = base_seeds, coefficient_seeds
-
-    def base(self, part, n_components, seed):
-        """Return a fitted base map of the Gaussian kernel at unit bandwidth."""
-        params = {"sigma": 1.0, "kernel": "gaussian"}
-        fitted = fit_part(part, self.samples, n_components, int(seed), **params)
-        width = width_of(fitted, self.samples[0][0])
-        if width != n_components:
-            raise ValueError(
-                f"The base {fitted!r} has {width} columns, but the hybrid set "
-                f"n_components={n_components}: a base must have exactly as many."
-            )
-        return fitted
-
-    def bases(self, parts, widths):
-        """Return all the base maps; a single one has the last seed."""
-        seeds = self._base_seeds[-len(parts) :]
-        return [self.base(*args) for args in zip(parts, widths, seeds, strict=True)]
-
-    def coefficients(self, parts, widths):
-        """Return all the coefficient maps; None lets one keep its width."""
-        return [
-            fit_part(part, self.samples, width, int(seed))
-            for part, width, seed in zip(parts, widths, self._coefficient_seeds)
-        ]
-
-
-def _constant(coefficient):
-    """Return the constant part of a coefficient, which a sampler may have."""
-    return float(getattr(coefficient, "a_", 0.0))
-
-
-def _pair(x, y):
-    """Return the arguments for the kernel of two sets of rows, one if they are one."""
-    return (x,) if y is x else (x, y)
-
-
-def _few_rows(samples):
-    """Return rows of both sides, other rows of the two where there is one sample."""
-    sides = (samples[0], 0.25), (samples[-1], 0.75)
-    return [spread_rows(*sample, _PAIR_ROWS, offset) for sample, offset in sides]
-
-
-def _lambda_moments(coefficients, *pair):
-    """Return means and variances of all the coefficients, that of the last base too."""
-    means = [_constant(part) + part.exact_kernel(*pair) for part in coefficients]
-    variances = [part.kernel_variance(*pair) for part in coefficients]
-    return [*means, 1.0 - sum(means)], [*variances, sum(variances)]
-
-
-def _mean_variances(bases, coefficients, *pair):
-    """Return the means of lambda^2 Var K and of Var(lambda) Var K, all bases."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        kernel_variances = [base.kernel_variance(*pair) for base in bases]
-        means, variances = _lambda_moments(coefficients, *pair)
-        fixed = sum(np.mean(m**2 * v) for m, v in zip(means, kernel_variances))
-        falling = sum(np.mean(s * v) for s, v in zip(variances, kernel_variances))
-    return float(fixed), float(falling)

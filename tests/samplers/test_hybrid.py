@@ -620,6 +620,24 @@ def test_samplers_from_elsewhere(params):
     assert 0.7 < ratio < 1.4
 
 
+def test_a_hybrid_of_a_hybrid():
+    X = contract_rows(3)
+    inner = HybridSampler(n_coefficients=1, coupling="iid")
+    sampler = hybrid(
+        bases=[inner, TrigRBFSampler(coupling="iid")],
+        coefficients=[GaussianCoefficient(n_components=4, coupling="iid")],
+        n_components=200,
+    )
+    draws = [
+        clone(sampler).set_params(random_state=k).fit(X).approximate_kernel(X)
+        for k in range(100)
+    ]
+    fitted = sampler.fit(X)
+    assert_mean(np.stack(draws), np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2)))
+    ratio = np.var(draws, axis=0, ddof=1).sum() / fitted.kernel_variance(X).sum()
+    assert 0.7 < ratio < 1.4
+
+
 def test_a_base_of_another_width():
     class Wide(Bare):
         def transform(self, X):
