@@ -10,7 +10,6 @@ import contextlib
 import sys
 import time
 import warnings
-from itertools import product
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -33,6 +32,18 @@ N_ROWS, N_BINS = 400, 4
 BLOCKS = ["iid", "orthogonal", "simplex"]
 QUASI = ["halton", "sobol"]
 FAST = ["structured-orthogonal", "structured-simplex"]
+
+
+LINES = {  # of couplings; colours are maps
+    "iid": ":",
+    "orthogonal": "-",
+    "simplex": "--",
+    "simplex+": "-.",
+    "halton": (0, (1, 4)),
+    "sobol": (0, (3, 1, 1, 1, 1, 1)),
+    "structured-orthogonal": (0, (6, 3)),
+    "structured-simplex": (0, (6, 3, 1, 3)),
+}
 
 
 def load():
@@ -146,18 +157,19 @@ def plot(results, widths, path):
         1, len(results), figsize=(4.2 * len(results), 4.6), layout="constrained"
     )
     labels = list(dict.fromkeys(label for _, label in results[0][3]))
-    styles = product(["-", "--", ":", "-."], plt.cm.tab10.colors)
-    styles = dict(zip(labels, styles, strict=False))
+    families = list(dict.fromkeys(label.split(", ")[0] for label in labels))
+    colours = dict(zip(families, plt.cm.tab10.colors, strict=False))
     for ax, (name, _, _, measured) in zip(axes, results, strict=True):
         for label in labels:
             errors, seconds = zip(*(measured[w, label] for w in widths), strict=True)
-            line, colour = styles[label]
+            family, _, coupling = label.partition(", ")
+            line = LINES.get(coupling, "-")
             ax.loglog(
                 1e6 * np.array(seconds),
                 [np.sqrt(e.mean()) for e in errors],
                 line,
                 marker=".",
-                color=colour,
+                color=colours[family],
                 label=label,
             )
         ax.set(title=name, xlabel="microseconds a row, transform")
