@@ -6,6 +6,7 @@ import warnings
 from numbers import Integral, Real
 
 import numpy as np
+from sklearn import config_context
 from sklearn.utils.validation import check_is_fitted
 
 from .._compat import Interval, StrOptions
@@ -395,7 +396,8 @@ class HybridSampler(HybridVarianceMixin, GaussianKernelMixin, BaseFeatureSampler
             self.coefficients_,
         )
         x = rows.matrix
-        return ([log_features(part, x, key) for part in side] for side in parts)
+        with config_context(assume_finite=True):  # checked once
+            return [[log_features(part, x, key) for part in side] for side in parts]
 
     def _features(self, rows, out, key):
         bases, coefficients = self._part_features(rows, key)

@@ -40,7 +40,8 @@ class UnitRows:
         else:
             self._shift = None  # subtracted here: no cancellation in w.x - w.c
             if center is None:
-                self._rows = X * sigma
+                plain = sigma.ndim == 0 and sigma == 1
+                self._rows = X if plain else X * sigma
             else:
                 self._rows = X - center.astype(X.dtype)
                 self._rows *= sigma
