@@ -417,7 +417,7 @@ class HybridSampler(HybridVarianceMixin, GaussianKernelMixin, BaseFeatureSampler
         n_zero, overflows = 0, []
         with np.errstate(over="call", call=lambda *_: overflows.append(1)):
             for chunk in self._chunks(X):
-                rows, part = self._unit(X[chunk]), out[chunk]
+                rows, part = self._unit(X[chunk], self.projection_), out[chunk]
                 bases, coefficients = self._part_features(rows, key)
                 factor = self._log_row_factor(rows)
                 factor = 0 if factor is None else factor

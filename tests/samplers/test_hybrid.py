@@ -10,11 +10,13 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.datasets import load_wine
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_crt import (
     HybridSampler,
     NadarayaWatsonClassifier,
+    NadarayaWatsonClassifierCV,
     NadarayaWatsonRegressor,
     OPRFSampler,
     PoissonSampler,
@@ -775,3 +777,19 @@ def test_mixture_coefficient_is_one_at_the_centres(rng):
     a = best_diagonal(x, -np.sign(x) * np.abs(y)).real
     part = MixtureCoefficient(a).fit(x[None])
     assert_allclose(part.exact_kernel(x[None], -(a**2 * x)[None]), 1)
+
+
+@pytest.mark.filterwarnings("ignore:For .* rows all the kernel weights:RuntimeWarning")
+def test_grid_over_sigmas_and_widths(wine):
+    X, y = wine
+    sampler = HybridSampler(random_state=0, n_coefficients=1)
+    options = {"sigmas": [0.2, 0.4], "n_components": [24, 40], "cv": 3}
+    search = NadarayaWatsonClassifierCV(sampler, **options).fit(X, y)
+    for params, score in zip(
+        search.cv_results_["params"],
+        search.cv_results_["mean_test_score"],
+        strict=True,
+    ):
+        model = NadarayaWatsonClassifier(clone(sampler).set_params(**params))
+        expected = cross_val_score(model, X, y, cv=3).mean()
+        assert_allclose(score, expected)
