@@ -112,6 +112,11 @@ def test_reference_complex_exponentials(vectors, pair4):
         part = ComplexExponentialSampler(a, sigma=1.0, n_components=n).fit(x)
         relative = part.kernel_variance(x, y) / part.exact_kernel(x, y) ** 2
         assert_allclose(relative, reference[name], rtol=1e-12)
+    for real, name in ((False, "complex"), (True, "real")):
+        a = best_diagonal(x[0], y[0], real=real)
+        loss = np.sum(np.abs(a * x[0] + y[0] / a) ** 2)
+        expected = reference[f"loss |a x + y/a|^2 {name}"]
+        assert_allclose(loss, expected, rtol=1e-12, atol=1e-25)
     a = best_diagonal(x[0], y[0])
     for k in range(4):
         assert_allclose(a[k].real, reference[f"fitted complex diag: Re a_{k + 1}"])
