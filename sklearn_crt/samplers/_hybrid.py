@@ -40,6 +40,8 @@ from ._positive_pair import PositivePairSampler
 from ._rows import UnitRows
 from ._trig_rbf import TrigRBFSampler
 
+_NEEDED = ("fit", "transform", "exact_kernel", "kernel_variance")  # of each map
+
 
 @fill_doc
 class HybridSampler(HybridVarianceMixin, GaussianKernelMixin, BaseFeatureSampler):
@@ -290,10 +292,12 @@ class HybridSampler(HybridVarianceMixin, GaussianKernelMixin, BaseFeatureSampler
         if coefficients is None:
             coefficients = self._own_coefficients()
         for part in (*bases, *coefficients):
-            if not all(hasattr(part, name) for name in ("fit", "transform")):
+            missing = [name for name in _NEEDED if not hasattr(part, name)]
+            if missing or isinstance(part, type):
+                lack = f"it lacks {', '.join(missing)}" if missing else "it is a class"
                 raise ValueError(
-                    f"{part!r} is no sampler: give objects with fit and transform as "
-                    "bases and coefficients."
+                    f"{part!r} is no sampler: {lack}. Give objects with "
+                    f"{', '.join(_NEEDED)} as bases and coefficients."
                 )
         if len(bases) != len(coefficients) + 1:
             raise ValueError(

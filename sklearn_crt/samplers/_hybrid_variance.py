@@ -48,10 +48,9 @@ class HybridVarianceMixin:
         with np.errstate(over="ignore", invalid="ignore"):
             for base, mean, variance in zip(self.bases_, means, variances, strict=True):
                 second = mean**2 + variance
-                term = second * base.kernel_variance(*pair)
-                total = total + np.where(second > 0, term, 0)  # not 0 * inf
-        for kernel, variance in zip(kernels[:-1], variances[:-1], strict=True):
-            total = total + variance * (kernel - kernels[-1]) ** 2
+                total = total + _product(second, base.kernel_variance(*pair))
+            for kernel, variance in zip(kernels[:-1], variances[:-1], strict=True):
+                total = total + _product(variance, (kernel - kernels[-1]) ** 2)
         if self._covariance_is_known():
             norms = [row_norms(Z, squared=True) for Z in pair]
             phases = norms[0][:, None] - norms[-1]
@@ -85,6 +84,11 @@ class HybridVarianceMixin:
             main = np.mean(self._main_variance(X, Y))
             weight = main / (main + np.mean(self.spare_.kernel_variance(X, Y)))
         return float(weight) if np.isfinite(weight) else 0.0
+
+
+def _product(left, right):
+    """Return left * right, where zero times infinity is zero."""
+    return np.where((left == 0) | (right == 0), 0.0, left * right)
 
 
 def row_pair(x, y):

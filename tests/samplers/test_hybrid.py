@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.datasets import load_wine
 from sklearn.exceptions import NotFittedError
+from sklearn.kernel_approximation import RBFSampler
 from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import StandardScaler
 
@@ -85,6 +86,8 @@ def test_reference_coefficients(vectors, pair4):
             part.a_ + part.exact_kernel(x, y),
             part.kernel_variance(x, y),
         )
+        value = {"angular": "theta/pi", "Gaussian": "lam Gaussian"}[name]
+        assert_allclose(mean, reference[value], rtol=1e-12)
         assert_allclose(mean**2 + variance, reference[f"E lam^2 {name}"], rtol=1e-12)
         rest = (1 - mean) ** 2 + variance
         assert_allclose(rest, reference[f"E (1-lam)^2 {name}"], rtol=1e-12)
@@ -121,6 +124,20 @@ def test_reference_complex_exponentials(vectors, pair4):
     for k in range(4):
         assert_allclose(a[k].real, reference[f"fitted complex diag: Re a_{k + 1}"])
         assert_allclose(a[k].imag, reference[f"fitted complex diag: Im a_{k + 1}"])
+    for real, name in ((False, "complex"), (True, "real")):
+        a = best_diagonal(x[0], y[0], real=real)
+        loss = np.sum(np.abs(a * x + y / a) ** 2)
+        assert_allclose(loss, reference[f"loss |a x + y/a|^2 {name}"], atol=1e-15)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_variance_of_rows_that_are_far_away(kind, rng):
+    X = rng.normal(size=(30, 8))
+    options = {"sigma": 100.0, "n_components": 200, "n_coefficients": 1}
+    sampler = hybrid(**options | KINDS[kind]).fit(X)
+    variance = sampler.kernel_variance(X)  # it may be infinite
+    assert np.all(variance >= 0)
+    assert np.isfinite(sampler.spare_weight_)
 
 
 def test_imaginary_unit_is_sines_and_cosines(pair64):
@@ -711,8 +728,13 @@ def test_weights_are_repetitions(rng):
         ({"bases": [TrigRBFSampler()]}, "1 bases and 1 coefficients do not fit"),
         ({"coefficients": []}, "2 bases and 0 coefficients do not fit"),
         ({"coupling": "none"}, "coupling='none' is not one that"),
-        ({"bases": ["trig", "pos"]}, "is no sampler: give objects with fit"),
-        ({"coefficients": [3]}, "is no sampler: give objects with fit"),
+        ({"bases": ["trig", "pos"]}, "is no sampler: it lacks fit, transform"),
+        ({"coefficients": [3]}, "is no sampler: it lacks fit, transform"),
+        (
+            {"bases": [TrigRBFSampler(), RBFSampler()]},
+            r"RBFSampler\(\) is no sampler: it lacks exact_kernel, kernel_variance",
+        ),
+        ({"bases": [OPRFSampler, TrigRBFSampler]}, "is no sampler: it is a class"),
         ({"sigma": -1.0}, "sigma"),
     ],
 )
