@@ -9,7 +9,7 @@ from numbers import Real
 import numpy as np
 from scipy import sparse
 from sklearn.metrics.pairwise import check_pairwise_arrays, manhattan_distances
-from sklearn.utils import gen_batches
+from sklearn.utils import assert_all_finite, gen_batches
 
 from ._compat import Interval, StrOptions, validate_params
 from .samplers._rows import UnitRows
@@ -168,7 +168,7 @@ def laplacian_kernel(X, Y=None, *, norm="l2", sigma=1.0, metric=None):
     if metric is not None:
         raise ValueError("metric needs norm='l2', got norm='l1'; use metric=None.")
     if np.ndim(X) == 1:
-        return math.exp(-np.abs(sigma * np.subtract(X, Y)).sum())
+        return math.exp(-np.abs(_difference(X, Y, sigma)).sum())
     X, Y = check_pairwise_arrays(X, Y, accept_sparse="csr")
     sigma = _check_sigma(sigma, X.shape[1])
     queries, keys = (
@@ -242,7 +242,7 @@ def exponential_power_kernel(X, Y=None, *, alpha=1.0, sigma=1.0, metric=None):
 def _radial(X, Y, sigma, metric, log_profile: Callable):
     """Return exp(log_profile(|sigma (x - y)|_M)) for all pairs."""
     if np.ndim(X) == 1:  # scikit-learn's tools pass pairs of single rows
-        u = sigma * np.subtract(X, Y, dtype=np.float64)
+        u = _difference(X, Y, sigma)
         factor = metric_factor(metric, u.size)
         u = u if factor is None else u @ factor
         return math.exp(log_profile(np.sqrt(u @ u)))
@@ -262,6 +262,23 @@ def _radial(X, Y, sigma, metric, log_profile: Callable):
         logs = log_profile(np.sqrt(squares, out=squares))
         np.exp(logs, out=out[rows], casting="same_kind")
     return out
+
+
+def _difference(x, y, sigma):
+    """Return sigma (x - y) for two single rows."""
+    x, y = (None if z is None else np.asarray(z, np.float64) for z in (x, y))
+    if y is None or x.shape != y.shape:
+        other = None if y is None else y.shape
+        raise ValueError(
+            f"Expected 2D array, got 1D array instead: a single row X of shape "
+            f"{x.shape} needs a single row Y of that shape, got {other}; use "
+            "X.reshape(1, -1) for the kernel of one row and a matrix."
+        )
+    u = _check_sigma(sigma, x.size) * (x - y)
+    if not np.all(np.isfinite(u)):
+        for row, name in ((x, "X"), (y, "Y")):
+            assert_all_finite(row, input_name=name)
+    return u
 
 
 def _check_sigma(sigma, n_features):

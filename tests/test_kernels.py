@@ -206,6 +206,12 @@ def test_close_rows_that_are_far_from_zero(kernel, rng):
         (lambda X: matern_kernel(X, metric=np.full((3, 3), np.nan)), "NaN"),
         (lambda X: matern_kernel(X * np.nan), "NaN"),
         (lambda X: matern_kernel(X, X[:, :2]), "dimension"),
+        (lambda X: matern_kernel(X[0]), r"shape \(3,\) needs .* Y .*, got None"),
+        (lambda X: matern_kernel(X[0], X), r"reshape\(1, -1\)"),
+        (lambda X: laplacian_kernel(X[0], X[0, :2], norm="l1"), "needs a single row"),
+        (lambda X: laplacian_kernel(X[0], X[1], sigma=[1.0, -1, 1]), "positive"),
+        (lambda X: laplacian_kernel(X[0], X[1], norm="l1", sigma=[1.0, 2]), "shape"),
+        (lambda X: matern_kernel(X[0], X[1] * np.nan), "Input Y contains NaN"),
     ],
 )
 def test_errors(call, message, pair):
