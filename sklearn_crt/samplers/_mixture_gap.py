@@ -56,7 +56,7 @@ def student_gap(nu, n_features):
 
 @lru_cache(maxsize=32)
 def stable_gap(alpha, n_features):
-    """Return the same for the exponential-power kernel, 0 < alpha <= 2."""
+    """Return the same for the exponential-power kernel, 0.05 <= alpha <= 2."""
     if alpha == 2:
         return lambda r: trigonometric_gap(2 * r**2, n_features)
     a = alpha / 2

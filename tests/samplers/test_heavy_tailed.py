@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse, special
+from sklearn.base import clone
 from sklearn.metrics import pairwise
 
 from sklearn_crt import (
@@ -357,6 +358,16 @@ def test_few_columns_with_nearly_uniform_directions(X, rng):
 def test_parameters_out_of_range(sampler, message, X):
     with pytest.raises(ValueError, match=message):
         sampler.fit(X)
+
+
+@pytest.mark.filterwarnings("ignore:A norm:RuntimeWarning")
+@pytest.mark.parametrize("alpha", [0.05, 0.049, 1e-4])
+def test_variance_where_tails_are_heaviest(alpha, X):
+    sampler = ExponentialPowerSampler(alpha=alpha, random_state=0)
+    independent = clone(sampler).set_params(coupling="iid").fit(X).kernel_variance(X)
+    # orthogonality saves next to nothing there
+    assert_allclose(sampler.fit(X).kernel_variance(X), independent, rtol=1e-3)
+    assert sampler.variance_is_exact_ == (alpha == 0.05)
 
 
 @pytest.mark.parametrize(
