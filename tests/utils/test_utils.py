@@ -29,6 +29,21 @@ def test_moments(convert, dtype, weighted, rng, monkeypatch):
     assert_allclose(moments.total_variance, rows.var(), rtol=1e-10)
 
 
+def test_moments_of_two_sets_against_reference_numbers(vectors):
+    X = Moments.of(np.array([[1, 0.5], [-0.5, 2], [0.3, -1]]))
+    Y = Moments.of(np.array([[0.2, 1], [-1, 0.4]]))
+    squares, numbers = X.mean_square + Y.mean_square, vectors["sets"]
+    for sign in "+-":
+        products = 2 * float(f"{sign}1") * X.mean * Y.mean
+        expected = numbers[f"mean |x{sign}y|^2"]
+        assert_allclose(np.sum(squares + products), expected, rtol=1e-12)
+    for k in range(2):
+        expected = numbers[f"mean x^2 y^2 [{k}]"]
+        assert_allclose(X.mean_square[k] * Y.mean_square[k], expected, rtol=1e-12)
+        expected = numbers[f"mean |x y| [{k}]"]
+        assert_allclose(X.mean_abs[k] * Y.mean_abs[k], expected, rtol=1e-12)
+
+
 @pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
 def test_moments_of_rows_without_weight(convert):
     X = np.array([[1.0, 2.0], [3.0, 5.0]])
