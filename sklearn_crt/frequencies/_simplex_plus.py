@@ -61,9 +61,10 @@ class SimplexPlus(Simplex):
 
     Parameters
     ----------
-    log_weight : callable, default=None
+    log_weight : callable or None, default=numpy.zeros_like
         Takes norms, returns the logs of factors; the directions are those for norms
-        times these factors. None for the simplex. Samplers set it by ``weigh``.
+        times these factors, which are 1 by default. None for the plain simplex.
+        Samplers set it by ``weigh``.
     stratified : bool, default=False
         As for ``Simplex``.
 
