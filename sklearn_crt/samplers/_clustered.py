@@ -241,7 +241,7 @@ class ClusteredSampler(GaussianKernelMixin, BaseFeatureSampler):
         for block, members in self._members(unit, key):
             mantissa, log_part = log_features(block.part, unit[members], key)
             out[members, block.columns] = mantissa
-            exponent[members, block.columns] = log_part
+            exponent[members, block.columns] = 0 if log_part is None else log_part
         return out, exponent
 
     def _members(self, unit, key):

@@ -87,17 +87,17 @@ def frequencies_of(parts):
 
 
 def log_features(part, X, key):
-    """Return mantissas and exponents of a sampler; either may be one number."""
-    ones, zeros = np.ones((1, 1), X.dtype), np.zeros((1, 1), X.dtype)
+    """Return mantissas, which may be a single one, and exponents or None, of a map."""
+    ones = np.ones((1, 1), X.dtype)
     if not hasattr(part, "iter_log_features"):
         sides = {True: "transform_key", False: "transform"}
         side = sides[key and hasattr(part, "transform_key")]
         features = getattr(part, side)(X)
         features = features.toarray() if hasattr(features, "toarray") else features
-        return np.asarray(features, dtype=X.dtype), zeros
+        return np.asarray(features, dtype=X.dtype), None
     chunks = [chunk[1:] for chunk in part.iter_log_features(X, key=key)]
     stacked = []
-    for pieces, default in zip(zip(*chunks, strict=True), (ones, zeros), strict=True):
+    for pieces, default in zip(zip(*chunks, strict=True), (ones, None), strict=True):
         if pieces[0] is None:
             stacked.append(default)
         else:
@@ -168,11 +168,12 @@ def write_terms(terms, bases, coefficients, key, out):
 
 
 def write_exponents(terms, bases, coefficients, out):
-    """Write the exponents of the features; (1, 1) stands for zeros."""
+    """Write the exponents of the features; None stands for zeros."""
     zero = np.zeros((1, 1), out.dtype)
     for term in terms:
-        exponent = zero if term.coefficient is None else coefficients[term.coefficient]
-        _outer(np.add, term, exponent, bases[term.base], out)
+        one = None if term.coefficient is None else coefficients[term.coefficient]
+        pair = (zero if part is None else part for part in (one, bases[term.base]))
+        _outer(np.add, term, *pair, out)
 
 
 def _outer(operation, term, factor, base, out):

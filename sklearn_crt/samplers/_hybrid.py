@@ -390,7 +390,8 @@ class HybridSampler(HybridVarianceMixin, GaussianKernelMixin, BaseFeatureSampler
         rows = self._unit_pair(X, Y)
         kernel = self.bases_[0].approximate_kernel(*row_pair(*(Z.matrix for Z in rows)))
         with np.errstate(divide="ignore", over="ignore"):
-            kernel = kernel * np.exp(self._log_pair_factor(*rows))
+            log_size = np.log(np.abs(kernel)) + self._log_pair_factor(*rows)
+            kernel = np.copysign(np.exp(log_size), kernel)
         return kernel.astype(self._float_type(X), copy=False)
 
     def _part_features(self, rows, key):
@@ -404,11 +405,15 @@ class HybridSampler(HybridVarianceMixin, GaussianKernelMixin, BaseFeatureSampler
             return [[log_features(part, x, key) for part in side] for side in parts]
 
     def _features(self, rows, out, key):
-        bases, coefficients = self._part_features(rows, key)
+        return self._products(rows, self._part_features(rows, key), out, key)
+
+    def _products(self, rows, parts, out, key):
+        """Return mantissas and exponents of the products of the features of parts."""
+        bases, coefficients = parts
         mantissas = ([m for m, _ in side] for side in (bases, coefficients))
         write_terms(self._terms, *mantissas, key, out)
         factor, exponents = self._log_row_factor(rows), None
-        if any(exponent.size > 1 for _, exponent in (*bases, *coefficients)):
+        if any(exponent is not None for _, exponent in (*bases, *coefficients)):
             logs = ([e for _, e in side] for side in (bases, coefficients))
             exponents = np.empty_like(out)
             write_exponents(self._terms, *logs, exponents)
@@ -417,16 +422,22 @@ class HybridSampler(HybridVarianceMixin, GaussianKernelMixin, BaseFeatureSampler
         return out, exponents + factor
 
     def _fill(self, X, out, key):
-        # exponentials of the columns of the maps, not of their products
+        # exponentials of the columns of the maps, not of their products, unless one
+        # could be too large and the other too small
         n_zero, overflows = 0, []
         with np.errstate(over="call", call=lambda *_: overflows.append(1)):
             for chunk in self._chunks(X):
                 rows, part = self._unit(X[chunk], self.projection_), out[chunk]
-                bases, coefficients = self._part_features(rows, key)
-                factor = self._log_row_factor(rows)
-                factor = 0 if factor is None else factor
-                bases = [m * np.exp(e + factor) for m, e in bases]
-                coefficients = [m * np.exp(e) for m, e in coefficients]
-                write_terms(self._terms, bases, coefficients, key, part)
+                bases, coefficients = parts = self._part_features(rows, key)
+                if any(exponent is not None for _, exponent in coefficients):
+                    _, exponent = self._products(rows, parts, part, key)
+                    part *= np.exp(np.where(part == 0, -np.inf, exponent))
+                else:
+                    factor = self._log_row_factor(rows)
+                    factor = 0 if factor is None else factor
+                    logs = (factor if e is None else e + factor for _, e in bases)
+                    bases = [m * np.exp(e) for (m, _), e in zip(bases, logs)]
+                    coefficients = [m for m, _ in coefficients]
+                    write_terms(self._terms, bases, coefficients, key, part)
                 n_zero += int(np.sum(~part.any(axis=1)))
         return n_zero, bool(overflows)

@@ -34,10 +34,10 @@ class HybridVarianceMixin:
 
     def _variance(self, X, Y):
         pair, weight = row_pair(X.matrix, Y.matrix), self.spare_weight_
-        total = (1 - weight) ** 2 * self._main_variance(*pair)
-        if weight > 0:
-            total = total + weight**2 * self.spare_.kernel_variance(*pair)
-        with np.errstate(divide="ignore", over="ignore"):
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            total = _product((1 - weight) ** 2, self._main_variance(*pair))
+            if weight > 0:
+                total = total + weight**2 * self.spare_.kernel_variance(*pair)
             return np.exp(np.log(total) + 2 * self._log_pair_factor(X, Y))
 
     def _main_variance(self, *pair):
@@ -88,7 +88,8 @@ class HybridVarianceMixin:
 
 def _product(left, right):
     """Return left * right, where zero times infinity is zero."""
-    return np.where((left == 0) | (right == 0), 0.0, left * right)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.where((left == 0) | (right == 0), 0.0, left * right)
 
 
 def row_pair(x, y):

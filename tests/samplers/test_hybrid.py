@@ -672,6 +672,33 @@ def test_a_base_of_another_width():
 
 
 # ------------------------------------------------------------------ the interface
+@pytest.mark.parametrize("base", [OPRFSampler(), ComplexExponentialSampler(2.0)])
+def test_one_row_through_maps_of_one_column(base, rng):
+    X = rng.normal(size=(5, 3))
+    coefficients = [MixtureCoefficient(n_components=1)]
+    bases = [base, OPRFSampler()]
+    sampler = hybrid(bases=bases, coefficients=coefficients, n_components=3).fit(X)
+    assert [part.n_components for part in sampler.bases_] == [1, 1]
+    expected = sampler.transform(X)[:1]
+    assert_allclose(sampler.transform(X[:1]), expected, rtol=1e-10)
+    expected = sampler.transform(X[:1]) @ sampler.transform_key(X).T
+    assert_allclose(sampler.approximate_kernel(X[:1], X), expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
+def test_no_row_is_lost_between_large_and_small_factors(kind, kernel, rng):
+    X = rng.normal(size=(30, 8))
+    far = np.vstack([30 * X, 0 * X[:1]])
+    sampler = hybrid(n_components=200, kernel=kernel, **KINDS[kind]).fit(X)
+    with warnings.catch_warnings():  # features may overflow or vanish, and say so
+        warnings.filterwarnings("ignore", "Features of|All features of")
+        for features in (sampler.transform(far), sampler.transform_key(far)):
+            assert not np.any(np.isnan(features))
+    assert not np.any(np.isnan(sampler.approximate_kernel(far)))
+    assert np.all(sampler.kernel_variance(far) >= 0)
+
+
 def test_sigma_center_and_row_factors(rng):
     X = rng.normal(size=(40, 3)) + 5
     params = {"n_components": 48, "n_coefficients": 2}
