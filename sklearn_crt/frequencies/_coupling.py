@@ -41,6 +41,9 @@ class Coupling(ABC):
     independent_norms = True
     weight_dependent = False
 
+    def __repr__(self):
+        return f"{type(self).__name__}()"
+
     @abstractmethod
     def draw(
         self,

@@ -8,6 +8,7 @@ from scipy import stats
 from sklearn_crt.frequencies import (
     BlockCoupling,
     Orthogonal,
+    Sobol,
     chi_law,
     stable_law,
     student_law,
@@ -156,6 +157,7 @@ def test_strata_need_quantiles():
 
 
 def test_repr_of_a_coupling():
+    assert repr(Sobol()) == "Sobol()"
     assert repr(Orthogonal()) == "Orthogonal()"
     assert repr(Orthogonal(stratified=True)) == "Orthogonal(stratified=True)"
     assert issubclass(Orthogonal, BlockCoupling)
