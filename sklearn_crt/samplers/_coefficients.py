@@ -98,6 +98,16 @@ class AngularCoefficient(GaussianKernelMixin, IsotropicSampler):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    def _coupling(self):
+        coupling = super()._coupling()
+        if not coupling.exact:
+            raise ValueError(
+                f"coupling={self.coupling!r} has directions that are only nearly "
+                "uniform, whose signs are biased for rows on an axis; use "
+                f"{', '.join(map(repr, self._couplings))}, or an exact Coupling object."
+            )
+        return coupling
+
     def _features(self, rows, out, key):
         scale = 1 / math.sqrt(2 * self.n_components)
         scale = -scale if key else scale

@@ -324,7 +324,8 @@ class HybridSampler(HybridVarianceMixin, GaussianKernelMixin, BaseFeatureSampler
         if self.kind == "clustered":
             return []
         # few directions, whose signs need their exact law
-        coupling = self.coupling if self._coupling().exact else "orthogonal"
+        coupling = self._coupling()
+        coupling = coupling if coupling.exact else "orthogonal"
         if self.kind == "angular":
             return [AngularCoefficient(coupling=coupling)]
         return [GaussianCoefficient(sigma=self.lambda_sigma, coupling=coupling)]

@@ -23,7 +23,12 @@ from sklearn_crt import (
     PoissonSampler,
     TrigRBFSampler,
 )
-from sklearn_crt.frequencies import chi_law
+from sklearn_crt.frequencies import (
+    Orthogonal,
+    StructuredOrthogonal,
+    _coupling,
+    chi_law,
+)
 from sklearn_crt.samplers import (
     AngularCoefficient,
     ClusteredSampler,
@@ -672,6 +677,24 @@ def test_a_base_of_another_width():
 
 
 # ------------------------------------------------------------------ the interface
+def test_a_coupling_of_ones_own(rng, monkeypatch):
+    X = rng.normal(size=(20, 4))
+    monkeypatch.setattr(_coupling, "_REGISTRY", _coupling._REGISTRY | {"own": Own})
+    own, orthogonal = (
+        hybrid(coupling=coupling).fit(X) for coupling in ("own", "orthogonal")
+    )
+    assert_allclose(own.transform(X), orthogonal.transform(X))
+    assert own.variance_is_exact_
+    for coupling in ("structured-orthogonal", StructuredOrthogonal()):
+        assert hybrid(coupling=coupling).fit(X).coefficients_[0].variance_is_exact_
+        with pytest.raises(ValueError, match=r"use .*'iid', 'orthogonal'"):
+            AngularCoefficient(coupling=coupling).fit(X)
+
+
+class Own(Orthogonal):
+    """Under a name of its own."""
+
+
 @pytest.mark.parametrize("base", [OPRFSampler(), ComplexExponentialSampler(2.0)])
 def test_one_row_through_maps_of_one_column(base, rng):
     X = rng.normal(size=(5, 3))
