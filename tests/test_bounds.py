@@ -7,7 +7,6 @@ from scipy import integrate, optimize, stats
 
 from sklearn_crt import HybridSampler, OPRFSampler, TrigRBFSampler
 from sklearn_crt.bounds import (
-    _log_gradient,
     hrf_max_relative_error,
     hrf_max_relative_error_bound,
     hrf_relative_error,
@@ -15,6 +14,7 @@ from sklearn_crt.bounds import (
     oprf_tail_bound,
     oprf_uniform_n_frequencies,
 )
+from sklearn_crt.bounds._oprf import _log_gradient
 from sklearn_crt.frequencies import Orthogonal, chi_law
 from sklearn_crt.samplers import PositivePairSampler
 
@@ -259,3 +259,20 @@ def test_bound_of_the_angular_hybrid():
             assert error < base
     with pytest.raises(ValueError, match=r"radius=0.9 must be 1 or more"):
         hrf_max_relative_error_bound(0.9, 10, 1)
+
+
+@pytest.mark.parametrize("kind", ["angular", "gaussian", "trigonometric", "positive"])
+def test_error_of_long_rows_on_a_sphere(kind):
+    theta, options = np.array([0.0, 0.5, np.pi / 2, np.pi]), {"kind": kind}
+    for radius in (15.0, 18.0, 30.0):
+        error = hrf_relative_error(theta, radius, 10, 4, **options)
+        assert np.all(error >= 0)  # infinite, perhaps, and no NaN
+        largest = hrf_max_relative_error(radius, 10, 4, **options)
+        assert largest >= error.max()
+        if kind == "angular":
+            assert largest <= hrf_max_relative_error_bound(radius, 10, 4)
+    # at a right angle both base maps have half of the exponent, exp(r^2)
+    second = {"angular": 2 * (0.25 + 0.25 / 4), "trigonometric": 1.0, "positive": 1.0}
+    if kind in second:
+        error = hrf_relative_error(np.pi / 2, 18.0, 10, 4, **options)
+        assert_allclose(np.log(error), 18.0**2 + 0.5 * np.log(second[kind] / 20))
