@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from ._rows import UnitRows
@@ -104,11 +105,15 @@ class KernelTrioMixin:
         X, Y = (
             None
             if Z is None
-            else UnitRows(
-                self._validate(Z, reset=False).astype(np.float64, copy=False),
-                self.sigma_,
-                self._center(),
-            )
+            else self._validate(Z, reset=False).astype(np.float64, copy=False)
+            for Z in (X, Y)
+        )
+        if Y is not None and sparse.issparse(X) != sparse.issparse(Y):
+            # sparse rows are not centred until their products are taken
+            kind = type(X) if sparse.issparse(X) else type(Y)
+            X, Y = (Z if sparse.issparse(Z) else kind(Z) for Z in (X, Y))
+        X, Y = (
+            None if Z is None else UnitRows(Z, self.sigma_, self._center())
             for Z in (X, Y)
         )
         return X, X if Y is None else Y

@@ -10,7 +10,17 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
-from sklearn_crt import GERFSampler, OPRFSampler, PositiveRBFSampler, TrigRBFSampler
+from sklearn_crt import (
+    GERFSampler,
+    HybridSampler,
+    LaplacianSampler,
+    MaternSampler,
+    OPRFSampler,
+    PoissonSampler,
+    PositiveRBFSampler,
+    SimplexRBFSampler,
+    TrigRBFSampler,
+)
 from sklearn_crt.frequencies import Orthogonal, Projection
 
 SAMPLERS = [TrigRBFSampler, PositiveRBFSampler, OPRFSampler, GERFSampler]
@@ -157,6 +167,29 @@ def test_sparse_equals_dense_and_is_not_densified(sampler, kernel, rng, monkeypa
         assert_allclose(features, expected, rtol=1e-9, atol=1e-12)
         assert_allclose(fitted.kernel_variance(kind(X)), variance, atol=1e-12)
         assert_allclose(fitted.exact_kernel(kind(X)), exact, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        *(sampler() for sampler in SAMPLERS),
+        SimplexRBFSampler(kernel="softmax"),
+        PoissonSampler(),
+        MaternSampler(metric=np.diag([1.0, 2.0, 0.5])),
+        LaplacianSampler(norm="l1"),
+        HybridSampler(center=True),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix])
+def test_sparse_rows_with_dense_rows(sampler, kind, X):
+    X, Y = X[:20], X[10:40]
+    fitted = sampler.set_params(random_state=0).fit(X)
+    for method in ("exact_kernel", "approximate_kernel", "kernel_variance"):
+        expected = getattr(fitted, method)(X, Y)
+        for rows in ((kind(X), Y), (X, kind(Y))):
+            result = getattr(fitted, method)(*rows)
+            assert_allclose(result, expected, rtol=1e-7, atol=1e-12)
 
 
 @every_sampler
