@@ -53,8 +53,8 @@ class ExactEngine:
         """The multiplier of the inputs for the rows seen so far."""
         return resolve_sigma(self._sigma, self._moments, self._sample)
 
-    def _unit(self, X, dtype, sigma):
-        """Return sigma times the rows, about the mean of the training rows.
+    def _unit(self, X, dtype, sigma, center):
+        """Return sigma times the rows, less the mean of the training rows if center.
 
         Distances do not change, and their float32 error falls with the norms.
         """
@@ -62,18 +62,21 @@ class ExactEngine:
         if sparse.issparse(X):
             columns = np.broadcast_to(np.asarray(sigma, dtype), X.shape[1])
             return X @ sparse.diags(columns).tocsr()
-        shifted = X if callable(self._kernel) else X - self._moments.mean.astype(dtype)
-        return shifted * np.asarray(sigma, dtype)
+        centred = X - self._moments.mean.astype(dtype) if center else X
+        return centred * np.asarray(sigma, dtype)
 
     def scores(self, X):
         """Yield rows, ``sum_j K(x, x_j) T[j]`` over exp(log_scale), and log_scale."""
         dtype, sigma, parts = X.dtype, self.sigma, []
+        sides = [X, *(keys for keys, *_ in self._parts)]
+        # all or none: sparse rows would become dense
+        center = not callable(self._kernel) and not any(map(sparse.issparse, sides))
         for keys, y, weights in self._parts:
-            keys = self._unit(keys, dtype, sigma)
+            keys = self._unit(keys, dtype, sigma, center)
             targets = self._encode(y, weights, dtype)
             parts.append((keys, row_norms(keys, squared=True), targets))
         for rows in gen_batches(X.shape[0], _QUERY_ROWS):
-            queries = self._unit(X[rows], dtype, sigma)
+            queries = self._unit(X[rows], dtype, sigma, center)
             scores, log_scale = 0.0, -np.inf
             for keys, sq_norms, targets in parts:
                 for block in gen_batches(keys.shape[0], _KEY_ROWS):

@@ -32,8 +32,9 @@ class RowSample:
         priorities = self._rng.random(X.shape[0])
         part = _smallest(X, priorities, weights, np.flatnonzero(weights))
         if self._parts is not None:
-            stack = sparse.vstack if sparse.issparse(X) else np.vstack
-            rows = stack([self._parts[0], part[0]])
+            both = self._parts[0], part[0]
+            stack = sparse.vstack if any(map(sparse.issparse, both)) else np.vstack
+            rows = stack(both)
             rows = rows.tocsr() if sparse.issparse(rows) else rows
             old, new = self._parts[1:], part[1:]
             columns = (np.concatenate(pair) for pair in zip(old, new, strict=True))

@@ -20,6 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_crt import (
+    HybridSampler,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     OPRFSampler,
@@ -373,6 +374,30 @@ def test_sparse_equals_dense(sampler, rng):
     assert_allclose(model.predict_proba(X), expected, rtol=1e-8)
     model.partial_fit(X, y)
     assert_allclose(model.predict_proba(X), expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "options"),
+    [
+        ("exact", {"kernel": "gaussian"}),
+        ("exact", {"kernel": "laplacian", "sigma": "median"}),
+        (OPRFSampler(random_state=0), {}),
+        (HybridSampler(random_state=0, sigma=0.2), {}),
+    ],
+    ids=str,
+)
+def test_sparse_and_dense_rows_together(sampler, options, iris):
+    X, y = iris[0] + [3, 0, -1, 0], iris[1]
+    expected = NadarayaWatsonClassifier(sampler, **options).fit(X, y).predict_proba(X)
+    for rows, others in ((sparse.csr_array(X), X), (X, sparse.csr_array(X))):
+        model = NadarayaWatsonClassifier(sampler, **options).fit(rows, y)
+        assert_allclose(model.predict_proba(others), expected, atol=1e-8)
+        if sampler == "exact":
+            model = NadarayaWatsonClassifier(sampler, **options)
+            model.partial_fit(rows[:70], y[:70], classes=np.unique(y))
+            model.partial_fit(others[70:], y[70:])
+            for queries in (rows, others):
+                assert_allclose(model.predict_proba(queries), expected, atol=1e-8)
 
 
 def test_frames(iris):

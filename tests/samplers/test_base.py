@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse, special
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
@@ -190,6 +191,20 @@ def test_sparse_rows_with_dense_rows(sampler, kind, X):
         for rows in ((kind(X), Y), (X, kind(Y))):
             result = getattr(fitted, method)(*rows)
             assert_allclose(result, expected, rtol=1e-7, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "sampler", [OPRFSampler(sigma="median"), HybridSampler()], ids=str
+)
+def test_sparse_batches_with_dense_batches(sampler, X):
+    sampler.set_params(random_state=0)
+    expected = sampler.fit(X).transform(X)
+    csr = sparse.csr_array(X)
+    for one, other in ((csr, X), (X, csr)):
+        parts = clone(sampler).partial_fit(one[:100]).partial_fit(other[100:])
+        assert_allclose(parts.transform(X), expected, rtol=1e-7, atol=1e-12)
+        both = clone(sampler).fit(one, X_key=other)
+        assert_allclose(both.transform(one), both.transform(other), rtol=1e-7)
 
 
 @every_sampler
