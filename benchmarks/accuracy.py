@@ -167,7 +167,7 @@ def plot(results, widths, path):
             ax.loglog(
                 1e6 * np.array(seconds),
                 [np.sqrt(e.mean()) for e in errors],
-                line,
+                linestyle=line,
                 marker=".",
                 color=colours[family],
                 label=label,

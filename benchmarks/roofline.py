@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from sklearn.utils import gen_batches, gen_even_slices
+from threadpoolctl import threadpool_limits
 
 CHUNK = 256
 
@@ -70,6 +71,7 @@ def make_rooflines(X, n_columns, n_threads=1):
         if n_threads == 1:
             function(slice(None))
         else:
-            list(pool.map(function, shares))
+            with threadpool_limits(1, user_api="blas"):
+                list(pool.map(function, shares))
 
     return {name: lambda f=function: run(f) for name, function in work.items()}
