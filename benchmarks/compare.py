@@ -62,7 +62,7 @@ def against_roofline(title, results):
     return Table(title, ["rows to columns", *OWN_ROOFLINE], rows)
 
 
-def for_readme(results, facts):
+def for_readme(results, facts, n_threads):
     """Return the short table of the README."""
     names = [BASELINE, "TrigRBFSampler", "OPRFSampler"]
     chosen = {
@@ -75,7 +75,8 @@ def for_readme(results, facts):
         + [f"{t[BASELINE] / t[n]:.1f} x" for n in names[1:]]
         for case, t in chosen.items()
     ]
-    table = Table("Speed of transform", ["rows to columns", *names], rows)
+    title = f"Speed of transform, {n_threads} thread{'s' * (n_threads > 1)}"
+    table = Table(title, ["rows to columns", *names], rows)
     return f"{table.rst()}\n{'. '.join(facts)}.\n"
 
 
@@ -120,7 +121,8 @@ def main():
     command = "python -m benchmarks.compare " + " ".join(sys.argv[1:])
     report(tables, facts, command.strip(), page)
     if args.write:
-        text = for_readme(medians[args.threads[-1], "transform"], facts)
+        last = args.threads[-1]
+        text = for_readme(medians[last, "transform"], facts, last)
         write_between(ROOT / "README.rst", "speed", text)
 
 
