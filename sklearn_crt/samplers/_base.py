@@ -385,7 +385,8 @@ class BaseFeatureSampler(
 def _in_threads(function, n_rows, n_threads):
     """Call a function on even slices of the rows, each in a thread with one of BLAS.
 
-    joblib's own threads start with 10 ms of sleep, the time of some 10,000 rows.
+    joblib's pool would sleep between looks for results, longer than a small transform
+    takes, and under a backend of processes it would fill copies of the output.
     """
     if n_threads == 1:
         return [function(slice(None))]

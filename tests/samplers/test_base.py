@@ -4,12 +4,14 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from joblib import parallel_config
 from numpy.testing import assert_allclose
 from scipy import sparse, special
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklearn_crt import (
     GERFSampler,
@@ -440,3 +442,29 @@ def test_projection_against_another_product(rng):
     assert_allclose(projection.apply(sparse.csr_array(x)), by_hand)
     assert projection.n_frequencies == 5
     assert projection.to(np.float32).to_dense().dtype == np.float32
+
+
+# -------------------------------------------------------------------------- threads
+class SeesThreads(OPRFSampler):
+    """Notes the BLAS threads that each chunk finds."""
+
+    def _features(self, rows, out, key):
+        pools = (pool for pool in threadpool_info() if pool["user_api"] == "blas")
+        self.seen_.update(pool["num_threads"] for pool in pools)
+        return super()._features(rows, out, key)
+
+
+@pytest.mark.parametrize(("n_jobs", "expected"), [(1, 2), (2, 1)])
+def test_each_of_several_threads_has_one_of_blas(n_jobs, expected, X):
+    sampler = SeesThreads(n_jobs=n_jobs).fit(X)
+    sampler.seen_ = set()
+    with threadpool_limits(2, user_api="blas"):
+        sampler.transform(X)
+    assert sampler.seen_ == {expected}
+
+
+def test_a_backend_of_processes_fills_the_output_too(X):
+    sampler = OPRFSampler(n_jobs=2, random_state=0).fit(X)
+    expected = sampler.set_params(n_jobs=1).transform(X)
+    with parallel_config(backend="loky"):
+        assert_allclose(sampler.set_params(n_jobs=2).transform(X), expected)
