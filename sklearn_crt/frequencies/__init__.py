@@ -1,23 +1,24 @@
 """Joint laws of frequencies: couplings and the laws of their norms."""
 
 from ._coupling import BlockCoupling, Coupling, Independent, get_coupling, register
-from ._joint import JointProjection
+from ._frequencies import Affine, Frequencies
+from ._joint import JointFrequencies
 from ._orthogonal import Orthogonal
-from ._projection import Projection
 from ._quasi import Halton, Sobol
-from ._radial import chi_law, stable_law, student_law
+from ._radial import chi_law, stable_law, stable_nodes, student_law
 from ._simplex import Simplex
 from ._simplex_plus import SimplexPlus
 from ._structured import StructuredOrthogonal, StructuredSimplex
 
 __all__ = [
+    "Affine",
     "BlockCoupling",
     "Coupling",
+    "Frequencies",
     "Halton",
     "Independent",
-    "JointProjection",
+    "JointFrequencies",
     "Orthogonal",
-    "Projection",
     "Simplex",
     "SimplexPlus",
     "Sobol",
@@ -27,5 +28,6 @@ __all__ = [
     "get_coupling",
     "register",
     "stable_law",
+    "stable_nodes",
     "student_law",
 ]

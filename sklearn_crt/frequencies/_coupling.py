@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from ._projection import Projection
+from ._frequencies import Frequencies
 
 _GROUP = 2**16  # numbers of the blocks that are drawn at once, few for the cache
 _REGISTRY: dict[str, type[Coupling]] = {}
@@ -51,7 +51,7 @@ class Coupling(ABC):
         n_frequencies: int,
         n_features: int,
         rng: np.random.Generator,
-    ) -> Projection:
+    ) -> Frequencies:
         """Draw frequencies.
 
         Parameters
@@ -67,7 +67,7 @@ class Coupling(ABC):
 
         Returns
         -------
-        projection : Projection
+        frequencies : Frequencies
             The m frequencies.
         """
 
@@ -101,15 +101,45 @@ class Coupling(ABC):
         """
         return None
 
-    def weigh(self, log_weight: Callable | None) -> Coupling:
+    def n_pairs(self, n_frequencies: int, n_features: int) -> int:
+        """Return the number of ordered pairs of frequencies that share a block.
+
+        Parameters
+        ----------
+        n_frequencies, n_features : int
+            Number m of frequencies and their dimension d.
+
+        Returns
+        -------
+        n_pairs : int
+            The sum of s (s - 1) over the sizes s of the blocks.
+        """
+        sizes = self.block_sizes(n_frequencies, n_features)
+        return int(np.sum(sizes * (sizes - 1)))
+
+    def fixed_cosine(self, n_features: int) -> float | None:
+        """Return ``cosine`` where norms are independent too, as closed forms assume.
+
+        Parameters
+        ----------
+        n_features : int
+            Dimension d of the frequencies.
+
+        Returns
+        -------
+        cosine : float or None
+            None where there is no closed form for a pair of frequencies of a block.
+        """
+        return self.cosine(n_features) if self.independent_norms else None
+
+    def weigh(self, coefficient: float | None) -> Coupling:
         """Return the coupling for features that weigh frequencies by their norms.
 
         Parameters
         ----------
-        log_weight : callable or None
-            Takes norms, returns the log of the factor by which a feature weighs a
-            frequency of that norm, beside the norm itself; None where directions
-            that depend on norms would not help the features.
+        coefficient : float or None
+            The c where a feature weighs a frequency w by exp(c |w|^2), beside |w|
+            itself; None where directions that depend on norms would not help.
 
         Returns
         -------
@@ -176,6 +206,23 @@ def get_coupling(
     return _REGISTRY[coupling]()
 
 
+def check_quantiles(law, coupling: str):
+    """Raise ValueError where the law of the norms has no quantile function.
+
+    Parameters
+    ----------
+    law : object
+        What a radial law returned.
+    coupling : str
+        How the coupling is written, for the error.
+    """
+    if not hasattr(law, "ppf"):
+        raise ValueError(
+            f"coupling={coupling} needs a quantile function (ppf), which the law of "
+            f"the norms, {type(law).__name__}, lacks; use 'orthogonal' or 'iid'."
+        )
+
+
 @register("iid")
 class Independent(Coupling):
     """Independent frequencies, directions uniform on the sphere."""
@@ -185,7 +232,7 @@ class Independent(Coupling):
         directions = directions_rng.standard_normal((n_frequencies, n_features))
         norms = radial_law(n_features).rvs(n_frequencies, random_state=norms_rng)
         scale = norms / np.linalg.norm(directions, axis=1)
-        return Projection((directions * scale[:, None]).T)
+        return Frequencies((directions * scale[:, None]).T)
 
 
 class BlockCoupling(Coupling):
@@ -232,16 +279,12 @@ class BlockCoupling(Coupling):
             place = weights[:, start:stop].reshape(n_features, -1, size)
             np.multiply(unit.transpose(2, 0, 1), block_norms, out=place)
             start = stop
-        return Projection(weights)
+        return Frequencies(weights)
 
     def _norms(self, law, n_frequencies, n_features, rng):
         if not self.stratified:
             return law.rvs(n_frequencies, random_state=rng)
-        if not hasattr(law, "ppf"):
-            raise ValueError(
-                f"coupling={self!r} needs a quantile function (ppf), which the law of "
-                f"the norms, {type(law).__name__}, lacks; use stratified=False."
-            )
+        check_quantiles(law, repr(self))
         # whole blocks, so that draws nest
         shape = -(-n_frequencies // n_features), n_features
         order_rng, place_rng = rng.spawn(2)

@@ -1,12 +1,13 @@
 """Products with random signs and Walsh-Hadamard matrices, in place of a rotation."""
 
+import copy
 import math
 from functools import lru_cache
 
 import numpy as np
 from scipy import linalg, sparse
 
-from ._projection import Projection
+from ._frequencies import Frequencies
 from ._simplex import apply_simplex
 
 _SCRATCH = 2**16  # numbers in flight, which stay in the cache
@@ -48,7 +49,7 @@ def hadamard_transform(values, scratch):
     return values, scratch
 
 
-class HadamardProjection(Projection):
+class HadamardFrequencies(Frequencies):
     """Blocks of frequencies that are applied by fast transforms, never written out.
 
     A block maps x, padded with zeros, to norms * S H D_3 H D_2 H D_1 x, with diagonal
@@ -86,6 +87,10 @@ class HadamardProjection(Projection):
     @property
     def n_frequencies(self):
         return self._norms.size
+
+    @property
+    def n_features(self):
+        return self._n_features
 
     def apply(self, X):
         n_rows, (_, n_blocks, size) = X.shape[0], self._signs.shape
@@ -126,8 +131,9 @@ class HadamardProjection(Projection):
         return None
 
     def to(self, dtype):
-        moved = type(self).__new__(type(self))
-        moved.__dict__.update(self.__dict__)
+        if self.dtype == dtype:
+            return self
+        moved = copy.copy(self)
         for name in ("_signs", "_norms", "sq_norms"):
             setattr(moved, name, getattr(self, name).astype(dtype))
         return moved

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._projection import Projection
+from ._frequencies import Frequencies
 
 
-class JointProjection(Projection):
+class JointFrequencies(Frequencies):
     """Frequencies of several maps side by side.
 
     Parameters
     ----------
-    parts : list of Projection
+    parts : list of Frequencies
         Those of the single maps. Draws nest part by part.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_crt.frequencies import JointProjection, Projection
-    >>> parts = [Projection(np.eye(2)), Projection(np.ones((2, 1)))]
-    >>> JointProjection(parts).to_dense()
+    >>> from sklearn_crt.frequencies import JointFrequencies, Frequencies
+    >>> parts = [Frequencies(np.eye(2)), Frequencies(np.ones((2, 1)))]
+    >>> JointFrequencies(parts).to_dense()
     array([[1., 0., 1.],
            [0., 1., 1.]])
     """
@@ -37,13 +37,15 @@ class JointProjection(Projection):
     @property
     def weights(self):
         """One frequency a column, (n_features, n_frequencies)."""
+        if not self.parts:
+            return np.zeros((0, 0))
         return np.hstack([part.to_dense() for part in self.parts])
 
     def apply(self, X):
         return np.hstack([part.apply(X) for part in self.parts])
 
     def to(self, dtype):
-        return JointProjection([part.to(dtype) for part in self.parts])
+        return JointFrequencies([part.to(dtype) for part in self.parts])
 
     def to_dense(self):
         return self.weights

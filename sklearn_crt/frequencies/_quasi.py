@@ -8,8 +8,8 @@ import numpy as np
 from scipy import special, stats
 from scipy.stats import qmc
 
-from ._coupling import Coupling, register
-from ._projection import Projection
+from ._coupling import Coupling, check_quantiles, register
+from ._frequencies import Frequencies
 
 _KEYWORD = "rng" if "rng" in signature(qmc.Halton).parameters else "seed"  # SciPy 1.15
 _EDGE = 2.0**-31  # half a step of Sobol's points
@@ -27,13 +27,15 @@ class QuasiCoupling(Coupling):
         return np.array([n_frequencies])
 
     def draw(self, radial_law, n_frequencies, n_features, rng):
+        law = radial_law(n_features)
+        check_quantiles(law, f"{type(self).__name__.lower()!r}")
         (points_rng,) = rng.spawn(1)
         points = self._points(n_frequencies, n_features, {_KEYWORD: points_rng})
         normal = special.ndtri(np.clip(points, _EDGE, 1 - _EDGE))
         lengths = np.linalg.norm(normal, axis=1)
         level = np.minimum(stats.chi(n_features).cdf(lengths), 1 - 2.0**-53)
-        norms = radial_law(n_features).ppf(level)
-        return Projection((normal * (norms / lengths)[:, None]).T)
+        norms = law.ppf(level)
+        return Frequencies((normal * (norms / lengths)[:, None]).T)
 
     @abstractmethod
     def _points(self, n_points, n_features, source):

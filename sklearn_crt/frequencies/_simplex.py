@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 from ._coupling import BlockCoupling, register
+from ._frequencies import Frequencies
 from ._orthogonal import Orthogonal
-from ._projection import Projection
 
 
 def apply_simplex(values, axis=-1):
@@ -74,8 +74,8 @@ class Simplex(BlockCoupling):
     def draw(self, radial_law, n_frequencies, n_features, rng):
         # each vector of a block needs the whole rotation: draw whole blocks
         whole = -(-n_frequencies // n_features) * n_features
-        projection = super().draw(radial_law, whole, n_features, rng)
-        return Projection(projection.to_dense()[:, :n_frequencies])
+        frequencies = super().draw(radial_law, whole, n_features, rng)
+        return Frequencies(frequencies.to_dense()[:, :n_frequencies])
 
     def _directions(self, norms, n_features, rng):
         return apply_simplex(Orthogonal()._directions(norms, n_features, rng), axis=1)

@@ -1,5 +1,7 @@
 """Simplex frequencies whose angles follow their norms."""
 
+import copy
+
 import numpy as np
 
 from ._coupling import register
@@ -54,17 +56,14 @@ def balance(sizes, n_sweeps=_MAX_SWEEPS):
 class SimplexPlus(Simplex):
     r"""Simplex blocks in which longer frequencies stand at wider angles [1]_.
 
-    Each direction of a block points away from the sum of the other frequencies, which
-    makes their sum 0 wherever no norm exceeds all others together. Norms are drawn
-    for each block, and the block is rotated at random after that, so each frequency
-    has its law. Angles are not fixed: there is no closed form of the variance.
+    Each direction of a block points away from the sum of the other frequencies, each
+    times the factor by which the features weigh it, which a sampler says by ``weigh``.
+    That makes their sum 0 wherever no norm exceeds all others together. Norms are drawn
+    for each block, and the block is rotated at random after that, so each frequency has
+    its law. Angles are not fixed: there is no closed form of the variance.
 
     Parameters
     ----------
-    log_weight : callable or None, default=numpy.zeros_like
-        Takes norms, returns the logs of factors; the directions are those for norms
-        times these factors, which are 1 by default. None for the plain simplex.
-        Samplers set it by ``weigh``.
     stratified : bool, default=False
         As for ``Simplex``.
 
@@ -92,21 +91,23 @@ class SimplexPlus(Simplex):
 
     weight_dependent = True
 
-    def __init__(self, log_weight=np.zeros_like, *, stratified=False):
+    def __init__(self, *, stratified: bool = False):
         super().__init__(stratified=stratified)
-        self.log_weight = log_weight
+        self._coefficient: float | None = 0.0
 
-    def weigh(self, log_weight):
-        return type(self)(log_weight, stratified=self.stratified)
+    def weigh(self, coefficient):
+        weighed = copy.copy(self)
+        weighed._coefficient = coefficient
+        return weighed
 
     def cosine(self, n_features):
-        return None if self.log_weight is not None else super().cosine(n_features)
+        return None if self._coefficient is not None else super().cosine(n_features)
 
     def _directions(self, norms, n_features, rng):
-        if self.log_weight is None:
+        if self._coefficient is None:
             return super()._directions(norms, n_features, rng)
         rotation = Orthogonal()._directions(norms, n_features, rng)
-        log_factor = self.log_weight(norms)
+        log_factor = self._coefficient * norms**2
         log_factor = log_factor - log_factor.max(axis=1, keepdims=True)
         # the sweeps commute with rotations
         return balance(norms * np.exp(log_factor)) @ rotation

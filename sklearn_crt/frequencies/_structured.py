@@ -3,8 +3,8 @@
 import numpy as np
 
 from ._coupling import Coupling, register
-from ._hadamard import HadamardProjection
-from ._projection import Projection
+from ._frequencies import Frequencies
+from ._hadamard import HadamardFrequencies
 
 _MIN_SIZE = 16  # below, three products are too far from a rotation
 
@@ -43,8 +43,8 @@ class StructuredOrthogonal(Coupling):
     >>> import numpy as np
     >>> from sklearn_crt.frequencies import StructuredOrthogonal, chi_law
     >>> rng = np.random.default_rng(0)
-    >>> projection = StructuredOrthogonal().draw(chi_law, 1000, 512, rng)
-    >>> projection.apply(np.ones((3, 512))).shape
+    >>> frequencies = StructuredOrthogonal().draw(chi_law, 1000, 512, rng)
+    >>> frequencies.apply(np.ones((3, 512))).shape
     (3, 1000)
     """
 
@@ -73,10 +73,10 @@ class StructuredOrthogonal(Coupling):
         shape = (-(-n_frequencies // size), self._n_products, size)  # block after block
         signs = 2.0 * signs_rng.integers(0, 2, shape, dtype=np.int8) - 1
         signs = np.ascontiguousarray(np.swapaxes(signs, 0, 1))
-        projection = HadamardProjection(signs, norms, n_features, self._simplex)
+        frequencies = HadamardFrequencies(signs, norms, n_features, self._simplex)
         if min(n_features, n_frequencies) > self._dense_up_to:
-            return projection
-        return Projection(projection.to_dense())
+            return frequencies
+        return Frequencies(frequencies.to_dense())
 
 
 @register("structured-simplex")

@@ -1,20 +1,23 @@
-"""What all feature maps share: validation, statistics, chunks and threads."""
+"""What all samplers share: validation, statistics, the loop over chunks, kernels."""
 
 from __future__ import annotations
 
+import copy
 import warnings
 from abc import ABCMeta, abstractmethod
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from numbers import Integral, Real
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
+    clone,
 )
-from sklearn.utils import check_random_state, gen_batches, gen_even_slices
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._compat import (
@@ -23,21 +26,37 @@ from .._compat import (
     StrOptions,
     _check_sample_weight,
     _fit_context,
-    _get_threadpool_controller,
 )
-from ..frequencies import Projection
-from ..utils._bandwidth import RowSample, resolve_sigma
-from ..utils._moments import Moments
-from ._path import SigmaPathMixin
-from ._rows import UnitRows
-from ._trio import KernelTrioMixin
+from ..maps import FeatureMap, iter_log_features
+from ..rows import (
+    Frame,
+    Statistics,
+    effective_n_threads,
+    in_threads,
+    resolve_sigma,
+    row_chunks,
+)
 
-_CHUNK_BYTES = 2**21  # of features: few enough for the cache, enough for the product
+
+def fitted(path: str, doc: str) -> Any:
+    """Return a read-only attribute that is a part of the fitted sampler.
+
+    Parameters
+    ----------
+    path : str
+        Where it stands, as ``"map_.A"``.
+    doc : str
+        Its docstring.
+
+    Returns
+    -------
+    attribute : property
+        Missing before ``fit``.
+    """
+    return property(attrgetter(path), doc=doc)
 
 
 class BaseFeatureSampler(
-    KernelTrioMixin,
-    SigmaPathMixin,
     CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
@@ -46,8 +65,9 @@ class BaseFeatureSampler(
 ):
     """Features with ``E[transform(x) @ transform_key(y)] == exact_kernel(x, y)``.
 
-    A mechanism states its parameters (``__init__``, ``_parameter_constraints``) and
-    the hooks at the end of this class; everything it sees is at unit bandwidth.
+    A sampler states its parameters (``__init__``, ``_parameter_constraints``) and, in
+    ``_make_map``, which :class:`~sklearn_crt.maps.FeatureMap` follows from them and
+    from the statistics of the rows. All else is done here.
     """
 
     _parameter_constraints: dict = {
@@ -60,10 +80,29 @@ class BaseFeatureSampler(
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
-    _features_per_frequency = 1
-    _law_is_fitted = False  # True where the law of the frequencies depends on the data
-    _reads_rows = False  # True: _fit_parameters finds samples of rows in _row_samples
-    symmetric_ = True  # False where transform_key is another map than transform
+
+    # ------------------------------------------------------------------- hooks
+    @abstractmethod
+    def _make_map(self, statistics: Statistics, drawn: FeatureMap | None) -> FeatureMap:
+        """Return the map: a function of the parameters and the statistics alone.
+
+        ``drawn`` is a map of the same parameters but sigma, and of the same seed, or
+        None: where the law of the frequencies does not depend on the statistics they
+        may be taken from there.
+        """
+
+    def _reads_rows(self) -> bool:
+        """Return whether ``_make_map`` needs samples of the rows of each side."""
+        return False
+
+    @property
+    def columns_per_frequency(self) -> int:
+        """Number of columns of a frequency, the largest where the data decide."""
+        return 1
+
+    def _frame(self, statistics: Statistics, center: np.ndarray | None = None) -> Frame:
+        """Return the frame of the parameter sigma, about a centre."""
+        return Frame(resolve_sigma(self.sigma, statistics), center)
 
     # ------------------------------------------------------------------ fitting
     @_fit_context(prefer_skip_nested_validation=True)
@@ -95,7 +134,8 @@ class BaseFeatureSampler(
         """
         context = self._init_callback_context()
         context.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        self._fit(X, X_key, sample_weight, first=True)
+        self._begin()
+        self._read(X, X_key, sample_weight, reset=True)
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
 
@@ -104,7 +144,7 @@ class BaseFeatureSampler(
         """Add a batch to the statistics; equals ``fit`` on all the rows together.
 
         In any order of the batches, except that ``sigma="median"`` of more than 1000
-        rows samples rows by their place.
+        rows samples rows by their place. The parameters are those of the first call.
 
         Parameters
         ----------
@@ -121,55 +161,120 @@ class BaseFeatureSampler(
         -------
         self : object
             The sampler, with parameters for all the rows seen so far.
-        """
-        return self._fit(X, X_key, sample_weight, first=not hasattr(self, "_moments"))
 
-    def _fit(self, X, X_key, sample_weight, first):
-        X = self._validate(X, reset=first)
+        Raises
+        ------
+        ValueError
+            If the sampler is frozen, or as for ``fit``.
+        """
+        first = not hasattr(self, "_statistics")
+        if first:
+            self._begin()
+        self._check_not_frozen("partial_fit")
+        self._read(X, X_key, sample_weight, reset=first)
+        return self
+
+    def merge(self, other):
+        """Add the rows behind another fitted sampler to the statistics.
+
+        Equals ``fit`` on the rows of both, with the seed of this sampler; up to the
+        choice of rows where a mechanism reads a sample of more than 1000.
+
+        Parameters
+        ----------
+        other : sampler of the same class and parameters
+            Fitted on other rows with the same columns; it stays as it was.
+
+        Returns
+        -------
+        self : object
+            The sampler, with parameters for all the rows.
+
+        Raises
+        ------
+        ValueError
+            If the two do not fit together, or one is frozen.
+        """
+        check_is_fitted(self)
+        if type(other) is not type(self):
+            raise ValueError(
+                f"merge needs another {type(self).__name__}, got {other!r}."
+            )
+        check_is_fitted(other)
+        for sampler in (self, other):
+            sampler._check_not_frozen("merge")
+        if other.n_features_in_ != self.n_features_in_:
+            raise ValueError(
+                f"merge needs samplers of the same columns, but one has "
+                f"{self.n_features_in_} features and the other {other.n_features_in_}."
+            )
+        mine, theirs = (
+            {**sampler._recipe.get_params(), "n_jobs": None, "random_state": None}
+            for sampler in (self, other)
+        )
+        differ = [name for name in mine if repr(mine[name]) != repr(theirs[name])]
+        if differ:
+            raise ValueError(
+                f"merge needs samplers of the same parameters, but {differ[0]} is "
+                f"{mine[differ[0]]!r} in one and {theirs[differ[0]]!r} in the other."
+            )
+        self._settle(self._statistics + other._statistics)
+        return self
+
+    def freeze(self):
+        """Fix the map for good, and forget the sample of rows, if there is one.
+
+        Returns
+        -------
+        self : object
+            The sampler; ``partial_fit`` and ``merge`` raise ValueError until the next
+            ``fit``, and a pickle of it holds no row of the data.
+        """
+        check_is_fitted(self)
+        self._statistics, self._is_frozen = self._statistics.without_rows(), True
+        return self
+
+    def _begin(self):
+        """Note the parameters, which count until the next ``fit``, and a seed."""
+        self._recipe = clone(self)
+        random_state = check_random_state(self.random_state)
+        seed = random_state.randint(2**31 - 1, size=4).tolist()
+        self._statistics, self._is_frozen = Statistics(tuple(seed)), False
+        self.__dict__.pop("map_", None)
+
+    def _read(self, X, X_key, sample_weight, reset):
+        X = self._validate(X, reset=reset)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(
                 sample_weight, X, dtype=np.float64, ensure_non_negative=True
             )
-        if first:
-            self._moments, self._key_moments, self._sample = None, None, None
-            self._row_samples = {}
-            state = check_random_state(self.random_state)
-            self._seed = state.randint(2**31 - 1, size=4)
-        self._moments = self._gather(self._moments, X, sample_weight, key=False)
         if X_key is not None:
             X_key = self._validate(X_key, reset=False)
-            self._key_moments = self._gather(self._key_moments, X_key, None, key=True)
-        return self._choose(X.dtype, draw=first or self._law_is_fitted)
+        recipe = self._recipe
+        sigma = getattr(recipe, "sigma", None)
+        statistics = self._statistics.read(
+            X,
+            X_key,
+            sample_weight,
+            median=isinstance(sigma, str) and sigma == "median",
+            rows=recipe._reads_rows(),
+        )
+        self._settle(statistics, X.dtype)
 
-    def _choose(self, dtype, draw):
-        """Set the parameters from the statistics, and draw the frequencies."""
-        moments, key_moments = self._moments, self._key_moments or self._moments
-        both = moments if self._key_moments is None else moments.merge(key_moments)
-        self.sigma_ = resolve_sigma(self.sigma, both, self._sample)
-        self._fit_parameters(moments, key_moments)
-        if draw:
-            rng, _ = self._generators()
-            projection = self._draw_projection(self.n_features_in_, rng)
-            self.projection_ = projection.to(dtype)
-            self._after_draw(rng)
-        return self
+    def _settle(self, statistics, dtype=None):
+        """Set the statistics, and the map that follows from them."""
+        drawn = getattr(self, "map_", None)
+        if drawn is None:
+            self._dtype = dtype
+        made = self._recipe._make_map(statistics, drawn)
+        self._statistics, self.map_ = statistics, made.to(self._dtype)
 
-    def _generators(self):
-        """Return independent streams for the frequencies and for samples of rows."""
-        return np.random.default_rng(self._seed).spawn(2)
-
-    def _gather(self, moments, X, sample_weight, key):
-        if isinstance(self.sigma, str) and self.sigma == "median":
-            if self._sample is None:
-                self._sample = RowSample(self._generators()[1])
-            self._sample.add(X, sample_weight)
-        if self._reads_rows:
-            if key not in self._row_samples:
-                rng = self._generators()[1].spawn(2)[key]
-                self._row_samples[key] = RowSample(rng)
-            self._row_samples[key].add(X, sample_weight)
-        batch = Moments.of(X, sample_weight)
-        return batch if moments is None else moments.merge(batch)
+    def _check_not_frozen(self, method):
+        if self._is_frozen:
+            raise ValueError(
+                f"{method} would change the map of this {type(self).__name__}, which "
+                "is frozen. Fit a new sampler, or call freeze() later."
+            )
 
     def _validate(self, X, reset):
         return validate_data(
@@ -179,6 +284,10 @@ class BaseFeatureSampler(
             dtype=[np.float64, np.float32],
             reset=reset,
         )
+
+    def __sklearn_is_fitted__(self):
+        """Return whether there is a map."""
+        return hasattr(self, "map_")
 
     # ------------------------------------------------------------- transforming
     def transform(self, X):
@@ -196,7 +305,7 @@ class BaseFeatureSampler(
             small for the type (a positive map, far from the centre), one warning
             says how many rows are zero.
         """
-        return self._map(X, key=False)
+        return self._transform(X, key=False)
 
     def transform_key(self, X):
         """Map X to the features of the key side.
@@ -211,41 +320,21 @@ class BaseFeatureSampler(
         features : ndarray of shape (n_samples, n_components)
             The same as ``transform`` unless ``symmetric_`` is False.
         """
-        return self._map(X, key=True)
+        return self._transform(X, key=True)
 
-    def _map(self, X, key):
+    def _transform(self, X, key):
         check_is_fitted(self)
         X = self._validate(X, reset=False)
-        out = np.empty((X.shape[0], self.n_components), dtype=X.dtype)
-        n_threads = min(effective_n_jobs(self.n_jobs), X.shape[0])
+        feature_map = self.map_.to(X.dtype)
+        out = np.empty((X.shape[0], feature_map.n_components), dtype=X.dtype)
 
         def fill(part):
-            return self._fill(X[part], out[part], key)
+            return _fill(feature_map, X[part], out[part], key)
 
-        faults = _in_threads(fill, X.shape[0], n_threads)
-        zero_rows, overflows = zip(*faults, strict=True)
+        n_threads = effective_n_threads(self.n_jobs, X.shape[0])
+        zero_rows, overflows = zip(*in_threads(fill, X.shape[0], n_threads))
         self._warn_of_range(sum(zero_rows), any(overflows), out.dtype)
         return out
-
-    def _fill(self, X, out, key):
-        """Write the features of X to out; return the number of zero rows, overflow."""
-        n_zero, overflows = 0, []
-        with np.errstate(over="call", call=lambda *_: overflows.append(1)):
-            tables = self._tables(X.dtype)
-            for rows in self._chunks(X):
-                part = out[rows]
-                unit = self._unit(X[rows], *tables)
-                mantissa, exponent = self._features(unit, part, key)
-                if exponent is not None and mantissa is None:
-                    np.exp(exponent, out=part)
-                elif exponent is not None:
-                    np.multiply(mantissa, np.exp(exponent), out=part)
-                elif mantissa is not part:
-                    part[:] = mantissa
-                if exponent is not None and not part[:, 0].all():
-                    suspects = part[part[:, 0] == 0]
-                    n_zero += int(np.sum(~suspects.any(axis=1)))
-        return n_zero, bool(overflows)
 
     def _warn_of_range(self, n_zero, overflow, dtype):
         name = type(self).__name__
@@ -265,7 +354,7 @@ class BaseFeatureSampler(
                 stacklevel=5,
             )
 
-    def iter_log_features(self, X, *, key=False):
+    def iter_log_features(self, X, *, key: bool = False) -> Iterator[tuple]:
         """Yield the features chunk by chunk, as mantissas and exponents.
 
         Features are ``mantissa * exp(exponent)``; nothing over- or underflows.
@@ -288,54 +377,154 @@ class BaseFeatureSampler(
             None stands for zeros.
         """
         check_is_fitted(self)
-        X = self._validate(X, reset=False)
-        tables = self._tables(X.dtype)
-        for rows in self._chunks(X):
-            out = np.empty((rows.stop - rows.start, self.n_components), dtype=X.dtype)
-            yield rows, *self._features(self._unit(X[rows], *tables), out, key)
+        yield from iter_log_features(self.map_, self._validate(X, reset=False), key=key)
 
-    def _chunks(self, X):
-        width = X.dtype.itemsize * max(self.n_components, X.shape[1])
-        return gen_batches(X.shape[0], min(max(256, _CHUNK_BYTES // width), 1024))
+    # ------------------------------------------------------------------ kernels
+    def exact_kernel(self, X, Y=None):
+        """Return the kernel that the features estimate.
 
-    def _tables(self, dtype):
-        """Return what all chunks share: the frequencies, and them stacked or None."""
-        frequencies = self._frequencies(dtype)
-        affine = self._affine(frequencies)
-        return frequencies, None if affine is None else frequencies.stack(*affine)
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_X, n_features)
+            Rows of the query side.
+        Y : {array-like, sparse matrix} of shape (n_Y, n_features), default=None
+            Rows of the key side; X if None.
 
-    def _frequencies(self, dtype):
-        same = self.projection_.sq_norms.dtype == dtype
-        return self.projection_ if same else self.projection_.to(dtype)
+        Returns
+        -------
+        kernel : ndarray of shape (n_X, n_Y)
+            Its values, in the type of X.
+        """
+        X, Y = self._validate_pair(X, Y)
+        return self.map_.kernel(*self.map_.frame.pair(X, Y)).astype(X.dtype, copy=False)
 
-    def _unit(self, X, frequencies=None, stacked=None, sigma=None):
-        frequencies = frequencies or self._frequencies(X.dtype)
-        sigma = self.sigma_ if sigma is None else sigma
-        return UnitRows(X, sigma, self._center(), frequencies, stacked)
+    def approximate_kernel(self, X, Y=None):
+        """Return the estimate of the kernel, ``transform(X) @ transform_key(Y).T``.
 
-    # -------------------------------------------------------------------- tags
-    @property
-    def variance_is_exact_(self) -> bool:
-        """Whether ``kernel_variance`` is that of the coupling in use."""
-        return True
+        Computed in log space: finite wherever the estimate itself is.
 
-    @property
-    def _n_features_out(self):
-        return self.n_components
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_X, n_features)
+            Rows of the query side.
+        Y : {array-like, sparse matrix} of shape (n_Y, n_features), default=None
+            Rows of the key side; X if None.
 
-    @property
-    def _n_frequencies(self):
-        return -(-self.n_components // self._features_per_frequency)
+        Returns
+        -------
+        kernel : ndarray of shape (n_X, n_Y)
+            Unbiased estimates, in the type of X.
+        """
+        X, Y = self._validate_pair(X, Y)
+        feature_map = self.map_.to(X.dtype)
+        queries = feature_map.frame.rows(X)
+        if Y is None:
+            return feature_map.estimate(queries, queries)
+        keys = feature_map.frame.rows(Y.astype(X.dtype, copy=False))
+        return feature_map.estimate(queries, keys)
 
-    def frequency_index(self):
+    def kernel_variance(self, X, Y=None):
+        """Return the exact variance of ``approximate_kernel`` over the frequencies.
+
+        For the fitted parameters and coupling; where ``variance_is_exact_`` is False
+        (a coupling without a fixed angle: ``"simplex+"``, ``"halton"``, ``"sobol"``) it
+        is that of independent frequencies; for a structured coupling in a dimension
+        that needs no padding, that of the exact blocks which it approximates.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_X, n_features)
+            Rows of the query side.
+        Y : {array-like, sparse matrix} of shape (n_Y, n_features), default=None
+            Rows of the key side; X if None.
+
+        Returns
+        -------
+        variance : ndarray of shape (n_X, n_Y), float64
+            Mean squared errors of the estimates, since these are unbiased.
+        """
+        X, Y = self._validate_pair(X, Y)
+        return self.map_.variance(*self.map_.frame.pair(X, Y))
+
+    def _validate_pair(self, X, Y):
+        check_is_fitted(self)
+        X, Y = (None if Z is None else self._validate(Z, reset=False) for Z in (X, Y))
+        return X, Y
+
+    # ------------------------------------------------------------ other numbers
+    def with_sigma(self, sigma):
+        """Return this fitted sampler with another sigma, without reading the rows.
+
+        Parameters
+        ----------
+        sigma : float, {"scale", "median"} or array-like of shape (n_features,)
+            The new value; ``"median"`` only where it was the old one too.
+
+        Returns
+        -------
+        sampler : sampler
+            A copy, equal to one that was fitted with ``sigma`` on the same rows. It
+            shares the frequencies unless their law depends on the data.
+
+        Raises
+        ------
+        ValueError
+            If sigma is out of range, or ``"median"`` without a sample of the rows.
+        """
+        check_is_fitted(self)
+        other = copy.copy(self)
+        other.sigma = sigma
+        other._recipe = clone(self._recipe).set_params(sigma=sigma)
+        other._settle(self._statistics)
+        return other
+
+    def prefix(self, n_components: int) -> np.ndarray | None:
+        """Return the columns that make the map of fewer components.
+
+        Parameters
+        ----------
+        n_components : int
+            Their number, at most that of this map.
+
+        Returns
+        -------
+        columns : ndarray of int of shape (n_components,), or None
+            Times one number they are the features of a sampler with this
+            ``n_components`` fitted on the same rows; None where these are not among
+            the columns (an odd number of sines and cosines).
+        """
+        check_is_fitted(self)
+        return self.map_.prefix(n_components)
+
+    def frequency_index(self) -> np.ndarray | None:
         """Return the index of the frequency behind each column.
 
         Returns
         -------
-        index : ndarray of int of shape (n_components,)
-            Numbers from 0 to the number of frequencies less one.
+        index : ndarray of int of shape (n_components,), or None
+            Numbers from 0 to the number of frequencies less one; None where columns
+            have no frequency of their own.
         """
-        return np.arange(self.n_components)
+        check_is_fitted(self)
+        return self.map_.frequency_index()
+
+    # --------------------------------------------------------------- attributes
+    sigma_ = fitted("map_.frame.sigma", "Multiplier of the inputs in use.")
+    frequencies_ = fitted("map_.frequencies", "Frequencies at unit bandwidth.")
+    symmetric_ = fitted(
+        "map_.symmetric", "Whether ``transform_key`` is the same map as ``transform``."
+    )
+    variance_is_exact_ = fitted(
+        "map_.variance_is_exact",
+        "Whether ``kernel_variance`` is that of the coupling in use.",
+    )
+    _n_features_out = fitted("map_.n_components", "Number of columns.")
+
+    @property
+    def center_(self) -> np.ndarray:
+        """Vector subtracted from the rows, zero without a centre."""
+        center = self.map_.frame.center
+        return np.zeros(self.n_features_in_) if center is None else center
 
     def __sklearn_tags__(self):
         """Return the tags of scikit-learn: sparse input, float32 and float64 kept."""
@@ -344,53 +533,16 @@ class BaseFeatureSampler(
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    # ------------------------------------------------------------------- hooks
-    def _center(self):
-        """Return the vector subtracted from the rows, or None."""
-        return None
 
-    def _affine(self, frequencies):
-        """Return scale and offsets of the exponents ``scale * w.x + offset``, or None.
-
-        For maps that take ``rows.affine``, which is faster than ``rows.projection``.
-        """
-        return None
-
-    def _fit_parameters(self, moments: Moments, key_moments: Moments):
-        """Set the fitted parameters, from the raw statistics of the two sides."""
-
-    def _after_draw(self, rng: np.random.Generator):
-        """Draw what the map needs beside its frequencies, from child streams."""
-
-    @abstractmethod
-    def _draw_projection(self, n_features: int, rng) -> Projection:
-        """Draw the frequencies at unit bandwidth."""
-
-    @abstractmethod
-    def _features(self, rows: UnitRows, out: np.ndarray, key: bool):
-        """Return mantissa and exponent of the features of a chunk.
-
-        ``rows.projection`` and ``out`` may be overwritten; either may be returned.
-        """
-
-    @abstractmethod
-    def _kernel(self, X: UnitRows, Y: UnitRows) -> np.ndarray:
-        """Return the kernel of all pairs."""
-
-    @abstractmethod
-    def _variance(self, X: UnitRows, Y: UnitRows) -> np.ndarray:
-        """Return the variance of the estimate of all pairs, float64."""
-
-
-def _in_threads(function, n_rows, n_threads):
-    """Call a function on even slices of the rows, each in a thread with one of BLAS.
-
-    joblib's pool would sleep between looks for results, longer than a small transform
-    takes, and under a backend of processes it would fill copies of the output.
-    """
-    if n_threads == 1:
-        return [function(slice(None))]
-    parts = gen_even_slices(n_rows, n_threads)
-    one_blas_thread = _get_threadpool_controller().limit(limits=1, user_api="blas")
-    with one_blas_thread, ThreadPoolExecutor(n_threads) as pool:
-        return list(pool.map(function, parts))
+def _fill(feature_map, X, out, key):
+    """Write the features of X to out; return the number of zero rows, overflow."""
+    n_zero, overflows = 0, []
+    width = max(out.shape[1], X.shape[1])
+    with np.errstate(over="call", call=lambda *_: overflows.append(1)):
+        for rows in row_chunks(X.shape[0], width, X.dtype.itemsize):
+            part = out[rows]
+            feature_map.features(feature_map.frame.rows(X[rows]), part, key=key)
+            if not part[:, 0].all():
+                suspects = part[part[:, 0] == 0]
+                n_zero += int(np.sum(~suspects.any(axis=1)))
+    return n_zero, bool(overflows)

@@ -1,44 +1,26 @@
-"""Positive features exp(A|w|^2 + B w.x - |x|^2), for real A."""
+"""Positive exponential features: the parameters, and the map they make."""
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 
 import numpy as np
 
-from ..utils._docs import fill_doc
-from ._conformity import positive_gap
-from ._gaussian import GaussianKernelMixin
-from ._isotropic import IsotropicSampler
-
-
-def optimal_A(q: float, n_features: int) -> float:
-    """Return the A of least mean log second moment for the mean q of |x + y|^2.
-
-    With rho = 1 / (1 - 8A) it is the positive root of 2 q rho^2 + (2q + d) rho = d
-    (CRT theorem 3.3), written so that nothing cancels for small or large q.
-    """
-    d = n_features
-    root = math.hypot(2 * q + d, math.sqrt(8 * d * q))
-    if 2 * q > d:
-        return -(2 * q - d + root) / (16 * d)
-    return -q / (d - 2 * q + root)
-
-
-def optimal_for(A: float, n_features: int) -> float:
-    """Return the mean q of |x + y|^2 for which A is the optimal one."""
-    rho = 1 / (1 - 8 * A)
-    return -4 * n_features * A / (1 + rho)
+from .._compat import StrOptions
+from .._docs import fill_doc
+from ..frequencies import Coupling, chi_law, get_coupling
+from ..maps import ExponentialMap, GaussianKernel
+from ._base import BaseFeatureSampler, fitted
+from ._optimal_A import optimal_for
 
 
 @fill_doc
-class ExponentialSampler(GaussianKernelMixin, IsotropicSampler):
+class ExponentialSampler(BaseFeatureSampler):
     r"""Positive features of the Gaussian or softmax kernel, for a real A <= 0.
 
     .. math:: f(w, x) = (1 - 4A)^{d/4} \exp(A |w|^2 + \sqrt{1 - 4A}\, w \cdot x - |x|^2)
 
-    A subclass states ``_A``, the value of A.
+    A subclass states ``_choose_A``, the value of A.
 
     Parameters
     ----------
@@ -53,9 +35,10 @@ class ExponentialSampler(GaussianKernelMixin, IsotropicSampler):
     """
 
     _parameter_constraints: dict = {
-        **IsotropicSampler._parameter_constraints,
-        **GaussianKernelMixin._parameter_constraints,
+        **BaseFeatureSampler._parameter_constraints,
+        "coupling": [str, Coupling],
         "center": ["boolean"],
+        "kernel": [StrOptions({"gaussian", "softmax"})],
     }
 
     def __init__(
@@ -77,59 +60,65 @@ class ExponentialSampler(GaussianKernelMixin, IsotropicSampler):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    @property
     @abstractmethod
-    def _A(self) -> float:
-        """The coefficient of the squared norm of the frequency."""
+    def _choose_A(self, statistics, frame) -> float:
+        """Return the coefficient of the squared norm of the frequency."""
 
-    def _center(self):
-        return self.center_ if self.center else None
-
-    def _fit_parameters(self, moments, key_moments):
-        center = 0.5 * (moments.mean + key_moments.mean)
-        self.center_ = center if self.center else np.zeros_like(center)
-
-    def _mean_squares(self, moments, key_moments):
-        """Return the means of |x + y|^2 and |x - y|^2 over pairs of centred rows."""
-        scale, spread = np.square(self.sigma_), moments.variance + key_moments.variance
-        sums = moments.mean + key_moments.mean - 2 * self.center_
-        differences = moments.mean - key_moments.mean
-        return tuple(
-            float(np.sum(scale * (spread + offset**2)))
-            for offset in (sums, differences)
+    def _make_map(self, statistics, drawn):
+        frame = self._frame(statistics, middle(statistics) if self.center else None)
+        A, d = self._choose_A(statistics, frame), statistics.n_features
+        coupling = get_coupling(self.coupling, type(self).__name__)
+        # angles that follow the norms raise the variance beyond
+        coupling = coupling.weigh(None if optimal_for(A, d) > 0.5 else 2 * A)
+        if drawn is not None and not coupling.weight_dependent:
+            frequencies = drawn.frequencies
+        else:
+            rng = statistics.frequency_stream()
+            frequencies = coupling.draw(chi_law, self.n_components, d, rng)
+        kernel = GaussianKernel(softmax=self.kernel == "softmax")
+        return ExponentialMap(
+            frame, self.n_components, frequencies, coupling, A, kernel
         )
 
-    def _log_norm_weight(self):
-        # beyond, angles that follow the norms raise the variance
-        if optimal_for(self._A, self.n_features_in_) > 0.5:
-            return None
-        return lambda norms: 2 * self._A * norms**2
+    A_ = fitted("map_.A", "Coefficient of the squared norm of the frequency.")
 
-    def _affine(self, frequencies):
-        A, d = self._A, self.n_features_in_
-        constant = 0.25 * d * math.log1p(-4 * A) - 0.5 * math.log(self._n_frequencies)
-        return math.sqrt(1 - 4 * A), A * frequencies.sq_norms + constant
 
-    def _features(self, rows, out, key):
-        row_term = -rows.sq_norms
-        if self.kernel == "softmax":
-            row_term = row_term + self._log_row_factor(rows)
-        exponent = out[:, : self._n_frequencies]
-        return None, rows.affine(*self._affine(rows.frequencies), row_term, exponent)
+def middle(statistics) -> np.ndarray:
+    """Return the mean of the mean rows of both sides, the best centre.
 
-    def _variance(self, X, Y):
-        d, m, rho = self.n_features_in_, self._n_frequencies, 1 / (1 - 8 * self._A)
-        _, q, sq_distances = X.pair_statistics(Y)
-        # E2 / K^2 = ((1 + rho) / (2 sqrt rho))^d exp(rho q), written to keep q -> 0
-        root = math.sqrt(rho)
-        excess = d * math.log1p((1 - root) ** 2 / (2 * root)) + rho * q
-        saved = 0.0
-        if self._n_pairs() > 0 and self._has_closed_form():
-            saved = self._n_pairs() / m * positive_gap(q, d, self._cosine())
-        # log of (expm1(excess) - saved) / m, which may overflow only at the end
-        log_first = excess + np.log(-np.expm1(-np.maximum(excess, 1e-300)))
-        with np.errstate(divide="ignore"):
-            share = np.log1p(-np.minimum(saved * np.exp(-log_first), 1))
-            log_variance = log_first + share - math.log(m) - sq_distances
-        with np.errstate(over="ignore"):
-            return np.exp(log_variance + 2 * self._log_pair_factor(X, Y))
+    Parameters
+    ----------
+    statistics : Statistics
+        Of the rows.
+
+    Returns
+    -------
+    center : ndarray of shape (n_features,)
+        Of raw rows.
+    """
+    return 0.5 * (statistics.query.mean + statistics.key.mean)
+
+
+def mean_squares(statistics, frame) -> tuple[float, float]:
+    """Return the means of |x + y|^2 and |x - y|^2 over all pairs of rows.
+
+    Parameters
+    ----------
+    statistics : Statistics
+        Of the raw rows.
+    frame : Frame
+        Centre and sigma of the rows x and y.
+
+    Returns
+    -------
+    sums, differences : float
+        At unit bandwidth.
+    """
+    query, key = statistics.query, statistics.key
+    scale, spread = np.square(frame.sigma), query.variance + key.variance
+    center = 0.0 if frame.center is None else frame.center
+    sums = query.mean + key.mean - 2 * center
+    differences = query.mean - key.mean
+    return tuple(
+        float(np.sum(scale * (spread + offset**2))) for offset in (sums, differences)
+    )

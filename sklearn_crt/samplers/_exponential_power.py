@@ -6,12 +6,9 @@ from numbers import Real
 
 from .._compat import Interval
 from ..frequencies import stable_law
-from ..utils._docs import fill_doc
-from ..utils._profiles import log_exponential_power
+from .._docs import fill_doc
+from ..maps import ExponentialPowerRadial
 from ._heavy_tailed import HeavyTailedSampler
-from ._mixture_gap import stable_gap
-
-_LEAST_ALPHA = 0.05  # with a closed form of the variance of orthogonal frequencies
 
 
 @fill_doc
@@ -115,15 +112,8 @@ class ExponentialPowerSampler(HeavyTailedSampler):
     def _tail_index(self):
         return self.alpha
 
+    def _radial(self):
+        return ExponentialPowerRadial(self.alpha)
+
     def _radial_law(self, n_features):
         return stable_law(n_features, self.alpha)
-
-    def _log_profile(self, r):
-        return log_exponential_power(r, self.alpha)
-
-    def _has_closed_form(self):
-        # below, less than 0.1 % is saved, and integrals over S are slow and overflow
-        return self.alpha >= _LEAST_ALPHA and super()._has_closed_form()
-
-    def _gap(self, n_features):
-        return stable_gap(float(self.alpha), n_features)

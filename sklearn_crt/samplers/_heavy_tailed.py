@@ -1,39 +1,90 @@
-"""What the Laplacian, Matern and exponential-power maps share."""
+"""What the Laplacian, Matern and exponential-power samplers share."""
 
 from __future__ import annotations
 
-import math
 import warnings
 from abc import abstractmethod
+from collections.abc import Callable
 
-import numpy as np
-
-from ..frequencies import Projection
-from ..utils._metric import metric_factor
-from ._trigonometric import TrigonometricSampler
+from ..frequencies import Coupling, Frequencies, get_coupling
+from ..maps import RadialKernel
+from ..rows import metric_factor
+from ._base import BaseFeatureSampler, fitted
+from ._stacklevel import outside_stacklevel
+from ._trigonometric import make_trigonometric_map
 
 _LIGHT_TAIL = 0.3  # least index of the tail without a warning
 _FEW_FEATURES = 32  # products of Hadamard matrices have inner products of exactly 0
-_LARGE_PHASE = 2.0**20  # from here float32 leaves less than three digits of a phase
 
 
-class HeavyTailedSampler(TrigonometricSampler):
+class HeavyTailedSampler(BaseFeatureSampler):
     """Sines and cosines for kernels whose frequencies have heavy tails.
 
     Adds ``metric`` and ``random_phase``, and care for large phases. A subclass states
-    ``_log_profile``, ``_radial_law``, ``_gap`` and ``_tail_index``.
+    ``_radial``, ``_radial_law`` and ``_tail_index``.
     """
 
     _parameter_constraints: dict = {
-        **TrigonometricSampler._parameter_constraints,
+        **BaseFeatureSampler._parameter_constraints,
+        "coupling": [str, Coupling],
         "metric": ["array-like", None],
         "random_phase": ["boolean"],
     }
 
-    def _fit_parameters(self, moments, key_moments):
-        self._factor = metric_factor(self.metric, self.n_features_in_)
+    # ------------------------------------------------------------------- hooks
+    _tail_advice = "another kernel"
 
-    def _draw_projection(self, n_features, rng):
+    @abstractmethod
+    def _radial(self) -> RadialKernel:
+        """Return the kernel."""
+
+    @abstractmethod
+    def _radial_law(self, n_features: int):
+        """Return the law of the norm of a frequency in this dimension."""
+
+    @abstractmethod
+    def _tail_index(self) -> float:
+        """Return the b of P(|w| > R) ~ R^-b; infinity for light tails."""
+
+    def _coupling(self) -> Coupling:
+        """Return the coupling of the parameter."""
+        return get_coupling(self.coupling, type(self).__name__)
+
+    def _draw(self, coupling: Coupling) -> Callable:
+        """Return the function that draws the frequencies."""
+        return lambda m, d, rng: coupling.draw(self._radial_law, m, d, rng)
+
+    # ------------------------------------------------------------------ fitting
+    @property
+    def columns_per_frequency(self) -> int:
+        """Number of columns of a frequency."""
+        return 1 if self.random_phase else 2
+
+    def _make_map(self, statistics, drawn):
+        factor = metric_factor(self.metric, statistics.n_features)
+        coupling = self._coupling()
+        if drawn is None:
+            self._check_tail(coupling, statistics.n_features)
+
+        def draw(n_frequencies, n_features, rng):
+            frequencies = self._draw(coupling)(n_frequencies, n_features, rng)
+            if factor is None:
+                return frequencies
+            return Frequencies(factor @ frequencies.to_dense())
+
+        return make_trigonometric_map(
+            self,
+            statistics,
+            drawn,
+            self._radial(),
+            self._radial_law,
+            coupling=coupling,
+            draw=draw,
+            metric_factor=factor,
+            folds=True,
+        )
+
+    def _check_tail(self, coupling, n_features):
         index = self._tail_index()
         if index < _LIGHT_TAIL:
             warnings.warn(
@@ -43,66 +94,14 @@ class HeavyTailedSampler(TrigonometricSampler):
                 f"are cut at 1e15. Use float64, {self._tail_advice}, or the exact "
                 "kernel of sklearn_crt.kernels.",
                 RuntimeWarning,
-                stacklevel=6,
+                stacklevel=outside_stacklevel(),
             )
-        if index < 2 and not self._coupling().exact and n_features <= _FEW_FEATURES:
+        if index < 2 and not coupling.exact and n_features <= _FEW_FEATURES:
             raise ValueError(
                 f"coupling={self.coupling!r} has directions that are only nearly "
                 f"uniform, which biases {type(self).__name__} with up to "
                 f"{_FEW_FEATURES} columns, got X with {n_features}: its large "
                 "frequencies resolve the difference; use 'orthogonal'."
             )
-        projection = super()._draw_projection(n_features, rng)
-        if self._factor is None:
-            return projection
-        return Projection(self._factor @ projection.to_dense())
 
-    def _phases(self, rows):
-        phases = rows.projection
-        if phases.dtype == np.float32:
-            # w.x in float64, less multiples of 2 pi; for few frequencies, if any
-            largest = math.sqrt(rows.sq_norms.max(initial=0))
-            norms = np.sqrt(rows.frequencies.sq_norms)
-            suspects = np.flatnonzero(norms * largest > _LARGE_PHASE)
-            if suspects.size:
-                exact = rows.project_in_double(suspects)
-                folded = np.remainder(exact, 2 * math.pi)
-                small = np.abs(exact) <= _LARGE_PHASE
-                phases[:, suspects] = np.where(small, phases[:, suspects], folded)
-        return phases
-
-    def _unit_pair(self, X, Y):
-        X, Y = super()._unit_pair(X, Y)
-        queries = X.times(self._factor)
-        return queries, queries if Y is X else Y.times(self._factor)
-
-    def _profile(self, r):
-        return np.exp(self._log_profile(r))
-
-    def _pair_variance(self, r):
-        # (1 + k(2r) - 2 k(r)^2) / 2, without cancellation for small r
-        return 0.5 * np.expm1(self._log_profile(2 * r)) - np.expm1(
-            2 * self._log_profile(r)
-        )
-
-    def _has_closed_form(self):
-        coupling = self._coupling()
-        return coupling.independent_norms and coupling.cosine(self.n_features_in_) == 0
-
-    def _orthogonality_gap(self, r):
-        return self._gap(self.n_features_in_)(r)
-
-    # ------------------------------------------------------------------- hooks
-    _tail_advice = "another kernel"
-
-    @abstractmethod
-    def _tail_index(self) -> float:
-        """Return the b of P(|w| > R) ~ R^-b; infinity for light tails."""
-
-    @abstractmethod
-    def _log_profile(self, r):
-        """Return the log of the kernel at distances r, at unit bandwidth."""
-
-    @abstractmethod
-    def _gap(self, n_features):
-        """Return the function of r that says what an orthogonal pair saves."""
+    phase_ = fitted("map_.phase", "Phases of single columns, in radians.")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from .._compat import StrOptions
-from ..frequencies import Independent, Orthogonal, Projection, student_law
-from ..utils._docs import fill_doc
-from ..utils._profiles import log_laplacian
+from ..frequencies import Frequencies, Independent, Orthogonal, student_law
+from .._docs import fill_doc
+from ..maps import LaplacianRadial
 from ._heavy_tailed import HeavyTailedSampler
-from ._mixture_gap import student_gap
 
 
 @fill_doc
@@ -113,10 +112,10 @@ class LaplacianSampler(HeavyTailedSampler):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _fit_parameters(self, moments, key_moments):
+    def _make_map(self, statistics, drawn):
         if self.norm == "l1" and self.metric is not None:
             raise ValueError("metric needs norm='l2', got norm='l1'; use metric=None.")
-        super()._fit_parameters(moments, key_moments)
+        return super()._make_map(statistics, drawn)
 
     def _coupling(self):
         auto = isinstance(self.coupling, str) and self.coupling == "auto"
@@ -131,25 +130,20 @@ class LaplacianSampler(HeavyTailedSampler):
             )
         return Independent()
 
-    def _draw_projection(self, n_features, rng):
-        if self.norm == "l2":
-            return super()._draw_projection(n_features, rng)
-        self._coupling()  # for its error
-        size = self._n_frequencies, n_features
-        (cauchy_rng,) = rng.spawn(1)
-        return Projection(cauchy_rng.standard_cauchy(size).T)
-
-    def _distances(self, X, Y):
-        return super()._distances(X, Y) if self.norm == "l2" else X.l1_distances(Y)
+    def _draw(self, coupling):
+        return super()._draw(coupling) if self.norm == "l2" else _draw_cauchy
 
     def _tail_index(self):
         return 1.0
 
+    def _radial(self):
+        return LaplacianRadial(self.norm)
+
     def _radial_law(self, n_features):
         return student_law(n_features, 0.5)
 
-    def _log_profile(self, r):
-        return log_laplacian(r)
 
-    def _gap(self, n_features):
-        return student_gap(0.5, n_features)
+def _draw_cauchy(n_frequencies, n_features, rng):
+    """Draw frequencies with independent Cauchy coordinates."""
+    (cauchy_rng,) = rng.spawn(1)
+    return Frequencies(cauchy_rng.standard_cauchy((n_frequencies, n_features)).T)

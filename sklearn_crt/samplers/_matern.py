@@ -6,10 +6,9 @@ from numbers import Real
 
 from .._compat import Interval
 from ..frequencies import student_law
-from ..utils._docs import fill_doc
-from ..utils._profiles import log_matern
+from .._docs import fill_doc
+from ..maps import MaternRadial
 from ._heavy_tailed import HeavyTailedSampler
-from ._mixture_gap import student_gap
 
 
 @fill_doc
@@ -109,11 +108,8 @@ class MaternSampler(HeavyTailedSampler):
     def _tail_index(self):
         return 2 * self.nu
 
+    def _radial(self):
+        return MaternRadial(self.nu)
+
     def _radial_law(self, n_features):
         return student_law(n_features, self.nu)
-
-    def _log_profile(self, r):
-        return log_matern(r, self.nu)
-
-    def _gap(self, n_features):
-        return student_gap(float(self.nu), n_features)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ..utils._docs import fill_doc
-from ._exponential import ExponentialSampler, optimal_A
+from .._docs import fill_doc
+from ._exponential import ExponentialSampler, mean_squares
+from ._optimal_A import optimal_A
 
 
 @fill_doc
@@ -82,15 +83,6 @@ class OPRFSampler(ExponentialSampler):
     True
     """
 
-    @property
-    def _A(self):
-        return self.A_
-
-    @property
-    def _law_is_fitted(self):  # the angles depend on A
-        return self._coupling().weight_dependent
-
-    def _fit_parameters(self, moments, key_moments):
-        super()._fit_parameters(moments, key_moments)
-        q, _ = self._mean_squares(moments, key_moments)
-        self.A_ = optimal_A(q, self.n_features_in_)
+    def _choose_A(self, statistics, frame):
+        sums, _ = mean_squares(statistics, frame)
+        return optimal_A(sums, statistics.n_features)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..utils._docs import fill_doc
+from .._docs import fill_doc
 from ._exponential import ExponentialSampler
 
 
@@ -67,4 +67,5 @@ class PositiveRBFSampler(ExponentialSampler):
     True
     """
 
-    _A = 0.0
+    def _choose_A(self, statistics, frame):
+        return 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..utils._docs import fill_doc
+from .._docs import fill_doc
 from ._exponential import ExponentialSampler
 
 
@@ -95,7 +95,6 @@ class SimplexRBFSampler(ExponentialSampler):
         "structured": ["boolean"],
     }
     _parameter_constraints.pop("coupling")
-    _A = 0.0
 
     def __init__(
         self,
@@ -129,3 +128,6 @@ class SimplexRBFSampler(ExponentialSampler):
         if self.structured:
             return "structured-simplex"
         return "simplex+" if self.weight_dependent else "simplex"
+
+    def _choose_A(self, statistics, frame):
+        return 0.0

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from ..utils._docs import fill_doc
-from ._conformity import trigonometric_gap
-from ._gaussian import GaussianKernelMixin
-from ._trigonometric import TrigonometricSampler
+from .._compat import StrOptions
+from .._docs import fill_doc
+from ..frequencies import Coupling, chi_law
+from ..maps import GaussianKernel, GaussianRadial
+from ._base import BaseFeatureSampler, fitted
+from ._trigonometric import make_trigonometric_map
 
 
 @fill_doc
-class TrigRBFSampler(GaussianKernelMixin, TrigonometricSampler):
+class TrigRBFSampler(BaseFeatureSampler):
     r"""Gaussian or softmax kernel from sine and cosine pairs (random Fourier features).
 
     ``fit`` reads of the data the number of columns and, for ``sigma="scale"`` or
@@ -75,8 +75,9 @@ class TrigRBFSampler(GaussianKernelMixin, TrigonometricSampler):
     """
 
     _parameter_constraints: dict = {
-        **TrigonometricSampler._parameter_constraints,
-        **GaussianKernelMixin._parameter_constraints,
+        **BaseFeatureSampler._parameter_constraints,
+        "coupling": [str, Coupling],
+        "kernel": [StrOptions({"gaussian", "softmax"})],
         "random_phase": ["boolean"],
     }
 
@@ -99,16 +100,15 @@ class TrigRBFSampler(GaussianKernelMixin, TrigonometricSampler):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _profile(self, r):
-        return np.exp(-0.5 * r**2)
+    @property
+    def columns_per_frequency(self) -> int:
+        """Number of columns of a frequency."""
+        return 1 if self.random_phase else 2
 
-    def _pair_variance(self, r):
-        return 0.5 * np.expm1(-(r**2)) ** 2  # (1 - K^2)^2 / 2
+    def _make_map(self, statistics, drawn):
+        kernel = GaussianKernel(softmax=self.kernel == "softmax")
+        return make_trigonometric_map(
+            self, statistics, drawn, GaussianRadial(), chi_law, gaussian=kernel
+        )
 
-    def _orthogonality_gap(self, r):
-        return trigonometric_gap(r**2, self.n_features_in_, self._cosine())
-
-    def _variance(self, X, Y):
-        with np.errstate(divide="ignore", over="ignore"):
-            log_variance = np.log(super()._variance(X, Y))
-            return np.exp(log_variance + 2 * self._log_pair_factor(X, Y))
+    phase_ = fitted("map_.phase", "Phases of single columns, in radians.")

@@ -9,6 +9,8 @@ from scipy import sparse
 from sklearn.utils import gen_batches
 from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
 
+from ._unit_rows import Rows
+
 _CHUNK_BYTES = 2**22  # float64 copies are made of this much at a time
 
 
@@ -36,8 +38,21 @@ class Moments:
     minimum: np.ndarray
 
     @classmethod
-    def of(cls, X, sample_weight=None) -> Moments:
-        """Collect the statistics of the rows of a dense or CSR array."""
+    def of(cls, X: Rows, sample_weight: np.ndarray | None = None) -> Moments:
+        """Collect the statistics of the rows of a table.
+
+        Parameters
+        ----------
+        X : {ndarray, sparse matrix} of shape (n_rows, n_features)
+            The rows.
+        sample_weight : ndarray of shape (n_rows,), default=None
+            Their weights.
+
+        Returns
+        -------
+        moments : Moments
+            Of all the rows.
+        """
         n_rows = max(1, _CHUNK_BYTES // (8 * X.shape[1]))
         parts = (
             cls._of_rows(
@@ -47,7 +62,7 @@ class Moments:
         )
         total = next(parts)
         for part in parts:
-            total = total.merge(part)
+            total = total + part
         return total
 
     @classmethod
@@ -68,7 +83,7 @@ class Moments:
         mean, minimum = share @ X, counted.min(axis=0)
         return cls(weight, mean, share @ (X - mean) ** 2, share @ np.abs(X), minimum)
 
-    def merge(self, other: Moments) -> Moments:
+    def __add__(self, other: Moments) -> Moments:
         """Return the statistics of both sets of rows together."""
         weight = self.weight + other.weight
         share = other.weight / weight if weight > 0 else 0.0

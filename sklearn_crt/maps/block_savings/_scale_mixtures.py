@@ -2,7 +2,7 @@ r"""Cross moments of orthogonal frequencies whose law is a mixture of normal law
 
 Given the scales S_1, S_2 of two orthogonal frequencies, squared norms S_i A_i with A_i
 chi square of d degrees of freedom, share t = A_1 / (A_1 + A_2) and sum are independent.
-So with F(-q) the moment for normal frequencies (``_conformity``), at distance r
+So with F(-q) the moment for normal frequencies (``_gaussian``), at distance r
 
 .. math:: X(r) = \operatorname{E} F(-r^2 Q), \qquad Q = t S_1 + (1 - t) S_2, \quad
           t \sim \operatorname{Beta}(d/2, d/2)
@@ -22,9 +22,9 @@ import numpy as np
 from scipy import special
 from scipy.interpolate import CubicSpline
 
-from ..frequencies._radial import stable_nodes
-from ..utils._profiles import log_exponential_power, log_matern
-from ._conformity import trigonometric_gap
+from ...frequencies import stable_nodes
+from .._profiles import log_exponential_power, log_matern
+from ._gaussian import trigonometric_gap
 
 _SMALLEST = 0.01  # distance below which the share that is saved is taken as constant
 _STEP = 0.4  # of trapezoidal rules on the log scale

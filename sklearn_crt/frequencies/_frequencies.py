@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
+from numpy.typing import DTypeLike
 from sklearn.utils.extmath import safe_sparse_dot
 
+from ..rows import Rows
 
-class Projection:
+
+class Frequencies:
     """Frequencies as the columns of a matrix.
 
     Parameters
@@ -22,15 +28,15 @@ class Projection:
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_crt.frequencies import Projection
-    >>> projection = Projection(np.array([[3.0, 0.0], [4.0, 1.0]]))
-    >>> projection.apply(np.array([[1.0, 1.0]]))
+    >>> from sklearn_crt.frequencies import Frequencies
+    >>> frequencies = Frequencies(np.array([[3.0, 0.0], [4.0, 1.0]]))
+    >>> frequencies.apply(np.array([[1.0, 1.0]]))
     array([[7., 1.]])
-    >>> projection.sq_norms
+    >>> frequencies.sq_norms
     array([25.,  1.])
     """
 
-    def __init__(self, weights):
+    def __init__(self, weights: np.ndarray):
         self.weights = weights
         self.sq_norms = np.einsum("lm,lm->m", weights, weights)
 
@@ -39,7 +45,17 @@ class Projection:
         """Number of frequencies."""
         return self.weights.shape[1]
 
-    def apply(self, X):
+    @property
+    def n_features(self) -> int:
+        """Dimension of the frequencies."""
+        return self.weights.shape[0]
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The floating type."""
+        return self.sq_norms.dtype
+
+    def apply(self, X: Rows) -> np.ndarray:
         """Apply the frequencies to rows.
 
         Parameters
@@ -54,7 +70,7 @@ class Projection:
         """
         return safe_sparse_dot(X, self.weights, dense_output=True)
 
-    def stack(self, scale, offsets):
+    def stack(self, scale: float, offsets: np.ndarray) -> np.ndarray | None:
         """Return the matrix that maps (x, 1, r) to scale * w.x + offset + r, or None.
 
         Parameters
@@ -72,7 +88,7 @@ class Projection:
         ones = np.ones_like(self.sq_norms)
         return np.vstack([scale * self.weights, offsets, ones])
 
-    def to(self, dtype) -> Projection:
+    def to(self, dtype: DTypeLike) -> Frequencies:
         """Change the floating type.
 
         Parameters
@@ -82,9 +98,11 @@ class Projection:
 
         Returns
         -------
-        projection : Projection
-            A copy in that type; the squared norms keep the accuracy of this one.
+        frequencies : Frequencies
+            These, or a copy in that type; the squared norms keep the accuracy of these.
         """
+        if self.dtype == dtype:
+            return self
         moved = type(self).__new__(type(self))
         moved.weights = np.ascontiguousarray(self.weights, dtype=dtype)
         moved.sq_norms = self.sq_norms.astype(dtype)
@@ -99,3 +117,27 @@ class Projection:
             One frequency a column.
         """
         return self.weights
+
+
+@dataclass(frozen=True, eq=False)
+class Affine:
+    """The form scale * w.x + offset of each frequency, for ``UnitRows.affine``.
+
+    Attributes
+    ----------
+    frequencies : Frequencies
+        The w.
+    scale : float
+        Multiplier of the inner products.
+    offsets : ndarray of shape (n_frequencies,)
+        Added to each column, in the type of the frequencies.
+    """
+
+    frequencies: Frequencies
+    scale: float
+    offsets: np.ndarray
+
+    @cached_property
+    def stacked(self) -> np.ndarray | None:
+        """What ``Frequencies.stack`` returns, made once."""
+        return self.frequencies.stack(self.scale, self.offsets)

@@ -1,0 +1,66 @@
+"""Positive features exp(A|w|^2 + B w.x - |x|^2), for real A."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..frequencies import Affine
+from ..rows import UnitRows
+from ._base import FrequencyMap
+from ._gaussian import GaussianKernel
+from .block_savings import positive_gap
+
+
+@dataclass(frozen=True, eq=False)
+class ExponentialMap(FrequencyMap):
+    r"""Positive features of the Gaussian or softmax kernel, for a real A <= 0.
+
+    .. math:: f(w, x) = (1 - 4A)^{d/4} \exp(A |w|^2 + \sqrt{1 - 4A}\, w \cdot x - |x|^2)
+
+    Attributes
+    ----------
+    A : float
+        Coefficient of the squared norm of the frequency: 0 for PosRF, negative for
+        OPRF.
+    gaussian : GaussianKernel
+        The kernel.
+    """
+
+    A: float
+    gaussian: GaussianKernel
+
+    @cached_property
+    def _form(self):
+        A, d = self.A, self.n_features
+        constant = 0.25 * d * math.log1p(-4 * A) - 0.5 * math.log(self.n_frequencies)
+        offsets = A * self.frequencies.sq_norms + constant
+        return Affine(self.frequencies, math.sqrt(1 - 4 * A), offsets)
+
+    def log_features(self, rows, *, key=False, out=None):
+        if out is None:
+            out = np.empty((rows.shape[0], self.n_components), rows.dtype)
+        row_term = self.gaussian.plus_row_factor(-rows.sq_norms, rows)
+        return None, rows.affine(self._form, row_term, out)
+
+    def kernel(self, X, Y):
+        return self.gaussian.values(X, Y)
+
+    def variance(self, X: UnitRows, Y: UnitRows) -> np.ndarray:
+        d, m, rho = self.n_features, self.n_frequencies, 1 / (1 - 8 * self.A)
+        _, q, sq_distances = X.pair_statistics(Y)
+        # E2 / K^2 = ((1 + rho) / (2 sqrt rho))^d exp(rho q), written to keep q -> 0
+        root = math.sqrt(rho)
+        excess = d * math.log1p((1 - root) ** 2 / (2 * root)) + rho * q
+        # log of (expm1(excess) - saved) / m, which may overflow only at the end
+        log_first = excess + np.log(-np.expm1(-np.maximum(excess, 1e-300)))
+        log_variance = log_first - math.log(m) - sq_distances
+        if self.n_pairs > 0 and self.cosine is not None:
+            saved = self.n_pairs / m * positive_gap(q, d, self.cosine)
+            with np.errstate(divide="ignore"):
+                share = np.log1p(-np.minimum(saved * np.exp(-log_first), 1))
+            log_variance = log_variance + share
+        return self.gaussian.variance(log_variance, X, Y)

@@ -1,0 +1,86 @@
+"""Log features of a whole table, chunk by chunk, of one map or along a path of sigmas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from ..rows import Frame, Rows, row_chunks
+from ._base import FeatureMap, LogFeatures
+
+
+def iter_log_features(
+    feature_map: FeatureMap, X: Rows, *, key: bool = False
+) -> Iterator[tuple[slice, np.ndarray | None, np.ndarray | None]]:
+    """Yield the log features of the rows of a table, chunk by chunk.
+
+    Parameters
+    ----------
+    feature_map : FeatureMap
+        The map.
+    X : {ndarray, sparse matrix} of shape (n_samples, n_features)
+        Raw rows, float32 or float64.
+    key : bool, default=False
+        Whether to take the map of the key side.
+
+    Yields
+    ------
+    rows : slice
+        The rows of the chunk.
+    mantissa, exponent : ndarray or None
+        As ``FeatureMap.log_features`` returns them.
+    """
+    feature_map = feature_map.to(X.dtype)
+    for rows in _chunks(feature_map, X):
+        part = feature_map.frame.rows(X[rows])
+        yield rows, *feature_map.log_features(part, key=key)
+
+
+def iter_path(
+    path: Sequence[FeatureMap], X: Rows, *, key: bool = False
+) -> Iterator[tuple[slice, Iterator[LogFeatures]]]:
+    """Yield the log features of several maps, chunk by chunk.
+
+    Maps that share their frequencies and their centre, and differ in one number sigma,
+    share the product with the frequencies.
+
+    Parameters
+    ----------
+    path : list of FeatureMap
+        As many columns each, such as samplers' ``with_sigma`` make them.
+    X : {ndarray, sparse matrix} of shape (n_samples, n_features)
+        Raw rows, float32 or float64.
+    key : bool, default=False
+        Whether to take the map of the key side.
+
+    Yields
+    ------
+    rows : slice
+        The rows of the chunk.
+    features : iterator
+        Mantissa and exponent for each map of the path.
+    """
+    path = [member.to(X.dtype) for member in path]
+    for rows in _chunks(path[0], X):
+        yield rows, _path_features(path, X[rows], key)
+
+
+def _path_features(path, X, key):
+    units = {}  # rows at sigma = 1, about each centre
+    for member in path:
+        frame = member.frame
+        if np.ndim(frame.sigma) > 0:
+            rows = frame.rows(X)
+        else:
+            center = frame.center
+            place = None if center is None else center.tobytes()
+            if place not in units:
+                units[place] = Frame(1.0, center).rows(X)
+            rows = units[place].scaled(frame.sigma)
+        yield member.log_features(rows, key=key)
+
+
+def _chunks(feature_map, X):
+    width = max(feature_map.n_components, X.shape[1])
+    return row_chunks(X.shape[0], width, X.dtype.itemsize)

@@ -1,0 +1,25 @@
+"""Rows of a table at unit bandwidth, and what ``fit`` reads of them."""
+
+from ._chunks import effective_n_threads, in_threads, row_chunks
+from ._frame import Frame
+from ._metric import metric_factor
+from ._moments import Moments
+from ._row_sample import RowSample
+from ._sigma import check_sigma, resolve_sigma
+from ._statistics import Statistics
+from ._unit_rows import Rows, UnitRows
+
+__all__ = [
+    "Frame",
+    "Moments",
+    "Rows",
+    "RowSample",
+    "Statistics",
+    "UnitRows",
+    "check_sigma",
+    "effective_n_threads",
+    "in_threads",
+    "metric_factor",
+    "resolve_sigma",
+    "row_chunks",
+]

@@ -1,0 +1,116 @@
+"""From raw rows to rows at unit bandwidth: the only place where sigma multiplies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import sparse
+
+from ._unit_rows import Rows, UnitRows
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """The affine map sigma * (X - center) of the rows.
+
+    Parameters
+    ----------
+    sigma : float or ndarray of shape (n_features,), default=1.0
+        Multiplier of the columns, one over a length.
+    center : ndarray of shape (n_features,) or None, default=None
+        Subtracted first; None for zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_crt.rows import Frame
+    >>> frame = Frame(sigma=2.0, center=np.array([1.0, 0.0]))
+    >>> frame.rows(np.array([[1.5, 3.0]])).matrix
+    array([[1., 6.]])
+    """
+
+    sigma: float | np.ndarray = 1.0
+    center: np.ndarray | None = None
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether rows at unit bandwidth are the raw rows."""
+        return self.center is None and np.ndim(self.sigma) == 0 and self.sigma == 1
+
+    def rows(self, X: Rows) -> UnitRows:
+        """Return the rows at unit bandwidth; sparse ones stay sparse.
+
+        Parameters
+        ----------
+        X : {ndarray, sparse matrix} of shape (n_rows, n_features)
+            Raw rows, float32 or float64.
+
+        Returns
+        -------
+        rows : UnitRows
+            In the type of X.
+        """
+        sigma, center = np.asarray(self.sigma, dtype=X.dtype), self.center
+        origin = None if center is None else (sigma * center).astype(X.dtype)
+        if sparse.issparse(X):
+            columns = np.broadcast_to(sigma, X.shape[1])
+            shift = None if center is None else columns * center.astype(X.dtype)
+            return UnitRows(X @ sparse.diags(columns).tocsr(), shift, origin)
+        if center is None:
+            return UnitRows(X if self.is_identity else X * sigma)
+        # subtracted here: no cancellation in w.x - w.c
+        rows = X - center.astype(X.dtype)
+        rows *= sigma
+        return UnitRows(rows, None, origin)
+
+    def pair(self, X: Rows, Y: Rows | None) -> tuple[UnitRows, UnitRows]:
+        """Return two sets of rows in float64, one and the same where Y is None.
+
+        Parameters
+        ----------
+        X, Y : {ndarray, sparse matrix} of shape (n_rows, n_features)
+            Raw rows; both sparse or both dense, or made so.
+
+        Returns
+        -------
+        queries, keys : UnitRows
+            In float64.
+        """
+        X, Y = (None if Z is None else Z.astype(np.float64, copy=False) for Z in (X, Y))
+        if Y is not None and sparse.issparse(X) != sparse.issparse(Y):
+            # sparse rows are not centred until their products are taken
+            kind = type(X) if sparse.issparse(X) else type(Y)
+            X, Y = (Z if sparse.issparse(Z) else kind(Z) for Z in (X, Y))
+        queries = self.rows(X)
+        return queries, queries if Y is None else self.rows(Y)
+
+    def inside(self, rows: UnitRows) -> UnitRows:
+        """Return the rows of this frame for rows of another: maps of maps.
+
+        Parameters
+        ----------
+        rows : UnitRows
+            Rows at unit bandwidth, which are the raw rows of this frame.
+
+        Returns
+        -------
+        rows : UnitRows
+            The same object where this frame changes nothing.
+        """
+        return rows if self.is_identity else self.rows(rows.matrix)
+
+    def with_sigma(self, sigma: float | np.ndarray) -> Frame:
+        """Return the frame of another sigma.
+
+        Parameters
+        ----------
+        sigma : float or ndarray of shape (n_features,)
+            The multiplier.
+
+        Returns
+        -------
+        frame : Frame
+            A new value.
+        """
+        return replace(self, sigma=sigma)

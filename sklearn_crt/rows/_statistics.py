@@ -1,0 +1,145 @@
+"""Everything that ``fit`` reads of the rows, as one value that merges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ._moments import Moments
+from ._row_sample import RowSample
+from ._unit_rows import Rows
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """What ``fit`` reads of the rows of one side or two; ``a + b`` is that of both.
+
+    A map is a function of the parameters of its sampler and of this value: of the
+    moments, of up to 1000 rows a side where a mechanism needs rows, and of the seed.
+
+    Attributes
+    ----------
+    seed : tuple of int
+        Of the frequencies and of the samples of rows.
+    query : Moments or None
+        Of the rows of the query side; None before any rows.
+    key_moments : Moments or None
+        Of the rows of the key side; None where it is the query side.
+    sample : RowSample or None
+        Rows of both sides, for the median distance; None where nothing asks for it.
+    query_sample, key_sample : RowSample or None
+        Rows of each side; None where nothing asks for them.
+    """
+
+    seed: tuple[int, ...]
+    query: Moments | None = None
+    key_moments: Moments | None = None
+    sample: RowSample | None = None
+    query_sample: RowSample | None = None
+    key_sample: RowSample | None = None
+
+    @property
+    def key(self) -> Moments:
+        """Moments of the key side."""
+        return self.query if self.key_moments is None else self.key_moments
+
+    @property
+    def both(self) -> Moments:
+        """Moments of the rows of both sides together."""
+        return self.query if self.key_moments is None else self.query + self.key_moments
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return self.query.mean.size
+
+    @property
+    def side_samples(self) -> list[RowSample]:
+        """The samples of the query side and, where that is another, of the key side."""
+        both = self.query_sample, self.key_sample
+        return [sample for sample in both if sample is not None]
+
+    def frequency_stream(self) -> np.random.Generator:
+        """Return the generator of the frequencies, at its beginning.
+
+        Returns
+        -------
+        rng : numpy.random.Generator
+            Independent of those of the samples of rows.
+        """
+        return np.random.default_rng(self.seed).spawn(2)[0]
+
+    def _row_stream(self, side):
+        rng = np.random.default_rng(self.seed).spawn(2)[1]
+        return rng if side is None else rng.spawn(2)[side]
+
+    def read(
+        self,
+        X: Rows,
+        X_key: Rows | None = None,
+        sample_weight: np.ndarray | None = None,
+        *,
+        median: bool = False,
+        rows: bool = False,
+    ) -> Statistics:
+        """Return the statistics of the rows so far and of further ones.
+
+        Parameters
+        ----------
+        X : {ndarray, sparse matrix} of shape (n_rows, n_features)
+            Rows of the query side.
+        X_key : {ndarray, sparse matrix} of shape (n_keys, n_features), default=None
+            Rows of the key side where it is another.
+        sample_weight : ndarray of shape (n_rows,), default=None
+            Weights of the rows of X.
+        median, rows : bool, default=False
+            Whether to keep a sample of all rows, and one of each side.
+
+        Returns
+        -------
+        statistics : Statistics
+            A new value.
+        """
+
+        def sampled(old, Z, weights, side):
+            n_before = 0 if old is None else old.n_seen
+            new = RowSample.of(Z, weights, self._row_stream(side), n_before)
+            return new if old is None else old + new
+
+        changes: dict = {"query": _sum(self.query, Moments.of(X, sample_weight))}
+        if median:
+            changes["sample"] = sampled(self.sample, X, sample_weight, None)
+        if rows:
+            old = self.query_sample
+            changes["query_sample"] = sampled(old, X, sample_weight, 0)
+        if X_key is not None:
+            changes["key_moments"] = _sum(self.key_moments, Moments.of(X_key))
+            if median:
+                changes["sample"] = sampled(changes["sample"], X_key, None, None)
+            if rows:
+                changes["key_sample"] = sampled(self.key_sample, X_key, None, 1)
+        return replace(self, **changes)
+
+    def __add__(self, other: Statistics) -> Statistics:
+        """Return the statistics of both sets of rows, with the seed of the first."""
+        names = ("query", "key_moments", "sample", "query_sample", "key_sample")
+        sums = {name: _sum(getattr(self, name), getattr(other, name)) for name in names}
+        return replace(self, **sums)
+
+    def without_rows(self) -> Statistics:
+        """Return the same without the samples of rows.
+
+        Returns
+        -------
+        statistics : Statistics
+            Numbers for each column alone.
+        """
+        return replace(self, sample=None, query_sample=None, key_sample=None)
+
+
+def _sum(a, b):
+    """Return a + b, where None is nothing."""
+    if a is None or b is None:
+        return b if a is None else a
+    return a + b

@@ -1,0 +1,386 @@
+"""Rows of a table at unit bandwidth, the only thing a mechanism sees of X."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from scipy import sparse
+from sklearn.metrics.pairwise import manhattan_distances
+from sklearn.utils.extmath import row_norms, safe_sparse_dot
+
+Rows = np.ndarray | sparse.csr_matrix | sparse.csr_array
+
+_PAIRS = 4096  # whose differences are taken at a time
+
+
+class UnitRows:
+    """Rows x at unit bandwidth, without densifying a sparse table.
+
+    A :class:`~sklearn_crt.rows.Frame` makes them. A mechanism reads from them what it
+    needs: products with frequencies, norms, distances, columns.
+
+    Parameters
+    ----------
+    rows : {ndarray, sparse matrix} of shape (n_rows, n_features)
+        The rows times sigma; centred ones where they are dense.
+    shift : ndarray of shape (n_features,) or None, default=None
+        What is still to be subtracted from sparse rows; None for zero.
+    origin : ndarray of shape (n_features,) or None, default=None
+        The centre times sigma, which raw rows have and these have not.
+    """
+
+    _is_direct = True  # products with the rows are those with the stored matrix
+
+    def __init__(
+        self,
+        rows: Rows,
+        shift: np.ndarray | None = None,
+        origin: np.ndarray | None = None,
+    ):
+        self._rows, self._shift, self._origin = rows, shift, origin
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The floating type."""
+        return self._rows.dtype
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+        return self._rows.shape
+
+    @property
+    def matrix(self) -> Rows:
+        """The rows, sparse where the table is and nothing was subtracted."""
+        if self._shift is None:
+            return self._rows
+        return np.asarray(self._rows.toarray() - self._shift)
+
+    @property
+    def dense(self) -> np.ndarray:
+        """The rows as an ndarray."""
+        matrix = self.matrix
+        return matrix.toarray() if sparse.issparse(matrix) else matrix
+
+    def take(self, index: np.ndarray) -> UnitRows:
+        """Return some of the rows.
+
+        Parameters
+        ----------
+        index : ndarray of int
+            Their numbers.
+
+        Returns
+        -------
+        rows : UnitRows
+            These rows, in the order of the numbers.
+        """
+        return UnitRows(self._rows[index], self._shift, self._origin)
+
+    def project(self, frequencies) -> np.ndarray:
+        """Return the inner products with frequencies.
+
+        Parameters
+        ----------
+        frequencies : Frequencies
+            In the type of the rows.
+
+        Returns
+        -------
+        projection : ndarray of shape (n_rows, n_frequencies)
+            w.x for each row and frequency, an array of the caller's own.
+        """
+        projection = frequencies.apply(self._rows)
+        if self._shift is not None:
+            projection -= frequencies.apply(self._shift[None, :])
+        return projection
+
+    def affine(self, form, row_term: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """Write scale * w.x + offset + row_term to out, and return it.
+
+        Parameters
+        ----------
+        form : Affine
+            Frequencies with their scale and offsets; one product where they are
+            stacked.
+        row_term : ndarray of shape (n_rows, 1)
+            Added to each row.
+        out : ndarray of shape (n_rows, n_frequencies)
+            Overwritten.
+
+        Returns
+        -------
+        out : ndarray of shape (n_rows, n_frequencies)
+            The argument.
+        """
+        if self._is_direct and form.stacked is not None and not self._is_sparse:
+            rows = np.hstack([self._rows, np.ones_like(row_term), row_term])
+            return np.matmul(rows, form.stacked, out=out)
+        np.multiply(self.project(form.frequencies), form.scale, out=out)
+        out += form.offsets
+        out += row_term
+        return out
+
+    @property
+    def _is_sparse(self):
+        return sparse.issparse(self._rows)
+
+    @cached_property
+    def sq_norms(self) -> np.ndarray:
+        """Squared norms of the centred rows, (n_rows, 1)."""
+        squares = row_norms(self._rows, squared=True)
+        if self._shift is not None:
+            squares = squares - 2 * (self._rows @ self._shift)
+            squares = np.maximum(squares + self._shift @ self._shift, 0)
+        return squares[:, None]
+
+    @cached_property
+    def raw_sq_norms(self) -> np.ndarray:
+        """Squared norms of the rows before centring, (n_rows, 1)."""
+        if self._origin is None:
+            return self.sq_norms
+        if self._shift is not None:
+            return row_norms(self._rows, squared=True)[:, None]
+        cross = (self._rows @ self._origin)[:, None]
+        return self.sq_norms + 2 * cross + self._origin @ self._origin
+
+    def times(self, matrix: np.ndarray | None) -> UnitRows:
+        """Return the rows x' matrix, dense, without a centre.
+
+        Parameters
+        ----------
+        matrix : ndarray of shape (n_features, n_columns) or None
+            None for these rows themselves.
+
+        Returns
+        -------
+        rows : UnitRows
+            For differences of rows: what is subtracted from all of them is left out.
+        """
+        if matrix is None:
+            return self
+        return UnitRows(safe_sparse_dot(self._rows, matrix, dense_output=True))
+
+    def project_in_double(self, frequencies, index: np.ndarray) -> np.ndarray:
+        """Return w.x in float64 for some of the frequencies.
+
+        Parameters
+        ----------
+        frequencies : Frequencies
+            In any type.
+        index : ndarray of int
+            Which of them.
+
+        Returns
+        -------
+        projection : ndarray of shape (n_rows, n_index), float64
+            The inner products.
+        """
+        weights = frequencies.to_dense()[:, index].astype(np.float64)
+        return safe_sparse_dot(self._rows.astype(np.float64), weights)
+
+    def scaled(self, sigma: float) -> UnitRows:
+        """Return sigma times these rows, whose products are taken from these.
+
+        Parameters
+        ----------
+        sigma : float
+            The factor.
+
+        Returns
+        -------
+        rows : UnitRows
+            Products with the same frequencies are computed once for all factors.
+        """
+        return _ScaledRows(self, sigma)
+
+    def map(self, function: Callable[[np.ndarray], np.ndarray]) -> UnitRows:
+        """Return the rows of function(x), coordinate by coordinate.
+
+        Parameters
+        ----------
+        function : callable
+            Takes and returns an array; need not be zero at zero.
+
+        Returns
+        -------
+        rows : UnitRows
+            Sparse where these are.
+        """
+        if not self._is_sparse:
+            return UnitRows(function(self._rows))
+        rows = self._rows.copy()
+        none = np.zeros(rows.shape[1], rows.dtype)
+        shift = none if self._shift is None else self._shift
+        at_zero = function(-shift)  # where nothing is stored
+        stored = function(rows.data - shift[rows.indices])
+        rows.data = stored - at_zero[rows.indices]
+        return UnitRows(rows, -at_zero)
+
+    def map_columns(self, factors: np.ndarray | float) -> UnitRows:
+        """Return these rows with the columns times factors.
+
+        Parameters
+        ----------
+        factors : float or ndarray of shape (n_features,)
+            One for each column.
+
+        Returns
+        -------
+        rows : UnitRows
+            Their raw rows are themselves.
+        """
+        factors = np.asarray(factors, dtype=self._rows.dtype)
+        matrix = self.matrix
+        if sparse.issparse(matrix):
+            columns = np.broadcast_to(factors, matrix.shape[1])
+            return UnitRows(matrix @ sparse.diags(columns).tocsr())
+        return UnitRows(matrix * factors)
+
+    def columns(self) -> Iterator[np.ndarray]:
+        """Yield the columns of the rows, each dense.
+
+        Yields
+        ------
+        column : ndarray of shape (n_rows,)
+            One coordinate of all rows.
+        """
+        if not self._is_sparse:
+            yield from self._rows.T
+            return
+        rows = self._rows.tocsc()
+        for j, (start, stop) in enumerate(pairwise(rows.indptr)):
+            shift = 0.0 if self._shift is None else self._shift[j]
+            column = np.full(rows.shape[0], -shift, dtype=rows.dtype)
+            column[rows.indices[start:stop]] += rows.data[start:stop]
+            yield column
+
+    def inner(self, other: UnitRows) -> np.ndarray:
+        """Return the inner products with other rows.
+
+        Parameters
+        ----------
+        other : UnitRows
+            Of the same frame.
+
+        Returns
+        -------
+        products : ndarray of shape (n_rows, n_other)
+            x.y for all pairs.
+        """
+        product = safe_sparse_dot(self._rows, other._rows.T, dense_output=True)
+        if self._shift is not None:  # both are sparse, with one shift
+            product = product - (self._rows @ self._shift)[:, None]
+            product = product - other._rows @ self._shift
+            product = product + self._shift @ self._shift
+        return product
+
+    def sq_distances(self, other: UnitRows) -> np.ndarray:
+        """Return the squared distances to other rows.
+
+        Those of close pairs are taken from the differences of the rows: of
+        |x|^2 + |y|^2 - 2 x.y half of the digits would be lost there.
+
+        Parameters
+        ----------
+        other : UnitRows
+            Of the same frame.
+
+        Returns
+        -------
+        squares : ndarray of shape (n_rows, n_other)
+            |x - y|^2 for all pairs.
+        """
+        squares = self.inner(other)
+        squares *= -2
+        squares += self.sq_norms
+        squares += other.sq_norms.T
+        return self._mend_close_pairs(squares, other)
+
+    def _mend_close_pairs(self, squares, other):
+        share = math.sqrt(np.finfo(squares.dtype).eps)
+        largest = self.sq_norms + other.sq_norms.max(initial=0)
+        if other is self:
+            np.fill_diagonal(squares, 0)
+        if squares.min(initial=math.inf) >= share * largest.max(initial=0):
+            return squares
+        lost = squares < share * largest
+        if other is self:
+            np.fill_diagonal(lost, False)
+        i, j = np.nonzero(lost)
+        for start in range(0, i.size, _PAIRS):
+            part = slice(start, start + _PAIRS)
+            differences = self._rows[i[part]] - other._rows[j[part]]
+            squares[i[part], j[part]] = row_norms(differences, squared=True)
+        return squares
+
+    def l1_distances(self, other: UnitRows) -> np.ndarray:
+        """Return the L1 distances to other rows.
+
+        Parameters
+        ----------
+        other : UnitRows
+            Of the same frame.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_rows, n_other)
+            The sums of |x_l - y_l| for all pairs.
+        """
+        return manhattan_distances(self._rows, other._rows)
+
+    def pair_statistics(
+        self, other: UnitRows
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return what kernels and variances of pairs depend on.
+
+        Parameters
+        ----------
+        other : UnitRows
+            Of the same frame.
+
+        Returns
+        -------
+        total, sums, differences : ndarray of shape (n_rows, n_other)
+            N = |x|^2 + |y|^2, |x + y|^2 and |x - y|^2 of all pairs.
+        """
+        total = self.sq_norms + other.sq_norms.T
+        twice = 2 * self.inner(other)
+        differences = self._mend_close_pairs(total - twice, other)
+        return total, np.maximum(total + twice, 0), differences
+
+
+class _ScaledRows(UnitRows):
+    """A number times other rows; what the path over sigma is made of."""
+
+    _is_direct = False
+
+    def __init__(self, base: UnitRows, sigma: float):
+        self._base, self._sigma = base, sigma
+        self._shift, self._origin = (
+            None if vector is None else sigma * vector
+            for vector in (base._shift, base._origin)
+        )
+        self._projections = base.__dict__.setdefault("_projections", {})
+
+    @cached_property
+    def _rows(self):
+        return self._base._rows * self._sigma
+
+    def project(self, frequencies):
+        place = id(frequencies)
+        if place not in self._projections:
+            self._projections[place] = self._base.project(frequencies)
+        return self._projections[place] * self._sigma
+
+    @cached_property
+    def sq_norms(self):
+        return self._base.sq_norms * self._sigma**2
+
+    @cached_property
+    def raw_sq_norms(self):
+        return self._base.raw_sq_norms * self._sigma**2

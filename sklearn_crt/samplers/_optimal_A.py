@@ -1,0 +1,24 @@
+"""The best real A of positive features, in closed form."""
+
+from __future__ import annotations
+
+import math
+
+
+def optimal_A(q: float, n_features: int) -> float:
+    """Return the A of least mean log second moment for the mean q of |x + y|^2.
+
+    With rho = 1 / (1 - 8A) it is the positive root of 2 q rho^2 + (2q + d) rho = d
+    (CRT theorem 3.3), written so that nothing cancels for small or large q.
+    """
+    d = n_features
+    root = math.hypot(2 * q + d, math.sqrt(8 * d * q))
+    if 2 * q > d:
+        return -(2 * q - d + root) / (16 * d)
+    return -q / (d - 2 * q + root)
+
+
+def optimal_for(A: float, n_features: int) -> float:
+    """Return the mean q of |x + y|^2 for which A is the optimal one."""
+    rho = 1 / (1 - 8 * A)
+    return -4 * n_features * A / (1 + rho)

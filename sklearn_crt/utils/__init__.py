@@ -1,1 +1,0 @@
-"""Mergeable statistics and other parts that know no kernel."""
