@@ -1,15 +1,9 @@
 """Random features for kernel approximation, compatible with scikit-learn."""
 
-from .nadaraya_watson import (
-    NadarayaWatsonClassifier,
-    NadarayaWatsonClassifierCV,
-    NadarayaWatsonRegressor,
-)
 from .samplers import (
     ExponentialPowerSampler,
     GeometricSampler,
     GERFSampler,
-    HybridSampler,
     LaplacianSampler,
     MaternSampler,
     OPRFSampler,
@@ -25,12 +19,8 @@ __all__ = [
     "ExponentialPowerSampler",
     "GERFSampler",
     "GeometricSampler",
-    "HybridSampler",
     "LaplacianSampler",
     "MaternSampler",
-    "NadarayaWatsonClassifier",
-    "NadarayaWatsonClassifierCV",
-    "NadarayaWatsonRegressor",
     "OPRFSampler",
     "PoissonSampler",
     "PositiveRBFSampler",

@@ -24,7 +24,7 @@ import numpy as np
 from scipy import special
 
 from ._compat import Interval, validate_params
-from .samplers._conformity import log_conformity, positive_gap, trigonometric_gap
+from .maps.block_savings import log_conformity, positive_gap, trigonometric_gap
 
 __all__ = ["rf_conformity", "rf_conformity_gap", "rff_gap", "sample_conformity"]
 

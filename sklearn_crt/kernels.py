@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from numbers import Real
 
 import numpy as np
 from scipy import sparse
-from sklearn.metrics.pairwise import check_pairwise_arrays, manhattan_distances
+from sklearn.metrics.pairwise import check_pairwise_arrays
 from sklearn.utils import assert_all_finite, gen_batches
 
 from ._compat import Interval, StrOptions, validate_params
-from .samplers._rows import UnitRows
-from .utils._metric import metric_factor
-from .utils._profiles import log_exponential_power, log_matern
+from .maps import (
+    ExponentialPowerRadial,
+    LaplacianRadial,
+    MaternRadial,
+    RadialKernel,
+)
+from .rows import Frame, UnitRows, check_sigma, metric_factor
 
 __all__ = ["exponential_power_kernel", "laplacian_kernel", "matern_kernel"]
 
@@ -100,7 +103,7 @@ def matern_kernel(X, Y=None, *, nu=1.5, sigma=1.0, metric=None):
     array([[1.     , 0.55198],
            [0.55198, 1.     ]])
     """
-    return _radial(X, Y, sigma, metric, lambda r: log_matern(r, nu))
+    return _radial(X, Y, sigma, metric, MaternRadial(nu))
 
 
 @validate_params(
@@ -163,21 +166,9 @@ def laplacian_kernel(X, Y=None, *, norm="l2", sigma=1.0, metric=None):
     >>> -np.log(laplacian_kernel(X, norm="l1")[0, 1])
     np.float64(7.0)
     """
-    if norm == "l2":
-        return _radial(X, Y, sigma, metric, np.negative)
-    if metric is not None:
+    if norm == "l1" and metric is not None:
         raise ValueError("metric needs norm='l2', got norm='l1'; use metric=None.")
-    if np.ndim(X) == 1:
-        return math.exp(-np.abs(_difference(X, Y, sigma)).sum())
-    X, Y = check_pairwise_arrays(X, Y, accept_sparse="csr")
-    sigma = _check_sigma(sigma, X.shape[1])
-    queries, keys = (
-        Z @ sparse.diags(np.broadcast_to(sigma, Z.shape[1])).tocsr()
-        if sparse.issparse(Z)
-        else Z * sigma
-        for Z in (X, Y)
-    )
-    return np.exp(-manhattan_distances(queries, keys)).astype(X.dtype, copy=False)
+    return _radial(X, Y, sigma, metric, LaplacianRadial(norm))
 
 
 @validate_params(
@@ -236,31 +227,31 @@ def exponential_power_kernel(X, Y=None, *, alpha=1.0, sigma=1.0, metric=None):
     >>> round(np.log(exponential_power_kernel(X, alpha=0.5)[0, 1]) ** 2, 6)
     np.float64(5.0)
     """
-    return _radial(X, Y, sigma, metric, lambda r: log_exponential_power(r, alpha))
+    return _radial(X, Y, sigma, metric, ExponentialPowerRadial(alpha))
 
 
-def _radial(X, Y, sigma, metric, log_profile: Callable):
-    """Return exp(log_profile(|sigma (x - y)|_M)) for all pairs."""
+def _radial(X, Y, sigma, metric, kernel: RadialKernel):
+    """Return the kernel at the distances |sigma (x - y)|_M of all pairs."""
     if np.ndim(X) == 1:  # scikit-learn's tools pass pairs of single rows
         u = _difference(X, Y, sigma)
+        row, zero = UnitRows(u[None]), UnitRows(np.zeros((1, u.size)))
         factor = metric_factor(metric, u.size)
-        u = u if factor is None else u @ factor
-        return math.exp(log_profile(np.sqrt(u @ u)))
+        r = kernel.distances(row.times(factor), zero.times(factor))
+        return math.exp(kernel.log_profile(r)[0, 0])
     X, Y = check_pairwise_arrays(X, Y, accept_sparse="csr")
     same, dtype = X is Y, X.dtype
-    sigma, factor = _check_sigma(sigma, X.shape[1]), metric_factor(metric, X.shape[1])
+    factor = metric_factor(metric, X.shape[1])
     X, Y = (Z.astype(np.float64, copy=False) for Z in (X, Y))
     dense = not (sparse.issparse(X) or sparse.issparse(Y))
-    center = Y.mean(axis=0) if dense else None  # distances lose less about a centre
-    keys = UnitRows(Y, sigma, center).times(factor)
+    # distances lose less about a centre
+    frame = Frame(check_sigma(sigma, X.shape[1]), Y.mean(axis=0) if dense else None)
+    keys = frame.rows(Y).times(factor)
     out = np.empty((X.shape[0], Y.shape[0]), dtype=dtype)
     for rows in gen_batches(X.shape[0], max(16, _BLOCK_ENTRIES // Y.shape[0])):
-        queries = UnitRows(X[rows], sigma, center).times(factor)
-        squares = queries.sq_distances(keys)
+        r = kernel.distances(frame.rows(X[rows]).times(factor), keys)
         if same:
-            squares[np.arange(len(squares)), np.arange(rows.start, rows.stop)] = 0
-        logs = log_profile(np.sqrt(squares, out=squares))
-        np.exp(logs, out=out[rows], casting="same_kind")
+            r[np.arange(len(r)), np.arange(rows.start, rows.stop)] = 0
+        np.exp(kernel.log_profile(r), out=out[rows], casting="same_kind")
     return out
 
 
@@ -274,20 +265,8 @@ def _difference(x, y, sigma):
             f"{x.shape} needs a single row Y of that shape, got {other}; use "
             "X.reshape(1, -1) for the kernel of one row and a matrix."
         )
-    u = _check_sigma(sigma, x.size) * (x - y)
+    u = check_sigma(sigma, x.size) * (x - y)
     if not np.all(np.isfinite(u)):
         for row, name in ((x, "X"), (y, "Y")):
             assert_all_finite(row, input_name=name)
     return u
-
-
-def _check_sigma(sigma, n_features):
-    values = np.asarray(sigma, dtype=np.float64)
-    if values.shape not in ((), (n_features,)) or not np.all(
-        (values > 0) & np.isfinite(values)
-    ):
-        raise ValueError(
-            f"sigma={sigma!r} must be positive and finite: a number, or an array of "
-            f"shape ({n_features},), one for each feature."
-        )
-    return values

@@ -61,9 +61,7 @@ class PairedColumns:
         pairs = np.arange(self.n_pairs)
         return np.concatenate([pairs, pairs, self.n_pairs + np.arange(self.n_single)])
 
-    def split(
-        self, out: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def split(self, out: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return views of the columns of cosines, of sines and of single ones.
 
         Parameters

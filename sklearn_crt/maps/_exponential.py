@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,6 +33,7 @@ class ExponentialMap(FrequencyMap):
 
     A: float
     gaussian: GaussianKernel
+    s: ClassVar[int] = 1
 
     @cached_property
     def _form(self):

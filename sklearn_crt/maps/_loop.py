@@ -1,4 +1,4 @@
-"""Log features of a whole table, chunk by chunk, of one map or along a path of sigmas."""
+"""Log features of a table, chunk by chunk: of one map, or along a path of sigmas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Radial kernels as values: profile, variance of a pair of columns, what blocks save."""
+"""Radial kernels as values: profile, variance of a pair, what blocks save."""
 
 from __future__ import annotations
 

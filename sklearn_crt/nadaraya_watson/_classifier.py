@@ -7,7 +7,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from .._compat import _check_partial_fit_first_call, _fit_context
-from ..utils._docs import fill_doc
+from .._docs import fill_doc
 from ._base import BaseNadarayaWatson
 
 

@@ -16,7 +16,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._compat import StrOptions, _check_sample_weight, _fit_context
-from ..utils._docs import fill_doc
+from .._docs import fill_doc
 from ._classifier import NadarayaWatsonClassifier
 from ._fold import score_fold
 

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from .._compat import _fit_context
-from ..utils._docs import fill_doc
+from .._docs import fill_doc
 from ._base import BaseNadarayaWatson
 
 

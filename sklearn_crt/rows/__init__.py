@@ -12,8 +12,8 @@ from ._unit_rows import Rows, UnitRows
 __all__ = [
     "Frame",
     "Moments",
-    "Rows",
     "RowSample",
+    "Rows",
     "Statistics",
     "UnitRows",
     "check_sigma",

@@ -1,11 +1,33 @@
 """Random feature maps as scikit-learn transformers."""
 
 from ._base import BaseFeatureSampler
+from ._discrete import DiscreteSampler
 from ._exponential import ExponentialSampler
 from ._exponential_power import ExponentialPowerSampler
+from ._geometric import GeometricSampler
+from ._gerf import GERFSampler
+from ._heavy_tailed import HeavyTailedSampler
 from ._laplacian import LaplacianSampler
 from ._matern import MaternSampler
 from ._oprf import OPRFSampler
+from ._poisson import PoissonSampler
 from ._positive import PositiveRBFSampler
 from ._simplex_rbf import SimplexRBFSampler
 from ._trig_rbf import TrigRBFSampler
+
+__all__ = [
+    "BaseFeatureSampler",
+    "DiscreteSampler",
+    "ExponentialPowerSampler",
+    "ExponentialSampler",
+    "GERFSampler",
+    "GeometricSampler",
+    "HeavyTailedSampler",
+    "LaplacianSampler",
+    "MaternSampler",
+    "OPRFSampler",
+    "PoissonSampler",
+    "PositiveRBFSampler",
+    "SimplexRBFSampler",
+    "TrigRBFSampler",
+]

@@ -1,7 +1,8 @@
-"""Positive exponential features: the parameters, and the map they make."""
+"""Exponential features: the parameters, and the map they make."""
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 
 import numpy as np
@@ -9,18 +10,25 @@ import numpy as np
 from .._compat import StrOptions
 from .._docs import fill_doc
 from ..frequencies import Coupling, chi_law, get_coupling
-from ..maps import ExponentialMap, GaussianKernel
-from ._base import BaseFeatureSampler, fitted
+from ..maps import (
+    ComplexExponentialMap,
+    ExponentialMap,
+    GaussianKernel,
+    PairedColumns,
+)
+from ..rows import Frame, Statistics
+from ._base import BaseFeatureSampler
 from ._optimal_A import optimal_for
 
 
 @fill_doc
 class ExponentialSampler(BaseFeatureSampler):
-    r"""Positive features of the Gaussian or softmax kernel, for a real A <= 0.
+    r"""Exponential features of the Gaussian or softmax kernel.
 
     .. math:: f(w, x) = (1 - 4A)^{d/4} \exp(A |w|^2 + \sqrt{1 - 4A}\, w \cdot x - |x|^2)
 
-    A subclass states ``_choose_A``, the value of A.
+    for s = +1 and a real A <= 0, which makes them positive; complex ones for s = -1 or
+    a complex A (:class:`GERFSampler`). A subclass states ``_choose``: s and A.
 
     Parameters
     ----------
@@ -61,26 +69,32 @@ class ExponentialSampler(BaseFeatureSampler):
         self.random_state = random_state
 
     @abstractmethod
-    def _choose_A(self, statistics, frame) -> float:
-        """Return the coefficient of the squared norm of the frequency."""
+    def _choose(self, statistics: Statistics, frame: Frame) -> tuple[int, complex]:
+        """Return the sign s and the parameter A of the map."""
 
     def _make_map(self, statistics, drawn):
         frame = self._frame(statistics, middle(statistics) if self.center else None)
-        A, d = self._choose_A(statistics, frame), statistics.n_features
+        (s, A), d = self._choose(statistics, frame), statistics.n_features
+        positive = s == 1 and A.imag == 0
+        columns = PairedColumns.of(self.n_components, single=positive)
+        # angles that follow the norms lower the variance up to a bound
+        follows = positive and optimal_for(A.real, d) <= 0.5
         coupling = get_coupling(self.coupling, type(self).__name__)
-        # angles that follow the norms raise the variance beyond
-        coupling = coupling.weigh(None if optimal_for(A, d) > 0.5 else 2 * A)
-        if drawn is not None and not coupling.weight_dependent:
-            frequencies = drawn.frequencies
+        coupling = coupling.weigh(2 * A.real if follows else None)
+        kernel = GaussianKernel(softmax=self.kernel == "softmax")
+        m = columns.n_frequencies
+        same = drawn is not None and isinstance(drawn, ExponentialMap) == positive
+        if same and drawn.n_frequencies == m and not coupling.weight_dependent:
+            frequencies, phase = drawn.frequencies, getattr(drawn, "phase", 0.0)
         else:
             rng = statistics.frequency_stream()
-            frequencies = coupling.draw(chi_law, self.n_components, d, rng)
-        kernel = GaussianKernel(softmax=self.kernel == "softmax")
-        return ExponentialMap(
-            frame, self.n_components, frequencies, coupling, A, kernel
-        )
-
-    A_ = fitted("map_.A", "Coefficient of the squared norm of the frequency.")
+            frequencies = coupling.draw(chi_law, m, d, rng)
+            phase = float(rng.spawn(1)[0].uniform(0, 2 * math.pi))
+        fields = frame, self.n_components, frequencies, coupling
+        if positive:
+            return ExponentialMap(*fields, A.real, kernel)
+        parts = A.real, A.imag
+        return ComplexExponentialMap(*fields, columns, phase, s, parts, kernel)
 
 
 def middle(statistics) -> np.ndarray:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from numbers import Real
 
 from .._compat import Interval
-from ..frequencies import stable_law
 from .._docs import fill_doc
+from ..frequencies import stable_law
 from ..maps import ExponentialPowerRadial
 from ._heavy_tailed import HeavyTailedSampler
 

@@ -7,9 +7,10 @@ import math
 import numpy as np
 from scipy import optimize, special
 
-from ..utils._docs import fill_doc
+from .._docs import fill_doc
+from ..maps import GeometricLaw
+from ._base import fitted
 from ._discrete import DiscreteSampler
-from ._rows import UnitRows
 
 _RANGE = 1e-8, 1 - 1e-8  # of p
 
@@ -110,41 +111,27 @@ class GeometricSampler(DiscreteSampler):
     True
     """
 
-    @property
     def _reads_rows(self):
         return self.center and not self.positive  # mean |x - c| does not merge
 
-    def _fit_law(self, moments, key_moments):
-        sides = [self._magnitudes(moments, key=False)] * 2
-        if key_moments is not moments:
-            sides[1] = self._magnitudes(key_moments, key=True)
-        self.p_ = optimal_p(sides[0] * sides[1])
+    def _choose_law(self, statistics, frame):
+        means = [
+            self._magnitudes(moments, sample, frame)
+            for moments, sample in (
+                (statistics.query, statistics.query_sample),
+                (statistics.key, statistics.key_sample or statistics.query_sample),
+            )
+        ]
+        return GeometricLaw(optimal_p(means[0] * means[1]))
 
-    def _magnitudes(self, moments, key):
+    def _magnitudes(self, moments, sample, frame):
         """Return the mean of abs(x) for each column, at unit bandwidth."""
         if self.positive:
-            return self.sigma_ * np.maximum(moments.mean - self.center_, 0)
+            return frame.sigma * np.maximum(moments.mean - frame.center, 0)
         if not self.center:
-            return self.sigma_ * moments.mean_abs
-        sample = self._row_samples[key]
-        rows = UnitRows(sample.rows.astype(np.float64), self.sigma_, self.center_)
-        weight = max(sample.weights.sum(), np.finfo(np.float64).tiny)
-        return np.array([sample.weights @ np.abs(x) for x in rows.columns()]) / weight
+            return frame.sigma * moments.mean_abs
+        rows, weights = frame.rows(sample.rows.astype(np.float64)), sample.weights
+        total = max(weights.sum(), np.finfo(np.float64).tiny)
+        return np.array([weights @ np.abs(x) for x in rows.columns()]) / total
 
-    @property
-    def _scale(self):
-        return math.sqrt(1 - self.p_)
-
-    def _draw_counts(self, size, rng):
-        return rng.geometric(self.p_, size) - 1
-
-    def _log_weights(self, counts):
-        constant = 0.5 * self.n_features_in_ * math.log(self.p_)
-        return -0.5 * counts.log_factorials - constant
-
-    def _log_excess(self, products):
-        magnitudes = np.abs(products)
-        z = 2 * magnitudes / self._scale
-        # log I0(z) = log i0e(z) + z
-        excess = np.log(special.i0e(z)) - math.log(self.p_) + (z - 2 * products)
-        return np.maximum(excess, 0)
+    p_ = fitted("map_.law.p", "Probability of the exponent 0.")

@@ -1,12 +1,6 @@
-r"""Second moment of generalised exponential features, and the search for the best A.
+"""The search for the best A of generalised exponential features.
 
-One product of features is :math:`f g = D^2 \exp(2A|w|^2 + B w \cdot (x + sy) +
-C(|x|^2 + |y|^2))`. In units of the squared kernel, with log rho = ``lam`` + i ``phi``,
-rho = 1 / (1 - 8A) and q = :math:`|x + sy|^2`,
-
-.. math:: E |fg|^2 / K^2 = e^{u + v}, \qquad E (fg)^2 / K^2 = e^{u - v + i \theta} .
-
-The second moment of Re(fg) is the mean of the first and the real part of the second.
+The formulas stand in ``maps/_second_moment.py``; here is what minimises them.
 """
 
 from __future__ import annotations
@@ -17,65 +11,10 @@ import math
 import numpy as np
 from scipy import optimize, special
 
+from ..maps import log_rho, scaled_variance, second_moment
+
 _GRID = np.meshgrid(np.linspace(-1.5, 1.5, 13), np.linspace(0.02, 1.5, 25))
 _BOUNDS = ((-40.0, 40.0), (0.0, math.pi / 2 - 1e-6))
-
-
-def log_one_minus(z: complex) -> complex:
-    """Return log(1 - z), with all digits where z is small."""
-    if z.imag == 0:
-        return complex(math.log1p(-z.real))
-    modulus = 0.5 * math.log1p(z.real * (z.real - 2) + z.imag * z.imag)
-    return complex(modulus, cmath.phase(1 - z))
-
-
-def log_rho(A: complex) -> tuple[float, float]:
-    """Return the real part and the magnitude of the imaginary part of log rho.
-
-    A and its conjugate give the same estimate.
-    """
-    log_inverse = log_one_minus(8 * A)
-    return -log_inverse.real, abs(log_inverse.imag)
-
-
-def second_moment(lam, phi, s, q, n_features):
-    """Return u + v, u, v >= 0 and theta; ``lam`` and ``phi``, or q, may be arrays.
-
-    All terms are written so that none cancels, for rho -> 1, rho -> 0 and q -> 0; u + v
-    apart, since u may be far below zero for s = -1.
-    """
-    sin_phi, rest = np.sin(phi), 2 * np.sin(phi / 2) ** 2
-    c = 1 - rest
-    root, modulus = np.sqrt(c), np.exp(lam)
-    beside = np.hypot(1 + modulus * c, modulus * sin_phi)  # |1 + rho|
-    excess = 2 * np.sinh(lam / 2) ** 2 + (rest / (1 + root)) ** 2
-    u = 0.5 * n_features * np.log1p(excess / (2 * root))
-    v = -0.25 * n_features * np.log1p(-rest)
-    theta = n_features * np.arctan(np.tanh(lam / 2) * np.tan(phi / 2))
-    theta = theta + s * modulus * sin_phi * q
-    # factors of q in the logs of both moments, and their sum
-    if s > 0:
-        left = modulus * (1 + (modulus + 2 * c) / (beside + 1)) + rest
-        left, right = left / (2 * c), modulus * c
-        total = left + right
-    else:  # 1 + above and -1 - drop, where both may be near 0
-        above = sin_phi**2 * (1 + 2 * modulus * c)
-        above /= (1 + modulus * c + c * beside) * 2 * c * (beside + modulus)
-        drop = c * np.expm1(lam) - rest
-        left, right, total = 1 + above, -1 - drop, above - drop
-    size = u + v + left * q
-    return size, u + 0.5 * total * q, np.maximum(v + 0.5 * (left - right) * q, 0), theta
-
-
-def scaled_variance(size, u, v, theta):
-    """Return Var / K^2 of one product as two arrays: a number times an exponential."""
-    log_scale = np.maximum(size, 0)
-    # expm1(u) + e^u (2 sinh(v/2)^2 - e^-v sin(theta/2)^2), nowhere above its scale
-    variance = np.sign(u) * -np.expm1(-np.abs(u))
-    variance = variance * np.exp(np.maximum(u, 0) - log_scale)
-    variance = variance + 0.5 * np.exp(size - log_scale) * np.expm1(-v) ** 2
-    variance = variance - np.exp(u - v - log_scale) * np.sin(theta / 2) ** 2
-    return np.maximum(variance, 0), log_scale
 
 
 def log_variance(lam, phi, s, q, n_features):
@@ -166,9 +105,9 @@ def complex_candidates(A: float, s: int, q: float, n_features: int):
 
 
 def best_member(
-    real_optima: dict[int, float], q: dict[int, float], n_features: int, real_cost: bool
+    real_optima: dict[int, float], q: dict[int, float], n_features: int
 ) -> tuple[int, complex]:
-    """Return s and A of least second moment at the averages q of |x + sy|^2.
+    """Return s and A of least variance a column at the averages q of |x + sy|^2.
 
     The kernel is the same for both signs, so the least second moment is the least
     variance, and the variance has digits where the second moment is near 1. What the
@@ -179,7 +118,7 @@ def best_member(
         value = float(log_variance(*log_rho(complex(A)), s, q[s], n_features))
         margin = 1e-8 + 1e-12 * abs(value)
         # a real A with s = +1 has two frequencies for the columns of another's one
-        saved = math.log(2) if real_cost and s > 0 else 0.0
+        saved = math.log(2) if s > 0 else 0.0
         candidates = [(value - saved, complex(A))]
         for lam, phi in complex_candidates(A, s, q[s], n_features):
             other = float(log_variance(lam, phi, s, q[s], n_features))

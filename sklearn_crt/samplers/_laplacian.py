@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .._compat import StrOptions
-from ..frequencies import Frequencies, Independent, Orthogonal, student_law
 from .._docs import fill_doc
+from ..frequencies import Frequencies, Independent, Orthogonal, student_law
 from ..maps import LaplacianRadial
 from ._heavy_tailed import HeavyTailedSampler
 

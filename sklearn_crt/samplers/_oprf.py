@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .._docs import fill_doc
+from ._base import fitted
 from ._exponential import ExponentialSampler, mean_squares
 from ._optimal_A import optimal_A
 
@@ -83,6 +84,8 @@ class OPRFSampler(ExponentialSampler):
     True
     """
 
-    def _choose_A(self, statistics, frame):
+    def _choose(self, statistics, frame):
         sums, _ = mean_squares(statistics, frame)
-        return optimal_A(sums, statistics.n_features)
+        return 1, optimal_A(sums, statistics.n_features)
+
+    A_ = fitted("map_.A", "Coefficient of the squared norm of the frequency.")

@@ -6,7 +6,9 @@ import math
 
 import numpy as np
 
-from ..utils._docs import fill_doc
+from .._docs import fill_doc
+from ..maps import PoissonLaw
+from ._base import fitted
 from ._discrete import DiscreteSampler
 
 _RANGE = 1e-12, 1e15  # of lambda: counts stay exact in float64
@@ -86,25 +88,14 @@ class PoissonSampler(DiscreteSampler):
     True
     """
 
-    def _fit_law(self, moments, key_moments):
+    def _choose_law(self, statistics, frame):
+        center = 0.0 if frame.center is None else frame.center
         squares = (
-            side.variance + (side.mean - self.center_) ** 2
-            for side in (moments, key_moments)
+            side.variance + (side.mean - center) ** 2
+            for side in (statistics.query, statistics.key)
         )
         # roots first: no square leaves the range of floats
-        roots = np.square(self.sigma_) * np.prod(np.sqrt(list(squares)), axis=0)
-        self.lambda_ = float(np.clip(math.sqrt(np.mean(roots**2)), *_RANGE))
+        roots = np.square(frame.sigma) * np.prod(np.sqrt(list(squares)), axis=0)
+        return PoissonLaw(float(np.clip(math.sqrt(np.mean(roots**2)), *_RANGE)))
 
-    @property
-    def _scale(self):
-        return math.sqrt(self.lambda_)
-
-    def _draw_counts(self, size, rng):
-        return rng.poisson(self.lambda_, size)
-
-    def _log_weights(self, counts):
-        return 0.5 * self.lambda_ * self.n_features_in_
-
-    def _log_excess(self, products):
-        # lambda + c^2 / lambda - 2c without its cancellation
-        return (products - self.lambda_) ** 2 / self.lambda_
+    lambda_ = fitted("map_.law.lambda_", "Mean of the exponents.")

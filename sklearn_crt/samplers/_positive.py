@@ -67,5 +67,5 @@ class PositiveRBFSampler(ExponentialSampler):
     True
     """
 
-    def _choose_A(self, statistics, frame):
-        return 0.0
+    def _choose(self, statistics, frame):
+        return 1, 0.0

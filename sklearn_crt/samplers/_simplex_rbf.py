@@ -129,5 +129,5 @@ class SimplexRBFSampler(ExponentialSampler):
             return "structured-simplex"
         return "simplex+" if self.weight_dependent else "simplex"
 
-    def _choose_A(self, statistics, frame):
-        return 0.0
+    def _choose(self, statistics, frame):
+        return 1, 0.0

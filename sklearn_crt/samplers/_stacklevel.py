@@ -5,7 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-_INSIDE = (str(Path(__file__).parents[1]), str(Path(sys.modules["sklearn"].__file__).parent))
+_INSIDE = (
+    str(Path(__file__).parents[1]),
+    str(Path(sys.modules["sklearn"].__file__).parent),
+)
 
 
 def outside_stacklevel() -> int:

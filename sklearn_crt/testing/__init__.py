@@ -16,7 +16,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse, stats
 from sklearn.base import clone
 
-from .utils._estimates import (
+from ._estimates import (
     FAMILY,
     assert_mean,
     block_estimates,
@@ -159,11 +159,11 @@ def assert_coupling(coupling, radial_law, n_features=4, *, n_blocks=20_000):
     >>> assert_coupling(Orthogonal(), chi_law)
     """
     d, m = n_features, n_features * n_blocks
-    projection = coupling.draw(radial_law, m, d, np.random.default_rng(0))
-    frequencies = projection.to_dense().T
+    drawn = coupling.draw(radial_law, m, d, np.random.default_rng(0))
+    frequencies = drawn.to_dense().T
     norms = np.linalg.norm(frequencies, axis=1)
     unit = (frequencies / norms[:, None]).reshape(n_blocks, d, d)
-    assert_allclose(projection.sq_norms, norms**2, rtol=1e-10)
+    assert_allclose(drawn.sq_norms, norms**2, rtol=1e-10)
 
     cosine = coupling.cosine(d)
     if cosine is not None and d > 1:
@@ -233,12 +233,12 @@ def assert_nested(sampler, X):
             wide = clone(sampler).set_params(random_state=0, n_components=width)
             return wide.fit(X)
 
-    largest = _projections(fit(6 * d + 1).projection_)
+    largest = _parts(fit(6 * d + 1).frequencies_)
     for width in (1, 2, 3, max(1, d - 1), d, d + 1, 2 * d + 1):
         fitted = fit(width)
         assert fitted.transform(X).shape == (X.shape[0], width)
         assert fitted.get_params()["n_components"] == width
-        parts = _projections(fitted.projection_)
+        parts = _parts(fitted.frequencies_)
         if len(parts) < len(largest):
             continue
         for part, wide in zip(parts, largest, strict=True):
@@ -248,12 +248,12 @@ def assert_nested(sampler, X):
             assert_allclose(first, nested, atol=1e-12, err_msg=message)
 
 
-def _projections(projection):
-    """Return the projections that a projection is made of, itself if of none."""
-    parts = getattr(projection, "parts", None)
+def _parts(frequencies):
+    """Return the frequencies that joint ones are made of, themselves if of none."""
+    parts = getattr(frequencies, "parts", None)
     if parts is None:
-        return [projection]
-    return [single for part in parts for single in _projections(part)]
+        return [frequencies]
+    return [single for part in parts for single in _parts(part)]
 
 
 def assert_invariant(sampler, X):
@@ -317,7 +317,7 @@ def assert_invariant(sampler, X):
 def _largest_phases(fitted, X):
     """Return bounds |sigma x| |w| on w.x, for each row and column or for each row."""
     norms = np.linalg.norm(fitted.sigma_ * X, axis=1)
-    index, sq_norms = fitted.frequency_index(), fitted.projection_.sq_norms
+    index, sq_norms = fitted.frequency_index(), fitted.frequencies_.sq_norms
     sq_norms = sq_norms.max(initial=0) if index is None else sq_norms[index]
     return norms[:, None] * np.sqrt(sq_norms)
 

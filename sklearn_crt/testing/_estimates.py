@@ -47,16 +47,21 @@ def fit_sides(sampler, X, Y):
 
 def stated_bias(sampler):
     """Return the relative bias that the coupling of a fitted sampler admits."""
-    coupling = getattr(sampler, "_coupling", None)
-    return 0.0 if coupling is None else coupling().bias
+    coupling = _coupling(sampler)
+    return 0.0 if coupling is None else coupling.bias
+
+
+def _coupling(sampler):
+    """Return the coupling of the frequencies of a fitted sampler, or None."""
+    return getattr(getattr(sampler, "map_", None), "coupling", None)
 
 
 def coupled_size(sampler, n_features):
     """Return after how many frequencies the coupling starts anew; 0 for never."""
-    coupling = getattr(sampler, "_coupling", None)
+    coupling = _coupling(sampler)
     if coupling is None:
         return n_features
-    sizes = coupling().block_sizes(32 * n_features, n_features)  # some pad to 16
+    sizes = coupling.block_sizes(32 * n_features, n_features)  # some pad to 16
     return max(n_features, int(np.max(sizes))) if len(sizes) > 1 else 0
 
 
@@ -119,7 +124,7 @@ def block_estimates(sampler, X, Y=None, *, n_blocks=50_000, block=None, random_s
     fit_sides(sampler, X, Y)
     whole = coupled_size(sampler, X.shape[1])
     stride = -(-block // whole) * whole
-    per_frequency = sampler._features_per_frequency
+    per_frequency = sampler.columns_per_frequency
     narrow = clone(sampler).set_params(n_components=block * per_frequency)
     wide = clone(sampler).set_params(n_components=stride * n_blocks * per_frequency)
     fit_sides(narrow, X, Y)
@@ -180,7 +185,7 @@ def _is_simple(part):
     if hasattr(part, "blocks_"):
         return all(_is_simple(block.part) for block in part.blocks_)
     cut = hasattr(part, "frequency_index") and cuts_into_blocks(part)
-    return cut and part.n_components % part._features_per_frequency == 0
+    return cut and part.n_components % part.columns_per_frequency == 0
 
 
 def _part_estimates(part, X, Y, n_blocks, seed):

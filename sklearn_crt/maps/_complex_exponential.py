@@ -1,0 +1,123 @@
+"""Exponential features exp(A|w|^2 + B w.x + C|x|^2), for complex A."""
+
+from __future__ import annotations
+
+import cmath
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ._base import FrequencyMap
+from ._circle import write_cos_sin
+from ._columns import PairedColumns
+from ._gaussian import GaussianKernel
+from ._second_moment import log_one_minus, log_rho, scaled_variance, second_moment
+from .block_savings import positive_gap, trigonometric_gap
+
+
+@dataclass(frozen=True, eq=False)
+class ComplexExponentialMap(FrequencyMap):
+    r"""Real and imaginary parts of exponential features, for either sign s.
+
+    .. math::
+
+       f(x) = D e^{A|w|^2 + B w \cdot x + C|x|^2}, \quad
+       g(y) = D e^{A|w|^2 + s B w \cdot y + C|y|^2}, \quad
+       B = \sqrt{s(1 - 4A)}, \; C = -\tfrac{s + 1}{2}, \; D = (1 - 4A)^{d/4}
+
+    Queries have the columns Re f, Im f, keys Re g, -Im g.
+
+    Attributes
+    ----------
+    columns : PairedColumns
+        Which frequencies have two columns.
+    phase : float
+        Of the last column where that is single, in radians.
+    s : int
+        The sign, +1 or -1.
+    A_parts : tuple of float
+        Real and imaginary part of A.
+    gaussian : GaussianKernel
+        The kernel.
+    """
+
+    columns: PairedColumns
+    phase: float
+    s: int
+    A_parts: tuple[float, float]
+    gaussian: GaussianKernel
+
+    @property
+    def A(self) -> complex:
+        """Coefficient of the squared norm of the frequency."""
+        return complex(*self.A_parts)
+
+    @property
+    def symmetric(self):
+        return self.A_parts[1] == 0
+
+    @property
+    def columns_per_frequency(self):
+        return self.columns.per_frequency
+
+    def frequency_index(self):
+        return self.columns.index
+
+    def log_features(self, rows, *, key=False, out=None):
+        if out is None:
+            out = np.empty((rows.shape[0], self.n_components), rows.dtype)
+        # a key has (Re g, -Im g), so it is the map with conjugate coefficients
+        s, A, sq_norms = self.s, self.A, self.frequencies.sq_norms
+        B = cmath.sqrt(s * (1 - 4 * A))
+        log_D = 0.25 * self.n_features * log_one_minus(4 * A)
+        if key:
+            A, B, log_D = A.conjugate(), s * B.conjugate(), log_D.conjugate()
+        projection = rows.project(self.frequencies)
+        phases = B.imag * projection
+        if A.imag != 0:
+            phases += A.imag * sq_norms + log_D.imag
+        column_term = A.real * sq_norms + (
+            log_D.real - 0.5 * math.log(self.n_frequencies)
+        )
+        # exp fits in float32
+        is_scale = B.real == 0 and np.abs(column_term).max() < 80
+        scale = np.exp(column_term) if is_scale else np.ones_like(column_term)
+        n_pairs = self.columns.n_pairs
+        cosines, sines, single = self.columns.split(out)
+        if self.columns.n_single:
+            shifted = np.cos(phases[:, n_pairs:] + self.phase)
+            np.multiply(shifted, math.sqrt(2) * scale[n_pairs:], out=single)
+        write_cos_sin(phases[:, :n_pairs], scale[:n_pairs], cosines, sines)
+        if is_scale:
+            return out, self.gaussian.log_row_factor(rows)
+        exponent = projection
+        exponent *= B.real
+        exponent += column_term
+        row_term = -0.5 * (s + 1) * rows.sq_norms
+        exponent += self.gaussian.plus_row_factor(row_term, rows)
+        return out, exponent[:, self.columns.index]
+
+    def kernel(self, X, Y):
+        return self.gaussian.values(X, Y)
+
+    def variance(self, X, Y):
+        d, m, s = self.n_features, self.n_frequencies, self.s
+        _, sums, sq_distances = X.pair_statistics(Y)
+        q = sums if s > 0 else sq_distances
+        size, *others = second_moment(*log_rho(self.A), s, q, d)
+        one, log_scale = scaled_variance(size, *others)
+        total = m * one
+        if self.columns.n_single:  # half of E|fg|^2, of the phase
+            total = total + 0.5 * np.exp(size - log_scale)
+        if self.n_pairs > 0 and self.cosine is not None:
+            # E|fg|^2 >= K^2, and >= 1 for s = -1: what is saved has no large factor
+            if s > 0:
+                saved = positive_gap(q, d, self.cosine) * np.exp(-log_scale)
+            else:
+                saved = trigonometric_gap(q, d, self.cosine) * np.exp(q - log_scale)
+            total = total - self.n_pairs * saved
+        with np.errstate(divide="ignore"):
+            log_variance = np.log(np.maximum(total, 0)) + log_scale
+        log_variance -= 2 * math.log(m) + sq_distances
+        return self.gaussian.variance(log_variance, X, Y)
