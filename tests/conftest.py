@@ -30,3 +30,21 @@ def pair64():
     """Return the pair of rows of the reference numbers at d = 64."""
     steps = np.arange(1, 65)
     return 0.5 * np.sin(steps)[None], 0.5 * np.cos(steps)[None]
+
+
+@pytest.fixture(scope="session")
+def with_fault():
+    """Return a function that makes samplers whose maps have other methods."""
+
+    def make(base, **methods):
+        class Faulty(base):
+            def _make_map(self, statistics, drawn):
+                made = super()._make_map(statistics, drawn)
+                kind = type(f"Faulty{type(made).__name__}", (type(made),), methods)
+                faulty = kind.__new__(kind)
+                faulty.__setstate__(made.__getstate__())
+                return faulty
+
+        return Faulty
+
+    return make

@@ -27,6 +27,7 @@ from ._estimates import (
     seed_estimates,
     stated_bias,
 )
+from ._registry import sampler_cases, sampler_classes
 
 __all__ = [
     "assert_coupling",
@@ -38,6 +39,8 @@ __all__ = [
     "block_estimates",
     "check_sampler",
     "contract_rows",
+    "sampler_cases",
+    "sampler_classes",
     "seed_estimates",
 ]
 
@@ -236,8 +239,9 @@ def assert_nested(sampler, X):
     largest = _parts(fit(6 * d + 1).frequencies_)
     for width in (1, 2, 3, max(1, d - 1), d, d + 1, 2 * d + 1):
         fitted = fit(width)
-        assert fitted.transform(X).shape == (X.shape[0], width)
-        assert fitted.get_params()["n_components"] == width
+        shape = fitted.transform(X).shape
+        assert shape == (X.shape[0], width), f"{shape[1]} columns for {width}"
+        assert fitted.get_params()["n_components"] == width, "fit sets n_components"
         parts = _parts(fitted.frequencies_)
         if len(parts) < len(largest):
             continue

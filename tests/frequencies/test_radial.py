@@ -10,6 +10,7 @@ from sklearn_crt.frequencies import (
     Orthogonal,
     Sobol,
     chi_law,
+    get_coupling,
     stable_law,
     student_law,
 )
@@ -150,7 +151,7 @@ def test_strata_need_quantiles():
     assert Orthogonal().draw(law, 5, 3, rng).n_frequencies == 5
     message = (
         r"coupling=Orthogonal\(stratified=True\) needs a quantile function \(ppf\), "
-        "which the law of the norms, DrawsOnly, lacks; use stratified=False"
+        "which the law of the norms, DrawsOnly, lacks; use 'orthogonal' or 'iid'"
     )
     with pytest.raises(ValueError, match=message):
         Orthogonal(stratified=True).draw(law, 5, 3, rng)
@@ -161,3 +162,16 @@ def test_repr_of_a_coupling():
     assert repr(Orthogonal()) == "Orthogonal()"
     assert repr(Orthogonal(stratified=True)) == "Orthogonal(stratified=True)"
     assert issubclass(Orthogonal, BlockCoupling)
+
+
+@pytest.mark.parametrize("coupling", ["halton", "sobol"])
+def test_points_need_quantiles(coupling):
+    class DrawsOnly:
+        def rvs(self, size, random_state):
+            return random_state.standard_exponential(size)
+
+    message = f"coupling='{coupling}' needs a quantile function"
+    with pytest.raises(ValueError, match=message):
+        get_coupling(coupling, "a test").draw(
+            lambda d: DrawsOnly(), 5, 3, np.random.default_rng(0)
+        )

@@ -8,7 +8,7 @@ from sklearn_crt import OPRFSampler, PositiveRBFSampler, SimplexRBFSampler
 from sklearn_crt.frequencies import Orthogonal, Simplex, SimplexPlus, chi_law
 from sklearn_crt.frequencies._simplex import apply_simplex
 from sklearn_crt.frequencies._simplex_plus import balance
-from sklearn_crt.samplers._exponential import optimal_A, optimal_for
+from sklearn_crt.samplers._optimal_A import optimal_A, optimal_for
 
 
 def blocks(coupling, n_blocks, d, seed=0):
@@ -123,22 +123,21 @@ def test_angles_follow_the_fitted_parameter(rng):
         OPRFSampler(sigma=sigma, coupling="simplex+", random_state=0).fit(X)
         for sigma in (0.05, 0.1)
     ]
-    frequencies = [sampler.projection_.to_dense() for sampler in fitted]
-    assert fitted[0]._law_is_fitted
+    frequencies = [sampler.frequencies_.to_dense() for sampler in fitted]
     assert np.abs(frequencies[0] - frequencies[1]).max() > 1e-3
     assert_allclose(*(np.linalg.norm(W, axis=0) for W in frequencies))
     moved = fitted[0].with_sigma(0.1)
-    assert_allclose(moved.projection_.to_dense(), frequencies[1], atol=1e-12)
+    assert_allclose(moved.frequencies_.to_dense(), frequencies[1], atol=1e-12)
     batches = OPRFSampler(sigma=0.1, coupling="simplex+", random_state=0)
     for batch in np.array_split(X, 4):
         batches.partial_fit(batch)
-    assert_allclose(batches.projection_.to_dense(), frequencies[1], atol=1e-9)
+    assert_allclose(batches.frequencies_.to_dense(), frequencies[1], atol=1e-9)
 
 
 def test_features_weigh_the_frequencies():
     """Sum of w exp(2 A |w|^2) is zero, for a small A and for a huge one."""
     for A in (-0.01, -3.0, -5000.0):
-        coupling = SimplexPlus().weigh(lambda norms, A=A: 2 * A * norms**2)
+        coupling = SimplexPlus().weigh(2 * A)
         W = blocks(coupling, 1, 32)[0]
         assert np.all(np.isfinite(W))
         squares = np.sum(W**2, axis=1)
@@ -156,7 +155,7 @@ def test_plain_simplex_beyond_a_mean_of_one_half(rng):
         plus = OPRFSampler(coupling="simplex+", **options).fit(X)
         plain = OPRFSampler(coupling="simplex", **options).fit(X)
         assert plus.variance_is_exact_ is exact
-        same = np.allclose(plus.projection_.to_dense(), plain.projection_.to_dense())
+        same = np.allclose(plus.frequencies_.to_dense(), plain.frequencies_.to_dense())
         assert same is exact
     for q in (1e-6, 0.3, 5.0, 1e4):
         assert_allclose(optimal_for(optimal_A(q, 7), 7), q, rtol=1e-9)
@@ -168,8 +167,7 @@ def test_positive_features_ignore_the_data(rng):
         PositiveRBFSampler(sigma=sigma, **options).fit(rng.normal(size=(9, 5)))
         for sigma in (0.1, 2.0)
     )
-    assert_allclose(one.projection_.to_dense(), other.projection_.to_dense())
-    assert not one._law_is_fitted
+    assert_allclose(one.frequencies_.to_dense(), other.frequencies_.to_dense())
 
 
 @pytest.mark.parametrize(("d", "q"), [(3, 0.25), (6, 0.25), (16, 0.25), (6, 0.5)])

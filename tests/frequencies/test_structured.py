@@ -9,12 +9,12 @@ from scipy import linalg, sparse, special, stats
 
 from sklearn_crt import OPRFSampler, PositiveRBFSampler, TrigRBFSampler
 from sklearn_crt.frequencies import (
-    Projection,
+    Frequencies,
     StructuredOrthogonal,
     StructuredSimplex,
     chi_law,
 )
-from sklearn_crt.frequencies._hadamard import HadamardProjection, hadamard_transform
+from sklearn_crt.frequencies._hadamard import HadamardFrequencies, hadamard_transform
 from sklearn_crt.testing import (
     assert_invariant,
     assert_nested,
@@ -79,7 +79,7 @@ def test_projection_is_the_product_of_its_matrices(
     size, n_features, n_frequencies, simplex, rng
 ):
     parts = make(rng, size, n_features, n_frequencies, simplex)
-    projection = HadamardProjection(*parts)
+    projection = HadamardFrequencies(*parts)
     weights = product_of_matrices(*parts)
     assert projection.n_frequencies == n_frequencies
     assert_allclose(projection.to_dense(), weights, atol=1e-12)
@@ -93,7 +93,7 @@ def test_projection_is_the_product_of_its_matrices(
 
 @pytest.mark.parametrize("simplex", [False, True])
 def test_float32(simplex, rng):
-    projection = HadamardProjection(*make(rng, 512, 400, 700, simplex))
+    projection = HadamardFrequencies(*make(rng, 512, 400, 700, simplex))
     single = projection.to(np.float32)
     X = rng.normal(size=(50, 400)).astype(np.float32)
     for rows in (X, sparse.csr_array(X)):
@@ -128,18 +128,18 @@ def test_memory_grows_with_rows_plus_columns(coupling, dtype, rng):
 
     for d, m in ((512, 512), (4096, 300), (1024, 5000), (1100, 3000)):
         projection = coupling.draw(chi_law, m, d, rng).to(dtype)
-        assert isinstance(projection, HadamardProjection)
+        assert isinstance(projection, HadamardFrequencies)
         assert numbers(projection) <= 5 * m + 6 * d
         assert len(pickle.dumps(projection)) < 8 * (5 * m + 6 * d) + 2000
     for d, m in ((256, 4000), (1000, 256)):  # at most a constant times d + m
-        assert type(coupling.draw(chi_law, m, d, rng)) is Projection
+        assert type(coupling.draw(chi_law, m, d, rng)) is Frequencies
 
 
 @pytest.mark.parametrize("coupling", ["structured-orthogonal", "structured-simplex"])
 def test_sampler_in_many_dimensions(coupling, rng):
     X = 0.05 * rng.standard_normal((600, 300)) + 0.02
     sampler = OPRFSampler(coupling=coupling, sigma=1.0, n_components=601)
-    assert isinstance(sampler.fit(X).projection_, HadamardProjection)
+    assert isinstance(sampler.fit(X).frequencies_, HadamardFrequencies)
     assert_invariant(sampler, X)
     assert_nested(sampler, X[:5])
 

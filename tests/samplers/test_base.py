@@ -24,7 +24,8 @@ from sklearn_crt import (
     SimplexRBFSampler,
     TrigRBFSampler,
 )
-from sklearn_crt.frequencies import Orthogonal, Projection
+from sklearn_crt.frequencies import Frequencies, Orthogonal
+from sklearn_crt.maps import ExponentialMap
 
 SAMPLERS = [TrigRBFSampler, PositiveRBFSampler, OPRFSampler, GERFSampler]
 every_sampler = pytest.mark.parametrize("sampler", SAMPLERS)
@@ -213,8 +214,8 @@ def test_sparse_batches_with_dense_batches(sampler, X):
 def test_float32_everywhere(sampler, X):
     X = X.astype(np.float32)
     fitted = sampler(random_state=0).fit(X)
-    assert fitted.projection_.to_dense().dtype == np.float32
-    assert fitted.projection_.sq_norms.dtype == np.float32
+    assert fitted.frequencies_.to_dense().dtype == np.float32
+    assert fitted.frequencies_.sq_norms.dtype == np.float32
     for result in (
         fitted.transform(X),
         fitted.transform_key(X),
@@ -436,7 +437,7 @@ def test_negative_weights(sampler, X):
 
 def test_projection_against_another_product(rng):
     W = rng.normal(size=(3, 5))
-    projection, x = Projection(W), rng.normal(size=(4, 3))
+    projection, x = Frequencies(W), rng.normal(size=(4, 3))
     by_hand = [[sum(a * b for a, b in zip(r, w, strict=True)) for w in W.T] for r in x]
     assert_allclose(projection.apply(x), by_hand)
     assert_allclose(projection.apply(sparse.csr_array(x)), by_hand)
@@ -445,22 +446,19 @@ def test_projection_against_another_product(rng):
 
 
 # -------------------------------------------------------------------------- threads
-class SeesThreads(OPRFSampler):
-    """Notes the BLAS threads that each chunk finds."""
-
-    def _features(self, rows, out, key):
-        pools = (pool for pool in threadpool_info() if pool["user_api"] == "blas")
-        self.seen_.update(pool["num_threads"] for pool in pools)
-        return super()._features(rows, out, key)
-
-
 @pytest.mark.parametrize(("n_jobs", "expected"), [(1, 2), (2, 1)])
-def test_each_of_several_threads_has_one_of_blas(n_jobs, expected, X):
-    sampler = SeesThreads(n_jobs=n_jobs).fit(X)
-    sampler.seen_ = set()
+def test_each_of_several_threads_has_one_of_blas(n_jobs, expected, X, with_fault):
+    seen = set()
+
+    def log_features(self, rows, **options):
+        pools = (pool for pool in threadpool_info() if pool["user_api"] == "blas")
+        seen.update(pool["num_threads"] for pool in pools)
+        return ExponentialMap.log_features(self, rows, **options)
+
+    sampler = with_fault(OPRFSampler, log_features=log_features)(n_jobs=n_jobs).fit(X)
     with threadpool_limits(2, user_api="blas"):
         sampler.transform(X)
-    assert sampler.seen_ == {expected}
+    assert seen == {expected}
 
 
 def test_a_backend_of_processes_fills_the_output_too(X):

@@ -10,12 +10,11 @@ from scipy import optimize, sparse, special, stats
 from sklearn.base import clone
 
 from sklearn_crt import NadarayaWatsonClassifier
-from sklearn_crt.samplers._discrete import Counts
-from sklearn_crt.samplers._geometric import GeometricSampler, optimal_p
-from sklearn_crt.samplers._poisson import PoissonSampler
-from sklearn_crt.samplers._rows import UnitRows
+from sklearn_crt.maps import Counts, DiscreteMap
+from sklearn_crt.rows import Frame, Moments, Statistics
+from sklearn_crt.samplers import GeometricSampler, PoissonSampler
+from sklearn_crt.samplers._geometric import optimal_p
 from sklearn_crt.testing import assert_nested, assert_unbiased, check_sampler
-from sklearn_crt.utils._moments import Moments
 
 SAMPLERS = [PoissonSampler, GeometricSampler]
 every_sampler = pytest.mark.parametrize("sampler", SAMPLERS)
@@ -81,7 +80,7 @@ def test_features_are_the_monomials_of_the_paper(sampler, positive, center, X):
     X[:5, 2], X[5:9, 0] = 0, 0
     fitted = sampler(sigma=0.8, positive=positive, center=center, random_state=0)
     features = fitted.fit_transform(X)
-    counts = fitted.projection_.to_dense()
+    counts = fitted.frequencies_.to_dense()
     assert_array_equal(counts, np.round(counts))
     x = 0.8 * (X - fitted.center_)
     weights = np.exp(-0.5 * (special.gammaln(counts + 1) + log_law(fitted, counts)))
@@ -102,7 +101,7 @@ def test_sum_over_all_counts(sampler, positive, kernel, rng):
     fitted = sampler(
         sigma=0.9, positive=positive, kernel=kernel, n_components=len(grid)
     ).fit(X, X_key=Y)
-    fitted.projection_ = Counts(grid.T)
+    fitted.frequencies_ = Counts(grid.T)
     law = np.exp(log_law(fitted, grid).sum(axis=1))
     queries, keys = (
         fitted.transform(Z) * math.sqrt(len(grid)) for Z in (X, Y)
@@ -117,7 +116,7 @@ def test_sum_over_all_counts(sampler, positive, kernel, rng):
 @pytest.mark.parametrize("sigma", [0.3, 1.0, 6.0])
 def test_law_of_the_counts(sampler, sigma, X):
     fitted = sampler(sigma=sigma, n_components=20_000, random_state=0).fit(X)
-    counts = fitted.projection_.to_dense()
+    counts = fitted.frequencies_.to_dense()
     bins = np.arange(counts.max() + 2)
     for row in counts:
         observed = np.histogram(row, bins)[0]
@@ -149,17 +148,15 @@ def test_contract_in_other_dimensions(sampler, positive, n_features, sigma):
 
 
 @every_sampler
-def test_contract_sees_a_lost_sign_and_a_wrong_bandwidth(sampler):
-    class Unsigned(sampler):
-        def _features(self, rows, out, key):
-            return None, super()._features(rows, out, key)[1]
+def test_contract_sees_a_lost_sign_and_a_wrong_bandwidth(sampler, with_fault):
+    def unsigned(self, rows, **options):
+        return None, DiscreteMap.log_features(self, rows, **options)[1]
 
-    class Off(sampler):
-        def _unit(self, X, *tables):
-            rows = super()._unit(X, *tables)
-            return UnitRows(X, 1.02 * self.sigma_, self._center(), rows.frequencies)
+    def off(self, rows, **options):
+        return DiscreteMap.log_features(self, rows.scaled(1.02), **options)
 
-    for wrong in (Unsigned(sigma=1.0), Off(sigma=1.0), Off(sigma=1.0, positive=True)):
+    lost, wide = (with_fault(sampler, log_features=f) for f in (unsigned, off))
+    for wrong in (lost(sigma=1.0), wide(sigma=1.0), wide(sigma=1.0, positive=True)):
         with pytest.raises(AssertionError, match="biased"):
             assert_unbiased(wrong)
 
@@ -239,7 +236,7 @@ def test_geometric_law_of_many_rows_comes_from_a_sample(rng):
     for rows, key_rows in zip(np.split(X, 8), np.split(keys, 8), strict=True):
         parts.partial_fit(rows, X_key=key_rows)
     assert_allclose(parts.p_, whole.p_, rtol=1e-12)
-    assert_array_equal(parts.projection_.to_dense(), whole.projection_.to_dense())
+    assert_array_equal(parts.frequencies_.to_dense(), whole.frequencies_.to_dense())
     x, y = (whole.sigma_ * np.abs(Z - whole.center_) for Z in (X, keys))
     exact = optimal_p(x.mean(axis=0) * y.mean(axis=0))
     assert_allclose(whole.p_, exact, rtol=0.05)
@@ -254,13 +251,13 @@ def test_geometric_law_of_many_rows_comes_from_a_sample(rng):
 @both_signs
 def test_frequencies_are_drawn_again(sampler, positive, X):
     first = sampler(sigma=1.0, positive=positive, random_state=0).fit(X[:100])
-    before, law = first.projection_.to_dense(), parameter(first)
+    before, law = first.frequencies_.to_dense(), parameter(first)
     first.partial_fit(3 * X[100:])
     assert parameter(first) != law
-    assert not np.array_equal(first.projection_.to_dense(), before)
+    assert not np.array_equal(first.frequencies_.to_dense(), before)
     together = np.vstack([X[:100], 3 * X[100:]])
     whole = clone(first).fit(together)
-    assert_array_equal(whole.projection_.to_dense(), first.projection_.to_dense())
+    assert_array_equal(whole.frequencies_.to_dense(), first.frequencies_.to_dense())
     assert_allclose(first.transform(X), whole.transform(X), rtol=1e-5, atol=1e-12)
 
 
@@ -289,7 +286,7 @@ def test_columns_of_zeros_and_constants(sampler, options, X):
     fitted = sampler(sigma=0.5, n_components=4000, random_state=0, **options)
     features = fitted.fit_transform(padded)
     assert np.all(np.isfinite(features))
-    counts = fitted.projection_.to_dense()
+    counts = fitted.frequencies_.to_dense()
     taken = counts[3] > 0
     assert 0 < taken.mean() < 1
     assert_allclose(features[:, taken], 0, atol=1e-4)  # epsilon where positive
@@ -319,7 +316,7 @@ def test_zero_to_the_power_of_zero_is_one(sampler):
     X = np.array([[0.0, 0.5], [0.5, 0.0], [0.0, 0.0], [0.4, -0.3]])
     fitted = sampler(sigma=1.0, center=False, n_components=300, random_state=0).fit(X)
     ((_, signs, logs),) = fitted.iter_log_features(X)
-    counts = fitted.projection_.to_dense()
+    counts = fitted.frequencies_.to_dense()
     assert_array_equal(logs[0] == -np.inf, counts[0] > 0)
     assert_array_equal(logs[1] == -np.inf, counts[1] > 0)
     assert_array_equal(logs[2] == -np.inf, counts.any(axis=0))
@@ -366,7 +363,7 @@ def test_large_counts_are_exact(rng):
     X = 1e7 * (1 + rng.random((40, 2)))
     fitted = GeometricSampler(sigma=1.0, center=False, random_state=0).fit(X)
     assert fitted.p_ == 1e-8
-    counts = fitted.projection_.to_dense()
+    counts = fitted.frequencies_.to_dense()
     assert_array_equal(counts, np.round(counts))
     assert_allclose(counts.mean(), 1e8, rtol=0.5)
     ((_, _, logs),) = fitted.iter_log_features(X)
@@ -451,7 +448,9 @@ def test_sparse_equals_dense(sampler, kernel, options, rng, monkeypatch):
         monkeypatch.setattr(kind, "toarray", None)
         monkeypatch.setattr(kind, "todense", None)
         fitted = clone(dense).fit(table)
-        assert_array_equal(fitted.projection_.to_dense(), dense.projection_.to_dense())
+        assert_array_equal(
+            fitted.frequencies_.to_dense(), dense.frequencies_.to_dense()
+        )
         # a coordinate of epsilon has a relative error of 1e-8
         assert_allclose(fitted.transform(table), expected, rtol=1e-6, atol=1e-12)
         assert_allclose(fitted.kernel_variance(table), variance, rtol=1e-9)
@@ -462,7 +461,7 @@ def test_rows_column_by_column(convert, rng):
     X = rng.normal(size=(7, 4)) * rng.integers(0, 2, size=(7, 4))
     for center in (None, np.arange(4.0)):
         unit = X if center is None else X - center
-        rows = UnitRows(convert(X), 0.5, center)
+        rows = Frame(0.5, center).rows(convert(X))
         assert_allclose(np.column_stack(list(rows.columns())), 0.5 * unit)
         squares = rows.map(np.exp).sq_norms
         assert_allclose(squares[:, 0], np.exp(unit).sum(axis=1))
@@ -475,9 +474,10 @@ def test_minimum_of_columns(convert):
     assert_array_equal(Moments.of(convert(X)).minimum, [-3, -2, 0])
     some = Moments.of(convert(X), weights)
     assert_array_equal(some.minimum, [1, -2, 0])
-    assert_array_equal(Moments.of(convert(X[1:2])).merge(some).minimum, [-3, -2, 0])
+    assert_array_equal((Moments.of(convert(X[1:2])) + some).minimum, [-3, -2, 0])
     none = Moments.of(convert(X), np.zeros(3))
-    assert_array_equal(none.merge(some).minimum, some.minimum)
-    fitted = PoissonSampler(sigma=1.0, positive=True).fit(X)
-    fitted._fit_parameters(none, none)  # as scikit-learn 1.6 would
-    assert_allclose(fitted.center_, 0, atol=1e-7)
+    assert_array_equal((none + some).minimum, some.minimum)
+    # as scikit-learn 1.6 would
+    sampler = PoissonSampler(sigma=1.0, positive=True)
+    made = sampler._make_map(Statistics((0,), none), None)
+    assert_allclose(made.frame.center, 0, atol=1e-7)

@@ -1,27 +1,31 @@
 """Generalised exponential features: the family, its variance, and the search for A."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import optimize, sparse
 
 from sklearn_crt import (
+    GERFSampler,
     NadarayaWatsonClassifier,
     OPRFSampler,
     PositiveRBFSampler,
     TrigRBFSampler,
 )
-from sklearn_crt.samplers._exponential import optimal_A
-from sklearn_crt.samplers._gerf import GERFSampler
+from sklearn_crt.frequencies import Independent
+from sklearn_crt.maps import ComplexExponentialMap, log_rho
+from sklearn_crt.samplers._exponential import mean_squares
 from sklearn_crt.samplers._gerf_search import (
     best_member,
     complex_candidates,
-    log_rho,
     log_second_moment,
     log_variance,
     trigonometric_A,
     value_and_gradient,
 )
+from sklearn_crt.samplers._optimal_A import optimal_A
 from sklearn_crt.testing import (
     assert_mean,
     assert_unbiased,
@@ -51,7 +55,6 @@ class Member(GERFSampler):
         coupling="iid",
         center=False,
         kernel="gaussian",
-        real_cost=False,
         n_jobs=None,
         random_state=None,
     ):
@@ -61,14 +64,13 @@ class Member(GERFSampler):
             coupling=coupling,
             center=center,
             kernel=kernel,
-            real_cost=real_cost,
             n_jobs=n_jobs,
             random_state=random_state,
         )
         self.A = A
         self.s = s
 
-    def _search(self, q_plus, q_minus, n_features):
+    def _choose(self, statistics, frame):
         return self.s, complex(self.A)
 
 
@@ -195,16 +197,15 @@ def random_statistics(rng, size):
         yield d, total * (1 + share), total * (1 - share)
 
 
-def search(d, q_plus, q_minus, real_cost=False):
+def search(d, q_plus, q_minus):
     optima = {-1: trigonometric_A(q_minus, d), 1: optimal_A(q_plus, d)}
-    return best_member(optima, {-1: q_minus, 1: q_plus}, d, real_cost)
+    return best_member(optima, {-1: q_minus, 1: q_plus}, d)
 
 
-@pytest.mark.parametrize("real_cost", [False, True])
-def test_never_worse_than_oprf_and_trigonometric_features(real_cost, rng):
+def test_never_worse_than_oprf_and_trigonometric_features(rng):
     for d, q_plus, q_minus in random_statistics(rng, 40):
-        s, A = search(d, q_plus, q_minus, real_cost)
-        columns = np.log(2) if real_cost else 0
+        s, A = search(d, q_plus, q_minus)
+        columns = np.log(2)  # a positive map has twice the frequencies
         q = {1: q_plus, -1: q_minus}[s]
         found = log_variance(*log_rho(A), s, q, d)
         found -= columns * (s == 1 and A.imag == 0)
@@ -237,27 +238,44 @@ def test_search_from_complex_starts_finds_the_real_optimum():
             assert_allclose(min(values), best, rtol=1e-7, atol=1e-7)
 
 
-def test_cost_in_columns_decides():
-    X = np.random.default_rng(0).normal(size=(300, 4))
-    choices = {
-        cost: [
-            GERFSampler(sigma=sigma, real_cost=cost).fit(X).s_
-            for sigma in np.geomspace(0.1, 1, 40)
+def test_equal_columns_decide(rng):
+    """At the pair of rows that the choice is made for."""
+    X, signs = rng.normal(size=(300, 4)), []
+    for sigma in np.geomspace(0.1, 1, 40):
+        options = {"sigma": sigma, "coupling": "iid", "random_state": 0}
+        gerf = GERFSampler(center=False, **options).fit(X)
+        q_plus, q_minus = mean_squares(gerf._statistics, gerf.map_.frame)
+        half = np.eye(4)[:2] * np.sqrt([q_plus, q_minus])[:, None] / (2 * sigma)
+        pair = half.sum(axis=0)[None], (half[0] - half[1])[None]
+        variances = [
+            fitted.kernel_variance(*pair)[0, 0]
+            for fitted in (
+                gerf,
+                OPRFSampler(center=False, **options).fit(X),
+                TrigRBFSampler(**options).fit(X),
+            )
         ]
-        for cost in (False, True)
-    }
-    for signs in choices.values():  # sines and cosines first, one change
-        assert signs == sorted(signs)
-        assert set(signs) == {-1, 1}
-    assert sum(choices[True]) > sum(choices[False])
+        assert variances[0] <= min(variances) * (1 + 1e-9)
+        signs.append(gerf.s_)
+    assert signs == sorted(signs)  # sines and cosines first, one change
+    assert set(signs) == {-1, 1}
+
+
+@pytest.mark.parametrize("sigma", [0.1, 1.0, 3.0])
+@pytest.mark.parametrize("n_components", [1, 8, 9, 128])
+def test_no_column_is_wasted(sigma, n_components, rng):
+    X = rng.normal(size=(40, 3))
+    fitted = GERFSampler(sigma=sigma, n_components=n_components, random_state=0).fit(X)
+    assert np.all(np.any(fitted.transform(X) != 0, axis=0))
+    per_column = {1: 1, -1: 2}[fitted.s_]
+    assert fitted.frequencies_.n_frequencies == -(-n_components // per_column)
 
 
 # -------------------------------------------------------------- the contract
-@pytest.mark.parametrize("real_cost", [False, True])
 @pytest.mark.parametrize("coupling", ["iid", "orthogonal"])
 @pytest.mark.parametrize("sigma", [0.4, 1.5])
-def test_contract(sigma, coupling, real_cost):
-    check_sampler(GERFSampler(sigma=sigma, coupling=coupling, real_cost=real_cost))
+def test_contract(sigma, coupling):
+    check_sampler(GERFSampler(sigma=sigma, coupling=coupling))
 
 
 @pytest.mark.parametrize(
@@ -306,17 +324,17 @@ def test_without_the_conjugate_the_estimate_is_biased():
 
 
 @every_member
-def test_wrong_sign_of_the_cross_moment_is_seen(A, s):
-    class Wrong(Member):
-        def _variance(self, X, Y):
-            right, coupling = super()._variance(X, Y), self.coupling
-            self.coupling = "iid"
-            independent = super()._variance(X, Y)
-            self.coupling = coupling
-            return 2 * independent - right
+def test_wrong_sign_of_the_cross_moment_is_seen(A, s, with_fault):
+    def variance(self, X, Y):
+        right, independent = (
+            ComplexExponentialMap.variance(replace(self, coupling=coupling), X, Y)
+            for coupling in (self.coupling, Independent())
+        )
+        return 2 * independent - right
 
+    wrong = with_fault(Member, variance=variance)(A=A, s=s, coupling="orthogonal")
     with pytest.raises(AssertionError, match="wrong variance"):
-        assert_variance(Wrong(A=A, s=s, coupling="orthogonal"), n_blocks=20_000)
+        assert_variance(wrong, n_blocks=20_000)
 
 
 # ------------------------------------------------------------------- special cases
@@ -330,22 +348,17 @@ def test_members_are_the_other_samplers(kernel, coupling, rng):
     member = Member(A=0.0, s=-1, n_components=15, **options).fit(X)
     assert_allclose(member.transform(X), trigonometric.transform(X), rtol=1e-9)
     expected = trigonometric.kernel_variance(X)
-    scale = np.exp(trigonometric._log_pair_factor(*[trigonometric._unit(X)] * 2))
+    scale = np.sqrt(np.exp(np.add.outer(*[(0.36 * X**2).sum(axis=1)] * 2)))
+    scale = scale if kernel == "softmax" else np.ones_like(scale)
     assert_allclose(
         member.kernel_variance(X) / scale**2, expected / scale**2, atol=1e-15, rtol=1e-8
     )
 
     optimal = OPRFSampler(n_components=7, **options).fit(X)
-    positive = Member(
-        A=optimal.A_, n_components=7, real_cost=True, center=True, **options
-    ).fit(X)
+    positive = Member(A=optimal.A_, n_components=7, center=True, **options).fit(X)
     assert_allclose(positive.transform(X), optimal.transform(X), rtol=1e-12)
     assert_allclose(positive.kernel_variance(X), optimal.kernel_variance(X))
-    two_columns = Member(A=optimal.A_, n_components=14, center=True, **options).fit(X)
-    assert_allclose(two_columns.transform(X)[:, :7], optimal.transform(X), rtol=1e-12)
-    assert not two_columns.transform(X)[:, 7:].any()
-    assert_allclose(two_columns.kernel_variance(X), optimal.kernel_variance(X))
-    for fitted in (member, positive, two_columns):
+    for fitted in (member, positive):
         assert fitted.symmetric_
         assert_allclose(fitted.transform_key(X), fitted.transform(X), rtol=1e-15)
 
@@ -383,12 +396,12 @@ def test_attributes_are_numbers_of_python(rng):
 @pytest.mark.parametrize("order", [1, -1])
 def test_pieces_equal_the_whole_where_the_choice_flips(order, rng):
     narrow, wide = 0.1 * rng.normal(size=(50, 3)), 3 * rng.normal(size=(50, 3))
-    pieces = GERFSampler(sigma=1.0, real_cost=True, n_components=8, random_state=0)
+    pieces = GERFSampler(sigma=1.0, n_components=8, random_state=0)
     widths = []
     for batch in (narrow, wide)[::order]:
         pieces.partial_fit(batch)
-        widths.append(pieces.projection_.n_frequencies)
-    whole = GERFSampler(sigma=1.0, real_cost=True, n_components=8, random_state=0)
+        widths.append(pieces.frequencies_.n_frequencies)
+    whole = GERFSampler(sigma=1.0, n_components=8, random_state=0)
     X = np.vstack([narrow, wide])
     whole.fit(X)
     assert (widths == [4, 8]) == (order == 1)
@@ -399,39 +412,35 @@ def test_pieces_equal_the_whole_where_the_choice_flips(order, rng):
 
 def test_another_sigma_may_need_more_frequencies(rng):
     X = rng.normal(size=(50, 3))
-    fitted = GERFSampler(sigma=0.1, real_cost=True, random_state=0).fit(X)
-    again = GERFSampler(sigma=2.0, real_cost=True, random_state=0).fit(X)
-    assert fitted._n_frequencies < again._n_frequencies
+    fitted = GERFSampler(sigma=0.1, random_state=0).fit(X)
+    again = GERFSampler(sigma=2.0, random_state=0).fit(X)
+    assert fitted.frequencies_.n_frequencies < again.frequencies_.n_frequencies
     assert_allclose(fitted.with_sigma(2.0).transform(X), again.transform(X))
 
 
 def test_statistics_of_two_sides(rng):
     X, Y = rng.normal(size=(40, 3)), rng.normal(2.0, 0.5, size=(60, 3))
 
-    class Spy(GERFSampler):
-        def _search(self, *statistics):
-            self.statistics = statistics
-            return super()._search(*statistics)
-
     for center in (True, False):
-        fitted = Spy(sigma=[1.0, 0.5, 2.0], center=center).fit(X, X_key=Y)
+        options = {"sigma": [1.0, 0.5, 2.0], "center": center}
+        fitted = GERFSampler(**options).fit(X, X_key=Y)
         a, b = (fitted.sigma_ * (Z - fitted.center_) for Z in (X, Y))
         sums = ((a[:, None] + b) ** 2).sum(axis=2).mean()
         differences = ((a[:, None] - b) ** 2).sum(axis=2).mean()
-        assert_allclose(fitted.statistics, (sums, differences, 3), rtol=1e-10)
+        found = mean_squares(fitted._statistics, fitted.map_.frame)
+        assert_allclose(found, (sums, differences), rtol=1e-10)
 
 
-@pytest.mark.parametrize("real_cost", [False, True])
 @pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
 @pytest.mark.parametrize("d", [1, 1000])
 @pytest.mark.filterwarnings("ignore:.*eatures of .* are too:RuntimeWarning")
-def test_no_nan_at_any_bandwidth(d, kernel, real_cost, rng):
+def test_no_nan_at_any_bandwidth(d, kernel, rng):
     X = rng.normal(size=(12, d)) / np.sqrt(d)
     for sigma in (1e-2, 1, 1e2, 1e8):
         for columns in (1, 4, 9):
-            fitted = GERFSampler(
-                sigma=sigma, n_components=columns, kernel=kernel, real_cost=real_cost
-            ).fit(X)
+            fitted = GERFSampler(sigma=sigma, n_components=columns, kernel=kernel).fit(
+                X
+            )
             for values in (fitted.transform(X), fitted.transform_key(X)):
                 assert not np.isnan(values).any()
             assert not np.isnan(fitted.kernel_variance(X)).any()
@@ -446,14 +455,13 @@ def test_infinite_D_is_no_warning(rng):
     assert np.isinf(Member(A=-5000 + 1j).fit(X).D_)
 
 
-@pytest.mark.parametrize("real_cost", [False, True])
-def test_constant_data(real_cost):
+def test_constant_data():
     X = np.full((5, 2), 7.0)
-    fitted = GERFSampler(sigma=1.0, real_cost=real_cost).fit(X)
+    fitted = GERFSampler(sigma=1.0).fit(X)
     assert abs(fitted.A_) < 1e-25
     assert_allclose(fitted.kernel_variance(X), 0, atol=1e-12)
     assert_allclose(fitted.approximate_kernel(X), 1)
-    opposite = GERFSampler(sigma=1.0, real_cost=real_cost, center=False)
+    opposite = GERFSampler(sigma=1.0, center=False)
     opposite.fit(X, X_key=-X)  # |x + y| = 0: positive features are exact
     assert opposite.s_ == 1
     assert abs(opposite.A_) < 1e-25
@@ -474,20 +482,12 @@ def test_sparse_rows_and_float32(rng):
         assert_allclose(single, features, atol=1e-3 * np.abs(features).max())
 
 
-def test_real_cost_must_be_a_boolean(rng):
-    with pytest.raises(ValueError, match="'real_cost' parameter of GERFSampler"):
-        GERFSampler(real_cost="no").fit(rng.normal(size=(5, 2)))
-
-
-@pytest.mark.parametrize("real_cost", [False, True])
 @pytest.mark.filterwarnings("ignore:For .* rows all the kernel weights:RuntimeWarning")
-def test_in_the_kernel_average(real_cost, rng):
+def test_in_the_kernel_average(rng):
     X = rng.normal(size=(300, 4))
     y = (X[:, 0] + 0.1 * rng.normal(size=300) > 0).astype(int)
     for sigma in (1e-2, 0.5, 1.0, 1e2):
-        sampler = GERFSampler(
-            sigma=sigma, n_components=256, real_cost=real_cost, random_state=0
-        )
+        sampler = GERFSampler(sigma=sigma, n_components=256, random_state=0)
         model = NadarayaWatsonClassifier(sampler).fit(X, y)
         assert np.all(np.isfinite(model.predict_proba(X)))
         if sigma in (0.5, 1.0):

@@ -1,6 +1,7 @@
 """Matern, Laplacian, exponential-power maps: limits, variance, metric, large phases."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,15 +16,15 @@ from sklearn_crt import (
     MaternSampler,
     TrigRBFSampler,
 )
-from sklearn_crt.frequencies import Independent, Orthogonal, chi_law
+from sklearn_crt.frequencies import Frequencies, Independent, Orthogonal
 from sklearn_crt.kernels import (
     exponential_power_kernel,
     laplacian_kernel,
     matern_kernel,
 )
-from sklearn_crt.samplers import TrigonometricSampler
-from sklearn_crt.samplers._conformity import trigonometric_gap
-from sklearn_crt.samplers._mixture_gap import stable_gap, student_gap
+from sklearn_crt.maps import LaplacianRadial
+from sklearn_crt.maps.block_savings import stable_gap, student_gap, trigonometric_gap
+from sklearn_crt.samplers._laplacian import _draw_cauchy
 from sklearn_crt.testing import assert_unbiased, assert_variance, block_estimates
 
 SAMPLERS = [MaternSampler, LaplacianSampler, ExponentialPowerSampler]
@@ -197,34 +198,37 @@ def test_stratified_norms_halve_the_variance():
         assert np.all(np.abs(found - ratios) < 5 * standard + 1e-3)
 
 
-def test_variance_without_the_quadrature_is_wrong():
-    class Forgetful(LaplacianSampler):
-        def _gap(self, n_features):
-            return lambda r: trigonometric_gap(r**2, n_features)
+def test_variance_without_the_quadrature_is_wrong(monkeypatch):
+    def normal(self, r, n_features, cosine):
+        return trigonometric_gap(r**2, n_features)
 
+    monkeypatch.setattr(LaplacianRadial, "block_saving", normal)
     with pytest.raises(AssertionError, match="wrong variance"):
-        assert_variance(Forgetful(sigma=1.0))
+        assert_variance(LaplacianSampler(sigma=1.0))
 
 
 # the errors of the paper's theorems 11 and 12 and table 1
 def test_laws_as_printed_in_the_paper_are_biased():
     class WithoutRoot2Nu(MaternSampler):
-        def _draw_projection(self, n_features, rng):
-            right = super()._draw_projection(n_features, rng)
-            return type(right)(right.to_dense() / np.sqrt(2 * self.nu))
-
-    class WithoutChi(ExponentialPowerSampler):
-        def _draw_projection(self, n_features, rng):
-            drawn = super()._draw_projection(n_features, rng).to_dense()
-            norms = rng.chisquare(n_features, size=drawn.shape[1]) ** 0.5
-            return (
-                Orthogonal().draw(chi_law, 1, n_features, rng).__class__(drawn / norms)
+        def _draw(self, coupling):
+            right = super()._draw(coupling)
+            return lambda *args: Frequencies(
+                right(*args).to_dense() / np.sqrt(2 * self.nu)
             )
 
+    class WithoutChi(ExponentialPowerSampler):
+        def _draw(self, coupling):
+            right = super()._draw(coupling)
+
+            def draw(m, d, rng):
+                drawn = right(m, d, rng).to_dense()
+                return Frequencies(drawn / rng.chisquare(d, size=drawn.shape[1]) ** 0.5)
+
+            return draw
+
     class OneNumberAColumn(LaplacianSampler):
-        def _draw_projection(self, n_features, rng):
-            l1 = LaplacianSampler(norm="l1", n_components=self.n_components)
-            return l1._draw_projection(n_features, rng)
+        def _draw(self, coupling):
+            return _draw_cauchy
 
     for sampler in (WithoutRoot2Nu(), WithoutChi(alpha=0.7), OneNumberAColumn()):
         with pytest.raises(AssertionError, match="biased"):
@@ -381,7 +385,7 @@ def test_very_heavy_tails_are_warned_about_with_the_reason(sampler, advice, X):
         features = fitted.transform(data)
         assert np.all(np.isfinite(features))
         assert_allclose(np.sum(features**2, axis=1), 1, rtol=1e-5)
-        assert np.all(np.isfinite(fitted.projection_.to_dense()))
+        assert np.all(np.isfinite(fitted.frequencies_.to_dense()))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ExponentialPowerSampler(alpha=0.3).fit(X)
@@ -395,10 +399,11 @@ def test_large_phases_in_float32_are_those_of_float64(rng):
     options = {"alpha": 0.3, "sigma": 1.0, "n_components": 4000, "random_state": 0}
 
     class Careless(ExponentialPowerSampler):
-        _phases = TrigonometricSampler._phases
+        def _make_map(self, statistics, drawn):
+            return replace(super()._make_map(statistics, drawn), folds=False)
 
     fitted = ExponentialPowerSampler(**options).fit(X)
-    phases = X.astype(np.float64) @ fitted.projection_.to_dense().astype(np.float64)
+    phases = X.astype(np.float64) @ fitted.frequencies_.to_dense().astype(np.float64)
     large = np.abs(phases) > 2.0**20
     assert 0.01 < large.mean() < 0.2
 
@@ -425,7 +430,7 @@ def test_random_phases_nest_and_are_the_columns(sampler, X):
     few = sampler(n_components=3, **options).fit(X)
     many = sampler(n_components=7, **options).fit(X)
     assert_allclose(few.phase_, many.phase_[:3])
-    expected = np.cos(X @ many.projection_.to_dense() + many.phase_) * np.sqrt(2 / 7)
+    expected = np.cos(X @ many.frequencies_.to_dense() + many.phase_) * np.sqrt(2 / 7)
     assert_allclose(many.transform(X), expected, atol=1e-9)
     assert_allclose(many.frequency_index(), np.arange(7))
     smaller = np.sqrt(7 / 3) * many.transform(X)[:, many.prefix(3)]

@@ -268,15 +268,15 @@ def test_projections_of_the_maps(rng):
     m, n = 3, 4
     sampler = hybrid(n_components=4 * m * (n + 1), n_coefficients=n).fit(X)
     # n + 2 m frequencies, not m n
-    assert sampler.projection_.to_dense().shape == (5, n + 2 * m)
+    assert sampler.frequencies_.to_dense().shape == (5, n + 2 * m)
     first, last = sampler.bases_
-    independent = first.projection_.to_dense(), last.projection_.to_dense()
+    independent = first.frequencies_.to_dense(), last.frequencies_.to_dense()
     assert not np.allclose(*independent)
     shared = clone(sampler).set_params(shared=True).fit(X)
     first, last = shared.bases_
-    assert_allclose(first.projection_.to_dense(), last.projection_.to_dense())
-    directions = shared.coefficients_[0].projection_.to_dense()
-    assert not np.allclose(directions[:, :m], last.projection_.to_dense())
+    assert_allclose(first.frequencies_.to_dense(), last.frequencies_.to_dense())
+    directions = shared.coefficients_[0].frequencies_.to_dense()
+    assert not np.allclose(directions[:, :m], last.frequencies_.to_dense())
 
 
 # ---------------------------------------------------------------------- variance

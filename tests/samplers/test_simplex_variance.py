@@ -19,7 +19,7 @@ from sklearn_crt.conformity import (
     sample_conformity,
 )
 from sklearn_crt.frequencies import Orthogonal, Simplex, chi_law
-from sklearn_crt.samplers._conformity import positive_gap, trigonometric_gap
+from sklearn_crt.maps.block_savings import positive_gap, trigonometric_gap
 from sklearn_crt.testing import assert_mean, assert_variance
 
 COUPLINGS = ["iid", "orthogonal", "simplex"]

@@ -1,0 +1,104 @@
+"""The samplers and the cases of their parameters that all common tests go through."""
+
+from __future__ import annotations
+
+from sklearn.base import BaseEstimator
+
+import sklearn_crt
+from sklearn_crt import samplers
+from sklearn_crt.samplers import BaseFeatureSampler
+
+# Parameters beside the defaults, which are always a case. A new sampler needs a line
+# only if it has parameters of its own.
+_CASES: dict[str, list[dict]] = {
+    "TrigRBFSampler": [
+        {"coupling": "iid", "kernel": "softmax", "n_components": 7},
+        {"random_phase": True},
+    ],
+    "PositiveRBFSampler": [{"center": False, "kernel": "softmax"}],
+    "SimplexRBFSampler": [
+        {"weight_dependent": True, "kernel": "softmax", "n_jobs": 2},
+    ],
+    "OPRFSampler": [
+        {"coupling": "simplex+"},
+        {"sigma": "median", "coupling": "iid", "n_jobs": 2},
+    ],
+    "GERFSampler": [{"kernel": "softmax", "coupling": "iid", "n_components": 7}],
+    "PoissonSampler": [{"positive": True}, {"center": False, "kernel": "softmax"}],
+    "GeometricSampler": [
+        {"positive": True, "sigma": "median"},
+        {"center": False, "kernel": "softmax", "n_jobs": 2},
+    ],
+    "MaternSampler": [
+        {"nu": 4, "coupling": "iid", "n_components": 7, "sigma": "median"},
+    ],
+    "LaplacianSampler": [{"norm": "l1", "random_phase": True, "n_jobs": 2}],
+    "ExponentialPowerSampler": [{"alpha": 0.7, "random_phase": True}],
+    "HybridSampler": [
+        {"kind": "gaussian", "kernel": "softmax", "coupling": "iid"}
+        | {"n_components": 37},
+        {"kind": "clustered", "center": True, "n_jobs": 2},
+        {"kind": "clustered", "mixture": "gaussian", "n_components": 60},
+    ],
+    "ComplexExponentialSampler": [{"diagonal": 1j, "kernel": "softmax"}],
+    "ClusteredSampler": [{"diagonal": "real"}],
+}
+
+
+def sampler_classes(*, parts: bool = False) -> list[type[BaseFeatureSampler]]:
+    """Return the public samplers of the package.
+
+    Parameters
+    ----------
+    parts : bool, default=False
+        Whether to return those of ``sklearn_crt.samplers`` that are parts of others,
+        in place of those that stand in ``sklearn_crt`` itself.
+
+    Returns
+    -------
+    classes : list of type
+        In the order of their names.
+
+    Examples
+    --------
+    >>> from sklearn_crt.testing import sampler_classes
+    >>> sampler_classes()[-1].__name__
+    'TrigRBFSampler'
+    """
+    top = set(_classes(sklearn_crt))
+    found = set(_classes(samplers)) - top if parts else top
+    concrete = (cls for cls in found if not cls.__abstractmethods__)
+    return sorted(concrete, key=lambda cls: cls.__name__)
+
+
+def _classes(module):
+    members = (getattr(module, name) for name in module.__all__)
+    for member in members:
+        if isinstance(member, type) and issubclass(member, BaseFeatureSampler):
+            yield member
+
+
+def sampler_cases(*, parts: bool = False) -> list[BaseEstimator]:
+    """Return unfitted samplers with the parameters that common tests go through.
+
+    Parameters
+    ----------
+    parts : bool, default=False
+        As for ``sampler_classes``.
+
+    Returns
+    -------
+    samplers : list of sampler
+        Each class with its defaults first.
+
+    Examples
+    --------
+    >>> from sklearn_crt.testing import sampler_cases
+    >>> sampler_cases()[0]
+    ExponentialPowerSampler()
+    """
+    return [
+        cls(**params)
+        for cls in sampler_classes(parts=parts)
+        for params in [{}, *_CASES.get(cls.__name__, [])]
+    ]

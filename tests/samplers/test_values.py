@@ -1,0 +1,195 @@
+"""A fitted sampler holds a map and statistics, and nothing else changes them."""
+
+import pickle
+import pickletools
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+
+from sklearn_crt import (
+    GeometricSampler,
+    HybridSampler,
+    OPRFSampler,
+    PoissonSampler,
+    TrigRBFSampler,
+)
+from sklearn_crt.maps import FeatureMap
+from sklearn_crt.testing import sampler_cases
+
+quiet = pytest.mark.filterwarnings(
+    "ignore:This hybrid needs|.* maps need:UserWarning",
+    "ignore:.*eatures of .* are too:RuntimeWarning",
+)
+every_case = pytest.mark.parametrize(
+    "sampler", sampler_cases() + sampler_cases(parts=True), ids=str
+)
+
+
+@pytest.fixture
+def X(rng):
+    return rng.normal(size=(200, 4))
+
+
+# ------------------------------------------------------------------ a copy is a copy
+@pytest.mark.parametrize(
+    "sampler", [OPRFSampler(sigma="median"), GeometricSampler(sigma="median")], ids=str
+)
+def test_batches_of_a_copy_do_not_change_the_origin(sampler, X, rng):
+    fitted = clone(sampler).set_params(random_state=0).fit(X)
+    before = fitted.with_sigma("median")
+    fitted.with_sigma("median").partial_fit(9 * rng.normal(size=(300, 4)) + 5)
+    after = fitted.with_sigma("median")
+    assert after.sigma_ == before.sigma_
+    assert_array_equal(after.transform(X), before.transform(X))
+
+
+@quiet
+@every_case
+def test_set_params_waits_for_the_next_fit(sampler, X):
+    fitted = clone(sampler).set_params(random_state=0).fit(X)
+    expected = fitted.transform(X), fitted.kernel_variance(X[:9])
+    others = {
+        "sigma": 0.123,
+        "n_components": 201,
+        "coupling": "iid",
+        "kernel": "softmax",
+        "center": False,
+        "random_phase": True,
+        "positive": True,
+        "weight_dependent": False,
+        "nu": 0.5,
+        "alpha": 1.9,
+        "norm": "l1",
+        "kind": "clustered",
+        "diagonal": "real",
+        "random_state": 5,
+    }
+    known = fitted.get_params()
+    fitted.set_params(**{name: v for name, v in others.items() if name in known})
+    assert_array_equal(fitted.transform(X), expected[0])
+    assert_array_equal(fitted.kernel_variance(X[:9]), expected[1])
+    assert fitted.get_feature_names_out().size == expected[0].shape[1]
+    whole = clone(sampler).set_params(random_state=0)
+    whole.partial_fit(X[:100])
+    whole.set_params(**{name: v for name, v in others.items() if name in known})
+    whole.partial_fit(X[100:])
+    assert_allclose(whole.transform(X), expected[0], rtol=1e-7, atol=1e-12)
+
+
+def test_opposite_frequencies_have_columns_of_their_own(X):
+    """Tables that a map makes once belong to that map alone."""
+    fitted = OPRFSampler(random_state=0).fit(X)
+    rows = fitted.map_.frame.rows(X)
+    _, exponent = fitted.map_.log_features(rows)
+    _, opposite = fitted.map_.log_features(fitted.map_.frame.rows(-X + 2 * X.mean(0)))
+    own = np.empty_like(exponent)
+    form = fitted.map_._form
+    minus = type(form)(form.frequencies, -form.scale, form.offsets)
+    rows.affine(minus, -rows.sq_norms, own)
+    assert_allclose(own, opposite, rtol=1e-9)
+    assert np.abs(own - exponent).max() > 0.1
+
+
+# --------------------------------------------------------------------------- merging
+@quiet
+@every_case
+def test_merge_equals_fit_on_all_rows(sampler, X):
+    sampler = clone(sampler).set_params(random_state=0)
+    whole = clone(sampler).fit(X)
+    first, second = (clone(sampler).fit(part) for part in (X[:120], X[120:]))
+    kept = second.transform(X)
+    merged = first.merge(second)
+    assert merged is first
+    assert_allclose(merged.transform(X), whole.transform(X), rtol=1e-6, atol=1e-9)
+    assert_array_equal(second.transform(X), kept)
+
+
+def test_merge_with_what_does_not_fit(X):
+    fitted = OPRFSampler(random_state=0).fit(X)
+    for other, message in (
+        (TrigRBFSampler().fit(X), "merge needs another OPRFSampler"),
+        (OPRFSampler().fit(X[:, :3]), "4 features and the other 3"),
+        (OPRFSampler(sigma=2.0).fit(X), "sigma is 'scale' in one and 2.0"),
+        (OPRFSampler().fit(X).freeze(), "is frozen"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            fitted.merge(other)
+
+
+# -------------------------------------------------------------------------- freezing
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        OPRFSampler(sigma="median"),
+        GeometricSampler(),
+        HybridSampler(n_components=80),
+        HybridSampler(kind="clustered", n_components=80),
+        PoissonSampler(positive=True),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
+def test_a_frozen_sampler_holds_no_row(sampler, convert, X):
+    marker = 1234.5678901234567
+    X = X.copy()
+    X[7, 2] = marker
+    fitted = clone(sampler).set_params(random_state=0).fit(convert(X))
+    expected = fitted.transform(convert(X[:5]))
+    frozen = fitted.freeze()
+    assert frozen is fitted
+    dumped = pickle.dumps(frozen)
+    pieces = (arg for _, arg, _ in pickletools.genops(dumped))
+    blob = b"".join(arg for arg in pieces if isinstance(arg, bytes))
+    assert np.float64(marker).tobytes() not in blob + dumped
+    restored = pickle.loads(dumped)
+    assert_array_equal(restored.transform(convert(X[:5])), expected)
+    with pytest.raises(ValueError, match="partial_fit would change the map"):
+        restored.partial_fit(X)
+    assert restored.fit(X).partial_fit(X) is restored  # thaws
+
+
+def test_a_sampler_before_it_is_frozen_holds_rows(X):
+    """The search for the marker above finds one where there is one."""
+    X = X.copy()
+    X[7, 2] = 1234.5678901234567
+    dumped = pickle.dumps(GeometricSampler().fit(X))
+    assert np.float64(X[7, 2]).tobytes() in dumped
+
+
+# ------------------------------------------------------------------------------ maps
+@quiet
+@every_case
+def test_the_map_is_all_that_a_worker_needs(sampler, X):
+    fitted = clone(sampler).set_params(random_state=0).fit(X)
+    held = pickle.loads(pickle.dumps(fitted.map_))
+    assert isinstance(held, FeatureMap)
+    out = np.empty((50, held.n_components))
+    held.features(held.frame.rows(X[:50]), out)
+    assert_allclose(out, fitted.transform(X[:50]), rtol=1e-12)
+    with pytest.raises(AttributeError, match="cannot assign"):
+        held.n_components = 3
+
+
+@quiet
+@every_case
+def test_skops_round_trip(sampler, X):
+    io = pytest.importorskip("skops.io", reason="skops is not installed")
+    fitted = clone(sampler).set_params(random_state=0).fit(X)
+    dumped = io.dumps(fitted)
+    restored = io.loads(dumped, trusted=io.get_untrusted_types(data=dumped))
+    assert_array_equal(restored.transform(X), fitted.transform(X))
+    assert_array_equal(restored.transform_key(X), fitted.transform_key(X))
+    assert_array_equal(restored.kernel_variance(X[:5]), fitted.kernel_variance(X[:5]))
+
+
+def test_a_map_of_another_bandwidth_shares_its_frequencies(X):
+    fitted = TrigRBFSampler(sigma=0.5, random_state=0).fit(X)
+    other = fitted.map_.rescaled(2.0)
+    expected = TrigRBFSampler(sigma=2.0, random_state=0).fit(X).transform(X)
+    out = np.empty_like(expected)
+    other.features(other.frame.rows(X), out)
+    assert_allclose(out, expected, rtol=1e-12)
+    assert other.frequencies is fitted.map_.frequencies
