@@ -90,8 +90,10 @@ default="scale"
     "fitted": """\
         sigma_ : float or ndarray of shape (n_features,)
             The multiplier in use.
-        projection_ : Projection
-            Frequencies at unit bandwidth.
+        map_ : FeatureMap
+            The drawn map, a value that needs no sampler.
+        frequencies_ : Frequencies
+            Those of the map, at unit bandwidth.
         n_features_in_ : int
             Number of columns of X.
         feature_names_in_ : ndarray of shape (`n_features_in_`,)

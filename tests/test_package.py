@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from importlib import metadata, resources
+from pathlib import Path
 
 import pytest
 from sklearn.base import BaseEstimator
@@ -54,3 +55,24 @@ def test_docstrings_name_every_parameter(estimator):
         return
     for name in estimator().get_params():
         assert re.search(rf"^(\w+, )*{name}(, \w+)* : ", doc, re.MULTILINE), name
+
+
+def test_maps_know_no_estimator():
+    """What a worker holds needs nothing of scikit-learn's estimators."""
+    package = Path(sklearn_crt.__file__).parent
+    sources = [
+        path.read_text()
+        for folder in ("maps", "frequencies", "rows")
+        for path in (package / folder).rglob("*.py")
+    ]
+    assert len(sources) > 20
+    assert not any("sklearn.base" in source for source in sources)
+
+
+def test_every_public_name_stands_in_the_reference():
+    page = Path(__file__).parents[1] / "doc" / "api.rst"
+    if not page.exists():
+        pytest.skip("the pages of the documentation are not here")
+    names = set(page.read_text().split())
+    public = {name for name in sklearn_crt.__all__ if name[0] != "_"}
+    assert public <= {name.rsplit(".", 1)[-1] for name in names}

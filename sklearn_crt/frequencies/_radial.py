@@ -6,7 +6,7 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 from scipy.interpolate import CubicSpline
 
 _LOG_LARGEST = math.log(1e15)  # a larger norm would leave no digit of a phase
@@ -22,8 +22,9 @@ def chi_law(n_features: int):
 
     Returns
     -------
-    law : scipy.stats frozen distribution
-        Has ``rvs(size, random_state)``, ``ppf(u)`` and ``cdf(r)``.
+    law : object
+        Has ``rvs(size, random_state)``, whose smaller draws begin the larger ones,
+        ``ppf(u)`` and ``cdf(r)``.
 
     Examples
     --------
@@ -31,7 +32,7 @@ def chi_law(n_features: int):
     >>> round(float(chi_law(2).ppf(0.5)), 4)
     1.1774
     """
-    return stats.chi(n_features)
+    return _ChiLaw(n_features)
 
 
 def student_law(n_features: int, nu: float):
@@ -91,7 +92,7 @@ def stable_law(n_features: int, alpha: float):
     1.6651
     """
     if alpha == 2:
-        return stats.chi(n_features, scale=math.sqrt(2))
+        return _ChiLaw(n_features, math.sqrt(2))
     if alpha == 1:
         return _StudentLaw(n_features, 0.5)
     return _StableLaw(n_features, alpha)
@@ -99,6 +100,22 @@ def stable_law(n_features: int, alpha: float):
 
 def _norms(log_squares):
     return np.exp(np.minimum(0.5 * log_squares, _LOG_LARGEST))
+
+
+class _ChiLaw:
+    """Law of scale times chi_d; freezing SciPy's costs a quarter of a small fit."""
+
+    def __init__(self, n_features, scale=1.0):
+        self._d, self._scale = n_features, scale
+
+    def rvs(self, size, random_state):
+        return self._scale * np.sqrt(random_state.chisquare(self._d, size))
+
+    def ppf(self, u):
+        return self._scale * np.sqrt(2 * special.gammaincinv(self._d / 2, u))
+
+    def cdf(self, r):
+        return special.gammainc(self._d / 2, 0.5 * (r / self._scale) ** 2)
 
 
 class _StudentLaw:
