@@ -1,13 +1,18 @@
 """Drawn feature maps: immutable values that know frequencies and rows."""
 
 from ._base import FeatureMap, FrequencyMap
+from ._clustered import Block, ClusteredMap, Clusters
 from ._columns import PairedColumns
 from ._complex_exponential import ComplexExponentialMap
 from ._count_laws import CountLaw, GeometricLaw, PoissonLaw
+from ._derived import ColumnFactorsMap, DerivedMap, WeightedMap
+from ._diagonal_exponential import DiagonalExponentialMap
 from ._discrete import Counts, DiscreteMap
 from ._exponential import ExponentialMap
 from ._gaussian import GaussianKernel
 from ._loop import iter_log_features, iter_path
+from ._outside import OutsideMap
+from ._positive_pair import PositivePairMap
 from ._radial import (
     ExponentialPowerRadial,
     GaussianRadial,
@@ -16,12 +21,20 @@ from ._radial import (
     RadialKernel,
 )
 from ._second_moment import log_one_minus, log_rho, scaled_variance, second_moment
+from ._signs import SignMap
+from ._sum_of_products import SumOfProductsMap
 from ._trigonometric import TrigonometricMap
 
 __all__ = [
+    "Block",
+    "ClusteredMap",
+    "Clusters",
+    "ColumnFactorsMap",
     "ComplexExponentialMap",
     "CountLaw",
     "Counts",
+    "DerivedMap",
+    "DiagonalExponentialMap",
     "DiscreteMap",
     "ExponentialMap",
     "ExponentialPowerRadial",
@@ -32,10 +45,15 @@ __all__ = [
     "GeometricLaw",
     "LaplacianRadial",
     "MaternRadial",
+    "OutsideMap",
     "PairedColumns",
     "PoissonLaw",
+    "PositivePairMap",
     "RadialKernel",
+    "SignMap",
+    "SumOfProductsMap",
     "TrigonometricMap",
+    "WeightedMap",
     "iter_log_features",
     "iter_path",
     "log_one_minus",
