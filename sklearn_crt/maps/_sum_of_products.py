@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -64,7 +64,7 @@ class SumOfProductsMap(FeatureMap):
     coefficients: tuple[FeatureMap, ...]
     constants: tuple[float, ...]
     shared: bool = False
-    factor: GaussianKernel = GaussianKernel()
+    factor: GaussianKernel = field(default_factory=GaussianKernel)
     spare: FeatureMap | None = None
     spare_weight: float = 0.0
 
@@ -202,6 +202,28 @@ class SumOfProductsMap(FeatureMap):
             means.append(constant + on_rows(part, "kernel", X, Y))
             variances.append(on_rows(part, "variance", X, Y))
         return [*means, 1.0 - sum(means)], [*variances, sum(variances)]
+
+    def mean_variances(self, X: UnitRows, Y: UnitRows) -> tuple[float, float]:
+        """Return the means of lambda^2 Var K and of Var(lambda) Var K, all bases.
+
+        Parameters
+        ----------
+        X, Y : UnitRows
+            Raw rows of the parts.
+
+        Returns
+        -------
+        fixed, falling : float
+            What more columns of coefficients leave, and what they lower.
+        """
+        fixed = falling = 0.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            moments = zip(self.bases, *self.coefficient_moments(X, Y), strict=True)
+            for base, mean, spread in moments:
+                variance = on_rows(base, "variance", X, Y)
+                fixed += float(np.mean(mean**2 * variance))
+                falling += float(np.mean(spread * variance))
+        return fixed, falling
 
     def _main_variance(self, X, Y):
         """Return the variance without the spare map, without row factors."""

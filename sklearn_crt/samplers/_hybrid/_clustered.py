@@ -4,38 +4,43 @@ from __future__ import annotations
 
 import warnings
 from numbers import Integral
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from .._compat import HasMethods, Interval, StrOptions
-from ..frequencies import Coupling, JointProjection, get_coupling
-from ..utils._docs import fill_doc
-from ._base import BaseFeatureSampler
-from ._clusters import cluster_sides, massive_pairs, pair_diagonal
-from ._combine import distinct_rows, fit_part, frequencies_of, log_features
+from ..._compat import HasMethods, Interval, StrOptions
+from ..._docs import fill_doc
+from ...frequencies import Coupling, get_coupling
+from ...maps import Block, ClusteredMap, Clusters
+from ...rows import Statistics
+from .._base import BaseFeatureSampler, fitted
+from .._stacklevel import outside_stacklevel
+from .._trig_rbf import TrigRBFSampler
+from ._clusters import check_counts, cluster_sides, massive_pairs, pair_diagonal
 from ._complex_exponential import ComplexExponentialSampler
-from ._gaussian import GaussianKernelMixin
-from ._rows import UnitRows
-from ._trig_rbf import TrigRBFSampler
+from ._parts import columns_per_frequency, fit_part, map_of, unit_samples
 
 
-class Block(NamedTuple):
-    """Columns of one map, for queries and keys of some clusters."""
+class ClusterParts(NamedTuple):
+    """The fitted parts of a map for pairs of clusters.
 
-    part: object
-    columns: slice
-    queries: np.ndarray  # which clusters, bool
-    keys: np.ndarray
+    Attributes
+    ----------
+    clusters : tuple of two Clusters
+        Of queries and keys.
+    samplers : list of samplers
+        Fitted, with the width of their columns.
+    blocks : tuple of Block
+        Their maps and columns.
+    """
 
-    def active(self, key):
-        """Return the mask of the clusters whose rows have these columns."""
-        return self.keys if key else self.queries
+    clusters: tuple[Clusters, Clusters]
+    samplers: list[Any]
+    blocks: tuple[Block, ...]
 
 
 @fill_doc
-class ClusteredSampler(GaussianKernelMixin, BaseFeatureSampler):
+class ClusteredSampler(BaseFeatureSampler):
     r"""Gaussian kernel from a map for each pair of clusters (zero-one mixture).
 
     ``fit`` clusters queries and keys, and gives each pair of clusters a
@@ -104,11 +109,6 @@ class ClusteredSampler(GaussianKernelMixin, BaseFeatureSampler):
     40
     """
 
-    kernel = "gaussian"
-    symmetric_ = False
-    _features_per_frequency = 2
-    _reads_rows = True
-    _law_is_fitted = True
     _parameter_constraints: dict = {
         **BaseFeatureSampler._parameter_constraints,
         "n_clusters": [Interval(Integral, 1, None, closed="left"), tuple],
@@ -147,38 +147,47 @@ class ClusteredSampler(GaussianKernelMixin, BaseFeatureSampler):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    # ------------------------------------------------------------------ fitting
-    @property
-    def min_components(self) -> int:
-        """Least number of columns for the clusters wanted, two for each map."""
-        counts = check_counts(self.n_clusters)
-        n_maps = counts[0] * counts[1]
-        if self.n_pairs is not None and self.n_pairs < n_maps:
-            n_maps = self.n_pairs + counts[0]
-        return 2 * n_maps
+    def _reads_rows(self):
+        return True
 
-    @property
-    def fallback(self):
-        """The map of pairs without clusters, unfitted."""
-        if self.default is not None:
-            return self.default
-        return TrigRBFSampler(coupling=self.coupling)
+    def _make_map(self, statistics, drawn):
+        parts = self._fit_parts(statistics)
+        frame = self._frame(statistics)
+        return ClusteredMap(frame, self.n_components, parts.clusters, parts.blocks)
 
-    def _coupling(self):
-        return get_coupling(self.coupling, type(self).__name__)
-
-    def _draw_projection(self, n_features, rng):
+    def _fit_parts(self, statistics: Statistics) -> ClusterParts:
+        """Return clusters and fitted maps, which follow from the statistics."""
         check_counts(self.n_clusters)
-        cluster_rng, block_rng = rng.spawn(2)
-        samples = [
-            (UnitRows(rows, self.sigma_, None).matrix, weights)
-            for rows, weights in map(distinct_rows, self._row_samples.values())
-        ]
-        queries, keys = self.clusters_ = cluster_sides(
-            samples, self.n_clusters, self.clusterer, cluster_rng
-        )
-        maps = []
-        pairs = massive_pairs(queries, keys, self.n_pairs)
+        get_coupling(self.coupling, type(self).__name__)  # or ValueError
+        cluster_rng, block_rng = statistics.frequency_stream().spawn(2)
+        samples = unit_samples(statistics, self._frame(statistics))
+        clusters = cluster_sides(samples, self.n_clusters, self.clusterer, cluster_rng)
+        wanted = self._wanted(*clusters)
+        units = [columns_per_frequency(part) for part, *_ in wanted]
+        if self.n_components < sum(units):
+            warnings.warn(
+                f"{len(wanted)} maps need n_components={sum(units)} or more, got "
+                f"n_components={self.n_components}: the default map is used alone.",
+                UserWarning,
+                stacklevel=outside_stacklevel(),
+            )
+            everywhere = [np.ones(side.shares.size, dtype=bool) for side in clusters]
+            wanted, units = [(self.fallback, *everywhere)], [1]
+        seeds = block_rng.integers(2**31 - 1, size=len(wanted))
+        samplers, blocks, start = [], [], 0
+        for (part, *masks), width, seed in zip(
+            wanted, self._split(units), seeds, strict=True
+        ):
+            params = {"sigma": 1.0, "kernel": "gaussian"}
+            samplers.append(fit_part(part, samples, width, seed, **params))
+            columns = slice(start, start + width)
+            blocks.append(Block(map_of(samplers[-1], samples), columns, *masks))
+            start += width
+        return ClusterParts(clusters, samplers, tuple(blocks))
+
+    def _wanted(self, queries, keys):
+        """Return unfitted maps and the clusters of queries and of keys they are for."""
+        maps, pairs = [], massive_pairs(queries, keys, self.n_pairs)
         options = {
             "real": self.diagonal == "real",
             "moments": self.statistic == "moments",
@@ -186,32 +195,13 @@ class ClusteredSampler(GaussianKernelMixin, BaseFeatureSampler):
         rest = np.ones((queries.shares.size, keys.shares.size), dtype=bool)
         for i, j in pairs:
             a = pair_diagonal(queries, keys, i, j, **options)
-            map_ij = ComplexExponentialSampler(a, coupling=self.coupling)
+            part = ComplexExponentialSampler(a, coupling=self.coupling)
             one = np.zeros_like(rest)
             one[i, j], rest[i, j] = True, False
-            maps.append((map_ij, one.any(axis=1), one.any(axis=0)))
+            maps.append((part, one.any(axis=1), one.any(axis=0)))
         for i in np.flatnonzero(rest.any(axis=1)):
             maps.append((self.fallback, np.arange(rest.shape[0]) == i, rest[i]))
-        units = [_unit(part) for part, *_ in maps]
-        if self.n_components < sum(units):
-            warnings.warn(
-                f"{len(maps)} maps need n_components={sum(units)} or more, got "
-                f"n_components={self.n_components}: the default map is used alone.",
-                UserWarning,
-                stacklevel=2,
-            )
-            everywhere = np.ones_like(rest)
-            maps = [(self.fallback, everywhere.any(axis=1), everywhere.any(axis=0))]
-            units = [1]
-        seeds = block_rng.integers(2**31 - 1, size=len(maps))
-        self.blocks_, start = [], 0
-        for (part, *masks), width, seed in zip(
-            maps, self._split(units), seeds, strict=True
-        ):
-            fitted = fit_part(part, samples, width, int(seed), sigma=1.0)
-            self.blocks_.append(Block(fitted, slice(start, start + width), *masks))
-            start += width
-        return JointProjection(frequencies_of(block.part for block in self.blocks_))
+        return maps
 
     def _split(self, units):
         """Return the columns of the maps: equally many frequencies, then the rest."""
@@ -225,88 +215,29 @@ class ClusteredSampler(GaussianKernelMixin, BaseFeatureSampler):
         return widths
 
     @property
-    def variance_is_exact_(self) -> bool:
-        """Whether ``kernel_variance`` is that of the coupling in use."""
-        check_is_fitted(self)
-        return all(getattr(b.part, "variance_is_exact_", True) for b in self.blocks_)
+    def columns_per_frequency(self) -> int:
+        """Number of columns of a frequency of its maps, at most."""
+        return 2
 
-    def frequency_index(self):
-        """Return None: the columns of a pair of rows are those of one block."""
-        return None
+    @property
+    def min_components(self) -> int:
+        """Least number of columns for the clusters wanted, two for each map."""
+        counts = check_counts(self.n_clusters)
+        n_maps = counts[0] * counts[1]
+        if self.n_pairs is not None and self.n_pairs < n_maps:
+            n_maps = self.n_pairs + counts[0]
+        return 2 * n_maps
 
-    # ------------------------------------------------------------- transforming
-    def _features(self, rows, out, key):
-        unit, exponent = rows.matrix, np.full_like(out, -np.inf)
-        out[:] = 0
-        for block, members in self._members(unit, key):
-            mantissa, log_part = log_features(block.part, unit[members], key)
-            out[members, block.columns] = mantissa
-            exponent[members, block.columns] = 0 if log_part is None else log_part
-        return out, exponent
+    @property
+    def fallback(self) -> Any:
+        """The map of pairs without clusters, unfitted."""
+        if self.default is not None:
+            return self.default
+        return TrigRBFSampler(coupling=self.coupling)
 
-    def _members(self, unit, key):
-        """Yield the blocks with the indices of the rows they are active for."""
-        labels = self.clusters_[key].assign(unit)
-        for block in self.blocks_:
-            members = np.flatnonzero(block.active(key)[labels])
-            if members.size:
-                yield block, members
+    clusters_ = fitted("map_.clusters", "Clusters of queries and of keys.")
 
-    def approximate_kernel(self, X, Y=None):
-        return self._pairwise("approximate_kernel", *self._unit_pair(X, Y)).astype(
-            self._float_type(X), copy=False
-        )
-
-    def _variance(self, X, Y):
-        return self._pairwise("kernel_variance", X, Y)
-
-    def _pairwise(self, method, X, Y):
-        """Call a method of the map of each pair of rows."""
-        x, y = X.matrix, Y.matrix
-        result = np.empty((x.shape[0], y.shape[0]))
-        for block, i, j in self.members(x, y):
-            result[np.ix_(i, j)] = getattr(block.part, method)(x[i], y[j])
-        return result
-
-    def members(self, X, Y):
-        """Yield the blocks with the indices of the queries and keys they are for.
-
-        Parameters
-        ----------
-        X, Y : {ndarray, sparse matrix} of shape (n_X, n_features), (n_Y, n_features)
-            Queries and keys, multiplied by sigma.
-
-        Yields
-        ------
-        block : Block
-            One with a pair of rows.
-        queries, keys : ndarray of int
-            Which rows.
-        """
-        labels = [side.assign(Z) for side, Z in zip(self.clusters_, (X, Y))]
-        for block in self.blocks_:
-            i = np.flatnonzero(block.queries[labels[0]])
-            j = np.flatnonzero(block.keys[labels[1]])
-            if i.size and j.size:
-                yield block, i, j
-
-
-def _unit(part):
-    """Return the columns of one frequency."""
-    if isinstance(part, ComplexExponentialSampler):
-        return 2 if np.any(np.asarray(part.diagonal).imag) else 1
-    return getattr(part, "_features_per_frequency", 1)
-
-
-def check_counts(n_clusters):
-    """Return the numbers of clusters of queries and keys, or raise ValueError."""
-    counts = (n_clusters, n_clusters) if np.ndim(n_clusters) == 0 else n_clusters
-    good = len(counts) == 2 and all(
-        isinstance(count, Integral) and count >= 1 for count in counts
-    )
-    if not good:
-        raise ValueError(
-            f"n_clusters={n_clusters!r} must be a positive integer, or two of them: "
-            "for the queries and for the keys."
-        )
-    return counts
+    @property
+    def blocks_(self) -> list[Block]:
+        """The maps with their columns and clusters."""
+        return list(self.map_.blocks)

@@ -2,55 +2,18 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
-from scipy import sparse
 
-from ..utils._docs import fill_doc
-from ._conformity import positive_gap
-from ._gaussian import GaussianKernelMixin
-from ._isotropic import IsotropicSampler
-
-
-def best_diagonal(query, key, query_spread=0.0, key_spread=0.0, *, real=False):
-    r"""Return the diagonal a of least mean :math:`|a x + y / a|^2` for two clusters.
-
-    Parameters
-    ----------
-    query, key : ndarray of shape (n_features,)
-        Centres of the clusters.
-    query_spread, key_spread : ndarray of shape (n_features,), default=0.0
-        Second moments about the centres; without them centres alone count.
-    real : bool, default=False
-        Whether a has to be real.
-
-    Returns
-    -------
-    a : ndarray of shape (n_features,), complex
-        Imaginary where the centres have the same sign, which makes the two terms
-        cancel, real elsewhere.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_crt.samplers import best_diagonal
-    >>> a = best_diagonal(np.array([1.0, 1.0]), np.array([4.0, -4.0]))
-    >>> a.tolist()
-    [2j, (2+0j)]
-    """
-    floor = 1e-12  # both sums at the floor: modulus 1
-    squares = np.maximum(query**2 + query_spread, floor)
-    key_squares = np.maximum(key**2 + key_spread, floor)
-    modulus = np.clip((key_squares / squares) ** 0.25, 1e-6, 1e6)
-    imaginary = (query * key > 0) & (not real)
-    a = np.zeros(np.shape(modulus), dtype=complex)
-    a.real, a.imag = np.where(imaginary, 0, modulus), np.where(imaginary, modulus, 0)
-    return a
+from ..._compat import StrOptions
+from ..._docs import fill_doc
+from ...frequencies import Coupling, get_coupling
+from ...maps import DiagonalExponentialMap, GaussianKernel, PairedColumns
+from .._base import BaseFeatureSampler, fitted
+from ._draw import draw_normal_and_phase
 
 
 @fill_doc
-class ComplexExponentialSampler(GaussianKernelMixin, IsotropicSampler):
+class ComplexExponentialSampler(BaseFeatureSampler):
     r"""Gaussian or softmax kernel from complex exponential features (CE).
 
     Parameters
@@ -115,8 +78,9 @@ class ComplexExponentialSampler(GaussianKernelMixin, IsotropicSampler):
     """
 
     _parameter_constraints: dict = {
-        **IsotropicSampler._parameter_constraints,
-        **GaussianKernelMixin._parameter_constraints,
+        **BaseFeatureSampler._parameter_constraints,
+        "coupling": [str, Coupling],
+        "kernel": [StrOptions({"gaussian", "softmax"})],
         "diagonal": ["array-like", complex, float, int],
     }
 
@@ -139,9 +103,32 @@ class ComplexExponentialSampler(GaussianKernelMixin, IsotropicSampler):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    # ------------------------------------------------------------------ fitting
-    def _fit_parameters(self, moments, key_moments):
-        d = self.n_features_in_
+    @property
+    def columns_per_frequency(self) -> int:
+        """Number of columns of a frequency, 1 where the diagonal is real."""
+        return 2 if np.any(np.imag(self.diagonal)) else 1
+
+    def _make_map(self, statistics, drawn):
+        diagonal = self._full_diagonal(statistics.n_features)
+        single = not np.iscomplexobj(diagonal)
+        columns = PairedColumns.of(self.n_components, single=single)
+        coupling = get_coupling(self.coupling, type(self).__name__)
+        frequencies, phase = draw_normal_and_phase(
+            coupling, columns.n_frequencies, statistics, drawn
+        )
+        return DiagonalExponentialMap(
+            self._frame(statistics),
+            self.n_components,
+            frequencies,
+            coupling,
+            columns,
+            phase,
+            diagonal,
+            GaussianKernel(softmax=self.kernel == "softmax"),
+        )
+
+    def _full_diagonal(self, d):
+        """Return the diagonal of each feature, real if it can be."""
         a = np.asarray(self.diagonal)
         if a.ndim > 1 or a.size not in (1, d) or not np.all(np.isfinite(a) & (a != 0)):
             raise ValueError(
@@ -149,101 +136,7 @@ class ComplexExponentialSampler(GaussianKernelMixin, IsotropicSampler):
                 f"one for each of the {d} features."
             )
         a = np.broadcast_to(a, d).astype(complex)
-        self.diagonal_ = a if np.any(a.imag) else a.real
+        return a if np.any(a.imag) else a.real.copy()
 
-    @property
-    def _is_real(self):
-        return not np.any(np.imag(getattr(self, "diagonal_", self.diagonal)))
-
-    @property
-    def symmetric_(self) -> bool:
-        """Whether ``transform_key`` is the same map as ``transform``."""
-        return self._is_real and bool(np.all(self.diagonal_ == 1 / self.diagonal_))
-
-    @property
-    def _features_per_frequency(self):
-        return 1 if self._is_real else 2
-
-    def _after_draw(self, rng):
-        (phase_rng,) = rng.spawn(1)
-        self.phase_ = float(phase_rng.uniform(0, 2 * math.pi))
-
-    def frequency_index(self):
-        n_pairs = self.n_components - self._n_frequencies
-        return np.concatenate([np.arange(n_pairs), np.arange(self._n_frequencies)])
-
-    # ------------------------------------------------------------- transforming
-    def _features(self, rows, out, key):
-        a = 1 / self.diagonal_ if key else self.diagonal_
-        x, square = rows.matrix, np.square(a)
-        growth = rows.map_columns(a.real).projection
-        squares = x.multiply(x).tocsr() if sparse.issparse(x) else x * x
-        term = -0.5 * rows.sq_norms - 0.5 * math.log(self._n_frequencies)
-        term -= 0.5 * np.asarray(squares @ square.real.astype(x.dtype))[:, None]
-        if self.kernel == "softmax":
-            term = term + self._log_row_factor(rows)
-        growth += term
-        if self._is_real:
-            return None, growth
-        phases = rows.map_columns(a.imag).projection
-        phases -= 0.5 * np.asarray(squares @ square.imag.astype(x.dtype))[:, None]
-        n_pairs = self.n_components - self._n_frequencies
-        np.cos(phases[:, :n_pairs], out=out[:, :n_pairs])
-        np.sin(phases[:, :n_pairs], out=out[:, n_pairs : 2 * n_pairs])
-        if key:
-            out[:, n_pairs : 2 * n_pairs] *= -1
-        if self.n_components % 2:  # sqrt 2 Re(e^ib f) and sqrt 2 Re(e^-ib g)
-            phase = -self.phase_ if key else self.phase_
-            out[:, -1] = math.sqrt(2) * np.cos(phases[:, -1] + phase)
-        return out, growth[:, self.frequency_index()]
-
-    # ------------------------------------------------------------------ variance
-    def _has_closed_form(self):
-        return self._is_real and super()._has_closed_form()
-
-    def _variance(self, X, Y):
-        a, m, n = self.diagonal_.astype(complex), self._n_frequencies, self.n_components
-        x, y = (Z.matrix for Z in (X, Y))
-        x, y = (Z.toarray() if sparse.issparse(Z) else Z for Z in (x, y))
-        # coordinate by coordinate the real and imaginary part of z = a x + y / a
-        left = np.hstack([x * a.real, x * a.imag])
-        right = np.hstack([y * (1 / a).real, y * (1 / a).imag])
-        sq_norms = real = 0.0
-        d = self.n_features_in_
-        for part, sign in ((slice(None, d), 1), (slice(d, None), -1)):
-            squares = _squared_sums(left[:, part], right[:, part])
-            sq_norms, real = sq_norms + squares, real + sign * squares
-        total = _relative_variance(sq_norms, real, _twice_products(left, right, d))
-        single = 2 * m - n if not self._is_real else 0  # half of E|fg|^2 more
-        total = total / m + 0.5 * single / m**2
-        if self._n_pairs() > 0 and self._has_closed_form():
-            gap = positive_gap(sq_norms, d, self._cosine()) * np.exp(-sq_norms)
-            total = total - self._n_pairs() / m**2 * gap
-        with np.errstate(divide="ignore", over="ignore"):
-            log_variance = np.log(np.maximum(total, 0)) + sq_norms
-            log_variance -= X.pair_statistics(Y)[2]
-            return np.exp(log_variance + 2 * self._log_pair_factor(X, Y))
-
-
-def _squared_sums(left, right):
-    """Return |x + y|^2 of all pairs of rows."""
-    total = np.sum(left**2, axis=1)[:, None] + np.sum(right**2, axis=1)
-    return np.maximum(total + 2 * left @ right.T, 0)
-
-
-def _twice_products(left, right, d):
-    """Return the imaginary part of z.z, twice the real times the imaginary parts."""
-    real, imaginary = left[:, :d], left[:, d:]
-    key_real, key_imaginary = right[:, :d], right[:, d:]
-    own = np.sum(real * imaginary, axis=1)[:, None]
-    own = own + np.sum(key_real * key_imaginary, axis=1)
-    return 2 * (own + real @ key_imaginary.T + imaginary @ key_real.T)
-
-
-def _relative_variance(sq_norms, real, imaginary):
-    """Return (e^s + Re e^(zz)) / 2 - 1 in units of e^s, for s = |z|^2 and zz = z.z."""
-    near = sq_norms < 30
-    small = np.where(near, real, 0) + 1j * np.where(near, imaginary, 0)
-    change = np.exp(-sq_norms) * np.expm1(small).real
-    far = np.exp(real - sq_norms) * np.cos(imaginary) - np.exp(-sq_norms)
-    return 0.5 * (-np.expm1(-sq_norms) + np.where(near, change, far))
+    diagonal_ = fitted("map_.diagonal", "The diagonal, real if it can be.")
+    phase_ = fitted("map_.phase", "Phase of a single last column, in radians.")

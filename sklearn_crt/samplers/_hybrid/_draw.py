@@ -1,37 +1,73 @@
-"""Fits the maps of a hybrid, each with a seed of its own."""
+"""Normal frequencies of a map, drawn or taken from another map of the same seed."""
 
 from __future__ import annotations
 
-from ._combine import fit_part, width_of
+import math
+
+from ...frequencies import Coupling, Frequencies, chi_law
+from ...maps import FeatureMap
+from ...rows import Statistics
 
 
-class Draw:
-    """Fits the maps of a hybrid, each with its seed, to one sample of rows."""
+def draw_normal(
+    coupling: Coupling,
+    n_frequencies: int,
+    statistics: Statistics,
+    drawn: FeatureMap | None,
+) -> Frequencies:
+    """Return normal frequencies.
 
-    def __init__(self, samples, base_seeds, coefficient_seeds):
-        self.samples = samples
-        self._base_seeds, self._coefficient_seeds = base_seeds, coefficient_seeds
+    Parameters
+    ----------
+    coupling : Coupling
+        Their joint law.
+    n_frequencies : int
+        Their number.
+    statistics : Statistics
+        With the seed and the number of columns.
+    drawn : FeatureMap or None
+        A map with the same frequencies, where there is one.
 
-    def base(self, part, n_components, seed):
-        """Return a fitted base map of the Gaussian kernel at unit bandwidth."""
-        params = {"sigma": 1.0, "kernel": "gaussian"}
-        fitted = fit_part(part, self.samples, n_components, int(seed), **params)
-        width = width_of(fitted, self.samples[0][0])
-        if width != n_components:
-            raise ValueError(
-                f"The base {fitted!r} has {width} columns, but the hybrid set "
-                f"n_components={n_components}: a base must have exactly as many."
-            )
-        return fitted
+    Returns
+    -------
+    frequencies : Frequencies
+        At unit bandwidth.
+    """
+    if drawn is not None:
+        return drawn.frequencies
+    rng = statistics.frequency_stream()
+    return coupling.draw(chi_law, n_frequencies, statistics.n_features, rng)
 
-    def bases(self, parts, widths):
-        """Return all the base maps; a single one has the last seed."""
-        seeds = self._base_seeds[-len(parts) :]
-        return [self.base(*args) for args in zip(parts, widths, seeds, strict=True)]
 
-    def coefficients(self, parts, widths):
-        """Return all the coefficient maps; None lets one keep its width."""
-        return [
-            fit_part(part, self.samples, width, int(seed))
-            for part, width, seed in zip(parts, widths, self._coefficient_seeds)
-        ]
+def draw_normal_and_phase(
+    coupling: Coupling,
+    n_frequencies: int,
+    statistics: Statistics,
+    drawn: FeatureMap | None,
+) -> tuple[Frequencies, float]:
+    """Return normal frequencies and a phase in radians.
+
+    Parameters
+    ----------
+    coupling : Coupling
+        Their joint law.
+    n_frequencies : int
+        Their number.
+    statistics : Statistics
+        With the seed and the number of columns.
+    drawn : FeatureMap or None
+        A map with the same frequencies and phase, where there is one.
+
+    Returns
+    -------
+    frequencies : Frequencies
+        At unit bandwidth.
+    phase : float
+        Uniform over the circle.
+    """
+    if drawn is not None:
+        return drawn.frequencies, drawn.phase
+    rng = statistics.frequency_stream()
+    frequencies = coupling.draw(chi_law, n_frequencies, statistics.n_features, rng)
+    (phase_rng,) = rng.spawn(1)
+    return frequencies, float(phase_rng.uniform(0, 2 * math.pi))

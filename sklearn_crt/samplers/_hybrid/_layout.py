@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+
+from ._clustered import ClusteredSampler
+from ._parts import columns_per_frequency
 
 
 @dataclass(frozen=True)
@@ -15,8 +21,8 @@ class Layout:
     ----------
     units : list of int
         Columns of one frequency of each base map.
-    minima : list of int
-        Least numbers of columns of the base maps.
+    least : int
+        Least number of frequencies of each base map.
     plain : list of int
         One for a base map that also stands alone, times a constant; else 0.
     counts : list of int
@@ -26,76 +32,127 @@ class Layout:
     """
 
     units: list[int]
-    minima: list[int]
+    least: int
     plain: list[int]
     counts: list[int]
     n: int = 1
 
     @classmethod
-    def of(cls, bases, constants, counts) -> Layout:
-        """Return the layout of unfitted base maps and the a of the coefficients."""
-        units = [getattr(base, "_features_per_frequency", 1) for base in bases]
-        minima = [getattr(base, "min_components", 1) for base in bases]
-        plain = [int(a != 0) for a in (*constants, 1 - sum(constants))]
-        return cls(units, minima, plain, counts)
+    def of(
+        cls, bases: Sequence[Any], constants: Sequence[float], counts: Sequence[int]
+    ) -> Layout:
+        """Return the layout for one frequency of each coefficient.
 
-    def with_coefficients(self, n) -> Layout:
-        """Return the layout with n frequencies of each coefficient map."""
+        Parameters
+        ----------
+        bases : list of samplers
+            The base maps, unfitted.
+        constants : list of float
+            The constant parts of the coefficients.
+        counts : list of int
+            Columns of the coefficients.
+
+        Returns
+        -------
+        layout : Layout
+            With n = 1.
+        """
+        units = [columns_per_frequency(base) for base in bases]
+        least = 1
+        for base, unit in zip(bases, units, strict=True):
+            if isinstance(base, ClusteredSampler):
+                least = max(least, -(-base.min_components // unit))
+        plain = [int(a != 0) for a in (*constants, 1 - sum(constants))]
+        return cls(units, least, plain, list(counts))
+
+    def with_coefficients(self, n: int) -> Layout:
+        """Return the layout with n frequencies of each coefficient map.
+
+        Parameters
+        ----------
+        n : int
+            Their number.
+
+        Returns
+        -------
+        layout : Layout
+            A new value.
+        """
         return replace(self, n=n)
 
     @property
-    def n_coefficients(self):
+    def n_coefficients(self) -> list[int]:
         """Columns of the coefficient maps."""
         return [self.n * count for count in self.counts]
 
     @property
-    def costs(self):
+    def costs(self) -> list[int]:
         """Columns of the hybrid for one frequency of each base map."""
-        products = [*self.n_coefficients, sum(self.n_coefficients)]
-        return [
-            unit * (plain + product)
-            for unit, plain, product in zip(
-                self.units, self.plain, products, strict=True
-            )
-        ]
+        products = [*self.n_coefficients, self.n * sum(self.counts)]
+        parts = zip(self.units, self.plain, products, strict=True)
+        return [unit * (plain + product) for unit, plain, product in parts]
 
     @property
-    def smallest(self):
+    def smallest(self) -> int:
         """Least number of columns of the hybrid."""
-        needed = (-(-low // unit) for low, unit in zip(self.minima, self.units))
-        return max(needed) * sum(self.costs)
+        return self.least * sum(self.costs)
 
-    def fits(self, n_components):
-        """Return whether this many columns are enough."""
-        return self.smallest <= n_components
-
-    def split(self, n_components):
+    def split(self, n_components: int) -> tuple[list[int], int] | None:
         """Return the columns of the base maps, and how many columns remain.
 
         All have as many frequencies; what is left goes to one more of single maps,
         the last map first.
+
+        Parameters
+        ----------
+        n_components : int
+            Number of columns of the hybrid.
+
+        Returns
+        -------
+        widths : list of int
+            Of the base maps.
+        rest : int
+            What no base map can use.
+
+        None instead of both where there are too few columns.
         """
-        frequencies, rest = divmod(n_components, sum(self.costs))
+        costs = self.costs
+        frequencies, rest = divmod(n_components, sum(costs))
+        if frequencies < self.least:
+            return None
         widths = [frequencies * unit for unit in self.units]
-        for k, cost in reversed(list(enumerate(self.costs))):
-            if 0 < cost <= rest:
+        for k in reversed(range(len(costs))):
+            if 0 < costs[k] <= rest:
                 widths[k] += self.units[k]
-                rest -= cost
+                rest -= costs[k]
         return widths, rest
 
 
-def best_n_coefficients(layout, n_components, fixed, falling):
+def best_n_coefficients(
+    layout: Layout, n_components: int, fixed: float, falling: float
+) -> int:
     """Return the n of least variance (fixed + falling / n) / frequencies.
 
-    Here ``fixed`` and ``falling`` are the means of lambda^2 Var K and of Var(lambda)
-    Var K, for one frequency each.
+    Parameters
+    ----------
+    layout : Layout
+        Of the hybrid.
+    n_components : int
+        Its number of columns.
+    fixed, falling : float
+        The means of lambda^2 Var K and of Var(lambda) Var K, for one frequency each.
+
+    Returns
+    -------
+    n : int
+        Number of frequencies of each coefficient.
     """
-    if not np.isfinite(fixed + falling):
+    if not math.isfinite(fixed + falling):
         return 1
-    best, least, n = 1, np.inf, 1
-    while layout.with_coefficients(n).fits(n_components):
-        widths, _ = layout.with_coefficients(n).split(n_components)
-        frequencies = sum(w / unit for w, unit in zip(widths, layout.units))
+    best, least, n = 1, math.inf, 1
+    while (split := layout.with_coefficients(n).split(n_components)) is not None:
+        frequencies = float(np.sum(np.divide(split[0], layout.units)))
         variance = (fixed + falling / n) / frequencies
         if variance < least * (1 - 1e-9):
             best, least = n, variance

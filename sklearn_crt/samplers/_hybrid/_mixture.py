@@ -1,22 +1,19 @@
-"""Gaussian mixture over pairs of clusters: base maps and coefficients of a hybrid."""
+"""A Gaussian about a pair of clusters: a coefficient of hybrids."""
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from ..utils._docs import fill_doc
-from ._clusters import cluster_sides, massive_pairs, pair_diagonal
-from ._complex_exponential import ComplexExponentialSampler
-from ._conformity import positive_gap
-from ._gaussian import GaussianKernelMixin
-from ._isotropic import IsotropicSampler
-from ._trig_rbf import TrigRBFSampler
+from ..._docs import fill_doc
+from ...frequencies import Coupling, get_coupling
+from ...maps import ColumnFactorsMap, ExponentialMap, GaussianKernel
+from ...rows import Frame
+from .._base import BaseFeatureSampler
+from ._draw import draw_normal
 
 
 @fill_doc
-class MixtureCoefficient(GaussianKernelMixin, IsotropicSampler):
+class MixtureCoefficient(BaseFeatureSampler):
     r"""Coefficient of a hybrid that is one where :math:`y = -a^2 x`.
 
     Positive features of :math:`e^{-|a x + y / a|^2 / 2}`, products and quotients
@@ -70,10 +67,9 @@ class MixtureCoefficient(GaussianKernelMixin, IsotropicSampler):
     array([[1.        , 0.53526143]])
     """
 
-    kernel = "gaussian"
-    symmetric_ = False
     _parameter_constraints: dict = {
-        **IsotropicSampler._parameter_constraints,
+        **BaseFeatureSampler._parameter_constraints,
+        "coupling": [str, Coupling],
         "diagonal": ["array-like", float, int],
     }
 
@@ -94,38 +90,10 @@ class MixtureCoefficient(GaussianKernelMixin, IsotropicSampler):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _side(self, rows, key):
-        """Return the rows u of the query side, -v of the key side."""
-        a = np.asarray(self.diagonal, dtype=float)
-        return rows.map_columns(-1 / a if key else a)
-
-    def _features(self, rows, out, key):
-        side = self._side(rows, key)
-        exponent = side.projection
-        exponent -= side.sq_norms + 0.5 * math.log(self.n_components)
-        return None, exponent
-
-    def _kernel(self, X, Y):
-        return super()._kernel(self._side(X, False), self._side(Y, True))
-
-    def _variance(self, X, Y):
+    def _make_map(self, statistics, drawn):
+        a = np.broadcast_to(np.asarray(self.diagonal, float), statistics.n_features)
+        coupling = get_coupling(self.coupling, type(self).__name__)
         n = self.n_components
-        _, q, sq_distances = self._side(X, False).pair_statistics(self._side(Y, True))
-        total = -np.expm1(-q) / n
-        if self._n_pairs() > 0 and self._has_closed_form():
-            gap = positive_gap(q, self.n_features_in_, self._cosine()) * np.exp(-q)
-            total = total - self._n_pairs() / n**2 * gap
-        with np.errstate(divide="ignore", over="ignore"):
-            return np.exp(np.log(np.maximum(total, 0)) + q - sq_distances)
-
-
-def mixture_parts(samples, n_clusters, sigma, coupling, rng):
-    """Return unfitted base maps and coefficients for all pairs of clusters."""
-    queries, keys = cluster_sides(samples, n_clusters, None, rng)
-    bases, coefficients = [], []
-    for i, j in massive_pairs(queries, keys, None):
-        a = pair_diagonal(queries, keys, i, j, real=True, moments=True).real
-        bases.append(ComplexExponentialSampler(a, coupling=coupling))
-        coefficients.append(MixtureCoefficient(a, sigma=sigma, coupling=coupling))
-    bases.append(TrigRBFSampler(coupling=coupling))
-    return bases, coefficients
+        frequencies = draw_normal(coupling, n, statistics, drawn)
+        base = ExponentialMap(Frame(), n, frequencies, coupling, 0.0, GaussianKernel())
+        return ColumnFactorsMap(self._frame(statistics), n, base, a.copy(), -1 / a)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
-
-from ..utils._docs import fill_doc
-from ._conformity import positive_gap
-from ._gaussian import GaussianKernelMixin
-from ._isotropic import IsotropicSampler
+from ..._compat import StrOptions
+from ..._docs import fill_doc
+from ...frequencies import Coupling, get_coupling
+from ...maps import GaussianKernel, PairedColumns, PositivePairMap
+from .._base import BaseFeatureSampler
+from ._draw import draw_normal
 
 
 @fill_doc
-class PositivePairSampler(GaussianKernelMixin, IsotropicSampler):
+class PositivePairSampler(BaseFeatureSampler):
     r"""Gaussian or softmax kernel from pairs exp(w.x), exp(-w.x) (FAVOR+).
 
     Its variance is zero at y = -x, where sines and cosines are at their worst: one of
@@ -75,10 +73,10 @@ class PositivePairSampler(GaussianKernelMixin, IsotropicSampler):
     """
 
     _parameter_constraints: dict = {
-        **IsotropicSampler._parameter_constraints,
-        **GaussianKernelMixin._parameter_constraints,
+        **BaseFeatureSampler._parameter_constraints,
+        "coupling": [str, Coupling],
+        "kernel": [StrOptions({"gaussian", "softmax"})],
     }
-    _features_per_frequency = 2
 
     def __init__(
         self,
@@ -97,37 +95,19 @@ class PositivePairSampler(GaussianKernelMixin, IsotropicSampler):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def frequency_index(self):
-        pairs = np.arange(self.n_components // 2)
-        return np.concatenate(
-            [pairs, pairs, np.arange(pairs.size, self._n_frequencies)]
+    @property
+    def columns_per_frequency(self) -> int:
+        """Number of columns of a frequency."""
+        return 2
+
+    def _make_map(self, statistics, drawn):
+        columns = PairedColumns.of(self.n_components)
+        coupling = get_coupling(self.coupling, type(self).__name__)
+        return PositivePairMap(
+            self._frame(statistics),
+            self.n_components,
+            draw_normal(coupling, columns.n_frequencies, statistics, drawn),
+            coupling,
+            columns,
+            GaussianKernel(softmax=self.kernel == "softmax"),
         )
-
-    def _features(self, rows, out, key):
-        n_pairs, projection = self.n_components // 2, rows.projection
-        exponent = np.empty_like(out)
-        exponent[:, :n_pairs] = projection[:, :n_pairs]
-        np.negative(projection[:, :n_pairs], out=exponent[:, n_pairs : 2 * n_pairs])
-        exponent[:, : 2 * n_pairs] -= 0.5 * math.log(2)
-        exponent[:, 2 * n_pairs :] = projection[:, n_pairs:]
-        row_term = -0.5 * math.log(self._n_frequencies) - rows.sq_norms
-        if self.kernel == "softmax":
-            row_term = row_term + self._log_row_factor(rows)
-        exponent += row_term
-        return None, exponent
-
-    def _variance(self, X, Y):
-        m, (n_pairs, n_single) = self._n_frequencies, divmod(self.n_components, 2)
-        _, q, sq_distances = X.pair_statistics(Y)
-        # all in units of exp(2q - 2N), where -2N = -q - |x - y|^2
-        decay = -np.expm1(-q)  # 1 - e^-q
-        total = 0.5 * n_pairs * decay**2 + n_single * decay
-        if self._n_pairs() > 0 and self._has_closed_form():
-            d, cosine = self.n_features_in_, self._cosine()
-            # w and -w: angles of either sign
-            gaps = [positive_gap(q, d, c) for c in {cosine, -cosine}]
-            total = total - self._n_pairs() * np.mean(gaps, axis=0) * np.exp(-q)
-        with np.errstate(divide="ignore", over="ignore"):
-            log_variance = np.log(np.maximum(total, 0)) - 2 * math.log(m)
-            log_variance += q - sq_distances
-            return np.exp(log_variance + 2 * self._log_pair_factor(X, Y))

@@ -2,49 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
+from dataclasses import replace
 from numbers import Integral, Real
 
-import numpy as np
-from sklearn import config_context
-from sklearn.utils.validation import check_is_fitted
-
-from .._compat import Interval, StrOptions
-from ..frequencies import Coupling, JointProjection, get_coupling
-from ..utils._docs import fill_doc
-from ._base import BaseFeatureSampler
-from ._clustered import ClusteredSampler, check_counts
-from ._coefficients import AngularCoefficient, GaussianCoefficient
-from ._combine import (
-    Term,
-    constant_of,
-    distinct_rows,
-    frequencies_of,
-    log_features,
-    terms_of,
-    width_of,
-    write_exponents,
-    write_terms,
-)
-from ._draw import Draw
-from ._gaussian import GaussianKernelMixin
-from ._hybrid_variance import (
-    HybridVarianceMixin,
-    few_rows,
-    mean_variances,
-    row_pair,
-)
-from ._layout import Layout, best_n_coefficients
-from ._mixture import mixture_parts
-from ._positive_pair import PositivePairSampler
-from ._rows import UnitRows
-from ._trig_rbf import TrigRBFSampler
-
-_NEEDED = ("fit", "transform", "exact_kernel", "kernel_variance")  # of each map
+from ..._compat import Interval, StrOptions
+from ..._docs import fill_doc
+from ...frequencies import Coupling
+from ...maps import FeatureMap, GaussianKernel
+from ...rows import Frame, Statistics
+from .._base import BaseFeatureSampler, fitted
+from .._exponential import middle
+from ._fit_hybrid import HybridParts, fit_hybrid
 
 
 @fill_doc
-class HybridSampler(HybridVarianceMixin, GaussianKernelMixin, BaseFeatureSampler):
+class HybridSampler(BaseFeatureSampler):
     r"""Gaussian or softmax kernel from base maps mixed by coefficients (HRF).
 
     The estimate is :math:`\sum_k \hat\lambda_k \hat K_k + (1 - \sum_k \hat\lambda_k)
@@ -175,7 +147,7 @@ class HybridSampler(HybridVarianceMixin, GaussianKernelMixin, BaseFeatureSampler
 
     _parameter_constraints: dict = {
         **BaseFeatureSampler._parameter_constraints,
-        **GaussianKernelMixin._parameter_constraints,
+        "kernel": [StrOptions({"gaussian", "softmax"})],
         "kind": [StrOptions({"angular", "gaussian", "clustered"})],
         "bases": [list, tuple, None],
         "coefficients": [list, tuple, None],
@@ -191,8 +163,6 @@ class HybridSampler(HybridVarianceMixin, GaussianKernelMixin, BaseFeatureSampler
         "coupling": [str, Coupling],
         "center": ["boolean"],
     }
-    _law_is_fitted = True
-    _reads_rows = True
 
     def __init__(
         self,
@@ -231,214 +201,36 @@ class HybridSampler(HybridVarianceMixin, GaussianKernelMixin, BaseFeatureSampler
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    # ------------------------------------------------------------------ fitting
-    def _center(self):
-        return self.center_ if self.center else None
+    def _reads_rows(self):
+        return True
 
-    def _fit_parameters(self, moments, key_moments):
-        center = 0.5 * (moments.mean + key_moments.mean)
-        self.center_ = center if self.center else np.zeros_like(center)
+    def _make_map(self, statistics, drawn):
+        whole = self._fit_parts(statistics).joint_map(self.shared)
+        kernel = GaussianKernel(softmax=self.kernel == "softmax")
+        return replace(whole, frame=self._centred_frame(statistics), factor=kernel)
 
-    def _coupling(self):
-        return get_coupling(self.coupling, type(self).__name__)
+    def _fit_parts(self, statistics: Statistics) -> HybridParts:
+        """Return the fitted maps of parts, which follow from the statistics."""
+        return fit_hybrid(self, statistics, self._centred_frame(statistics))
 
-    def _draw_projection(self, n_features, rng):
-        *streams, cluster_rng = rng.spawn(4)
-        samples = [self._unit_sample(s) for s in self._row_samples.values()]
-        bases, coefficients = self._parts(samples, cluster_rng)
-        seeds = [stream.integers(2**31 - 1, size=len(bases)) for stream in streams]
-        # the last base has the first seed: alone it is the map that it is in a hybrid
-        base_seeds = seeds[0][[0] * len(bases)] if self.shared else seeds[0][::-1]
-        draw = Draw(samples, base_seeds, seeds[1])
-        layout = self._layout(bases, coefficients, draw)
-        fallback = getattr(bases[-1], "fallback", bases[-1])
-        if layout is None:
-            widths, rest = [self.n_components], 0
-            bases, coefficients, counts = [fallback], [], []
-        else:
-            widths, rest = layout.split(self.n_components)
-            counts = layout.n_coefficients
-        self.bases_ = draw.bases(bases, widths)
-        self.coefficients_ = draw.coefficients(coefficients, counts)
-        self.a_ = [constant_of(part) for part in self.coefficients_]
-        self._terms, start = terms_of(self.a_, counts, widths)
-        self.spare_, self.spare_weight_ = None, 0.0
-        if rest:
-            self.spare_ = draw.base(fallback, rest, seeds[2][0])
-            self.spare_weight_ = self._best_spare_weight(samples)
-            main, spare = (1 - self.spare_weight_) ** 0.5, self.spare_weight_**0.5
-            self._terms = [t._replace(scale=main * t.scale) for t in self._terms]
-            columns = slice(start, start + rest)
-            self._terms.append(Term(len(bases), None, spare, 1, columns, 1))
-        return JointProjection(
-            frequencies_of([*self.bases_[::-1], *self.coefficients_])
-        )
+    def _centred_frame(self, statistics) -> Frame:
+        return self._frame(statistics, middle(statistics) if self.center else None)
 
-    def _unit_sample(self, sample):
-        """Return the distinct rows of a sample at unit bandwidth, and their weights."""
-        rows, weights = distinct_rows(sample)
-        return UnitRows(rows, self.sigma_, self._center()).matrix, weights
+    # --------------------------------------------------------------- attributes
+    spare_ = fitted("map_.spare", "A further map of the last base, or None.")
+    spare_weight_ = fitted("map_.spare_weight", "The weight of its estimate.")
 
-    def _parts(self, samples, rng):
-        """Return the unfitted base maps and coefficient maps."""
-        bases, coefficients = self.bases, self.coefficients
-        if self.kind == "clustered":
-            check_counts(self.n_clusters)
-            if self.mixture == "gaussian" and bases is None and coefficients is None:
-                options = self.n_clusters, self.lambda_sigma, self.coupling, rng
-                return mixture_parts(samples, *options)
-        if bases is None:
-            bases = self._own_bases()
-        if coefficients is None:
-            coefficients = self._own_coefficients()
-        for part in (*bases, *coefficients):
-            missing = [name for name in _NEEDED if not hasattr(part, name)]
-            if missing or isinstance(part, type):
-                lack = f"it lacks {', '.join(missing)}" if missing else "it is a class"
-                raise ValueError(
-                    f"{part!r} is no sampler: {lack}. Give objects with "
-                    f"{', '.join(_NEEDED)} as bases and coefficients."
-                )
-        if len(bases) != len(coefficients) + 1:
-            raise ValueError(
-                f"{len(bases)} bases and {len(coefficients)} coefficients do not fit: "
-                "each base but the last needs one coefficient, and the last base has "
-                "what remains of one."
-            )
-        return bases, coefficients
-
-    def _own_bases(self):
-        coupling = self.coupling
-        if self.kind != "clustered":
-            return [
-                PositivePairSampler(coupling=coupling),
-                TrigRBFSampler(coupling=coupling),
-            ]
-        return [
-            ClusteredSampler(
-                n_clusters=self.n_clusters, diagonal=self.diagonal, coupling=coupling
-            )
-        ]
-
-    def _own_coefficients(self):
-        if self.kind == "clustered":
-            return []
-        # few directions, whose signs need their exact law
-        coupling = self._coupling()
-        coupling = coupling if coupling.exact else "orthogonal"
-        if self.kind == "angular":
-            return [AngularCoefficient(coupling=coupling)]
-        return [GaussianCoefficient(sigma=self.lambda_sigma, coupling=coupling)]
-
-    def _layout(self, bases, coefficients, draw):
-        """Return the numbers of columns of the maps, or None where none fits."""
-        own = self.coefficients is None
-        counts = [
-            part._features_per_frequency if own else None for part in coefficients
-        ]
-        fitted = draw.coefficients(coefficients, counts)
-        counts = [width_of(part, draw.samples[0][0]) for part in fitted]
-        layout = Layout.of(bases, [constant_of(part) for part in fitted], counts)
-        if own and coefficients and self.n_coefficients != "auto":
-            layout = layout.with_coefficients(self.n_coefficients)
-        elif own and coefficients and layout.fits(self.n_components):
-            singles = draw.bases(bases, layout.units)
-            variances = mean_variances(singles, fitted, *few_rows(draw.samples))
-            n = best_n_coefficients(layout, self.n_components, *variances)
-            layout = layout.with_coefficients(n)
-        if layout.fits(self.n_components):
-            return layout
-        warnings.warn(
-            f"This hybrid needs n_components={layout.smallest} or more, got "
-            f"n_components={self.n_components}: the last base map is used alone.",
-            UserWarning,
-            stacklevel=2,
-        )
-        return None
-
-    # ------------------------------------------------------------- transforming
     @property
-    def symmetric_(self) -> bool:
-        """Whether ``transform_key`` is the same map as ``transform``."""
-        check_is_fitted(self)
-        parts = [*self.bases_, *self.coefficients_, self.spare_]
-        same = all(getattr(part, "symmetric_", True) for part in parts)
-        return same and all(term.key_sign > 0 for term in self._terms)
+    def bases_(self) -> list[FeatureMap]:
+        """The base maps."""
+        return list(self.map_.bases)
 
-    def frequency_index(self):
-        """Return None: most columns are products of two frequencies."""
-        return None
+    @property
+    def coefficients_(self) -> list[FeatureMap]:
+        """The maps of the coefficients less their constant parts."""
+        return list(self.map_.coefficients)
 
-    def prefix(self, n_components):
-        """Return the columns that make the map of fewer components.
-
-        Parameters
-        ----------
-        n_components : int
-            Their number, at most that of this map.
-
-        Returns
-        -------
-        columns : ndarray of int of shape (n_components,), or None
-            All of them, or None: another width has another layout.
-        """
-        same = n_components == self.n_components
-        return np.arange(n_components) if same else None
-
-    def approximate_kernel(self, X, Y=None):
-        if len(self._terms) > 1 or not isinstance(self.bases_[0], ClusteredSampler):
-            return super().approximate_kernel(X, Y)
-        rows = self._unit_pair(X, Y)
-        kernel = self.bases_[0].approximate_kernel(*row_pair(*(Z.matrix for Z in rows)))
-        with np.errstate(divide="ignore", over="ignore"):
-            log_size = np.log(np.abs(kernel)) + self._log_pair_factor(*rows)
-            kernel = np.copysign(np.exp(log_size), kernel)
-        return kernel.astype(self._float_type(X), copy=False)
-
-    def _part_features(self, rows, key):
-        """Return the features of the base maps and of the coefficient maps."""
-        parts = (
-            [part for part in (*self.bases_, self.spare_) if part is not None],
-            self.coefficients_,
-        )
-        x = rows.matrix
-        with config_context(assume_finite=True):  # checked once
-            return [[log_features(part, x, key) for part in side] for side in parts]
-
-    def _features(self, rows, out, key):
-        return self._products(rows, self._part_features(rows, key), out, key)
-
-    def _products(self, rows, parts, out, key):
-        """Return mantissas and exponents of the products of the features of parts."""
-        bases, coefficients = parts
-        mantissas = ([m for m, _ in side] for side in (bases, coefficients))
-        write_terms(self._terms, *mantissas, key, out)
-        factor, exponents = self._log_row_factor(rows), None
-        if any(exponent is not None for _, exponent in (*bases, *coefficients)):
-            logs = ([e for _, e in side] for side in (bases, coefficients))
-            exponents = np.empty_like(out)
-            write_exponents(self._terms, *logs, exponents)
-        if exponents is None or factor is None:
-            return out, factor if exponents is None else exponents
-        return out, exponents + factor
-
-    def _fill(self, X, out, key):
-        # exponentials of the columns of the maps, not of their products, unless one
-        # could be too large and the other too small
-        n_zero, overflows = 0, []
-        with np.errstate(over="call", call=lambda *_: overflows.append(1)):
-            for chunk in self._chunks(X):
-                rows, part = self._unit(X[chunk], self.projection_), out[chunk]
-                bases, coefficients = parts = self._part_features(rows, key)
-                if any(exponent is not None for _, exponent in coefficients):
-                    _, exponent = self._products(rows, parts, part, key)
-                    part *= np.exp(np.where(part == 0, -np.inf, exponent))
-                else:
-                    factor = self._log_row_factor(rows)
-                    factor = 0 if factor is None else factor
-                    logs = (factor if e is None else e + factor for _, e in bases)
-                    bases = [m * np.exp(e) for (m, _), e in zip(bases, logs)]
-                    coefficients = [m for m, _ in coefficients]
-                    write_terms(self._terms, bases, coefficients, key, part)
-                n_zero += int(np.sum(~part.any(axis=1)))
-        return n_zero, bool(overflows)
+    @property
+    def a_(self) -> list[float]:
+        """The constant parts of the coefficients."""
+        return list(self.map_.constants)
