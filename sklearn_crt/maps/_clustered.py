@@ -10,6 +10,7 @@ import numpy as np
 from sklearn import config_context
 from sklearn.metrics import pairwise_distances_argmin
 
+from ..frequencies import JointFrequencies
 from ..rows import Rows, UnitRows
 from ._base import FeatureMap, LogFeatures
 from ._gaussian import GaussianKernel
@@ -91,6 +92,12 @@ class ClusteredMap(FeatureMap):
     def parts(self) -> list[FeatureMap]:
         """The maps of the blocks."""
         return [block.part for block in self.blocks]
+
+    @property
+    def frequencies(self) -> JointFrequencies:
+        """Those of the maps of the blocks, one after the other."""
+        known = [part for part in self.parts if hasattr(part, "frequencies")]
+        return JointFrequencies([part.frequencies for part in known])
 
     @property
     def symmetric(self) -> bool:

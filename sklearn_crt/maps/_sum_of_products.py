@@ -11,6 +11,7 @@ from ..frequencies import JointFrequencies
 from ..rows import UnitRows
 from ._base import FeatureMap, LogFeatures
 from ._clustered import ClusteredMap
+from ._complex_exponential import ComplexExponentialMap
 from ._diagonal_exponential import DiagonalExponentialMap
 from ._exponential import ExponentialMap
 from ._gaussian import GaussianKernel
@@ -29,6 +30,7 @@ from ._trigonometric import TrigonometricMap
 
 _OF_THE_GAUSSIAN_KERNEL = (
     ClusteredMap,
+    ComplexExponentialMap,
     DiagonalExponentialMap,
     ExponentialMap,
     PositivePairMap,
@@ -94,16 +96,19 @@ class SumOfProductsMap(FeatureMap):
         return self.bases if self.spare is None else (*self.bases, self.spare)
 
     @property
+    def parts(self) -> list[FeatureMap]:
+        """All the maps that it is made of."""
+        return [*self._bases_and_spare, *self.coefficients]
+
+    @property
     def symmetric(self) -> bool:
-        parts = (*self._bases_and_spare, *self.coefficients)
-        same = all(part.symmetric for part in parts)
+        same = all(part.symmetric for part in self.parts)
         return same and all(term.key_sign > 0 for term in self.terms)
 
     @property
     def variance_is_exact(self) -> bool:
         known = len(self.bases) == 1 or not self.shared or self._covariance_is_known
-        parts = (*self._bases_and_spare, *self.coefficients)
-        return known and all(part.variance_is_exact for part in parts)
+        return known and all(part.variance_is_exact for part in self.parts)
 
     def frequency_index(self) -> None:
         """Return None: most columns are products of two frequencies."""

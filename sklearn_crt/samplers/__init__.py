@@ -7,6 +7,16 @@ from ._exponential_power import ExponentialPowerSampler
 from ._geometric import GeometricSampler
 from ._gerf import GERFSampler
 from ._heavy_tailed import HeavyTailedSampler
+from ._hybrid import (
+    AngularCoefficient,
+    ClusteredSampler,
+    ComplexExponentialSampler,
+    GaussianCoefficient,
+    HybridSampler,
+    MixtureCoefficient,
+    PositivePairSampler,
+    best_diagonal,
+)
 from ._laplacian import LaplacianSampler
 from ._matern import MaternSampler
 from ._oprf import OPRFSampler
@@ -16,18 +26,26 @@ from ._simplex_rbf import SimplexRBFSampler
 from ._trig_rbf import TrigRBFSampler
 
 __all__ = [
+    "AngularCoefficient",
     "BaseFeatureSampler",
+    "ClusteredSampler",
+    "ComplexExponentialSampler",
     "DiscreteSampler",
     "ExponentialPowerSampler",
     "ExponentialSampler",
     "GERFSampler",
+    "GaussianCoefficient",
     "GeometricSampler",
     "HeavyTailedSampler",
+    "HybridSampler",
     "LaplacianSampler",
     "MaternSampler",
+    "MixtureCoefficient",
     "OPRFSampler",
     "PoissonSampler",
+    "PositivePairSampler",
     "PositiveRBFSampler",
     "SimplexRBFSampler",
     "TrigRBFSampler",
+    "best_diagonal",
 ]

@@ -16,11 +16,11 @@ from numpy.testing import assert_allclose
 from scipy import sparse, stats
 from sklearn.base import clone
 
+from ._composed import composed_estimates
 from ._estimates import (
     FAMILY,
     assert_mean,
     block_estimates,
-    composed_estimates,
     contract_rows,
     cuts_into_blocks,
     fit_sides,

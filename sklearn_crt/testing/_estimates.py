@@ -47,8 +47,14 @@ def fit_sides(sampler, X, Y):
 
 def stated_bias(sampler):
     """Return the relative bias that the coupling of a fitted sampler admits."""
-    coupling = _coupling(sampler)
-    return 0.0 if coupling is None else coupling.bias
+    return _bias(getattr(sampler, "map_", None))
+
+
+def _bias(feature_map):
+    """Return the largest bias of the couplings of a map, or of the maps in it."""
+    coupling = getattr(feature_map, "coupling", None)
+    own = 0.0 if coupling is None else coupling.bias
+    return max([own, *map(_bias, getattr(feature_map, "parts", ()))])
 
 
 def _coupling(sampler):
@@ -139,66 +145,6 @@ def block_estimates(sampler, X, Y=None, *, n_blocks=50_000, block=None, random_s
         for j, key in enumerate(keys):
             estimates[:, i, j] = np.bincount(owner[kept], query * key) * scale
     return estimates, narrow
-
-
-def composed_estimates(fitted, X, Y=None, *, n_blocks=20_000):
-    """Return independent estimates of a hybrid, from many draws of each of its maps.
-
-    Parameters
-    ----------
-    fitted : HybridSampler
-        Fitted on these rows.
-    X, Y : ndarray of shape (n_X, n_features), (n_Y, n_features)
-        Rows of the two sides; Y is X if None.
-    n_blocks : int, default=20000
-        Number of estimates.
-
-    Returns
-    -------
-    estimates : ndarray of shape (n_blocks, n_X, n_Y), or None
-        None where a map cannot be cut into blocks of its width.
-    """
-    spare = [] if fitted.spare_ is None else [fitted.spare_]
-    if not all(map(_is_simple, [*fitted.bases_, *fitted.coefficients_, *spare])):
-        return None
-    sides = fitted._unit_pair(X, Y)
-    rows = [side.matrix for side in sides]
-
-    def draw(part, seed):
-        return _part_estimates(part, *rows, n_blocks, seed)
-
-    n_bases, n_lambdas = len(fitted.bases_), len(fitted.coefficients_)
-    seeds = [0] * n_bases if fitted.shared else range(n_bases)
-    kernels = list(map(draw, fitted.bases_, seeds))
-    lambdas = list(map(draw, fitted.coefficients_, range(10, 10 + n_lambdas)))
-    lambdas = [a + part for a, part in zip(fitted.a_, lambdas, strict=True)]
-    lambdas.append(1 - sum(lambdas))
-    estimates = sum(lam * k for lam, k in zip(lambdas, kernels, strict=True))
-    if spare:
-        weight = fitted.spare_weight_
-        estimates = (1 - weight) * estimates + weight * draw(*spare, 20)
-    return estimates * np.exp(fitted._log_pair_factor(*sides))
-
-
-def _is_simple(part):
-    """Whether blocks of frequencies make estimates as a map, or its parts, do."""
-    if hasattr(part, "blocks_"):
-        return all(_is_simple(block.part) for block in part.blocks_)
-    cut = hasattr(part, "frequency_index") and cuts_into_blocks(part)
-    return cut and part.n_components % part.columns_per_frequency == 0
-
-
-def _part_estimates(part, X, Y, n_blocks, seed):
-    """Return independent estimates of a fitted map, or of the map of each block."""
-    options = {"n_blocks": n_blocks, "random_state": seed}
-    if not hasattr(part, "blocks_"):
-        block = part._n_frequencies
-        return block_estimates(part, X, Y, block=block, **options)[0]
-    estimates = np.empty((n_blocks, X.shape[0], Y.shape[0]))
-    for block, i, j in part.members(X, Y):
-        some = _part_estimates(block.part, X[i], Y[j], n_blocks, seed)
-        estimates[:, i[:, None], j] = some
-    return estimates
 
 
 def assert_mean(estimates, expected, *, bias=0.0):
