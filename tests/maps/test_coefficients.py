@@ -1,0 +1,86 @@
+"""Coefficients of hybrids: signs, weighted maps, maps of rows with other columns."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from sklearn_crt.frequencies import StructuredOrthogonal
+from sklearn_crt.maps import WeightedMap
+from sklearn_crt.samplers import (
+    AngularCoefficient,
+    GaussianCoefficient,
+    MixtureCoefficient,
+    PositivePairSampler,
+    best_diagonal,
+)
+
+
+def test_reference_coefficients(vectors, pair4):
+    reference, (x, y) = vectors["hrf"], pair4
+    angular = AngularCoefficient(n_components=4, coupling="iid").fit(x, X_key=y)
+    gaussian = GaussianCoefficient(sigma=0.8, n_components=8, coupling="iid")
+    gaussian.fit(x, X_key=y)
+    assert_allclose(1 / gaussian.a_, reference["rho normaliser"], rtol=1e-12)
+    for part, name in ((angular, "angular"), (gaussian, "Gaussian")):
+        mean = part.a_ + part.exact_kernel(x, y)
+        variance = part.kernel_variance(x, y)
+        value = {"angular": "theta/pi", "Gaussian": "lam Gaussian"}[name]
+        assert_allclose(mean, reference[value], rtol=1e-12)
+        assert_allclose(mean**2 + variance, reference[f"E lam^2 {name}"], rtol=1e-12)
+        rest = (1 - mean) ** 2 + variance
+        assert_allclose(rest, reference[f"E (1-lam)^2 {name}"], rtol=1e-12)
+
+
+def test_lambda_is_0_for_equal_rows_and_1_for_opposite_ones(rng):
+    X = rng.normal(size=(9, 3))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    for part in (AngularCoefficient(), GaussianCoefficient(sigma=0.3)):
+        part.fit(X)
+        assert_allclose(np.diag(part.a_ + part.exact_kernel(X)), 0, atol=1e-14)
+        assert_allclose(np.diag(part.a_ + part.exact_kernel(X, -X)), 1, atol=1e-14)
+    assert part.fit(np.zeros((3, 2))).a_ == 1.0
+
+
+def test_angles_at_zero_rows():
+    X = np.array([[0.0, 0.0], [1.0, 2.0]])
+    part = AngularCoefficient(n_components=50, random_state=0).fit(X)
+    assert_allclose(part.exact_kernel(X) + 0.5, [[0, 0.5], [0.5, 0]])
+    assert_allclose(np.diag(part.approximate_kernel(X)), -0.5)
+
+
+def test_angles_do_not_depend_on_sigma(rng):
+    X = rng.normal(size=(9, 3))
+    part = AngularCoefficient(random_state=0).fit(X)
+    assert_array_equal(part.with_sigma(0.3).transform(X), part.transform(X))
+    assert_array_equal(part.transform(3 * X), part.transform(X))
+
+
+@pytest.mark.parametrize(
+    "coupling", ["structured-orthogonal", StructuredOrthogonal()], ids=str
+)
+def test_angles_need_exact_directions(coupling, rng):
+    with pytest.raises(ValueError, match=r"use .*'iid', 'orthogonal'"):
+        AngularCoefficient(coupling=coupling).fit(rng.normal(size=(9, 4)))
+
+
+def test_mixture_coefficient_is_one_at_the_centres(rng):
+    x, y = rng.normal(size=(2, 4))
+    a = best_diagonal(x, -np.sign(x) * np.abs(y)).real
+    part = MixtureCoefficient(a).fit(x[None])
+    assert_allclose(part.exact_kernel(x[None], -(a**2 * x)[None]), 1)
+
+
+@pytest.mark.parametrize("weight", [0.3, -2.0])
+def test_weighted_map(weight, rng):
+    X, Y = rng.normal(size=(2, 9, 3))
+    base = PositivePairSampler(n_components=6, random_state=0).fit(X).map_
+    weighted = WeightedMap(base.frame, base.n_components, base, weight)
+    rows = base.frame.pair(X, Y)
+    for method, factor in (("kernel", 1), ("estimate", 1), ("variance", 2)):
+        expected = weight**factor * getattr(base, method)(*rows)
+        assert_allclose(getattr(weighted, method)(*rows), expected, rtol=1e-12)
+    assert weighted.symmetric == (weight > 0)
+    other = weighted.rescaled(2.0)
+    rows = other.frame.pair(X, Y)
+    expected = weight * base.rescaled(2.0).kernel(*rows)
+    assert_allclose(other.kernel(*rows), expected, rtol=1e-12)

@@ -1,0 +1,203 @@
+"""Parts of hybrids that are written outside of the package."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+
+from sklearn_crt import HybridSampler, OPRFSampler, PoissonSampler, TrigRBFSampler
+from sklearn_crt.frequencies import chi_law, get_coupling
+from sklearn_crt.maps import OutsideMap, PairedColumns, RadialKernel, TrigonometricMap
+from sklearn_crt.samplers import (
+    BaseFeatureSampler,
+    GaussianCoefficient,
+    PositivePairSampler,
+)
+from sklearn_crt.testing import (
+    assert_mean,
+    assert_variance,
+    check_sampler,
+    contract_rows,
+)
+
+
+def hybrid(**params):
+    return HybridSampler(**{"sigma": 1.0, "random_state": 0} | params)
+
+
+class Exponential(RadialKernel):
+    """exp(-r), with independent frequencies alone."""
+
+    def log_profile(self, r):
+        return -r
+
+
+class Laplacian(BaseFeatureSampler):
+    """exp(-|x - y|), a sampler written outside the package."""
+
+    def __init__(
+        self, *, sigma=1.0, n_components=100, coupling="iid", n_jobs=None,
+        random_state=None,
+    ):  # fmt: skip
+        self.sigma = sigma
+        self.n_components = n_components
+        self.coupling = coupling
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @property
+    def columns_per_frequency(self):
+        return 2
+
+    def _make_map(self, statistics, drawn):
+        columns = PairedColumns.of(self.n_components)
+        coupling, rng = get_coupling(self.coupling, "it"), statistics.frequency_stream()
+        sizes = columns.n_frequencies, statistics.n_features
+        frequencies = coupling.draw(_CauchyLike, *sizes, rng)
+        phase = float(rng.spawn(1)[0].uniform(0, 2 * np.pi))
+        frame = self._frame(statistics)
+        return TrigonometricMap(
+            frame, self.n_components, frequencies, coupling, Exponential(), columns,
+            phase,
+        )  # fmt: skip
+
+
+class _CauchyLike:
+    """Norm of a Gaussian vector over an independent absolute normal variable."""
+
+    def __init__(self, n_features):
+        self.n_features = n_features
+
+    def rvs(self, size, random_state):
+        uniform = random_state.uniform(size=(np.prod(size), 2))
+        norms = chi_law(self.n_features).ppf(uniform[:, 0])
+        return (norms / chi_law(1).ppf(uniform[:, 1])).reshape(size)
+
+
+class Bare(TransformerMixin, BaseEstimator):
+    """Random Fourier features with nothing but what a base map needs."""
+
+    claim = 1.0  # of the stated variance
+
+    def __init__(self, n_components=10, random_state=None):
+        self.n_components = n_components
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        rng = np.random.RandomState(self.random_state)
+        self.w_ = rng.normal(size=(X.shape[1], self.n_components))
+        self.b_ = rng.uniform(0, 2 * np.pi, size=self.n_components)
+        return self
+
+    def transform(self, X):
+        return np.sqrt(2 / self.n_components) * np.cos(X @ self.w_ + self.b_)
+
+    def exact_kernel(self, X, Y=None):
+        Y = X if Y is None else Y
+        return np.exp(-0.5 * ((X[:, None] - Y) ** 2).sum(axis=2))
+
+    def kernel_variance(self, X, Y=None):
+        kernel = self.exact_kernel(X, Y)
+        return self.claim * (1 + 0.5 * kernel**4 - kernel**2) / self.n_components
+
+
+class Modest(Bare):
+    """States twice its variance."""
+
+    claim = 2.0
+
+
+def test_the_third_party_sampler_passes_the_contract():
+    check_sampler(Laplacian())
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"bases": [Laplacian(), TrigRBFSampler(coupling="iid")]},
+        {"bases": [TrigRBFSampler(coupling="iid"), Laplacian()]},
+        {"coefficients": [Laplacian(n_components=4)]},
+        {"bases": [Bare(), PositivePairSampler(coupling="iid")]},
+        {"bases": [PositivePairSampler(coupling="iid"), Bare()]},
+        {"coefficients": [Bare(n_components=3)]},
+        {"bases": [PoissonSampler(), OPRFSampler(coupling="iid")]},
+    ],
+)
+def test_samplers_from_elsewhere(params):
+    X = contract_rows(4)
+    sampler = hybrid(n_components=60, coupling="iid", **params)
+    draws = [
+        clone(sampler).set_params(random_state=k).fit(X).approximate_kernel(X)
+        for k in range(120)
+    ]
+    fitted = sampler.fit(X)
+    unit = fitted.map_.frame.rows(X)
+
+    def kernel(part):
+        rows = part.frame.inside(unit)
+        return part.kernel(rows, rows)
+
+    pairs = zip(fitted.a_, fitted.coefficients_, strict=True)
+    means = [a + kernel(part) for a, part in pairs]
+    kernels = [kernel(base) for base in fitted.bases_]
+    expected = means[0] * kernels[0] + (1 - means[0]) * kernels[1]
+    if fitted.spare_ is None:
+        assert_allclose(fitted.exact_kernel(X), expected, rtol=1e-12)
+    assert_mean(np.stack(draws), fitted.exact_kernel(X))
+    assert_variance(sampler, X)
+
+
+def test_a_wrong_variance_of_a_part_is_seen():
+    bases = [Modest(), PositivePairSampler(coupling="iid")]
+    with pytest.raises(AssertionError, match="wrong variance"):
+        assert_variance(hybrid(n_components=60, coupling="iid", bases=bases))
+
+
+def test_a_hybrid_of_a_hybrid():
+    X = contract_rows(3)
+    inner = HybridSampler(n_coefficients=1, coupling="iid")
+    sampler = hybrid(
+        bases=[inner, TrigRBFSampler(coupling="iid")],
+        coefficients=[GaussianCoefficient(n_components=4, coupling="iid")],
+        n_components=200,
+    )
+    draws = [
+        clone(sampler).set_params(random_state=k).fit(X).approximate_kernel(X)
+        for k in range(100)
+    ]
+    assert_mean(np.stack(draws), np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2)))
+    assert_variance(sampler, X)
+
+
+def test_the_map_of_a_transformer(rng):
+    X = rng.normal(size=(9, 3))
+    fitted = Bare(n_components=5, random_state=0).fit(X)
+    part = OutsideMap.of(fitted, X)
+    rows, out = part.frame.rows(X), np.empty((9, 5))
+    part.features(rows, out)
+    assert_allclose(out, fitted.transform(X))
+    assert part.n_components == 5
+    assert part.symmetric
+    assert part.prefix(3) is None
+    single = part.to(np.float32)
+    mantissa, _ = single.log_features(single.frame.rows(X.astype(np.float32)))
+    assert mantissa.dtype == np.float32
+
+
+def test_a_base_of_another_width():
+    class Wide(Bare):
+        def transform(self, X):
+            return np.hstack([super().transform(X)] * 2)
+
+    with pytest.raises(ValueError, match="a base must have exactly as many"):
+        hybrid(bases=[Wide(), TrigRBFSampler()]).fit(contract_rows())
+
+
+def test_an_error_in_a_property_of_a_part_is_not_hidden():
+    class Broken(Laplacian):
+        @property
+        def columns_per_frequency(self):
+            return self.no_such_attribute
+
+    with pytest.raises(AttributeError, match="no_such_attribute"):
+        hybrid(bases=[Broken(), TrigRBFSampler()]).fit(contract_rows())

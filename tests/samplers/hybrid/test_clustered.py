@@ -1,0 +1,198 @@
+"""Maps of clusters: where their variance vanishes, which rows have which columns."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+from sklearn.base import clone
+from sklearn.cluster import MiniBatchKMeans
+
+from sklearn_crt import HybridSampler, OPRFSampler, TrigRBFSampler
+from sklearn_crt.maps import DiagonalExponentialMap, ExponentialMap
+from sklearn_crt.samplers import ClusteredSampler, best_diagonal
+from sklearn_crt.testing import assert_mean, assert_unbiased, contract_rows
+
+FAMILY = 1e-6
+
+
+def hybrid(**params):
+    return HybridSampler(**{"sigma": 1.0, "random_state": 0} | params)
+
+
+def clustered(**params):
+    base = ClusteredSampler(**params)
+    return hybrid(kind="clustered", bases=[base], n_components=80, kernel="softmax")
+
+
+def two_clusters(rng, width=0.1, d=6):
+    """Return queries and keys of two clusters each, and their centres."""
+    centers = rng.normal(size=(4, d)) * 0.8
+    X, Y = (
+        np.repeat(c, 60, axis=0) + width * rng.normal(size=(120, d))
+        for c in (centers[:2], centers[2:])
+    )
+    return X, Y, centers[:2], centers[2:]
+
+
+def test_no_variance_at_the_centres_with_complex_diagonals(rng):
+    X, Y, *_ = two_clusters(rng)
+    sampler = clustered(statistic="centers").fit(X, X_key=Y)
+    queries, keys = (side.centers for side in sampler.bases_[0].clusters)
+    exact = sampler.exact_kernel(queries, keys)
+    relative = sampler.kernel_variance(queries, keys) / exact**2
+    assert relative.max() < 1e-13  # rounding of the sum of 6 squares
+    assert_allclose(sampler.approximate_kernel(queries, keys), exact, rtol=1e-12)
+    real = clustered(statistic="centers", diagonal="real").fit(X, X_key=Y)
+    others = real.kernel_variance(queries, keys) / exact**2
+    assert others.max() > 1e9 * relative.max()  # it is no matter of rounding
+
+
+def test_moments_lower_the_variance_of_wide_clusters(rng):
+    X, Y, *_ = two_clusters(rng, width=0.3)
+
+    def log_variance(statistic):
+        sampler = clustered(statistic=statistic).fit(X, X_key=Y)
+        relative = sampler.kernel_variance(X, Y) / sampler.exact_kernel(X, Y) ** 2
+        return np.log(relative).mean()
+
+    assert log_variance("moments") < log_variance("centers")
+
+
+def test_clusters_are_found_and_rows_keep_their_block(rng):
+    X, Y, queries, keys = two_clusters(rng)
+    sampler = clustered().fit(X, X_key=Y)
+    base = sampler.bases_[0]
+    # means and variances of 60 normal rows in 2 clusters, 2 sides and 6 columns
+    level, degrees = FAMILY / (2 * 24), 59
+    far = 0.1 / 60**0.5 * stats.norm.isf(level)
+    low, high = (0.01 / 60 * stats.chi2.ppf(p, degrees) for p in (level, 1 - level))
+    for side, centers in zip(base.clusters, (queries, keys), strict=True):
+        distance = np.abs(side.centers[:, None] - centers).max(axis=2).min(axis=1)
+        assert distance.max() < far
+        assert_allclose(side.shares, [0.5, 0.5])
+        assert np.all((side.spreads > low) & (side.spreads < high))
+    features = sampler.transform(X)
+    assert len(base.blocks) == 4
+    assert sum(b.columns.stop - b.columns.start for b in base.blocks) == 80
+    for i, label in enumerate(base.clusters[0].assign(X)):
+        for block in base.blocks:
+            active = features[i, block.columns] != 0
+            assert active.all() if block.queries[label] else not active.any()
+    product = features @ sampler.transform_key(Y).T
+    assert_allclose(sampler.approximate_kernel(X, Y), product, rtol=1e-10, atol=1e-12)
+
+
+def test_inactive_columns_are_not_computed(rng, monkeypatch):
+    X, Y, *_ = two_clusters(rng)
+    sampler = clustered().fit(X, X_key=Y)
+    computed, log_features = [], DiagonalExponentialMap.log_features
+
+    def counted(self, rows, **options):
+        computed.append(rows.shape[0] * self.n_components)
+        return log_features(self, rows, **options)
+
+    monkeypatch.setattr(DiagonalExponentialMap, "log_features", counted)
+    features = sampler.transform(X)
+    assert sum(computed) == np.count_nonzero(features) == features.size / 2
+
+
+@pytest.mark.parametrize("statistic", ["moments", "centers"])
+def test_clustered_beats_its_default_and_is_unbiased(statistic, rng):
+    X, Y, *_ = two_clusters(rng)
+    X, Y = X[::15], Y[::15]
+    sampler = clustered(statistic=statistic).set_params(coupling="iid")
+    fitted = sampler.fit(X, X_key=Y)
+    trig = TrigRBFSampler(sigma=1.0, n_components=80, kernel="softmax").fit(X)
+    assert fitted.kernel_variance(X, Y).mean() < trig.kernel_variance(X, Y).mean()
+    draws = (clone(sampler).set_params(random_state=k) for k in range(100))
+    estimates = [s.fit(X, X_key=Y).approximate_kernel(X, Y) for s in draws]
+    assert_mean(np.stack(estimates), fitted.exact_kernel(X, Y))
+
+
+def test_only_the_most_massive_pairs_have_a_map(rng):
+    X = rng.normal(size=(90, 3)) * 0.1
+    X[:60] += 1.0
+    sampler = hybrid(
+        kind="clustered",
+        bases=[ClusteredSampler(n_pairs=1, default=OPRFSampler(), coupling="iid")],
+        n_components=60,
+    ).fit(X)
+    blocks = sampler.bases_[0].blocks
+    kinds = [type(block.part) for block in blocks]
+    assert kinds == [DiagonalExponentialMap, ExponentialMap, ExponentialMap]
+    big = int(np.argmax(sampler.bases_[0].clusters[0].shares))
+    assert blocks[0].queries[big]
+    assert blocks[0].keys[big]
+    assert blocks[0].queries.sum() == 1
+    estimate = sampler.approximate_kernel(X)
+    assert_allclose(sampler.transform(X) @ sampler.transform_key(X).T, estimate)
+    assert_unbiased(sampler, X[::15])
+    none = clone(sampler).set_params(bases=[ClusteredSampler(n_pairs=0)]).fit(X)
+    assert len(none.bases_[0].blocks) == 2
+
+
+def test_other_clusterers_and_counts(rng):
+    X = rng.normal(size=(50, 3))
+    base = ClusteredSampler(
+        clusterer=MiniBatchKMeans(n_init=1, batch_size=16), n_clusters=(3, 2)
+    )
+    sampler = hybrid(kind="clustered", bases=[base], n_components=120).fit(X)
+    queries, keys = sampler.bases_[0].clusters
+    assert len(queries.centers) == 3
+    assert len(keys.centers) == 2
+    few = hybrid(kind="clustered", n_clusters=4, n_components=80).fit(X[:2])
+    assert len(few.bases_[0].clusters[0].centers) == 2
+    same = hybrid(kind="clustered", n_clusters=3, n_components=80).fit(np.ones((9, 2)))
+    assert np.isfinite(same.transform(np.ones((9, 2)))).all()
+    with pytest.raises(ValueError, match=r"n_clusters=\(1, 2, 3\) must be"):
+        hybrid(kind="clustered", n_clusters=(1, 2, 3)).fit(X)
+
+
+def test_zero_coordinates_of_centres():
+    zero, one = np.zeros(3), np.array([0.0, 1.0, -1.0])
+    assert_allclose(best_diagonal(zero, zero), 1)
+    a = best_diagonal(zero, one)
+    assert_allclose(a, [1, 1e3, 1e3])  # (1 / 1e-12)^(1/4)
+    assert_allclose(best_diagonal(one, zero), [1, 1e-3, 1e-3])
+    a = best_diagonal(np.array([1.0]), np.array([1e30]), real=True)
+    assert a == 1e6  # clipped
+    # second moments make the zero cases regular
+    assert_allclose(best_diagonal(zero, one, 0.04, 0.04), [1, *[26**0.25] * 2])
+
+
+def test_reference_diagonals(vectors, pair4):
+    reference, (x, y) = vectors["hrf"], pair4
+    for real, name in ((False, "complex"), (True, "real")):
+        a = best_diagonal(x[0], y[0], real=real)
+        loss = np.sum(np.abs(a * x[0] + y[0] / a) ** 2)
+        expected = reference[f"loss |a x + y/a|^2 {name}"]
+        assert_allclose(loss, expected, rtol=1e-12, atol=1e-25)
+    a = best_diagonal(x[0], y[0])
+    for k in range(4):
+        assert_allclose(a[k].real, reference[f"fitted complex diag: Re a_{k + 1}"])
+        assert_allclose(a[k].imag, reference[f"fitted complex diag: Im a_{k + 1}"])
+
+
+def test_prefix_is_all_of_the_columns_or_none():
+    sampler = ClusteredSampler(n_components=40, random_state=0).fit(contract_rows())
+    assert sampler.prefix(39) is None
+    assert_array_equal(sampler.prefix(40), np.arange(40))
+
+
+def test_attributes_are_those_of_the_map():
+    sampler = ClusteredSampler(n_components=40, random_state=0).fit(contract_rows())
+    assert sampler.clusters_ is sampler.map_.clusters
+    assert sampler.blocks_ == list(sampler.map_.blocks)
+    with pytest.raises(AttributeError):
+        sampler.blocks_ = []
+
+
+def test_clusterers_are_imported_where_they_are_used():
+    code = "import sys, sklearn_crt; print('sklearn.cluster' in sys.modules)"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "False"

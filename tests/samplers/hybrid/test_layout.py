@@ -1,0 +1,88 @@
+"""How the columns of a hybrid are split over its maps."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from sklearn_crt import HybridSampler
+from sklearn_crt.maps import TrigonometricMap
+
+KINDS = {
+    "angular": {"kind": "angular"},
+    "gaussian": {"kind": "gaussian", "lambda_sigma": 0.8},
+    "clustered": {"kind": "clustered"},
+    "real": {"kind": "clustered", "diagonal": "real"},
+    "mixture": {"kind": "clustered", "mixture": "gaussian", "n_coefficients": 1},
+}
+
+
+def hybrid(**params):
+    return HybridSampler(**{"sigma": 1.0, "random_state": 0} | params)
+
+
+def fit_quietly(sampler, X):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "This hybrid needs", UserWarning)
+        return sampler.fit(X)
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_every_width_is_filled(kind, rng):
+    X = 0.5 * rng.normal(size=(30, 3))
+    for n_components in (*range(1, 31), 63, 64, 97):
+        sampler = hybrid(n_components=n_components, **KINDS[kind])
+        features = fit_quietly(sampler, X).transform(X)
+        assert features.shape == (30, n_components)
+        assert np.isfinite(features).all()
+        if kind in ("angular", "gaussian"):
+            assert (features != 0).any(axis=0).all()
+
+
+def test_too_few_columns_leave_the_last_base_alone(rng):
+    X = rng.normal(size=(30, 3))
+    with pytest.warns(UserWarning, match=r"needs n_components=8 or more, got.*=7"):
+        sampler = hybrid(n_components=7).fit(X)
+    assert isinstance(sampler.bases_[0], TrigonometricMap)
+    assert sampler.coefficients_ == []
+    assert hybrid(n_components=8).fit(X).coefficients_ != []
+    with pytest.warns(UserWarning, match=r"needs n_components=20 or more"):
+        hybrid(n_components=19, n_coefficients=4).fit(X)
+    with pytest.warns(UserWarning, match=r"needs n_components=18 or more"):
+        sampler = hybrid(n_components=17, kind="clustered", n_clusters=3).fit(X)
+    assert isinstance(sampler.bases_[0], TrigonometricMap)
+
+
+def test_spare_columns(rng):
+    X = 0.3 * rng.normal(size=(40, 3))
+    # costs 2 (n + 1) = 6 a frequency of one base map
+    widths = {
+        n: [
+            b.n_components
+            for b in hybrid(n_components=n, n_coefficients=2).fit(X).bases_
+        ]
+        for n in (24, 29, 30, 36)
+    }
+    assert widths == {24: [4, 4], 29: [4, 4], 30: [4, 6], 36: [6, 6]}
+    sampler = hybrid(n_components=29, n_coefficients=2).fit(X)
+    assert sampler.spare_.n_components == 5
+    whole = hybrid(n_components=24, n_coefficients=2).fit(X)
+    assert sampler.kernel_variance(X).mean() < whole.kernel_variance(X).mean()
+
+
+def test_automatic_number_of_coefficients_has_the_least_variance(rng):
+    # 32 rows are all read, and independent frequencies make the objective exact
+    X = rng.normal(size=(32, 4))
+    X *= 0.6 / np.linalg.norm(X, axis=1, keepdims=True)
+    X[:, 0] += 1.0  # small angles: few coefficients cost most
+    options = {"n_components": 4 * 840, "coupling": "iid"}
+    chosen = hybrid(**options).fit(X)
+    variances = {}
+    for n in (1, 2, 3, 4, 5, 6, 7, 9, 11, 13):  # n + 1 divides 840: all are filled
+        sampler = hybrid(**options, n_coefficients=n).fit(X)
+        assert sampler.spare_ is None
+        variances[n] = sampler.kernel_variance(X).mean()
+    assert 1 < chosen.coefficients_[0].n_components < 13
+    least = min(variances.values())
+    assert chosen.kernel_variance(X).mean() <= least * (1 + 1e-9)
+    assert max(variances.values()) > least * 1.01  # the choice matters
