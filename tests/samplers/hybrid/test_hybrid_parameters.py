@@ -1,5 +1,6 @@
 """Parameters of hybrids: refused ones, warnings, what fit and the path make of them."""
 
+import re
 import warnings
 
 import numpy as np
@@ -90,15 +91,14 @@ MIXTURE = {"kind": "clustered", "mixture": "gaussian", "n_components": 200}
 def test_parameters_without_effect_are_refused(params, without_effect):
     X = contract_rows()
     ((name, value),) = without_effect.items()
-    sampler = hybrid(**{"n_components": 400} | params)
+    sampler = hybrid(**{"n_components": 404} | params)
     expected = clone(sampler).fit(X).transform(X)
     # clone and set_params leave parameters as they are; fit judges them
     sampler = clone(sampler.set_params(**without_effect))
-    with pytest.raises(ValueError) as raised:
+    what = re.escape(f"{name}={value!r}")
+    message = f"^{what} has no effect with kind=.* Leave it at its default, "
+    with pytest.raises(ValueError, match=message):
         sampler.fit(X)
-    message = str(raised.value)
-    assert message.startswith(f"{name}={value!r} has no effect with kind=")
-    assert "Leave it at its default" in message
     default = HybridSampler().get_params()[name]
     assert_array_equal(sampler.set_params(**{name: default}).fit_transform(X), expected)
 
