@@ -131,7 +131,7 @@ def test_features_are_those_of_log_space(kind, kernel, key, rng):
 def test_raw_rows_of_a_part_are_the_unit_rows_of_the_hybrid(rng):
     """A part that reads raw rows, here for its row factors, has no centre."""
     X = rng.normal(size=(30, 3)) + 4
-    softmax = TrigRBFSampler(sigma=0.3, kernel="softmax", n_components=4)
+    softmax = TrigRBFSampler(sigma=1.0, kernel="softmax", n_components=4)
     params = {"coefficients": [softmax], "n_components": 60, "center": True}
     sampler = hybrid(sigma=0.4, **params).fit(X)
     unit = 0.4 * (X - X.mean(axis=0))
