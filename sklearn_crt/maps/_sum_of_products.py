@@ -150,12 +150,11 @@ class SumOfProductsMap(FeatureMap):
         if len(self.terms) == 1:
             _write(self.bases[0], unit, out, key, factor)
             return
-        bases = []
+        columns = []
         for part in self._bases_and_spare:
-            columns = np.empty((out.shape[0], part.n_components), out.dtype)
-            _write(part, unit, columns, key, factor)
-            bases.append(columns)
-        write_products(self.terms, bases, mantissas(coefficients), key, out)
+            columns.append(np.empty((out.shape[0], part.n_components), out.dtype))
+            _write(part, unit, columns[-1], key, factor)
+        write_products(self.terms, columns, mantissas(coefficients), key, out)
 
     def estimate(self, X: UnitRows, Y: UnitRows) -> np.ndarray:
         if len(self.terms) > 1 or not isinstance(self.bases[0], ClusteredMap):

@@ -88,9 +88,9 @@ class Layout:
     @property
     def costs(self) -> list[int]:
         """Columns of the hybrid for one frequency of each base map."""
-        products = [*self.n_coefficients, self.n * sum(self.counts)]
-        parts = zip(self.units, self.plain, products, strict=True)
-        return [unit * (plain + product) for unit, plain, product in parts]
+        counts = [*self.counts, sum(self.counts)]
+        parts = zip(self.units, self.plain, counts, strict=True)
+        return [unit * (plain + self.n * count) for unit, plain, count in parts]
 
     @property
     def smallest(self) -> int:
