@@ -27,6 +27,16 @@ except ImportError:
         subcontext = call_on_fit_task_begin = call_on_fit_task_end = _nobody_listens
 
 
+try:  # from threadpoolctl 3.7 the threads of OpenBLAS belong to one thread of Python
+    from threadpoolctl import OpenBLASController
+
+    _clear_controlling_thread = OpenBLASController.clear_controlling_thread
+except (ImportError, AttributeError):
+
+    def _clear_controlling_thread(force=False):
+        """Stand-in where any thread may set the number."""
+
+
 __all__ = [
     "CallbackSupportMixin",
     "HasMethods",
@@ -34,6 +44,7 @@ __all__ = [
     "StrOptions",
     "_check_partial_fit_first_call",
     "_check_sample_weight",
+    "_clear_controlling_thread",
     "_fit_context",
     "_get_threadpool_controller",
     "validate_params",

@@ -82,7 +82,9 @@ default="scale"
         In float32 inner products w.x beyond 2^20 are computed in float64.""",
     "n_jobs": """\
         n_jobs : int, default=None
-            Number of threads of ``transform``; None is one, -1 all processors.""",
+            Number of threads of ``transform``; -1 is all processors. None is as many as
+            the linear algebra would take, at most one a processor that the process may
+            use, and one inside of the workers of joblib.""",
     "random_state": """\
         random_state : int, RandomState instance or None, default=None
             Seed of the frequencies. Draws nest: the frequencies of a fit with half

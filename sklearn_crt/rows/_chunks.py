@@ -8,10 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
-from joblib import effective_n_jobs
+from joblib import cpu_count, effective_n_jobs
+from joblib.parallel import get_active_backend
 from sklearn.utils import gen_batches, gen_even_slices
 
-from .._compat import _get_threadpool_controller
+from .._compat import _clear_controlling_thread, _get_threadpool_controller
 
 _CHUNK_BYTES = 2**21  # of features: few enough for the cache, enough for the product
 _LEAST, _MOST = 256, 1024  # rows
@@ -45,25 +46,50 @@ def effective_n_threads(n_jobs: int | None, n_rows: int) -> int:
     Parameters
     ----------
     n_jobs : int or None
-        As in scikit-learn.
+        As in scikit-learn, except that None is no single thread: it is as many as the
+        linear algebra would take, at most one for each processor that this process
+        may use, and what joblib says inside of its workers and contexts.
     n_rows : int
-        Number of rows, at least one a thread.
+        Number of rows; fewer than two chunks have one thread.
 
     Returns
     -------
     n_threads : int
         At least 1.
     """
-    return max(1, min(effective_n_jobs(n_jobs), n_rows))
+    n_chunks = n_rows // _LEAST
+    if n_chunks < 2:
+        return 1
+    if n_jobs is None and _is_outermost():
+        return min(n_chunks, _n_blas_threads(), cpu_count())
+    return min(n_chunks, effective_n_jobs(n_jobs))
+
+
+def _is_outermost():
+    """Return whether joblib has been told nothing: no worker, no context."""
+    backend, n_jobs = get_active_backend()
+    return n_jobs in (None, 1) and not backend.nesting_level
+
+
+def _n_blas_threads():
+    """Return the number of threads of BLAS before any limit of ours."""
+    with _lock:
+        if _limit is not None:
+            numbers = _limit.get_original_num_threads()
+            return numbers["blas"] or 1
+    controller = _get_threadpool_controller().select(user_api="blas")
+    return max((lib.num_threads for lib in controller.lib_controllers), default=1)
 
 
 def in_threads(
     function: Callable[[slice], Result], n_rows: int, n_threads: int
 ) -> list[Result]:
-    """Call a function on even slices of the rows, each in a thread with one of BLAS.
+    """Call a function on even slices of the rows, in threads with one of BLAS each.
 
-    joblib's pool would sleep between looks for results, longer than a small transform
-    takes, and under a backend of processes it would fill copies of the output.
+    BLAS has one thread also where there is one: products of a chunk are short, and
+    its threads would wait for each other after each of them. joblib's pool would sleep
+    between looks for results, longer than a small transform takes, and under a backend
+    of processes it would fill copies of the output.
 
     Parameters
     ----------
@@ -77,10 +103,11 @@ def in_threads(
     results : list
         What the calls returned, in the order of the rows.
     """
-    if n_threads == 1:
-        return [function(slice(None))]
-    with one_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
-        return list(pool.map(function, gen_even_slices(n_rows, n_threads)))
+    with one_blas_thread():
+        if n_threads == 1:
+            return [function(slice(None))]
+        with ThreadPoolExecutor(n_threads) as pool:
+            return list(pool.map(function, gen_even_slices(n_rows, n_threads)))
 
 
 _lock = threading.Lock()
@@ -103,7 +130,8 @@ def one_blas_thread() -> Iterator[None]:
     global _n_users, _limit
     with _lock:
         if _n_users == 0:
-            _limit = _get_threadpool_controller().limit(limits=1, user_api="blas")
+            with _any_thread_may_set():
+                _limit = _get_threadpool_controller().limit(limits=1, user_api="blas")
         _n_users += 1
     try:
         yield
@@ -111,5 +139,14 @@ def one_blas_thread() -> Iterator[None]:
         with _lock:
             _n_users -= 1
             if _n_users == 0:
-                _limit.restore_original_limits()
+                with _any_thread_may_set():
+                    _limit.restore_original_limits()
                 _limit = None
+
+
+@contextmanager
+def _any_thread_may_set():
+    """Let this thread set the number: the last user need not be the first."""
+    _clear_controlling_thread(force=True)
+    yield
+    _clear_controlling_thread(force=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from abc import abstractmethod
 from dataclasses import replace
 from numbers import Real
@@ -12,8 +14,12 @@ from .._compat import Interval, StrOptions
 from .._docs import fill_doc
 from ..frequencies import Independent
 from ..maps import CountLaw, Counts, DiscreteMap, GaussianKernel
+from ..rows import Frame, Statistics
 from ._base import BaseFeatureSampler
 from ._exponential import middle
+from ._stacklevel import outside_stacklevel
+
+_NEAR = 0.1  # coordinates, at unit bandwidth, of rows near others that are all equal
 
 
 @fill_doc
@@ -67,8 +73,21 @@ class DiscreteSampler(BaseFeatureSampler):
         self.random_state = random_state
 
     @abstractmethod
-    def _choose_law(self, statistics, frame) -> CountLaw:
+    def _choose_law(self, statistics: Statistics, frame: Frame) -> CountLaw:
         """Return the law of the counts."""
+
+    @abstractmethod
+    def _law_of(self, sizes: np.ndarray) -> CountLaw:
+        """Return the law of the counts for rows with coordinates of these sizes."""
+
+    def _warn_of_equal_rows(self, n_features):
+        warnings.warn(
+            f"All rows are equal, which says nothing about the exponents of "
+            f"{type(self).__name__}: they are those for rows at distances of about "
+            f"{_NEAR * math.sqrt(n_features):.2g} / sigma from there.",
+            UserWarning,
+            stacklevel=outside_stacklevel(),
+        )
 
     def _make_map(self, statistics, drawn):
         frame = self._frame(statistics)
@@ -79,7 +98,12 @@ class DiscreteSampler(BaseFeatureSampler):
             frame = replace(frame, center=center)
         elif self.center:
             frame = replace(frame, center=middle(statistics))
-        law, rng = self._choose_law(statistics, frame), statistics.frequency_stream()
+        rng = statistics.frequency_stream()
+        if _are_all_alike(statistics, self.center or self.positive):
+            law = self._law_of(np.full(statistics.n_features, _NEAR))
+            self._warn_of_equal_rows(statistics.n_features)
+        else:
+            law = self._choose_law(statistics, frame)
         # frequency after frequency, so the first of them need no others
         counts = law.draw((self.n_components, statistics.n_features), rng)
         return DiscreteMap(
@@ -91,3 +115,10 @@ class DiscreteSampler(BaseFeatureSampler):
             GaussianKernel(softmax=self.kernel == "softmax"),
             self.epsilon if self.positive else None,
         )
+
+
+def _are_all_alike(statistics, shifted):
+    """Return whether all rows are one row up to rounding, or zero if not shifted."""
+    squares = statistics.both.mean_square.sum()
+    spread = statistics.both.variance.sum() if shifted else squares
+    return bool(spread <= 1e-28 * squares)

@@ -124,6 +124,9 @@ class GeometricSampler(DiscreteSampler):
         ]
         return GeometricLaw(optimal_p(means[0] * means[1]))
 
+    def _law_of(self, sizes):
+        return GeometricLaw(optimal_p(sizes**2))
+
     def _magnitudes(self, moments, sample, frame):
         """Return the mean of abs(x) for each column, at unit bandwidth."""
         if self.positive:

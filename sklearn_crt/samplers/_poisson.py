@@ -95,7 +95,11 @@ class PoissonSampler(DiscreteSampler):
             for side in (statistics.query, statistics.key)
         )
         # roots first: no square leaves the range of floats
-        roots = np.square(frame.sigma) * np.prod(np.sqrt(list(squares)), axis=0)
-        return PoissonLaw(float(np.clip(math.sqrt(np.mean(roots**2)), *_RANGE)))
+        return self._law_of(
+            frame.sigma * np.prod(np.power(list(squares), 0.25), axis=0)
+        )
+
+    def _law_of(self, sizes):
+        return PoissonLaw(float(np.clip(math.sqrt(np.mean(sizes**4)), *_RANGE)))
 
     lambda_ = fitted("map_.law.lambda_", "Mean of the exponents.")

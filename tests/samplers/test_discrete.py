@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from scipy import optimize, sparse, special, stats
 from sklearn.base import clone
 
 from sklearn_crt import NadarayaWatsonClassifier
-from sklearn_crt.maps import Counts, DiscreteMap
+from sklearn_crt.maps import Counts, DiscreteMap, GeometricLaw, PoissonLaw
 from sklearn_crt.rows import Frame, Moments, Statistics
 from sklearn_crt.samplers import GeometricSampler, PoissonSampler
 from sklearn_crt.samplers._geometric import optimal_p
@@ -101,7 +102,7 @@ def test_sum_over_all_counts(sampler, positive, kernel, rng):
     fitted = sampler(
         sigma=0.9, positive=positive, kernel=kernel, n_components=len(grid)
     ).fit(X, X_key=Y)
-    fitted.frequencies_ = Counts(grid.T)
+    fitted.map_ = replace(fitted.map_, frequencies=Counts(grid.T))
     law = np.exp(log_law(fitted, grid).sum(axis=1))
     queries, keys = (
         fitted.transform(Z) * math.sqrt(len(grid)) for Z in (X, Y)
@@ -171,25 +172,25 @@ def test_a_moved_lambda_is_worse(sigma, options, X):
     optimum = fitted.lambda_
     assert_allclose(optimum, math.sqrt(products / 3), rtol=1e-9)
 
-    def mean_log_second_moment():
-        rows = X[::10]
-        kernel = fitted.exact_kernel(rows)
-        return np.mean(np.log(fitted.kernel_variance(rows) + kernel**2))
-
     fitted.fit(X[::10])
-    best, optimum = mean_log_second_moment(), fitted.lambda_
+
+    def mean_log_second_moment(factor):
+        law = PoissonLaw(fitted.lambda_ * factor)
+        moved, rows = replace(fitted.map_, law=law), fitted.map_.frame.rows(X[::10])
+        variance, kernel = moved.variance(rows, rows), moved.kernel(rows, rows)
+        return np.mean(np.log(variance + kernel**2))
+
     for factor in (0.98, 1.02):
-        fitted.lambda_ = optimum * factor
-        assert mean_log_second_moment() > best
+        assert mean_log_second_moment(factor) > mean_log_second_moment(1.0)
 
 
 @pytest.mark.parametrize("sigma", [0.1, 1.0, 3.0])
 def test_a_moved_p_is_worse(sigma, pair4):
     fitted = GeometricSampler(sigma=sigma, center=False).fit(pair4[0], X_key=pair4[1])
-    best, optimum = fitted.kernel_variance(*pair4), fitted.p_
+    best, pair = fitted.kernel_variance(*pair4), fitted.map_.frame.pair(*pair4)
     for factor in (0.98, 1.02):
-        fitted.p_ = 1 - (1 - optimum) * factor
-        assert fitted.kernel_variance(*pair4) > best
+        law = GeometricLaw(1 - (1 - fitted.p_) * factor)
+        assert replace(fitted.map_, law=law).variance(*pair) > best
 
 
 @pytest.mark.parametrize("scale", [1e-4, 1e-2, 1.0, 30.0, 1e4])
@@ -298,17 +299,12 @@ def test_columns_of_zeros_and_constants(sampler, options, X):
 
 
 @every_sampler
-@pytest.mark.parametrize("value", [0.0, 7.0])
-@pytest.mark.parametrize("positive", [False, True])
-def test_data_without_spread(sampler, value, positive):
-    X = np.full((5, 2), value)
-    fitted = sampler(positive=positive, random_state=0).fit(X)
-    assert parameter(fitted) in (1e-12, 1 - 1e-8)
-    assert_allclose(fitted.transform(X), 0.1, rtol=1e-6)
-    assert_allclose(fitted.approximate_kernel(X), 1.0, rtol=1e-6)
-    assert_allclose(fitted.kernel_variance(X), 0.0, atol=1e-6)
-    raw = sampler(center=False, sigma=1.0, positive=positive).fit(X)
+def test_raw_rows_without_spread(sampler):
+    X = np.full((5, 2), 7.0)
+    raw = sampler(center=False, sigma=1.0).fit(X)
     assert np.all(np.isfinite(raw.transform(X)))
+    with pytest.warns(UserWarning, match="All rows are equal"):
+        sampler(center=False).fit(np.zeros((5, 2)))
 
 
 @every_sampler
@@ -481,3 +477,26 @@ def test_minimum_of_columns(convert):
     sampler = PoissonSampler(sigma=1.0, positive=True)
     made = sampler._make_map(Statistics((0,), none), None)
     assert_allclose(made.frame.center, 0, atol=1e-7)
+
+
+@every_sampler
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("value", [0.0, 7.0, -1e6])
+def test_rows_near_rows_that_are_all_equal(sampler, positive, value):
+    X = np.full((20, 3), value)
+    with pytest.warns(UserWarning, match="All rows are equal") as caught:
+        fitted = sampler(positive=positive, random_state=0).fit(X)
+    assert caught[0].filename == __file__
+    near = X[:1] + np.array([[0.1, -0.2, 0.1], [0.0, 0.3, 0.1]]) / fitted.sigma_
+    near = np.vstack([X[:1], np.maximum(near, X[:1]) if positive else near])
+    assert np.all(fitted.kernel_variance(near) * fitted.map_.n_components < 1)
+    assert np.all(np.abs(fitted.approximate_kernel(near)) < 2)
+
+
+@every_sampler
+def test_a_constant_column_warns_of_nothing(sampler, X):
+    X = X.copy()
+    X[:, 1] = 5.0
+    fitted = sampler(random_state=0).fit(X)
+    moved = X[:5] + np.array([0.0, 0.3, 0.0]) / fitted.sigma_
+    assert np.all(np.isfinite(fitted.kernel_variance(moved)))

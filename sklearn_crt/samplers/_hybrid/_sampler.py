@@ -78,11 +78,11 @@ class HybridSampler(BaseFeatureSampler):
 
     Attributes
     ----------
-    bases_, coefficients_ : list of samplers
+    bases_, coefficients_ : list of FeatureMap
         The fitted maps.
     a_ : list of float
         The constant parts of the coefficients.
-    spare_ : sampler or None
+    spare_ : FeatureMap or None
         A further map of the last base in columns that no layout fills.
     spare_weight_ : float
         The weight of its estimate.
