@@ -1,11 +1,12 @@
 """Kernel averages of targets: classification and regression."""
 
 from ._classifier import NadarayaWatsonClassifier
-from ._cv import NadarayaWatsonClassifierCV
+from ._cv import NadarayaWatsonClassifierCV, NadarayaWatsonRegressorCV
 from ._regressor import NadarayaWatsonRegressor
 
 __all__ = [
     "NadarayaWatsonClassifier",
     "NadarayaWatsonClassifierCV",
     "NadarayaWatsonRegressor",
+    "NadarayaWatsonRegressorCV",
 ]

@@ -19,9 +19,10 @@ from .._compat import (
     _check_sample_weight,
     _fit_context,
 )
-from ..utils._profiles import LOG_PROFILES
-from ._exact import ExactEngine
+from ._exact import ExactEngine, get_kernel
 from ._features import FeatureEngine
+
+_EXACT_ONLY = {"kernel": "gaussian", "sigma": "scale", "nu": 1.5}  # and the defaults
 
 
 class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
@@ -29,7 +30,7 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
 
     _parameter_constraints: dict = {
         "sampler": [StrOptions({"exact"}), HasMethods(["fit", "transform"]), None],
-        "kernel": [StrOptions(set(LOG_PROFILES)), callable],
+        "kernel": [StrOptions({"gaussian", "laplacian", "matern"}), callable],
         "sigma": [
             Interval(Real, 0, None, closed="neither"),
             StrOptions({"scale", "median"}),
@@ -70,7 +71,7 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
         Returns
         -------
         self : object
-            The fitted estimator.
+            The fitted estimator. Unless it is exact, it holds no training row.
 
         Raises
         ------
@@ -123,9 +124,35 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
                 f"{self.n_features_in_} features and the other "
                 f"{other.n_features_in_}."
             )
+        self._check_mergeable(other)
+        engine = self._engine.copy()
+        engine.merge(other._engine)
+        self._engine = engine
         self._merge_targets(other)
-        self._engine.merge(other._engine)
-        self._publish()
+        return self
+
+    def freeze(self):
+        """Fix the map for good, and forget the training rows kept until now.
+
+        ``partial_fit`` keeps up to about 4 million entries of X, so that the map can
+        follow all of them. Call this after the last batch, before the model is stored
+        or sent: a pickle then holds no training row, neither here nor in
+        ``sampler_``. ``fit`` does it by itself. Further batches are added to the sums
+        of the fixed map.
+
+        Not so where the rows are the model: with ``sampler="exact"`` they stay and
+        only sigma is fixed, and a transformer such as ``Nystroem`` keeps its own. A
+        ``FrozenEstimator`` is used as it came: freeze the sampler inside it.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        check_is_fitted(self)
+        engine = self._engine.copy()
+        engine.freeze()
+        self._engine = engine
         return self
 
     def _add(self, X, y, sample_weight, final, context=None):
@@ -139,12 +166,9 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
             raise ValueError(
                 "Sample weights must contain at least one non-zero number."
             )
-        if first:
-            self._engine = self._make_engine()
         if not np.all(weights > 0):
             keep = np.flatnonzero(weights)
             X, y, weights = X[keep], y[keep], weights[keep]
-        self._add_targets(y, weights, first)
 
         def step():  # of a progress bar: one chunk of rows is summed
             if context is not None:
@@ -152,27 +176,37 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
                 part.call_on_fit_task_begin(estimator=self)
                 part.call_on_fit_task_end(estimator=self)
 
-        self._engine.add(X, y, weights, final, step)
-        self._publish()
+        engine = self._make_engine() if first else self._engine.copy()
+        engine.add(X, y, weights, final=final, step=step)
+        self._engine = engine
+        self._add_targets(y, weights, first)
         return self
 
     def _make_engine(self):
+        targets = self._encoder()
         random_state = check_random_state(self.random_state)
         if isinstance(self.sampler, str):
-            rng = np.random.default_rng(random_state.randint(2**31 - 1, size=4))
-            return ExactEngine(self.kernel, self.sigma, self.nu, rng, self._encode)
-        engine = FeatureEngine(self.sampler, self._encode)
+            kernel = get_kernel(self.kernel, self.nu)
+            seed = tuple(random_state.randint(2**31 - 1, size=4).tolist())
+            return ExactEngine(kernel, self.sigma, seed, targets)
+        self._refuse_exact_parameters()
+        engine = FeatureEngine(self.sampler, targets)
         if self.random_state is not None and not engine.frozen:
             params = engine.sampler.get_params()
             if "random_state" in params and params["random_state"] is None:
                 engine.sampler.set_params(random_state=random_state.randint(2**31 - 1))
         return engine
 
-    def _publish(self):
-        """Set the fitted attributes that mirror the engine."""
-        self.sampler_ = self._engine.sampler
-        if isinstance(self.sampler_, str):
-            self.sigma_ = self._engine.sigma
+    def _refuse_exact_parameters(self):
+        """Raise for parameters of the exact estimator beside another sampler."""
+        for name, default in _EXACT_ONLY.items():
+            value = getattr(self, name)
+            if not isinstance(value, type(default)) or value != default:
+                raise ValueError(
+                    f"{name}={value!r} belongs to sampler='exact' and has no effect "
+                    f"with sampler={self.sampler!r}; leave it out, and set the kernel "
+                    "and its bandwidth where the features are made."
+                )
 
     def _validate_rows(self, X, y, reset):
         return validate_data(
@@ -202,7 +236,7 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
         return values.astype(self._float_type(X), copy=False)
 
     def _warn_empty(self, n_rows, instead):
-        if n_rows:
+        if n_rows and not self._engine.quiet:
             warnings.warn(
                 f"For {n_rows} rows all the kernel weights vanish or are not "
                 f"positive; {instead} is predicted there. A smaller sigma or a "
@@ -210,6 +244,16 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
                 RuntimeWarning,
                 stacklevel=4,
             )
+
+    @property
+    def sampler_(self):
+        """The fitted sampler, "exact" or None."""
+        return self._engine.sampler
+
+    @property
+    def sigma_(self):
+        """The multiplier of the inputs, with ``sampler="exact"`` alone."""
+        return self._engine.sigma
 
     def __sklearn_is_fitted__(self):
         """Return whether there are training rows."""
@@ -223,16 +267,20 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
         return tags
 
     @abstractmethod
-    def _encode(self, y, weights, dtype):
-        """Return the targets as a matrix (n, k) of weighted numbers."""
+    def _encoder(self):
+        """Return the value that makes matrices of the targets."""
 
     @abstractmethod
     def _check_targets(self, y, first, final):
-        """Return y as the array that ``_encode`` takes."""
+        """Return y as the array that the encoder takes."""
 
     @abstractmethod
     def _add_targets(self, y, weights, first):
         """Update the statistics of the targets."""
+
+    @abstractmethod
+    def _check_mergeable(self, other):
+        """Raise where the targets of another estimator are not of the same kind."""
 
     @abstractmethod
     def _merge_targets(self, other):

@@ -9,6 +9,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from .._compat import _check_partial_fit_first_call, _fit_context
 from .._docs import fill_doc
 from ._base import BaseNadarayaWatson
+from ._targets import OneHot
 
 
 @fill_doc
@@ -79,8 +80,9 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
         """Add a batch of training rows.
 
         Until about 4 million entries of X have come, the sampler is fitted on all
-        rows so far and any order of batches equals ``fit`` on all of them; then the
-        map is frozen and memory stays constant.
+        rows so far and any order of batches equals ``fit`` on all of them; then, or
+        with ``freeze()``, the map is fixed, the rows are forgotten, and memory stays
+        constant.
 
         Parameters
         ----------
@@ -114,22 +116,22 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
             )
         return np.searchsorted(self.classes_, y)
 
-    def _encode(self, codes, weights, dtype):
-        targets = np.zeros((codes.size, self.classes_.size), dtype=dtype)
-        targets[np.arange(codes.size), codes] = weights
-        return targets
+    def _encoder(self):
+        return OneHot(self.classes_.size)
 
     def _add_targets(self, codes, weights, first):
         counts = np.bincount(codes, weights, minlength=self.classes_.size)
         self.class_count_ = counts if first else self.class_count_ + counts
         self.class_prior_ = self.class_count_ / self.class_count_.sum()
 
-    def _merge_targets(self, other):
+    def _check_mergeable(self, other):
         if not np.array_equal(self.classes_, other.classes_):
             raise ValueError(
                 f"merge needs the same classes, got {self.classes_.tolist()} and "
                 f"{other.classes_.tolist()}. Give classes= to the first partial_fit."
             )
+
+    def _merge_targets(self, other):
         self.class_count_ = self.class_count_ + other.class_count_
         self.class_prior_ = self.class_count_ / self.class_count_.sum()
 
@@ -146,6 +148,13 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
             n_empty += int(empty.sum())
         self._warn_empty(n_empty, "the class prior")
         return np.concatenate(blocks)
+
+    def _best_codes(self, scores):
+        """Return the codes of largest score, of the prior where none is positive."""
+        empty = ~np.any(scores > 0, axis=1)
+        best = np.argmax(scores, axis=1)
+        best[empty] = np.argmax(self.class_prior_)
+        return best
 
     def predict(self, X):
         """Return the labels of largest score.

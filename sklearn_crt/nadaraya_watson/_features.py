@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
@@ -9,7 +13,10 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import has_fit_parameter
 
-from ..utils._accumulator import FeatureSums
+from ..maps import FeatureMap, iter_log_features
+from ..rows import Rows
+from ._sums import FeatureSums
+from ._targets import Numbers, OneHot
 
 _CHUNK_ROWS = 1024
 _PENDING_ENTRIES = 2**22  # entries of X that partial_fit keeps before it fixes a map
@@ -26,19 +33,36 @@ class FeatureEngine:
     ----------
     sampler : transformer or None
         None where the rows are features already.
-    encode : callable
-        ``encode(y, weights, dtype)`` returns the matrix of targets (n, k).
+    targets : OneHot or Numbers
+        What averages are taken of.
     """
 
-    def __init__(self, sampler, encode):
-        self._encode = encode
-        self._pending = []
-        self._n_pending = 0
-        self._sums = FeatureSums()
+    quiet = False  # whether warnings are left to others
+
+    def __init__(self, sampler: Any, targets: OneHot | Numbers):
+        self.targets = targets
         self.frozen = sampler is None or isinstance(sampler, FrozenEstimator)
         self.sampler = sampler if self.frozen else clone(sampler)
+        # what makes the features: a map, a fitted transformer, or None
+        self.source = _source(sampler) if self.frozen else None
+        self._sums = FeatureSums()
+        self._pending: tuple = ()
 
-    def add(self, X, y, weights, final, step=lambda: None):
+    def copy(self) -> FeatureEngine:
+        """Return an engine that further rows may be added to, apart from this one."""
+        other = copy.copy(self)
+        other._sums = copy.copy(self._sums)
+        return other
+
+    def add(
+        self,
+        X: Rows,
+        y: np.ndarray,
+        weights: np.ndarray,
+        *,
+        final: bool = False,
+        step: Callable[[], None] = lambda: None,
+    ):
         """Add rows of positive weight; ``final`` fixes the map.
 
         ``step`` is called after each chunk of rows.
@@ -47,26 +71,32 @@ class FeatureEngine:
             self._accumulate(X, y, weights, step)
             return
         self._fit_sampler(X, weights)
-        self._pending.append((X, y, weights))
-        self._n_pending += X.shape[0] * X.shape[1]
+        self._pending += ((X, y, weights),)
         self._sums = FeatureSums()  # those of the map before
-        if final or self._n_pending > _PENDING_ENTRIES or self.frozen:
+        n_pending = sum(rows.shape[0] * rows.shape[1] for rows, *_ in self._pending)
+        if final or n_pending > _PENDING_ENTRIES or self.frozen:
             self.freeze(step)
 
-    def freeze(self, step=lambda: None):
+    def freeze(self, step: Callable[[], None] = lambda: None):
         """Fix the map for good, and forget the rows kept until now."""
         if self._sums.empty:
             self._absorb(step)
-        self._pending, self._n_pending, self.frozen = [], 0, True
+        self._pending, self.frozen = (), True
+        if isinstance(self.source, FeatureMap) and hasattr(self.sampler, "freeze"):
+            self.sampler = copy.copy(self.sampler).freeze()
 
     def _fit_sampler(self, X, weights):
-        fit = getattr(self.sampler, "partial_fit", None)
-        if fit is None:  # a map that learns in one go is fixed by the first batch
+        if hasattr(self.sampler, "partial_fit"):
+            ours = isinstance(self.source, FeatureMap)  # fitting sets attributes alone
+            self.sampler = (copy.copy if ours else copy.deepcopy)(self.sampler)
+            fit = self.sampler.partial_fit
+        else:  # a map that learns in one go is fixed by the first batch
             fit, self.frozen = self.sampler.fit, True
         if has_fit_parameter(self.sampler, "sample_weight"):
             fit(X, sample_weight=weights)
         else:
             fit(X)
+        self.source = _source(self.sampler)
 
     def _absorb(self, step=lambda: None):
         for rows in self._pending:
@@ -74,42 +104,38 @@ class FeatureEngine:
 
     def _accumulate(self, X, y, weights, step):
         for rows, mantissa, exponent in self._features(X, key=True):
-            targets = self._encode(y[rows], weights[rows], X.dtype)
+            targets = self.targets.encode(y[rows], weights[rows], X.dtype)
             self._sums.add(mantissa, exponent, targets)
             step()
 
     def _features(self, X, key):
-        if hasattr(self.sampler, "iter_log_features"):
-            yield from self.sampler.iter_log_features(X, key=key)
-            return
-        for rows in gen_batches(X.shape[0], _CHUNK_ROWS):
-            chunk = X[rows] if self.sampler is None else self.sampler.transform(X[rows])
-            if sparse.issparse(chunk):
-                chunk = chunk.toarray()
-            yield rows, np.asarray(chunk), None
+        if self.sampler is not None:
+            _check_columns(self.sampler, X)
+        return log_features(self.source, X, key=key)
 
-    def scores(self, X):
+    def scores(self, X: Rows) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
         """Yield rows, ``sum_j K(x, x_j) T[j]`` over exp(log_scale), and log_scale."""
         if self._pending and self._sums.empty:
             self._absorb()
         for rows, mantissa, exponent in self._features(X, key=False):
             yield rows, *self._sums.average(mantissa, exponent)
 
-    def merge(self, other):
+    def merge(self, other: FeatureEngine):
         """Add the rows behind another engine."""
         if not other.frozen:
             for rows in other._pending:
-                self.add(*rows, final=False)
+                self.add(*rows)
             return
         if self.frozen:
             self._check_same_map(other)
         else:  # take over the map that is fixed already
-            self.sampler, self._sums = other.sampler, FeatureSums()
+            self.sampler, self.source = other.sampler, other.source
+            self._sums = FeatureSums()
             self.freeze()
         self._sums.merge(other._sums)
 
     def _check_same_map(self, other):
-        if self.sampler is None and other.sampler is None:
+        if self.source is other.source:
             return
         n_features = self.sampler.n_features_in_
         probe = np.random.default_rng(0).standard_normal((4, n_features))
@@ -117,13 +143,64 @@ class FeatureEngine:
             [part for _, *parts in engine._features(probe, key=True) for part in parts]
             for engine in (self, other)
         )
-        for a, b in zip(mine, theirs, strict=True):
-            if (a is None) != (b is None) or (
-                a is not None
-                and (np.shape(a) != np.shape(b) or not np.allclose(a, b, rtol=1e-6))
-            ):
-                raise ValueError(
-                    "merge needs the same fitted sampler on both sides, but these two "
-                    "were fitted on other data or with another seed. Fit one sampler, "
-                    "and give sampler=FrozenEstimator(sampler) to both estimators."
-                )
+        if not all(map(_same, mine, theirs)):
+            raise ValueError(
+                "merge needs the same fitted sampler on both sides, but these two "
+                "were fitted on other data or with another seed. Fit one sampler, "
+                "and give sampler=FrozenEstimator(sampler) to both estimators."
+            )
+
+
+def log_features(
+    source: Any, X: Rows, *, key: bool = False
+) -> Iterator[tuple[slice, np.ndarray | None, np.ndarray | None]]:
+    """Yield rows and their features, as mantissas and exponents, chunk by chunk.
+
+    Parameters
+    ----------
+    source : FeatureMap, transformer or None
+        None where the rows are features already.
+    X : {ndarray, sparse matrix} of shape (n_samples, n_features)
+        Raw rows.
+    key : bool, default=False
+        Whether to take the map of the key side.
+
+    Yields
+    ------
+    rows : slice
+        The rows of the chunk.
+    mantissa, exponent : ndarray or None
+        As ``FeatureMap.log_features`` returns them.
+    """
+    if isinstance(source, FeatureMap):
+        yield from iter_log_features(source, X, key=key)
+        return
+    for rows in gen_batches(X.shape[0], _CHUNK_ROWS):
+        chunk = X[rows] if source is None else source.transform(X[rows])
+        if sparse.issparse(chunk):
+            chunk = chunk.toarray()
+        yield rows, np.asarray(chunk), None
+
+
+def _source(sampler):
+    """Return the map of a fitted sampler of this package, else the transformer."""
+    feature_map = getattr(sampler, "map_", None)
+    return feature_map if isinstance(feature_map, FeatureMap) else sampler
+
+
+def _check_columns(sampler, X):
+    """Raise scikit-learn's error where a sampler was fitted on other columns."""
+    expected = getattr(sampler, "n_features_in_", X.shape[1])
+    if expected != X.shape[1]:
+        name = type(getattr(sampler, "estimator", sampler)).__name__
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {name} is expecting {expected} "
+            "features as input."
+        )
+
+
+def _same(a, b):
+    """Return whether two parts of features are equal up to rounding."""
+    if a is None or b is None:
+        return a is b
+    return np.shape(a) == np.shape(b) and np.allclose(a, b, rtol=1e-6)

@@ -3,114 +3,151 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.metrics import check_scoring
 
-from ..utils._accumulator import ClassWeights, FeatureSums
-from ._classifier import NadarayaWatsonClassifier
+from ..maps import iter_path
+from ..rows import Rows
+from ._sums import ClassWeights, FeatureSums
 
 
-def score_fold(sampler, X, codes, weights, split, sizes, sigmas, classes, scoring):
+class Candidate(NamedTuple):
+    """A point of the grid; ``n_components`` is None for the exact estimator."""
+
+    n_components: int | None
+    sigma: float | str
+
+
+class Block(NamedTuple):
+    """Scores of a candidate on some of the test rows, over exp(log_scale)."""
+
+    candidate: Candidate
+    rows: slice
+    scores: np.ndarray
+    log_scale: np.ndarray
+
+
+class Part(NamedTuple):
+    """Rows of a fold, their targets and their weights."""
+
+    X: Rows
+    y: np.ndarray
+    weights: np.ndarray
+
+    @classmethod
+    def of(cls, X: Rows, y: np.ndarray, weights: np.ndarray, index: np.ndarray) -> Part:
+        """Return the part of these rows."""
+        return cls(X[index], y[index], weights[index])
+
+
+def score_fold(
+    model: Any,
+    X: Rows,
+    y: np.ndarray,
+    weights: np.ndarray,
+    split: tuple,
+    sizes: Sequence[int | None],
+    sigmas: Sequence[float | str],
+    scoring: Any,
+) -> list[float]:
     """Return the scores of all candidates on one fold, sizes before sigmas.
 
     Parameters
     ----------
-    sampler : sampler
-        Unfitted, with an integer seed.
+    model : NadarayaWatsonClassifier or NadarayaWatsonRegressor
+        Unfitted, with a sampler of this package and an integer seed, or ``"exact"``.
     X : ndarray or CSR of shape (n_samples, n_features)
         All rows.
-    codes : ndarray of int of shape (n_samples,)
-        Labels, as indices into ``classes``.
+    y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        All targets.
     weights : ndarray of shape (n_samples,)
         Sample weights.
     split : pair of index arrays
         Training and test rows of the fold.
     sizes, sigmas : list
-        The candidates.
-    classes : ndarray of shape (n_classes,)
-        The labels.
+        The candidates; ``[None]`` for the sizes of the exact estimator.
     scoring : str, callable or None
-        A scorer; None is the accuracy.
+        A scorer; None is that of the model.
 
     Returns
     -------
     scores : list of float
         One a candidate.
     """
-    train, test = (np.arange(codes.size)[part] for part in split)
-    train = train[weights[train] > 0]
-    fold = _Fold()
-    fold.classes_, labels = np.unique(codes[train], return_inverse=True)
-    fold._add_targets(labels, weights[train], first=True)
-    by_class = np.argsort(labels, kind="stable")
-    labels, rows = labels[by_class], train[by_class]
+    train, test = (np.arange(weights.size)[part] for part in split)
+    train = Part.of(X, y, weights, train[weights[train] > 0])
+    test = Part.of(X, y, weights, test)
+    # fitted, but for the kernel sums: these are made for all candidates together
+    targets = model._check_targets(train.y, first=True, final=True)
+    model._add_targets(targets, train.weights, first=True)
+    model.n_features_in_ = X.shape[1]
+    train = train._replace(y=targets)
+    if isinstance(model.sampler, str):
+        blocks = _exact_blocks(model, train, test.X, sigmas)
+    else:
+        blocks = _feature_blocks(model, train, test.X, sizes, sigmas)
+    if is_classifier(model) and scoring in (None, "accuracy"):
+        table = _accuracies(model, blocks, test)
+    else:
+        table = _scores(model, blocks, train, test, scoring)
+    return [table[Candidate(size, sigma)] for size in sizes for sigma in sigmas]
 
-    def encode(chunk):
-        part = weights[rows[chunk]]
-        return ClassWeights(labels[chunk], part, fold.classes_.size)
 
-    table, rest = {}, sorted(set(sizes))
+def _exact_blocks(model, train, X, sigmas):
+    """Yield the blocks of the exact estimator, its distances taken once."""
+    engine = _exact_engine(model, train, sigmas)
+    numbers = [engine.resolve(sigma) for sigma in sigmas]
+    for rows, path in engine.path_scores(X, numbers):
+        for sigma, (scores, log_scale) in zip(sigmas, path, strict=True):
+            yield Block(Candidate(None, sigma), rows, scores, log_scale)
+
+
+def _exact_engine(model, train, sigmas):
+    """Return an engine that holds the rows, with a sample of them if need be."""
+    sigma = "median" if "median" in sigmas else sigmas[0]
+    engine = model.set_params(sigma=sigma)._make_engine()
+    engine.add(*train)
+    return engine
+
+
+def _feature_blocks(model, train, X, sizes, sigmas) -> Iterator[Block]:
+    """Yield the blocks of a sampler: one product with the frequencies for all."""
+    encoder = model._encoder()
+    X_train, y, weights = train
+    if is_classifier(model):  # sorted by class, one product with a vector a class
+        order = np.argsort(y, kind="stable")
+        X_train, y, weights = X_train[order], y[order], weights[order]
+
+    def encode(rows):
+        if is_classifier(model):
+            return ClassWeights(y[rows], weights[rows], encoder.n_classes)
+        return encoder.encode(y[rows], weights[rows])
+
+    rest = sorted(set(sizes))
     while rest:  # once, and again for each odd number of sines and cosines
         first = "median" if "median" in sigmas else sigmas[0]
-        sampler = clone(sampler).set_params(n_components=rest[-1], sigma=first)
-        sampler.fit(X[train], sample_weight=weights[train])
-        path = [sampler.with_sigma(sigma) for sigma in sigmas]
+        sampler = clone(model.sampler).set_params(n_components=rest[-1], sigma=first)
+        sampler.fit(train.X, sample_weight=train.weights)
+        path = [sampler.with_sigma(sigma).map_ for sigma in sigmas]
         sums = [FeatureSums() for _ in path]
-        for chunk, features in sampler.iter_path(X[rows], path, key=True):
+        for rows, features in iter_path(path, X_train, key=True):
+            targets = encode(rows)
             for total, (mantissa, exponent) in zip(sums, features, strict=True):
-                total.add(mantissa, exponent, encode(chunk))
+                total.add(mantissa, exponent, targets)
         columns = {size: [member.prefix(size) for member in path] for size in rest}
         rest = [size for size in rest if any(c is None for c in columns[size])]
         ready = {size: c for size, c in columns.items() if size not in rest}
-        blocks = _score_path(sampler.iter_path(X[test], path), sums, ready)
-        part = X[test], codes[test], weights[test].astype(np.float64)
-        score = _accuracy if scoring in (None, "accuracy") else _score
-        table |= score(fold, blocks, *part, classes, scoring)
-    return [table[size, k] for size in sizes for k in range(len(sigmas))]
+        yield from _path_blocks(iter_path(path, X), sums, ready, sigmas)
 
 
-def _accuracy(fold, blocks, X, codes, weights, *_):
-    """Return the accuracies by size and sigma; keeps no class scores."""
-    hits = defaultdict(float)
-    for place, rows, block in blocks:
-        fold.blocks = [block]
-        hits[place] += (fold.predict(None) == codes[rows]) @ weights[rows]
-    return {place: total / weights.sum() for place, total in hits.items()}
-
-
-def _score(fold, blocks, X, codes, weights, classes, scoring):
-    """Return the scores of a scorer by size and sigma, from all the class scores."""
-    kept, named = defaultdict(list), _Fold()
-    for place, _, block in blocks:
-        kept[place].append(block)
-    named.__dict__.update(fold.__dict__, classes_=classes[fold.classes_])
-    options = {} if np.all(weights == 1) else {"sample_weight": weights}
-    scorer, table = check_scoring(named, scoring), {}
-    for place, named.blocks in kept.items():
-        table[place] = scorer(named, X, classes[codes], **options)
-    return table
-
-
-class _Fold(NadarayaWatsonClassifier):
-    """A classifier whose class scores on the test rows are known already."""
-
-    def _score_blocks(self, X):
-        yield from (
-            (None, scores.copy(), log_scale) for scores, log_scale in self.blocks
-        )
-
-    def _warn_empty(self, n_rows, instead):
-        pass
-
-    def __sklearn_is_fitted__(self):
-        return True
-
-
-def _score_path(chunks, sums, columns):
-    """Yield size and place in the path, rows, and their class scores with a scale.
+def _path_blocks(chunks, sums, columns, sigmas):
+    """Yield the blocks of all sizes and sigmas, each feature computed once.
 
     ``columns[size][k]`` are the columns of a size for a member of the path.
     """
@@ -124,8 +161,8 @@ def _score_path(chunks, sums, columns):
     for rows, features in chunks:
         for k, (mantissa, exponent) in enumerate(features):
             scored = sums[k].prefix_averages(mantissa, exponent, segments[k])
-            for size, block in zip(columns, scored, strict=True):
-                yield (size, k), rows, block
+            for size, (scores, log_scale) in zip(columns, scored, strict=True):
+                yield Block(Candidate(size, sigmas[k]), rows, scores, log_scale)
 
 
 def _as_slice(columns):
@@ -133,3 +170,72 @@ def _as_slice(columns):
     if np.all(np.diff(columns) == 1):
         return slice(columns[0], columns[-1] + 1)
     return columns
+
+
+def _accuracies(model, blocks, test):
+    """Return the accuracy of each candidate; keeps no class scores."""
+    hits = defaultdict(float)
+    right = np.searchsorted(model.classes_, test.y)  # unknown ones are never hit
+    right = np.minimum(right, model.classes_.size - 1)
+    right[model.classes_[right] != test.y] = -1
+    weights = test.weights.astype(np.float64)
+    for candidate, rows, scores, _ in blocks:
+        codes = model._best_codes(scores)
+        hits[candidate] += (codes == right[rows]) @ weights[rows]
+    return {candidate: total / weights.sum() for candidate, total in hits.items()}
+
+
+def _scores(model, blocks, train, test, scoring):
+    """Return the score of each candidate, from all its kernel sums."""
+    kept, table = defaultdict(list), {}
+    for block in blocks:
+        kept[block.candidate].append(block)
+    weights = test.weights.astype(np.float64)
+    options = {} if np.all(weights == 1) else {"sample_weight": weights}
+    for candidate, parts in kept.items():
+        model._engine = KnownSums(model, candidate, parts, train)
+        scorer = check_scoring(model, scoring)
+        table[candidate] = scorer(model, test.X, test.y, **options)
+    return table
+
+
+class KnownSums:
+    """An engine whose kernel sums on the test rows are known already.
+
+    Parameters
+    ----------
+    model : estimator
+        Whose engine it is.
+    candidate : Candidate
+        The point of the grid.
+    blocks : list of Block
+        All the test rows, in order.
+    train : Part
+        The training rows.
+    """
+
+    quiet = True  # warnings of each candidate would be many
+
+    def __init__(self, model, candidate, blocks, train):
+        self._model, self._candidate = model, candidate
+        self._blocks, self._train = blocks, train
+
+    def scores(self, X: Rows) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+        """Yield rows, scores and log scale of the test rows."""
+        for _, rows, scores, log_scale in self._blocks:
+            yield rows, scores.copy(), log_scale
+
+    @cached_property
+    def sampler(self) -> Any:
+        """The fitted sampler, made only for scorers that look at it."""
+        sampler = self._model.sampler
+        if isinstance(sampler, str):
+            return sampler
+        sampler = clone(sampler).set_params(**self._candidate._asdict())
+        return sampler.fit(self._train.X, sample_weight=self._train.weights)
+
+    @property
+    def sigma(self) -> float:
+        """The multiplier of the inputs, for the exact estimator alone."""
+        sigma = self._candidate.sigma
+        return _exact_engine(self._model, self._train, [sigma]).sigma

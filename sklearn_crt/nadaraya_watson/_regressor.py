@@ -8,6 +8,7 @@ from sklearn.base import RegressorMixin
 from .._compat import _fit_context
 from .._docs import fill_doc
 from ._base import BaseNadarayaWatson
+from ._targets import Numbers
 
 
 @fill_doc
@@ -63,8 +64,9 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseNadarayaWatson):
         """Add a batch of training rows.
 
         Until about 4 million entries of X have come, the sampler is fitted on all
-        rows so far and any order of batches equals ``fit`` on all of them; then the
-        map is frozen and memory stays constant.
+        rows so far and any order of batches equals ``fit`` on all of them; then, or
+        with ``freeze()``, the map is fixed, the rows are forgotten, and memory stays
+        constant.
 
         Parameters
         ----------
@@ -95,20 +97,21 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseNadarayaWatson):
             )
         return y
 
-    def _encode(self, y, weights, dtype):
-        weights = weights[:, None].astype(np.float64)
-        return np.hstack([weights * y, weights])
+    def _encoder(self):
+        return Numbers(self._n_outputs)
 
     def _add_targets(self, y, weights, first):
         batch = np.average(y, axis=0, weights=weights)
         self._average_targets(batch, float(weights.sum(dtype=np.float64)), first)
 
-    def _merge_targets(self, other):
+    def _check_mergeable(self, other):
         if other._n_outputs != self._n_outputs:
             raise ValueError(
                 f"merge needs as many outputs on both sides, got {self._n_outputs} "
                 f"and {other._n_outputs}."
             )
+
+    def _merge_targets(self, other):
         self._average_targets(other.y_mean_, other._weight, first=False)
 
     def _average_targets(self, mean, weight, first):

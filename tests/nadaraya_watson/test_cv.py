@@ -1,12 +1,20 @@
-"""NadarayaWatsonClassifierCV against GridSearchCV on the same grid, folds and seeds."""
+"""The searches against GridSearchCV on the same grid, folds and seeds."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from sklearn import config_context
 from sklearn.datasets import load_iris, load_wine
+from sklearn.frozen import FrozenEstimator
 from sklearn.kernel_approximation import RBFSampler
-from sklearn.model_selection import GridSearchCV, ShuffleSplit, StratifiedKFold
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    cross_val_score,
+)
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_crt import (
@@ -14,6 +22,8 @@ from sklearn_crt import (
     GERFSampler,
     NadarayaWatsonClassifier,
     NadarayaWatsonClassifierCV,
+    NadarayaWatsonRegressor,
+    NadarayaWatsonRegressorCV,
     OPRFSampler,
     PoissonSampler,
     PositiveRBFSampler,
@@ -29,7 +39,6 @@ SAMPLERS = [
     OPRFSampler(random_state=0),
     OPRFSampler(random_state=0, kernel="softmax", center=False),
     GERFSampler(random_state=0),
-    GERFSampler(random_state=0, real_cost=True),
     PoissonSampler(random_state=0),
     GeometricSampler(random_state=0),
     GeometricSampler(random_state=0, positive=True),
@@ -156,25 +165,24 @@ def test_without_refit(wine):
     search = NadarayaWatsonClassifierCV(OPRFSampler(), cv=3, refit=False).fit(*wine)
     assert len(search.cv_results_["params"]) == 10
     assert not hasattr(search, "best_estimator_")
-    with pytest.raises(AttributeError, match="With refit=False there is no best"):
+    for name in ("predict", "predict_proba", "decision_function"):
+        assert not hasattr(search, name)
+    with pytest.raises(AttributeError, match="has no attribute 'predict'") as info:
         search.predict(wine[0])
+    assert "With refit=False there is no best" in str(info.value.__cause__)
 
 
 @pytest.mark.parametrize(
     ("sampler", "options", "message"),
     [
-        (
-            None,
-            {},
-            "sampler=None has no path over sigma. Pass a sampler of sklearn_crt",
-        ),
-        ("exact", {}, "for 'exact' and for other transformers use GridSearchCV"),
+        ("inexact", {}, "has no path over sigma. Pass a sampler of sklearn_crt"),
         (RBFSampler(), {}, "has no path over sigma"),
         (OPRFSampler(), {"sigmas": [1.0, -1.0]}, "must hold positive finite numbers"),
         (OPRFSampler(), {"sigmas": []}, "must hold positive finite numbers"),
         (OPRFSampler(), {"sigmas": ["auto"]}, "'scale' or 'median'"),
         (OPRFSampler(), {"n_components": 0}, "must be a whole number >= 1"),
         (OPRFSampler(), {"n_components": [10, 2.5]}, "or a list of such numbers"),
+        (OPRFSampler(), {"cv": []}, "gives no fold; pass a number of folds"),
         (OPRFSampler(), {"scoring": "speed"}, "'scoring' parameter of"),
     ],
 )
@@ -182,3 +190,118 @@ def test_parameters_out_of_range(sampler, options, message):
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match=message):
         NadarayaWatsonClassifierCV(sampler, **options).fit(X, y)
+
+
+def test_fits_as_constructed(wine):
+    X, y = wine
+    search = NadarayaWatsonClassifierCV(random_state=0).fit(X, y)
+    assert isinstance(search.best_estimator_.sampler, OPRFSampler)
+    regression = NadarayaWatsonRegressorCV(random_state=0).fit(X, X[:, 0])
+    assert isinstance(regression.best_estimator_.sampler, OPRFSampler)
+    for name, value in search.best_params_.items():
+        assert type(value) in (int, float), name
+
+
+def compare_exact(search, grid, X, y):
+    search.fit(X, y)
+    expected = grid.fit(X, y)
+    assert search.best_params_ == expected.best_params_
+    assert list(search.cv_results_) == [
+        key for key in expected.cv_results_ if "time" not in key
+    ]
+    for key, values in expected.cv_results_.items():
+        if "test" in key:
+            assert_allclose(search.cv_results_[key], values, rtol=0, atol=1e-9)
+    assert_array_equal(search.predict(X), expected.predict(X))
+
+
+@pytest.mark.parametrize("scoring", [None, "neg_log_loss"])
+@pytest.mark.filterwarnings("ignore:The y_prob values do not sum to one")
+def test_exact_equals_grid_search(scoring, wine):
+    sigmas = [0.2, 1.0, 5.0, "scale", "median"]
+    compare_exact(
+        NadarayaWatsonClassifierCV("exact", sigmas=sigmas, cv=3, scoring=scoring),
+        GridSearchCV(
+            NadarayaWatsonClassifier("exact"), {"sigma": sigmas}, cv=3, scoring=scoring
+        ),
+        *wine,
+    )
+
+
+def test_exact_regression_equals_grid_search(wine):
+    sigmas = [0.2, 1.0, 5.0, "scale"]
+    compare_exact(
+        NadarayaWatsonRegressorCV("exact", sigmas=sigmas),
+        GridSearchCV(NadarayaWatsonRegressor("exact"), {"sigma": sigmas}),
+        wine[0],
+        wine[0][:, :2],
+    )
+
+
+@pytest.mark.parametrize("scoring", [None, "neg_mean_absolute_error"])
+@pytest.mark.parametrize(
+    "sampler",
+    [OPRFSampler(random_state=0), TrigRBFSampler(random_state=0)],
+    ids=repr,
+)
+def test_regression_equals_grid_search(sampler, scoring, wine):
+    X, y = wine[0], wine[0][:, 0]
+    search = NadarayaWatsonRegressorCV(
+        sampler, sigmas=SIGMAS, n_components=[7, 20], cv=3, scoring=scoring
+    ).fit(X, y)
+    grid = {"sampler__n_components": [7, 20], "sampler__sigma": SIGMAS}
+    expected = GridSearchCV(
+        NadarayaWatsonRegressor(sampler), grid, cv=3, scoring=scoring
+    ).fit(X, y)
+    for key, values in expected.cv_results_.items():
+        if "test" in key:
+            got = search.cv_results_[key]
+            assert_allclose(got, values, rtol=1e-6, atol=1e-9, err_msg=key)
+    assert search.best_index_ == expected.best_index_
+    assert_allclose(search.predict(X), expected.predict(X), rtol=1e-7)
+
+
+def test_groups_stay_together(wine):
+    X, y = wine
+    groups = np.arange(len(y)) % 6
+    search = NadarayaWatsonClassifierCV(cv=GroupKFold(3), random_state=0)
+    by_groups = search.fit(X, y, groups=groups).cv_results_
+    splits = list(GroupKFold(3).split(X, y, groups))
+    by_splits = search.set_params(cv=splits).fit(X, y).cv_results_
+    assert_array_equal(by_groups["mean_test_score"], by_splits["mean_test_score"])
+
+
+def test_groups_are_routed(wine):
+    X, y = wine
+    groups = np.arange(len(y)) % 6
+    search = NadarayaWatsonClassifierCV(cv=GroupKFold(3), random_state=0)
+    with config_context(enable_metadata_routing=True):
+        scores = cross_val_score(
+            search, X, y, cv=GroupKFold(2), params={"groups": groups}
+        )
+    assert scores.shape == (2,)
+
+
+def test_scorers_may_look_at_the_estimator(wine):
+    seen = []
+
+    def scorer(estimator, X, y):
+        sampler = estimator.sampler_
+        seen.append((estimator.n_features_in_, sampler.n_components, sampler.sigma_))
+        estimate = NadarayaWatsonClassifier(FrozenEstimator(sampler)).fit(
+            *(part[train] for part in wine)
+        )
+        assert_array_equal(estimate.predict(X), estimator.predict(X))
+        return estimator.score(X, y)
+
+    splits = [(np.arange(0, 178, 2), np.arange(1, 178, 2))]
+    train = splits[0][0]
+    NadarayaWatsonClassifierCV(
+        OPRFSampler(random_state=0),
+        sigmas=[0.5, 1.0],
+        n_components=[10, 20],
+        cv=splits,
+        scoring=scorer,
+    ).fit(*wine)
+    expected = [(13, size, sigma) for size in (10, 20) for sigma in (0.5, 1.0)]
+    assert sorted(seen) == expected

@@ -1,0 +1,266 @@
+"""Choice of the bandwidth and the number of features by cross-validation."""
+
+from __future__ import annotations
+
+from abc import ABCMeta, abstractmethod
+from itertools import product
+from numbers import Integral, Real
+
+import numpy as np
+from scipy.stats import rankdata
+from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.metrics import get_scorer_names
+from sklearn.model_selection import check_cv
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._compat import (
+    CallbackSupportMixin,
+    StrOptions,
+    _check_sample_weight,
+    _fit_context,
+)
+from ..samplers import OPRFSampler
+from ._fold import score_fold
+
+
+def _has_best(search):
+    """Return whether there is a best estimator to predict with, or say why not."""
+    if not search.refit:
+        raise AttributeError(
+            "With refit=False there is no best estimator to predict with; fit one with "
+            "best_params_, or take refit=True."
+        )
+    return True
+
+
+class BaseNadarayaWatsonCV(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
+    """Search over sigma and the number of features. A subclass names the estimator."""
+
+    _parameter_constraints: dict = {
+        "sampler": "no_validation",  # fit says more
+        "sigmas": ["array-like", None],
+        "n_components": [Integral, "array-like", None],
+        "cv": ["cv_object"],
+        "scoring": [StrOptions(set(get_scorer_names())), callable, None],
+        "refit": ["boolean"],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+    }
+    # of ``fit`` itself: groups go to the splitter, see get_metadata_routing
+    __metadata_request__fit = {"groups": UNUSED}
+
+    def __init__(
+        self,
+        sampler=None,
+        *,
+        sigmas=None,
+        n_components=None,
+        cv=None,
+        scoring=None,
+        refit=True,
+        n_jobs=None,
+        random_state=None,
+    ):
+        self.sampler = sampler
+        self.sigmas = sigmas
+        self.n_components = n_components
+        self.cv = cv
+        self.scoring = scoring
+        self.refit = refit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @abstractmethod
+    def _make_model(self, sampler, **options):
+        """Return the unfitted estimator."""
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X, y, sample_weight=None, groups=None):
+        """Score all candidates on all folds, and fit the best.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Labels, or numbers; several outputs for the regressor.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative weights, in the fits and in the scores, as in the
+            ``GridSearchCV`` of today's scikit-learn.
+        groups : array-like of shape (n_samples,), default=None
+            Groups of rows, for a ``cv`` that keeps them together (``GroupKFold``).
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter, X, y or a weight is out of range.
+        """
+        model, sizes, sigmas = self._candidates()
+        options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+        rows, targets = validate_data(self, X, y, **options, **model._y_checks)
+        model._check_targets(targets, first=True, final=True)  # raises where it must
+        weights = _check_sample_weight(
+            sample_weight, rows, dtype=rows.dtype, ensure_non_negative=True
+        )
+        splits = self._splits(rows, targets, weights, groups)
+        context = self._init_callback_context(max_subtasks=len(splits))
+        context.call_on_fit_task_begin(estimator=self, X=X, y=y)
+        rest = sizes, sigmas, self.scoring
+        parallel = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")
+        folds = parallel(
+            delayed(score_fold)(clone(model), rows, targets, weights, split, *rest)
+            for split in splits
+        )
+        table = []
+        for scores in folds:  # of a progress bar: one fold is scored
+            part = context.subcontext(task_name="fold")
+            part.call_on_fit_task_begin(estimator=self)
+            table.append(scores)
+            part.call_on_fit_task_end(estimator=self)
+        # contiguous: as in GridSearchCV, equal scores have equal means to the last bit
+        self._publish(np.ascontiguousarray(np.transpose(table)), sizes, sigmas)
+        if self.refit:
+            self.best_estimator_ = self._best_model(model).fit(X, y, sample_weight)
+        if is_classifier(self):
+            self.classes_ = np.unique(targets)
+        context.call_on_fit_task_end(estimator=self, X=X, y=y)
+        return self
+
+    def _candidates(self):
+        """Return the estimator, its sampler with a seed, and the axes of the grid."""
+        sampler, sizes = self.sampler, [None]
+        exact = isinstance(sampler, str) and sampler == "exact"
+        sampler = OPRFSampler() if sampler is None else sampler
+        if not exact and not hasattr(sampler, "with_sigma"):
+            raise ValueError(
+                f"sampler={self.sampler!r} has no path over sigma. Pass a sampler of "
+                f"sklearn_crt, as in {type(self).__name__}(OPRFSampler()), or 'exact'; "
+                "for other transformers use GridSearchCV around "
+                f"{type(self._make_model(None)).__name__}."
+            )
+        if not exact:
+            sampler = clone(sampler)
+            if sampler.random_state is None:
+                seed = check_random_state(self.random_state).randint(2**31 - 1)
+                sampler.set_params(random_state=seed)
+            sizes = self._sizes(sampler)
+        sigmas = list(np.logspace(-2, 2, 10) if self.sigmas is None else self.sigmas)
+        if not sigmas or not all(map(_is_sigma, sigmas)):
+            raise ValueError(
+                f"sigmas={self.sigmas!r} must hold positive finite numbers, 'scale' "
+                "or 'median'. For one sigma a column use GridSearchCV."
+            )
+        sigmas = [s if isinstance(s, str | int) else float(s) for s in sigmas]
+        return self._make_model(sampler), sizes, sigmas
+
+    def _sizes(self, sampler):
+        sizes = self.n_components
+        if sizes is None or isinstance(sizes, Integral):
+            sizes = [sampler.n_components if sizes is None else sizes]
+        sizes = list(sizes)
+        if not sizes or not all(isinstance(m, Integral) and m >= 1 for m in sizes):
+            raise ValueError(
+                f"n_components={self.n_components!r} must be a whole number >= 1, or "
+                "a list of such numbers."
+            )
+        return [int(size) for size in sizes]
+
+    def _splits(self, X, y, weights, groups):
+        cv = check_cv(self.cv, y, classifier=is_classifier(self))
+        splits = list(cv.split(X, y, groups))
+        if not splits:
+            raise ValueError(
+                f"cv={self.cv!r} gives no fold; pass a number of folds, a splitter or "
+                "a non-empty list of pairs (train, test)."
+            )
+        for k, split in enumerate(splits):
+            if not all(np.any(weights[part] > 0) for part in split):
+                raise ValueError(
+                    f"In fold {k} all training rows or all test rows have weight 0; "
+                    "leave such rows out, or give folds in cv."
+                )
+        return splits
+
+    def _publish(self, table, sizes, sigmas):
+        """Set the attributes of the search from scores (n_candidates, n_splits)."""
+        names = ("sigma",) if sizes == [None] else ("n_components", "sigma")
+        params = [
+            dict(zip(("n_components", "sigma"), candidate, strict=True))
+            for candidate in product(sizes, sigmas)
+        ]
+        params = [{name: candidate[name] for name in names} for candidate in params]
+        results = {
+            f"param_{name}": np.ma.array([candidate[name] for candidate in params])
+            for name in names
+        }
+        results["params"] = params
+        for k, scores in enumerate(table.T):
+            results[f"split{k}_test_score"] = scores
+        mean = table.mean(axis=1)
+        results["mean_test_score"], results["std_test_score"] = mean, table.std(axis=1)
+        ranks = rankdata(-np.nan_to_num(mean, nan=-np.inf), method="min")
+        results["rank_test_score"] = ranks.astype(np.int32)
+        self.cv_results_, self.n_splits_ = results, table.shape[1]
+        self.best_index_ = int(np.argmin(ranks))
+        self.best_params_ = params[self.best_index_]
+        self.best_score_ = float(mean[self.best_index_])
+
+    def _best_model(self, model):
+        if isinstance(model.sampler, str):
+            return self._make_model("exact", **self.best_params_)
+        return self._make_model(clone(model.sampler).set_params(**self.best_params_))
+
+    @available_if(_has_best)
+    def predict(self, X):
+        """Return the predictions of the best estimator.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Labels of largest score, or averages of the targets.
+        """
+        return self._best().predict(X)
+
+    def _best(self):
+        check_is_fitted(self, "cv_results_")
+        return self.best_estimator_
+
+    def get_metadata_routing(self):
+        """Return how metadata are routed: ``groups`` to the splitter.
+
+        Returns
+        -------
+        routing : MetadataRouter
+            Of scikit-learn.
+        """
+        mapping = MethodMapping().add(caller="fit", callee="split")
+        router = MetadataRouter(owner=self).add_self_request(self)
+        return router.add(splitter=check_cv(self.cv), method_mapping=mapping)
+
+    def __sklearn_tags__(self):
+        """Return the tags of scikit-learn, sparse input as the sampler has it."""
+        tags = super().__sklearn_tags__()
+        known = self.sampler is None or isinstance(self.sampler, str)
+        tags.input_tags.sparse = known or get_tags(self.sampler).input_tags.sparse
+        return tags
+
+
+def _is_sigma(value):
+    """Return whether a value of sigma can be part of a path."""
+    if isinstance(value, str):
+        return value in ("scale", "median")
+    return isinstance(value, Real) and 0 < value < np.inf

@@ -1,0 +1,299 @@
+"""What both estimators share: batches, weights, merging, input, freezing, errors."""
+
+import itertools
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.kernel_approximation import RBFSampler
+
+from sklearn_crt import (
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+    OPRFSampler,
+    PositiveRBFSampler,
+    TrigRBFSampler,
+)
+
+POSITIVE = [PositiveRBFSampler, OPRFSampler]
+SIGMAS = np.logspace(-2, 2, 10)
+
+
+def estimators():
+    samplers = [
+        "exact",
+        OPRFSampler(random_state=0),
+        PositiveRBFSampler(sigma=0.6, kernel="softmax", random_state=0),
+        TrigRBFSampler(random_state=0),
+        RBFSampler(gamma=0.2, random_state=0),
+    ]
+    for sampler in samplers:
+        yield NadarayaWatsonClassifier(sampler)
+        yield NadarayaWatsonRegressor(sampler)
+
+
+def outputs(model, X):
+    if hasattr(model, "predict_proba"):
+        return model.predict_proba(X)
+    return model.predict(X)
+
+
+@pytest.mark.filterwarnings("ignore:For .* rows all the kernel:RuntimeWarning")
+@pytest.mark.parametrize("model", list(estimators()), ids=repr)
+def test_batches_in_any_order_equal_fit(model, iris):
+    X, y = iris
+    targets = y if hasattr(model, "predict_proba") else X[:, 0]
+    expected = outputs(model.fit(X, targets), X)
+    parts = np.array_split(np.random.default_rng(0).permutation(150), 4)
+    first = {"classes": np.unique(y)} if hasattr(model, "predict_proba") else {}
+    for order in itertools.islice(itertools.permutations(range(4)), 0, 24, 5):
+        batched = type(model)(model.sampler)
+        for k in order:
+            batched.partial_fit(X[parts[k]], targets[parts[k]], **first)
+            outputs(batched, X)  # a look in between changes nothing
+        assert_allclose(outputs(batched, X), expected, rtol=1e-7, atol=1e-10)
+
+
+@pytest.mark.parametrize("model", list(estimators()), ids=repr)
+def test_weights_count_as_repeated_rows(model, iris, rng):
+    X, y = iris
+    targets = y if hasattr(model, "predict_proba") else X[:, 0]
+    weights = rng.integers(0, 4, size=150)
+    weighted = type(model)(model.sampler).fit(X, targets, sample_weight=weights)
+    repeated = type(model)(model.sampler)
+    repeated.fit(np.repeat(X, weights, axis=0), np.repeat(targets, weights))
+    assert_allclose(outputs(weighted, X), outputs(repeated, X), rtol=1e-6, atol=1e-9)
+
+
+def frozen_and_free(X):
+    yield FrozenEstimator(OPRFSampler(random_state=0).fit(X))
+    yield PositiveRBFSampler(sigma=0.5, center=False, random_state=0)
+    yield "exact"
+    yield None
+
+
+@pytest.mark.parametrize("index", range(4))
+@pytest.mark.parametrize("cls", [NadarayaWatsonClassifier, NadarayaWatsonRegressor])
+def test_merge_equals_fit(cls, index, iris):
+    X, y = iris
+    X = X - X.min() if index == 3 else X
+    sampler = list(frozen_and_free(X))[index]
+    targets = y if cls is NadarayaWatsonClassifier else X[:, 0]
+    expected = outputs(cls(sampler).fit(X, targets), X)
+    halves = [np.arange(0, 150, 2), np.arange(1, 150, 2)]
+    for i, j in ((0, 1), (1, 0)):
+        left = cls(sampler).fit(X[halves[i]], targets[halves[i]])
+        right = cls(sampler).fit(X[halves[j]], targets[halves[j]])
+        before = outputs(right, X)
+        merged = left.merge(right)
+        assert merged is left
+        assert_allclose(outputs(merged, X), expected, rtol=1e-9)
+        assert_allclose(outputs(right, X), before)
+
+
+def test_merge_of_batches_equals_fit(iris):
+    X, y = iris
+    sampler = OPRFSampler(random_state=0)
+    expected = NadarayaWatsonClassifier(sampler).fit(X, y).predict_proba(X)
+    one, two = (
+        NadarayaWatsonClassifier(sampler).partial_fit(X[k::2], y[k::2], np.unique(y))
+        for k in (0, 1)
+    )
+    assert_allclose(one.merge(two).predict_proba(X), expected, rtol=1e-8)
+    assert_allclose(one.class_prior_, 1 / 3)
+
+
+def test_merge_of_a_fixed_map_into_batches(iris):
+    X, y = iris
+    sampler = OPRFSampler(random_state=0)
+    batched = NadarayaWatsonClassifier(sampler)
+    batched.partial_fit(X[:50], y[:50], classes=np.unique(y))
+    fitted = NadarayaWatsonClassifier(sampler)
+    fitted.partial_fit(X[50:], y[50:], classes=np.unique(y))
+    fitted._engine.freeze()  # as after 4 million entries
+    map_ = FrozenEstimator(OPRFSampler(random_state=0).fit(X[50:]))
+    expected = NadarayaWatsonClassifier(map_).fit(X, y).predict_proba(X)
+    assert_allclose(batched.merge(fitted).predict_proba(X), expected, rtol=1e-8)
+
+
+def test_merge_that_does_not_fit(iris):
+    X, y = iris
+    one = NadarayaWatsonClassifier(OPRFSampler(random_state=0)).fit(X[::2], y[::2])
+    two = NadarayaWatsonClassifier(OPRFSampler(random_state=1)).fit(X[1::2], y[1::2])
+    with pytest.raises(ValueError, match="merge needs the same fitted sampler"):
+        one.merge(two)
+    with pytest.raises(ValueError, match="merge needs another NadarayaWatsonClassif"):
+        one.merge(NadarayaWatsonRegressor("exact").fit(X, X[:, 0]))
+    with pytest.raises(ValueError, match="merge needs the same classes"):
+        one.merge(NadarayaWatsonClassifier(one.sampler).fit(X[:60], y[:60]))
+    with pytest.raises(ValueError, match="has 4 features and the other 2"):
+        one.merge(NadarayaWatsonClassifier(one.sampler).fit(X[:, :2], y))
+    with pytest.raises(NotFittedError):
+        one.merge(NadarayaWatsonClassifier())
+
+
+@pytest.mark.parametrize("sampler", ["exact", None, OPRFSampler(random_state=0)])
+def test_sparse_equals_dense(sampler, rng):
+    X = sparse.csr_array(rng.random((80, 30)) * (rng.random((80, 30)) < 0.5))
+    y = rng.integers(0, 3, size=80)
+    options = {"sigma": 0.5} if sampler == "exact" else {}
+    dense = NadarayaWatsonClassifier(sampler, **options).fit(X.toarray(), y)
+    model = NadarayaWatsonClassifier(sampler, **options).fit(X, y)
+    expected = dense.predict_proba(X.toarray())
+    assert_allclose(model.predict_proba(X), expected, rtol=1e-8)
+    model.partial_fit(X, y)
+    assert_allclose(model.predict_proba(X), expected, rtol=1e-8)
+
+
+def test_frames(iris):
+    X, y = iris
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = NadarayaWatsonClassifier(OPRFSampler(random_state=0)).fit(frame, y)
+    assert list(model.feature_names_in_) == list("abcd")
+    assert_allclose(model.predict_proba(frame).sum(axis=1), 1)
+
+
+def test_pickle_keeps_the_predictions(iris):
+    X, y = iris
+    for model in estimators():
+        targets = y if hasattr(model, "predict_proba") else X[:, 0]
+        model.fit(X, targets)
+        restored = pickle.loads(pickle.dumps(model))
+        assert_array_equal(outputs(restored, X), outputs(model, X))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sampler": "approximate"}, "'sampler' parameter of .* must be a str among"),
+        (
+            {"sampler": 3},
+            "'sampler' parameter of .* implementing 'fit' and 'transform'",
+        ),
+        ({"sampler": "exact", "kernel": "cubic"}, "'kernel' parameter of"),
+        ({"sampler": "exact", "sigma": -1.0}, "'sigma' parameter of .*0.0, inf"),
+        ({"sampler": "exact", "sigma": [1.0, 2.0]}, r"sigma has shape \(2,\), but X"),
+        ({"sampler": "exact", "kernel": "matern", "nu": 0}, "'nu' parameter of"),
+        ({"sampler": OPRFSampler(sigma=-1)}, "'sigma' parameter of OPRFSampler"),
+    ],
+)
+def test_parameters_out_of_range(options, message, iris):
+    X, y = iris
+    with pytest.raises(ValueError, match=message):
+        NadarayaWatsonClassifier(**options).fit(X, y)
+
+
+def test_wrong_input(iris):
+    X, y = iris
+    model = NadarayaWatsonClassifier(OPRFSampler())
+    for method in (model.predict, model.predict_proba, model.decision_function):
+        with pytest.raises(NotFittedError, match="is not fitted yet"):
+            method(X)
+    with pytest.raises(ValueError, match="must contain at least one non-zero number"):
+        model.fit(X, y, sample_weight=np.zeros(150))
+    with pytest.raises(ValueError, match="Negative values in data passed to"):
+        model.fit(X, y, sample_weight=-np.ones(150))
+    with pytest.raises(ValueError, match="classes must be passed on the first call"):
+        NadarayaWatsonClassifier().partial_fit(X, y)
+    model.partial_fit(X, y, classes=["a", "b", "c"])
+    with pytest.raises(ValueError, match=r"y has the labels \['d'\], which are not"):
+        model.partial_fit(X[:2], ["d", "a"])
+    with pytest.raises(ValueError, match=r"X has 2 features, but .* expecting 4"):
+        model.predict(X[:, :2])
+    with pytest.raises(ValueError, match="contains NaN"):
+        model.predict(np.full((1, 4), np.nan))
+    with pytest.raises(ValueError, match="y has 2 outputs, but the first batch had 1"):
+        NadarayaWatsonRegressor().fit(X, X[:, 0]).partial_fit(X, X[:, :2])
+
+
+@pytest.mark.parametrize("model", list(estimators()), ids=repr)
+def test_skops_keeps_the_predictions(model, iris):
+    io = pytest.importorskip("skops.io")
+    X, y = iris
+    targets = y if hasattr(model, "predict_proba") else X[:, 0]
+    model = clone(model).fit(X, targets)
+    stored = io.dumps(model)
+    restored = io.loads(stored, trusted=io.get_untrusted_types(data=stored))
+    assert_array_equal(outputs(restored, X), outputs(model, X))
+
+
+def holds_row(model, row):
+    """Return whether a pickle holds the numbers of a row."""
+    return row.tobytes() in pickle.dumps(model)
+
+
+@pytest.mark.parametrize("cls", [NadarayaWatsonClassifier, NadarayaWatsonRegressor])
+@pytest.mark.parametrize("sigma", ["scale", "median"])
+def test_a_finished_model_holds_no_training_row(cls, sigma, iris):
+    X, y = iris
+    targets = y if cls is NadarayaWatsonClassifier else X[:, 0]
+    first = {"classes": np.unique(y)} if cls is NadarayaWatsonClassifier else {}
+    sampler = OPRFSampler(sigma=sigma, random_state=0)
+    assert not holds_row(cls(sampler).fit(X, targets), X[70])
+    model = cls(sampler).partial_fit(X[:100], targets[:100], **first)
+    assert holds_row(model, X[70])
+    expected = outputs(model, X)
+    assert model.freeze() is model
+    assert not holds_row(model, X[70])
+    assert_array_equal(outputs(model, X), expected)
+    with pytest.raises(ValueError, match="frozen"):
+        model.sampler_.partial_fit(X)
+    fixed = model.sampler_.sigma_
+    model.partial_fit(X[100:], targets[100:])
+    assert model.sampler_.sigma_ == fixed
+    frozen = cls(FrozenEstimator(model.sampler_)).fit(X, targets)
+    assert_allclose(outputs(model, X), outputs(frozen, X), rtol=1e-9)
+
+
+def test_the_exact_model_keeps_its_rows_and_freezes_sigma(iris):
+    X, y = iris
+    model = NadarayaWatsonClassifier("exact", sigma="median")
+    model.partial_fit(X[:100], y[:100], classes=np.unique(y)).freeze()
+    sigma = model.sigma_
+    assert model.partial_fit(X[100:], y[100:]).sigma_ == sigma
+    expected = NadarayaWatsonClassifier("exact", sigma=sigma).fit(X, y)
+    assert_allclose(model.predict_proba(X), expected.predict_proba(X), rtol=1e-9)
+
+
+def test_freeze_needs_a_fitted_model():
+    with pytest.raises(NotFittedError, match="is not fitted yet"):
+        NadarayaWatsonClassifier(OPRFSampler()).freeze()
+
+
+@pytest.mark.parametrize("cls", [NadarayaWatsonClassifier, NadarayaWatsonRegressor])
+@pytest.mark.parametrize("sampler", [None, OPRFSampler()], ids=repr)
+@pytest.mark.parametrize(
+    "option",
+    [{"sigma": 0.5}, {"sigma": [1.0] * 4}, {"kernel": "matern"}, {"nu": 2.5}],
+    ids=str,
+)
+def test_parameters_of_the_exact_estimator_beside_a_sampler(cls, sampler, option, iris):
+    X, _ = iris
+    (name,) = option
+    model = cls(sampler, **option)
+    with pytest.raises(ValueError, match=f"{name}=.* belongs to sampler='exact'"):
+        model.fit(X, X[:, 0] > 0)
+    model.set_params(**{name: cls().get_params()[name]})
+    clone(model).fit(X - X.min(), X[:, 0] > 0)
+
+
+def test_columns_of_a_frozen_sampler(iris):
+    X, y = iris
+    frozen = FrozenEstimator(OPRFSampler(random_state=0).fit(X[:, :3]))
+    with pytest.raises(ValueError, match="X has 4 features, but OPRFSampler is expec"):
+        NadarayaWatsonClassifier(frozen).fit(X, y)
+
+
+def test_an_error_in_a_batch_leaves_the_model_as_it_was(iris):
+    X, y = iris
+    model = NadarayaWatsonClassifier("exact").fit(X, y)
+    expected = model.predict_proba(X)
+    with pytest.raises(ValueError, match="y has the labels"):
+        model.partial_fit(X[:2], ["a", "z"])
+    assert_array_equal(model.predict_proba(X), expected)

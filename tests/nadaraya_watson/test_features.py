@@ -1,0 +1,123 @@
+"""Kernel sums through features: products of features, frozen maps, seeds."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.frozen import FrozenEstimator
+from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.pipeline import make_pipeline
+
+from sklearn_crt import (
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+    OPRFSampler,
+    PositiveRBFSampler,
+    TrigRBFSampler,
+)
+
+POSITIVE = [PositiveRBFSampler, OPRFSampler]
+SIGMAS = np.logspace(-2, 2, 10)
+
+
+@pytest.mark.parametrize("sampler", [*POSITIVE, TrigRBFSampler])
+@pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
+def test_features_inside_equal_the_product_of_features(sampler, kernel, iris):
+    X, y = iris
+    inside = sampler(sigma=0.5, kernel=kernel, n_components=200, random_state=0)
+    model = NadarayaWatsonClassifier(inside).fit(X, y)
+    estimate = model.sampler_.approximate_kernel(X)
+    scores = np.stack([estimate @ (y == c) for c in np.unique(y)], axis=1)
+    assert_allclose(model.decision_function(X), scores, rtol=1e-7, atol=1e-9)
+    clipped = np.maximum(scores, 0)
+    clipped /= clipped.sum(axis=1, keepdims=True)
+    assert_allclose(model.predict_proba(X), clipped, rtol=1e-7, atol=1e-9)
+    assert_array_equal(model.predict(X), model.classes_[scores.argmax(axis=1)])
+    regression = NadarayaWatsonRegressor(inside).fit(X, X[:, 0])
+    expected = estimate @ X[:, 0] / estimate.sum(axis=1)
+    assert_allclose(regression.predict(X), expected, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("sampler", POSITIVE)
+def test_features_in_front_equal_features_inside(sampler, iris):
+    X, y = iris
+    map_ = sampler(sigma=0.5, random_state=0)
+    front = make_pipeline(map_, NadarayaWatsonClassifier()).fit(X, y)
+    inside = NadarayaWatsonClassifier(map_).fit(X, y)
+    assert_allclose(front.predict_proba(X), inside.predict_proba(X), rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "sampler", [RBFSampler(gamma=0.1, n_components=500, random_state=0), Nystroem()]
+)
+def test_samplers_of_scikit_learn(sampler, iris):
+    X, y = iris
+    front = make_pipeline(sampler, NadarayaWatsonClassifier()).fit(X, y)
+    assert front.score(X, y) > 0.8
+    inside = NadarayaWatsonClassifier(sampler, random_state=0).fit(X, y)
+    assert inside.score(X, y) > 0.8
+
+
+def test_many_features_reach_the_exact_estimator(iris):
+    X, y = iris
+    exact = NadarayaWatsonClassifier("exact", sigma=0.7).fit(X, y).predict_proba(X)
+    sampler = OPRFSampler(sigma=0.7, n_components=20_000, random_state=0)
+    features = NadarayaWatsonClassifier(sampler).fit(X, y).predict_proba(X)
+    assert_allclose(features, exact, atol=0.05)
+
+
+def test_map_is_frozen_once_there_are_enough_rows(monkeypatch, iris):
+    monkeypatch.setattr("sklearn_crt.nadaraya_watson._features._PENDING_ENTRIES", 300)
+    X, y = iris
+    model = NadarayaWatsonClassifier(OPRFSampler(random_state=0))
+    model.partial_fit(X[:50], y[:50], classes=np.unique(y))
+    before = model.sampler_.A_
+    model.partial_fit(X[50:100], y[50:100])
+    fixed = model.sampler_.A_
+    assert fixed != before
+    model.partial_fit(X[100:], y[100:])
+    assert fixed == model.sampler_.A_
+    frozen = FrozenEstimator(OPRFSampler(random_state=0).fit(X[:100]))
+    expected = NadarayaWatsonClassifier(frozen).fit(X, y).predict_proba(X)
+    assert_allclose(model.predict_proba(X), expected, rtol=1e-8)
+
+
+def test_random_state_seeds_the_sampler(iris):
+    X, y = iris
+    probabilities = [
+        NadarayaWatsonClassifier(sampler, random_state=seed).fit(X, y).predict_proba(X)
+        for seed, sampler in (
+            (0, OPRFSampler()),
+            (0, OPRFSampler()),
+            (1, OPRFSampler()),
+            (1, OPRFSampler(random_state=7)),
+            (2, OPRFSampler(random_state=7)),
+        )
+    ]
+    assert_array_equal(probabilities[0], probabilities[1])
+    assert not np.allclose(probabilities[0], probabilities[2])
+    assert_array_equal(probabilities[3], probabilities[4])
+
+
+def test_raw_wifi_like_columns_keep_their_accuracy(far):
+    X, y = far
+    raw = NadarayaWatsonClassifier(
+        OPRFSampler(sigma=0.1, n_components=1000, random_state=0)
+    )
+    moved = NadarayaWatsonClassifier(
+        OPRFSampler(sigma=0.1, n_components=1000, random_state=0)
+    )
+    raw.fit(X[:300], y[:300])
+    moved.fit(X[:300] + 60, y[:300])
+    assert raw.score(X[300:], y[300:]) == moved.score(X[300:] + 60, y[300:])
+    assert raw.score(X[300:], y[300:]) > 0.5
+
+
+def test_rows_of_weight_zero_do_not_shift_the_exponents(iris):
+    X, y = iris
+    far_away = np.vstack([X, np.full((1, 4), 1e3)])
+    weights = np.r_[np.ones(150), 0.0]
+    sampler = FrozenEstimator(OPRFSampler(sigma=1.0, random_state=0).fit(X))
+    expected = NadarayaWatsonClassifier(sampler).fit(X, y).predict_proba(X)
+    with_row = NadarayaWatsonClassifier(sampler)
+    with_row.fit(far_away, np.r_[y, ["a"]], sample_weight=weights)
+    assert_allclose(with_row.predict_proba(X), expected, rtol=1e-10)
