@@ -19,10 +19,11 @@ from .._compat import (
     _check_sample_weight,
     _fit_context,
 )
-from ._exact import ExactEngine, get_kernel
+from ._exact import ExactEngine
 from ._features import FeatureEngine
+from ._log_sums import get_kernel
 
-_EXACT_ONLY = {"kernel": "gaussian", "sigma": "scale", "nu": 1.5}  # and the defaults
+_EXACT_ONLY = {"kernel": "gaussian", "sigma": "auto", "nu": 1.5}  # and the defaults
 
 
 class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
@@ -33,7 +34,7 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
         "kernel": [StrOptions({"gaussian", "laplacian", "matern"}), callable],
         "sigma": [
             Interval(Real, 0, None, closed="neither"),
-            StrOptions({"scale", "median"}),
+            StrOptions({"auto", "scale", "median"}),
             "array-like",
         ],
         "nu": [Interval(Real, 0, None, closed="right")],  # infinity is the Gaussian
@@ -45,7 +46,7 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
         sampler=None,
         *,
         kernel="gaussian",
-        sigma="scale",
+        sigma="auto",
         nu=1.5,
         random_state=None,
     ):

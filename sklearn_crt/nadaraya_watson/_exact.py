@@ -3,42 +3,20 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils import gen_batches
 
-from ..maps import GaussianRadial, LaplacianRadial, MaternRadial, RadialKernel
 from ..rows import Frame, Rows, Statistics, UnitRows, resolve_sigma
+from ._leave_one_out import best_multiple, sample
+from ._log_sums import Kernel, LogSum, log_path, log_values
 from ._targets import Numbers, OneHot
 
 _QUERY_ROWS, _KEY_ROWS = 256, 2048  # kernel values computed at a time
 
-Kernel = RadialKernel | Callable
 Keys = list[tuple[UnitRows, np.ndarray]]  # blocks of rows, and their targets
-
-
-def get_kernel(name: str | Callable, nu: float) -> Kernel:
-    """Return the kernel of a name; a callable is returned as it is.
-
-    Parameters
-    ----------
-    name : {"gaussian", "laplacian", "matern"} or callable
-        The parameter of an estimator.
-    nu : float
-        Smoothness of ``"matern"``.
-
-    Returns
-    -------
-    kernel : RadialKernel or callable
-        At unit bandwidth.
-    """
-    if callable(name):
-        return name
-    if name == "matern":
-        return MaternRadial(nu)
-    return {"gaussian": GaussianRadial(), "laplacian": LaplacianRadial()}[name]
 
 
 class ExactEngine:
@@ -48,7 +26,7 @@ class ExactEngine:
     ----------
     kernel : RadialKernel or callable
         A callable takes two arrays of rows at unit bandwidth.
-    sigma : float, {"scale", "median"} or ndarray of shape (n_features,)
+    sigma : float, {"auto", "scale", "median"} or ndarray of shape (n_features,)
         Multiplier of the rows.
     seed : tuple of int
         Of the sample of rows behind ``sigma="median"``.
@@ -70,6 +48,7 @@ class ExactEngine:
         self._kernel, self._sigma = kernel, sigma
         self._statistics = Statistics(seed)
         self._parts: tuple = ()
+        self._number: float | np.ndarray | None = None  # sigma, once it was asked for
 
     def copy(self) -> ExactEngine:
         """Return an engine that further rows may be added to, apart from this one."""
@@ -80,7 +59,10 @@ class ExactEngine:
         median = isinstance(self._sigma, str) and self._sigma == "median"
         self._statistics = self._statistics.read(X, None, weights, median=median)
         self._parts += ((X, y, weights),)
-        self.sigma  # noqa: B018, raises for a sigma that does not fit the columns
+        self._number = None
+        automatic = isinstance(self._sigma, str) and self._sigma == "auto"
+        if final or not automatic:  # raises for one that does not fit the columns
+            self._number = self.resolve(self._sigma)
 
     def merge(self, other: ExactEngine):
         """Keep the rows of another engine too."""
@@ -95,15 +77,37 @@ class ExactEngine:
     @property
     def sigma(self) -> float | np.ndarray:
         """The multiplier of the inputs for the rows seen so far."""
-        return resolve_sigma(self._sigma, self._statistics)
+        if self._number is None:
+            self._number = self.resolve(self._sigma)
+        return self._number
 
     def resolve(self, sigma: float | str | np.ndarray) -> float | np.ndarray:
         """Return the number behind another sigma, for the rows seen so far."""
-        return resolve_sigma(sigma, self._statistics)
+        if not (isinstance(sigma, str) and sigma == "auto"):
+            return resolve_sigma(sigma, self._statistics)
+        first = resolve_sigma("scale", self._statistics)
+        X, y, weights = self._rows()
+        keys = sample(X.shape[0])
+        frame, kind = self._frame(X, first)
+        rows = frame.rows(_as_kind(X[keys], kind))
+        encoded = self.targets.encode(y[keys], weights[keys], X.dtype)
+        best = best_multiple(self._kernel, rows, encoded, self.targets, X.shape[0])
+        return first * best
+
+    def _rows(self):
+        """Return all rows, their targets and weights, as single arrays."""
+        if len(self._parts) == 1:
+            return self._parts[0]
+        X, y, weights = zip(*self._parts, strict=True)
+        join = sparse.vstack if any(map(sparse.issparse, X)) else np.vstack
+        rows = join(X)
+        if sparse.issparse(rows):
+            rows = rows.tocsr()
+        return rows, np.concatenate(y), np.concatenate(weights)
 
     def scores(self, X: Rows) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
         """Yield rows, ``sum_j K(x, x_j) T[j]`` over exp(log_scale), and log_scale."""
-        frame, kind = self._frame(X)
+        frame, kind = self._frame(X, self.sigma)
         keys = self._keys(frame, X.dtype, kind)
         for rows in gen_batches(X.shape[0], _QUERY_ROWS):
             queries = frame.rows(_as_kind(X[rows], kind))
@@ -119,7 +123,7 @@ class ExactEngine:
 
         Distances are computed once for all of them.
         """
-        frame, kind = self._frame(X, sigma=1.0)
+        frame, kind = self._frame(X, 1.0)
         keys = self._keys(frame, X.dtype, kind)
         for rows in gen_batches(X.shape[0], _QUERY_ROWS):
             queries = frame.rows(_as_kind(X[rows], kind))
@@ -130,9 +134,8 @@ class ExactEngine:
                     total.add(logs, targets)
             yield rows, [total.value for total in totals]
 
-    def _frame(self, X, sigma=None):
+    def _frame(self, X, sigma):
         """Return the frame of the rows, and the sparse kind that all take, or None."""
-        sigma = self.sigma if sigma is None else sigma
         sides = [X, *(rows for rows, *_ in self._parts)]
         kinds = [type(rows) for rows in sides if sparse.issparse(rows)]
         if callable(self._kernel):  # takes rows as they are
@@ -150,54 +153,6 @@ class ExactEngine:
                 rows = _as_kind(X[block].astype(dtype, copy=False), kind)
                 keys.append((frame.rows(rows), targets[block]))
         return keys
-
-
-class LogSum:
-    """Sum of exp(logs) times targets, over exp(log_scale), one scale a row."""
-
-    def __init__(self):
-        self._scores, self._log_scale = 0.0, -np.inf
-
-    def add(self, logs: np.ndarray, targets: np.ndarray):
-        """Add blocks: logs (n_rows, n_keys), overwritten; targets (n_keys, k)."""
-        total = np.maximum(self._log_scale, logs.max(axis=1, keepdims=True))
-        shift = np.where(np.isfinite(total), total, 0)
-        logs -= shift
-        np.exp(logs, out=logs)
-        before = np.exp(self._log_scale - shift)
-        self._scores = self._scores * before + logs @ targets
-        self._log_scale = total
-
-    @property
-    def value(self) -> tuple[np.ndarray, np.ndarray]:
-        """The sums (n_rows, k) and their log scale (n_rows, 1), 0 for no sum."""
-        finite = np.isfinite(self._log_scale)
-        return self._scores, np.where(finite, self._log_scale, 0)
-
-
-def log_values(kernel: Kernel, queries: UnitRows, keys: UnitRows) -> np.ndarray:
-    """Return the log of the kernel of all pairs, an array of the caller's own."""
-    if isinstance(kernel, GaussianRadial):
-        squares = queries.sq_distances(keys)
-        squares *= -0.5
-        return squares
-    if isinstance(kernel, RadialKernel):
-        return kernel.log_profile(kernel.distances(queries, keys))
-    with np.errstate(divide="ignore"):
-        return np.log(np.asarray(kernel(queries.matrix, keys.matrix)))
-
-
-def log_path(
-    kernel: Kernel, queries: UnitRows, keys: UnitRows, sigmas: Sequence[float]
-) -> Iterator[np.ndarray]:
-    """Yield ``log_values`` of the rows times each sigma, from distances taken once."""
-    if isinstance(kernel, RadialKernel):
-        distances = kernel.distances(queries, keys)
-        for sigma in sigmas:
-            yield kernel.log_profile(distances * distances.dtype.type(sigma))
-        return
-    for sigma in sigmas:
-        yield log_values(kernel, queries.scaled(sigma), keys.scaled(sigma))
 
 
 def _as_kind(X, kind):

@@ -1,0 +1,82 @@
+"""Kernels of blocks of rows as logarithms, and sums of them that cannot overflow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from ..maps import GaussianRadial, LaplacianRadial, MaternRadial, RadialKernel
+from ..rows import UnitRows
+
+Kernel = RadialKernel | Callable
+
+
+def get_kernel(name: str | Callable, nu: float) -> Kernel:
+    """Return the kernel of a name; a callable is returned as it is.
+
+    Parameters
+    ----------
+    name : {"gaussian", "laplacian", "matern"} or callable
+        The parameter of an estimator.
+    nu : float
+        Smoothness of ``"matern"``.
+
+    Returns
+    -------
+    kernel : RadialKernel or callable
+        At unit bandwidth.
+    """
+    if callable(name):
+        return name
+    if name == "matern":
+        return MaternRadial(nu)
+    return {"gaussian": GaussianRadial(), "laplacian": LaplacianRadial()}[name]
+
+
+class LogSum:
+    """Sum of exp(logs) times targets, over exp(log_scale), one scale a row."""
+
+    def __init__(self):
+        self._scores, self._log_scale = 0.0, -np.inf
+
+    def add(self, logs: np.ndarray, targets: np.ndarray):
+        """Add blocks: logs (n_rows, n_keys), overwritten; targets (n_keys, k)."""
+        total = np.maximum(self._log_scale, logs.max(axis=1, keepdims=True))
+        shift = np.where(np.isfinite(total), total, 0)
+        logs -= shift
+        np.exp(logs, out=logs)
+        before = np.exp(self._log_scale - shift)
+        self._scores = self._scores * before + logs @ targets
+        self._log_scale = total
+
+    @property
+    def value(self) -> tuple[np.ndarray, np.ndarray]:
+        """The sums (n_rows, k) and their log scale (n_rows, 1), 0 for no sum."""
+        finite = np.isfinite(self._log_scale)
+        return self._scores, np.where(finite, self._log_scale, 0)
+
+
+def log_values(kernel: Kernel, queries: UnitRows, keys: UnitRows) -> np.ndarray:
+    """Return the log of the kernel of all pairs, an array of the caller's own."""
+    if isinstance(kernel, GaussianRadial):
+        squares = queries.sq_distances(keys)
+        squares *= -0.5
+        return squares
+    if isinstance(kernel, RadialKernel):
+        return kernel.log_profile(kernel.distances(queries, keys))
+    with np.errstate(divide="ignore"):
+        return np.log(np.asarray(kernel(queries.matrix, keys.matrix)))
+
+
+def log_path(
+    kernel: Kernel, queries: UnitRows, keys: UnitRows, sigmas: Sequence[float]
+) -> Iterator[np.ndarray]:
+    """Yield ``log_values`` of the rows times each sigma, from distances taken once."""
+    if isinstance(kernel, RadialKernel):
+        distances = kernel.distances(queries, keys)
+        for sigma in sigmas:
+            yield kernel.log_profile(distances * distances.dtype.type(sigma))
+        return
+    for sigma in sigmas:
+        yield log_values(kernel, queries.scaled(sigma), keys.scaled(sigma))

@@ -1,0 +1,101 @@
+"""The bandwidth of least leave-one-out error, and what it does for the defaults."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+from sklearn import datasets
+from sklearn.metrics.pairwise import laplacian_kernel
+from sklearn.model_selection import LeaveOneOut, cross_val_predict, train_test_split
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.preprocessing import StandardScaler
+
+from sklearn_crt import NadarayaWatsonClassifier, NadarayaWatsonRegressor
+from sklearn_crt.nadaraya_watson import _leave_one_out
+
+CLASSIFIERS = KNeighborsClassifier(), NadarayaWatsonClassifier("exact")
+REGRESSORS = KNeighborsRegressor(), NadarayaWatsonRegressor("exact")
+
+
+def mean_scores(names, models):
+    """Return the mean scores over the tables, with the models as they come."""
+    scores = []
+    for name in names:
+        X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+        parts = train_test_split(StandardScaler().fit_transform(X), y, random_state=0)
+        X_train, X_test, y_train, y_test = parts
+        fitted = (model.fit(X_train, y_train) for model in models)
+        scores.append([model.score(X_test, y_test) for model in fitted])
+    return np.mean(scores, axis=0)
+
+
+def test_defaults_are_as_good_as_neighbours():
+    neighbours, exact = mean_scores(
+        ["iris", "wine", "breast_cancer", "digits"], CLASSIFIERS
+    )
+    assert exact > neighbours - 0.02
+    neighbours, exact = mean_scores(["diabetes"], REGRESSORS)
+    assert exact > neighbours - 0.03
+
+
+def brier(model, X, y):
+    found = cross_val_predict(model, X, y, cv=LeaveOneOut(), method="predict_proba")
+    truth = y[:, None] == np.unique(y)
+    return np.sum((found - truth) ** 2 / truth.var(axis=0))
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplacian", laplacian_kernel])
+def test_is_the_best_of_the_path(kernel, rng):
+    X = rng.normal(size=(60, 2))
+    y = (X[:, 0] + 0.3 * rng.normal(size=60) > 0).astype(int) + (X[:, 1] > 1)
+    scale = NadarayaWatsonClassifier("exact", sigma="scale").fit(X, y).sigma_
+    errors = [
+        brier(NadarayaWatsonClassifier("exact", kernel=kernel, sigma=sigma), X, y)
+        for sigma in scale * _leave_one_out._MULTIPLES
+    ]
+    model = NadarayaWatsonClassifier("exact", kernel=kernel).fit(X, y)
+    assert_allclose(model.sigma_, scale * _leave_one_out._MULTIPLES[np.argmin(errors)])
+
+
+def test_several_outputs_do_not_depend_on_their_units(rng):
+    X = rng.normal(size=(100, 2))
+    y = np.stack([np.sin(3 * X[:, 0]), X[:, 1]], axis=1)
+    one, two = (
+        NadarayaWatsonRegressor("exact").fit(X, y * units + 1e3).sigma_
+        for units in ([1.0, 1.0], [1e-3, 1e4])
+    )
+    assert one == two
+
+
+def test_repeated_rows_are_not_learned_by_heart(rng):
+    X, y = rng.normal(size=(200, 3)), rng.normal(size=200)
+    once = NadarayaWatsonRegressor("exact").fit(X, y)
+    twice = NadarayaWatsonRegressor("exact").fit(np.tile(X, (2, 1)), np.tile(y, 2))
+    assert once.sigma_ == twice.sigma_
+
+
+def test_sparse_rows(rng):
+    X = rng.random((80, 6)) * (rng.random((80, 6)) < 0.5)
+    y = X.sum(axis=1)
+    dense = NadarayaWatsonRegressor("exact").fit(X, y)
+    model = NadarayaWatsonRegressor("exact").fit(sparse.csr_array(X), y)
+    assert_allclose(model.sigma_, dense.sigma_)
+    model.partial_fit(X, y)
+    assert_allclose(model.sigma_, dense.sigma_)
+
+
+def test_a_sample_of_the_rows_follows_their_number(monkeypatch, rng):
+    monkeypatch.setattr(_leave_one_out, "_N_KEYS", 100)
+    X = rng.normal(size=(400, 4))
+    scale = NadarayaWatsonRegressor("exact", sigma="scale").fit(X, X[:, 0]).sigma_
+    model = NadarayaWatsonRegressor("exact").fit(X, X[:, 0])
+    multiples = scale * _leave_one_out._MULTIPLES * 4 ** (1 / 8)
+    assert np.isclose(model.sigma_, multiples).sum() == 1
+
+
+@pytest.mark.parametrize("y", [np.zeros(20), np.arange(20) % 2], ids=["one", "two"])
+def test_rows_all_alike(y):
+    model = NadarayaWatsonClassifier("exact").fit(np.ones((20, 3)), y)
+    assert np.isfinite(model.sigma_)
+    expected = np.full((1, np.unique(y).size), 1 / np.unique(y).size)
+    assert_allclose(model.predict_proba(np.ones((1, 3))), expected)
