@@ -221,7 +221,7 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
         )
 
     def _score_blocks(self, X):
-        """Yield rows, scores over exp(log_scale) and log_scale, for rows of X."""
+        """Yield slices of the rows of X and their kernel sums."""
         check_is_fitted(self)
         X = validate_data(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
@@ -236,12 +236,14 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
     def _cast(self, values, X):
         return values.astype(self._float_type(X), copy=False)
 
-    def _warn_empty(self, n_rows, instead):
+    def _warn_unreliable(self, n_rows, instead):
         if n_rows and not self._engine.quiet:
             warnings.warn(
-                f"For {n_rows} rows all the kernel weights vanish or are not "
-                f"positive; {instead} is predicted there. A smaller sigma or a "
-                "positive sampler (OPRFSampler) avoids this.",
+                f"For {n_rows} rows all the kernel weights together vanish or are not "
+                "above the error of the features, so their averages mean little; "
+                f"{instead}. More components, a smaller sigma, or features that are "
+                "positive (sampler=OPRFSampler()) or exact (sampler='exact') avoid "
+                "this.",
                 RuntimeWarning,
                 stacklevel=4,
             )

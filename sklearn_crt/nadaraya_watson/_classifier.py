@@ -9,6 +9,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from .._compat import _check_partial_fit_first_call, _fit_context
 from .._docs import fill_doc
 from ._base import BaseNadarayaWatson
+from ._reliability import trust
 from ._targets import OneHot
 
 
@@ -135,18 +136,24 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
         self.class_count_ = self.class_count_ + other.class_count_
         self.class_prior_ = self.class_count_ / self.class_count_.sum()
 
-    def _decode(self, X, function):
-        """Return function(scores, log_scale) of all rows, block after block.
+    def _decode(self, X, function, instead):
+        """Return function(scores, log_scale, weight) of all rows, block after block.
 
-        Scores are over exp(log_scale); where none is positive the prior stands.
+        Scores are over exp(log_scale); where none is positive the prior stands. The
+        weight is that of the average of a row beside the prior, None for 1.
         """
-        blocks, n_empty = [], 0
-        for _, scores, log_scale in self._score_blocks(X):
+        blocks, n_unreliable = [], 0
+        for _, (scores, log_scale, error) in self._score_blocks(X):
             empty = ~np.any(scores > 0, axis=1)
+            weight, unreliable = None, empty
+            if error is not None:
+                weight = trust(scores.sum(axis=1), error)[:, None]
+                unreliable = empty | (weight[:, 0] < 1)
             scores[empty] = self.class_prior_
-            blocks.append(function(scores, np.where(empty[:, None], 0, log_scale)))
-            n_empty += int(empty.sum())
-        self._warn_empty(n_empty, "the class prior")
+            log_scale = np.where(empty[:, None], 0, log_scale)
+            blocks.append(function(scores, log_scale, weight))
+            n_unreliable += int(unreliable.sum())
+        self._warn_unreliable(n_unreliable, instead)
         return np.concatenate(blocks)
 
     def _best_codes(self, scores):
@@ -169,7 +176,8 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
         y : ndarray of shape (n_samples,)
             Labels; the most frequent class where no score is positive.
         """
-        codes = self._decode(X, lambda scores, _: np.argmax(scores, axis=1))
+        instead = "the largest score counts, and the class prior where none is positive"
+        codes = self._decode(X, lambda scores, *_: np.argmax(scores, axis=1), instead)
         return self.classes_[codes]
 
     def predict_proba(self, X):
@@ -186,7 +194,15 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
             Rows sum to one, in the order of ``classes_``; ``class_prior_`` where no
             score is positive.
         """
-        return self._cast(self._decode(X, _normalise), X)
+
+        def mixed(scores, _, weight):
+            shares = _normalise(scores)
+            if weight is None:
+                return shares
+            return weight * shares + (1 - weight) * self.class_prior_
+
+        instead = "the class prior is predicted there, in part or altogether"
+        return self._cast(self._decode(X, mixed, instead), X)
 
     def decision_function(self, X):
         """Return the class scores, ``sum_j w_j K(x, x_j) [y_j = c]``.
@@ -206,17 +222,18 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
         """
         limit = 0.95 * np.log(np.finfo(self._float_type(X)).max)
 
-        def decision(scores, log_scale):
+        def decision(scores, log_scale, _):
             if self.classes_.size == 2:
                 return np.diff(_normalise(scores))[:, 0]
             peak = np.abs(scores).max(axis=1, keepdims=True)
             inside = np.clip(log_scale + np.log(peak), -limit, limit)
             return scores / peak * np.exp(inside)
 
-        return self._cast(self._decode(X, decision), X)
+        instead = "scores are as they come, and the class prior where none is positive"
+        return self._cast(self._decode(X, decision, instead), X)
 
 
-def _normalise(scores, log_scale=None):
+def _normalise(scores):
     """Return probabilities; negative scores count as 0."""
     positive = np.maximum(scores, 0)
     return positive / positive.sum(axis=1, keepdims=True)

@@ -12,6 +12,7 @@ from sklearn.utils import gen_batches
 from ..rows import Frame, Rows, Statistics, UnitRows, resolve_sigma
 from ._leave_one_out import best_multiple, sample
 from ._log_sums import Kernel, LogSum, log_path, log_values
+from ._sums import KernelSums
 from ._targets import Numbers, OneHot
 
 _QUERY_ROWS, _KEY_ROWS = 256, 2048  # kernel values computed at a time
@@ -105,8 +106,8 @@ class ExactEngine:
             rows = rows.tocsr()
         return rows, np.concatenate(y), np.concatenate(weights)
 
-    def scores(self, X: Rows) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-        """Yield rows, ``sum_j K(x, x_j) T[j]`` over exp(log_scale), and log_scale."""
+    def scores(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
+        """Yield rows and their kernel sums, in which nothing cancels."""
         frame, kind = self._frame(X, self.sigma)
         keys = self._keys(frame, X.dtype, kind)
         for rows in gen_batches(X.shape[0], _QUERY_ROWS):
@@ -114,12 +115,12 @@ class ExactEngine:
             total = LogSum()
             for block, targets in keys:
                 total.add(log_values(self._kernel, queries, block), targets)
-            yield rows, *total.value
+            yield rows, KernelSums(*total.value)
 
     def path_scores(
         self, X: Rows, sigmas: Sequence[float]
-    ) -> Iterator[tuple[slice, list[tuple[np.ndarray, np.ndarray]]]]:
-        """Yield rows, and their scores and log scales for other numbers sigma.
+    ) -> Iterator[tuple[slice, list[KernelSums]]]:
+        """Yield rows, and their kernel sums for other numbers sigma.
 
         Distances are computed once for all of them.
         """
@@ -132,7 +133,7 @@ class ExactEngine:
                 path = log_path(self._kernel, queries, block, sigmas)
                 for total, logs in zip(totals, path, strict=True):
                     total.add(logs, targets)
-            yield rows, [total.value for total in totals]
+            yield rows, [KernelSums(*total.value) for total in totals]
 
     def _frame(self, X, sigma):
         """Return the frame of the rows, and the sparse kind that all take, or None."""

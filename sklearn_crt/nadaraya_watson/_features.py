@@ -15,7 +15,14 @@ from sklearn.utils.validation import has_fit_parameter
 
 from ..maps import FeatureMap, iter_log_features
 from ..rows import Rows
-from ._sums import FeatureSums
+from ._reliability import (
+    N_GROUPS,
+    error_of_signs,
+    group_columns,
+    split_sums,
+    standard_error,
+)
+from ._sums import FeatureSums, KernelSums
 from ._targets import Numbers, OneHot
 
 _CHUNK_ROWS = 1024
@@ -47,6 +54,7 @@ class FeatureEngine:
         self.source = _source(sampler) if self.frozen else None
         self._sums = FeatureSums()
         self._pending: tuple = ()
+        self._weight = self._squares = 0.0  # of the rows; weights times squared norms
 
     def copy(self) -> FeatureEngine:
         """Return an engine that further rows may be added to, apart from this one."""
@@ -73,6 +81,7 @@ class FeatureEngine:
         self._fit_sampler(X, weights)
         self._pending += ((X, y, weights),)
         self._sums = FeatureSums()  # those of the map before
+        self._weight = self._squares = 0.0
         n_pending = sum(rows.shape[0] * rows.shape[1] for rows, *_ in self._pending)
         if final or n_pending > _PENDING_ENTRIES or self.frozen:
             self.freeze(step)
@@ -106,6 +115,10 @@ class FeatureEngine:
         for rows, mantissa, exponent in self._features(X, key=True):
             targets = self.targets.encode(y[rows], weights[rows], X.dtype)
             self._sums.add(mantissa, exponent, targets)
+            if not isinstance(self.source, FeatureMap):
+                squares = np.einsum("ij,ij->i", mantissa, mantissa)
+                self._squares += float(weights[rows] @ squares)
+                self._weight += float(weights[rows].sum())
             step()
 
     def _features(self, X, key):
@@ -113,12 +126,23 @@ class FeatureEngine:
             _check_columns(self.sampler, X)
         return log_features(self.source, X, key=key)
 
-    def scores(self, X: Rows) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-        """Yield rows, ``sum_j K(x, x_j) T[j]`` over exp(log_scale), and log_scale."""
+    def scores(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
+        """Yield rows and their kernel sums, with errors where terms cancel."""
         if self._pending and self._sums.empty:
             self._absorb()
+        weights, parts = self.targets.weight(self._sums.sums), None
         for rows, mantissa, exponent in self._features(X, key=False):
-            yield rows, *self._sums.average(mantissa, exponent)
+            cancels = find_cancelling(mantissa, self._sums.signed)
+            if cancels is None:
+                yield rows, KernelSums(*self._sums.average(mantissa, exponent))
+            elif isinstance(self.source, FeatureMap):
+                if parts is None:
+                    parts = MapParts(self.source.frequency_index(), self._sums, weights)
+                yield rows, parts.average(mantissa, exponent, cancels)
+            else:
+                error = error_of_signs(mantissa, weights, self._weight, self._squares)
+                found = self._sums.average(mantissa, exponent)
+                yield rows, KernelSums(*found, np.where(cancels, error, 0.0))
 
     def merge(self, other: FeatureEngine):
         """Add the rows behind another engine."""
@@ -133,6 +157,8 @@ class FeatureEngine:
             self._sums = FeatureSums()
             self.freeze()
         self._sums.merge(other._sums)
+        self._weight += other._weight
+        self._squares += other._squares
 
     def _check_same_map(self, other):
         if self.source is other.source:
@@ -149,6 +175,62 @@ class FeatureEngine:
                 "were fitted on other data or with another seed. Fit one sampler, "
                 "and give sampler=FrozenEstimator(sampler) to both estimators."
             )
+
+
+class MapParts:
+    """Kernel sums of a map whose columns are exchangeable, with their errors.
+
+    Parameters
+    ----------
+    index : ndarray of int of shape (n_components,) or None
+        The frequency behind each column.
+    sums : FeatureSums
+        Of the training rows.
+    weights : ndarray of shape (n_components,)
+        The part of the sums that is the weights alone.
+    """
+
+    def __init__(
+        self, index: np.ndarray | None, sums: FeatureSums, weights: np.ndarray
+    ):
+        groups = group_columns(index, weights.size)
+        self.sums = sums.beside(split_sums(weights, groups))
+        self._index = index
+
+    def average(
+        self, mantissa: np.ndarray, exponent: np.ndarray | None, cancels: np.ndarray
+    ) -> KernelSums:
+        """Return the kernel sums of queries."""
+        values, log_scale = self.sums.average(mantissa, exponent)
+        return with_error(values, log_scale, cancels, self._index, mantissa.shape[1])
+
+
+def with_error(
+    values: np.ndarray,
+    log_scale: np.ndarray,
+    cancels: np.ndarray,
+    index: np.ndarray | None,
+    n_components: int,
+) -> KernelSums:
+    """Return kernel sums with errors from scores and parts side by side."""
+    scores, parts = values[:, :-N_GROUPS], values[:, -N_GROUPS:]
+    error = standard_error(parts, index, n_components)
+    return KernelSums(scores, log_scale, np.where(cancels, error, 0.0))
+
+
+def find_cancelling(
+    mantissa: np.ndarray | None, signed: np.ndarray
+) -> np.ndarray | None:
+    """Return for which rows terms of kernel sums may cancel; None for none.
+
+    ``signed`` says it of the columns of the training rows.
+    """
+    if mantissa is None:
+        return None
+    if signed.any():
+        return np.ones(len(mantissa), dtype=bool)
+    cancels = mantissa.min(axis=1) < 0
+    return cancels if cancels.any() else None
 
 
 def log_features(

@@ -14,7 +14,9 @@ from sklearn.metrics import check_scoring
 
 from ..maps import iter_path
 from ..rows import Rows
-from ._sums import ClassWeights, FeatureSums
+from ._features import find_cancelling, with_error
+from ._reliability import N_GROUPS, group_columns, split_sums
+from ._sums import ClassWeights, FeatureSums, KernelSums
 
 
 class Candidate(NamedTuple):
@@ -25,12 +27,11 @@ class Candidate(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Scores of a candidate on some of the test rows, over exp(log_scale)."""
+    """Kernel sums of a candidate on some of the test rows."""
 
     candidate: Candidate
     rows: slice
-    scores: np.ndarray
-    log_scale: np.ndarray
+    sums: KernelSums
 
 
 class Part(NamedTuple):
@@ -88,11 +89,12 @@ def score_fold(
     model._add_targets(targets, train.weights, first=True)
     model.n_features_in_ = X.shape[1]
     train = train._replace(y=targets)
+    by_label = is_classifier(model) and scoring in (None, "accuracy")
     if isinstance(model.sampler, str):
         blocks = _exact_blocks(model, train, test.X, sigmas)
     else:
-        blocks = _feature_blocks(model, train, test.X, sizes, sigmas)
-    if is_classifier(model) and scoring in (None, "accuracy"):
+        blocks = _feature_blocks(model, train, test.X, sizes, sigmas, not by_label)
+    if by_label:
         table = _accuracies(model, blocks, test)
     else:
         table = _scores(model, blocks, train, test, scoring)
@@ -104,8 +106,8 @@ def _exact_blocks(model, train, X, sigmas):
     engine = _exact_engine(model, train, sigmas)
     numbers = [engine.resolve(sigma) for sigma in sigmas]
     for rows, path in engine.path_scores(X, numbers):
-        for sigma, (scores, log_scale) in zip(sigmas, path, strict=True):
-            yield Block(Candidate(None, sigma), rows, scores, log_scale)
+        for sigma, sums in zip(sigmas, path, strict=True):
+            yield Block(Candidate(None, sigma), rows, sums)
 
 
 def _exact_engine(model, train, sigmas):
@@ -116,7 +118,7 @@ def _exact_engine(model, train, sigmas):
     return engine
 
 
-def _feature_blocks(model, train, X, sizes, sigmas) -> Iterator[Block]:
+def _feature_blocks(model, train, X, sizes, sigmas, errors) -> Iterator[Block]:
     """Yield the blocks of a sampler: one product with the frequencies for all."""
     encoder = model._encoder()
     X_train, y, weights = train
@@ -143,10 +145,42 @@ def _feature_blocks(model, train, X, sizes, sigmas) -> Iterator[Block]:
         columns = {size: [member.prefix(size) for member in path] for size in rest}
         rest = [size for size in rest if any(c is None for c in columns[size])]
         ready = {size: c for size, c in columns.items() if size not in rest}
-        yield from _path_blocks(iter_path(path, X), sums, ready, sigmas)
+        members = [
+            Member(total, member.frequency_index(), encoder.weight(total.sums), errors)
+            for total, member in zip(sums, path, strict=True)
+        ]
+        yield from _path_blocks(iter_path(path, X), members, ready, sigmas)
 
 
-def _path_blocks(chunks, sums, columns, sigmas):
+class Member:
+    """A map of the path: the sums of its features, and all its sizes."""
+
+    def __init__(self, sums, index, weights, errors):
+        self._index, self._n_columns, self._errors = index, weights.size, errors
+        self._plain = sums
+        groups = group_columns(index, weights.size)
+        self._parted = sums.beside(split_sums(weights, groups)) if errors else None
+
+    def averages(self, mantissa, exponent, segments):
+        """Yield the kernel sums over the first, the first two, ... segments."""
+        if not self._errors or mantissa is None:
+            for found in self._plain.prefix_averages(mantissa, exponent, segments):
+                yield KernelSums(*found)
+            return
+        found = self._parted.prefix_averages(mantissa, exponent, segments)
+        columns = np.empty(0, dtype=int)
+        for segment, (values, log_scale) in zip(segments, found, strict=True):
+            columns = np.append(columns, np.arange(self._n_columns)[segment])
+            signed = np.broadcast_to(self._plain.signed, self._n_columns)[columns]
+            cancels = find_cancelling(mantissa[:, columns], signed)
+            if cancels is None:
+                yield KernelSums(values[:, :-N_GROUPS], log_scale)
+                continue
+            index = None if self._index is None else self._index[columns]
+            yield with_error(values, log_scale, cancels, index, columns.size)
+
+
+def _path_blocks(chunks, members, columns, sigmas):
     """Yield the blocks of all sizes and sigmas, each feature computed once.
 
     ``columns[size][k]`` are the columns of a size for a member of the path.
@@ -156,13 +190,13 @@ def _path_blocks(chunks, sums, columns, sigmas):
             _as_slice(np.setdiff1d(now, before))
             for before, now in pairwise([[], *(c[k] for c in columns.values())])
         ]
-        for k in range(len(sums))
+        for k in range(len(members))
     ]
     for rows, features in chunks:
         for k, (mantissa, exponent) in enumerate(features):
-            scored = sums[k].prefix_averages(mantissa, exponent, segments[k])
-            for size, (scores, log_scale) in zip(columns, scored, strict=True):
-                yield Block(Candidate(size, sigmas[k]), rows, scores, log_scale)
+            averages = members[k].averages(mantissa, exponent, segments[k])
+            for size, sums in zip(columns, averages, strict=True):
+                yield Block(Candidate(size, sigmas[k]), rows, sums)
 
 
 def _as_slice(columns):
@@ -179,8 +213,8 @@ def _accuracies(model, blocks, test):
     right = np.minimum(right, model.classes_.size - 1)
     right[model.classes_[right] != test.y] = -1
     weights = test.weights.astype(np.float64)
-    for candidate, rows, scores, _ in blocks:
-        codes = model._best_codes(scores)
+    for candidate, rows, sums in blocks:
+        codes = model._best_codes(sums.scores)
         hits[candidate] += (codes == right[rows]) @ weights[rows]
     return {candidate: total / weights.sum() for candidate, total in hits.items()}
 
@@ -220,10 +254,10 @@ class KnownSums:
         self._model, self._candidate = model, candidate
         self._blocks, self._train = blocks, train
 
-    def scores(self, X: Rows) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-        """Yield rows, scores and log scale of the test rows."""
-        for _, rows, scores, log_scale in self._blocks:
-            yield rows, scores.copy(), log_scale
+    def scores(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
+        """Yield the test rows and their kernel sums."""
+        for _, rows, sums in self._blocks:
+            yield rows, sums._replace(scores=sums.scores.copy())
 
     @cached_property
     def sampler(self) -> Any:

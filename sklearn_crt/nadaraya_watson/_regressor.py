@@ -8,6 +8,7 @@ from sklearn.base import RegressorMixin
 from .._compat import _fit_context
 from .._docs import fill_doc
 from ._base import BaseNadarayaWatson
+from ._reliability import trust
 from ._targets import Numbers
 
 
@@ -101,8 +102,13 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseNadarayaWatson):
         return Numbers(self._n_outputs)
 
     def _add_targets(self, y, weights, first):
-        batch = np.average(y, axis=0, weights=weights)
-        self._average_targets(batch, float(weights.sum(dtype=np.float64)), first)
+        mean = np.average(y, axis=0, weights=weights)
+        weight = float(weights.sum(dtype=np.float64))
+        if first:
+            self.y_mean_, self._weight = mean, weight
+            self._y_min, self._y_max = y.min(axis=0), y.max(axis=0)
+        else:
+            self._add_moments(mean, weight, y.min(axis=0), y.max(axis=0))
 
     def _check_mergeable(self, other):
         if other._n_outputs != self._n_outputs:
@@ -112,14 +118,13 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseNadarayaWatson):
             )
 
     def _merge_targets(self, other):
-        self._average_targets(other.y_mean_, other._weight, first=False)
+        self._add_moments(other.y_mean_, other._weight, other._y_min, other._y_max)
 
-    def _average_targets(self, mean, weight, first):
-        if first:
-            self.y_mean_, self._weight = mean, weight
-            return
+    def _add_moments(self, mean, weight, least, most):
         self._weight += weight
         self.y_mean_ = self.y_mean_ + (weight / self._weight) * (mean - self.y_mean_)
+        self._y_min = np.minimum(self._y_min, least)
+        self._y_max = np.maximum(self._y_max, most)
 
     def predict(self, X):
         """Return the averages of the targets.
@@ -138,15 +143,24 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseNadarayaWatson):
         return y[:, 0] if self._one_output else y
 
     def _decode(self, X):
-        blocks, n_empty = [], 0
-        for _, scores, _ in self._score_blocks(X):
-            weights = scores[:, -1:]
-            empty = ~(weights[:, 0] > 0)
-            block = scores[:, :-1] / np.where(empty[:, None], 1, weights)
+        blocks, n_unreliable = [], 0
+        for _, (scores, _, error) in self._score_blocks(X):
+            weights = scores[:, -1]
+            empty = ~(weights > 0)
+            block = scores[:, :-1] / np.where(empty, 1, weights)[:, None]
             block[empty] = self.y_mean_
+            if error is not None:
+                signed = error > 0  # averages with negative weights may leave the range
+                block[signed] = np.clip(block[signed], self._y_min, self._y_max)
+                share = trust(weights, error)[:, None]
+                block += (1 - share) * (self.y_mean_ - block)
+                empty = share[:, 0] < 1
             blocks.append(block)
-            n_empty += int(empty.sum())
-        self._warn_empty(n_empty, "the mean of the targets")
+            n_unreliable += int(empty.sum())
+        self._warn_unreliable(
+            n_unreliable,
+            "the mean of the targets is predicted there, in part or altogether",
+        )
         return self._cast(np.concatenate(blocks), X)
 
     def __sklearn_tags__(self):

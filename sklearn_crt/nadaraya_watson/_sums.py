@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 
 def _finite(shift):
     """Replace -inf, the shift of a column that holds only zeros, by 0."""
     return np.where(np.isfinite(shift), shift, 0.0)
+
+
+class KernelSums(NamedTuple):
+    """Kernel sums of some rows.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n_rows, k)
+        ``sum_j K(x, x_j) T[j]`` divided by exp(log_scale).
+    log_scale : ndarray of shape (n_rows, 1)
+        One a row.
+    error : ndarray of shape (n_rows,) or None
+        Standard errors of the sums of the weights, on the scale of the scores; None,
+        and 0 for a row, where nothing cancels.
+    """
+
+    scores: np.ndarray
+    log_scale: np.ndarray
+    error: np.ndarray | None = None
 
 
 class FeatureSums:
@@ -17,12 +38,14 @@ class FeatureSums:
     seen is kept as ``shift``, and ``sums`` holds the sums divided by exp(shift):
     a shift for each column cancels in the ratios of Nadaraya and Watson, a shift
     for each row does not. Adding and merging are exact up to rounding, in any
-    order.
+    order. ``signed`` says of each column whether a feature was negative: sums of the
+    others are averages, in which nothing cancels.
     """
 
     def __init__(self):
         self.shift = -np.inf
         self.sums = 0.0
+        self.signed = np.False_  # for each column, whether a feature was negative
 
     @property
     def empty(self) -> bool:
@@ -31,6 +54,8 @@ class FeatureSums:
 
     def add(self, mantissa, exponent, targets):
         """Add rows: features (n, m) as mantissa and exponent, targets (n, k)."""
+        if mantissa is not None and not (self.signed.ndim and self.signed.all()):
+            self.signed = self.signed | (mantissa.min(axis=0) < 0)
         if exponent is None:
             self._merge(0.0, mantissa.T @ targets)
             return
@@ -43,6 +68,7 @@ class FeatureSums:
 
     def merge(self, other: FeatureSums):
         """Add the sums of another set of rows."""
+        self.signed = self.signed | other.signed
         self._merge(other.shift, other.sums)
 
     def _merge(self, shift, sums):
@@ -71,6 +97,13 @@ class FeatureSums:
         if mantissa is not None:
             weights = mantissa * weights
         return weights @ self.sums, log_scale
+
+    def beside(self, columns: np.ndarray) -> FeatureSums:
+        """Return these sums with further columns, of features on the same scale."""
+        other = FeatureSums()
+        other.shift, other.signed = self.shift, self.signed
+        other.sums = np.hstack([self.sums, columns])
+        return other
 
     def prefix_averages(self, mantissa, exponent, segments):
         """Yield ``average`` over the first, the first two, ... segments of columns.

@@ -24,6 +24,10 @@ from sklearn_crt import (
 POSITIVE = [PositiveRBFSampler, OPRFSampler]
 SIGMAS = np.logspace(-2, 2, 10)
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:For .* rows all the kernel:RuntimeWarning"
+)
+
 
 def estimators():
     samplers = [
@@ -44,7 +48,6 @@ def outputs(model, X):
     return model.predict(X)
 
 
-@pytest.mark.filterwarnings("ignore:For .* rows all the kernel:RuntimeWarning")
 @pytest.mark.parametrize("model", list(estimators()), ids=repr)
 def test_batches_in_any_order_equal_fit(model, iris):
     X, y = iris
