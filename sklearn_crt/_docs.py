@@ -124,7 +124,8 @@ default="scale"
     "nw_parameters": """\
         sampler : None, "exact" or transformer, default=None
             None: X already holds features, whose inner products are the kernel (the
-            last step of a Pipeline). A sampler: it is cloned, fitted, and used on
+            last step of a Pipeline); ``fit`` warns of rows that look like none. A
+            sampler: it is cloned, fitted, and used on
             both sides in log space, so nothing over- or underflows; a
             ``FrozenEstimator`` around a fitted sampler is used as it is. ``"exact"``:
             the kernel itself, which costs n_train * n_query.

@@ -83,6 +83,7 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
         context = self._init_callback_context(max_subtasks=None)
         context.call_on_fit_task_begin(estimator=self, X=X, y=y)
         self._add(X, y, sample_weight, final=True, context=context)
+        self._warn_of_raw_rows()
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
 
@@ -235,6 +236,19 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
 
     def _cast(self, values, X):
         return values.astype(self._float_type(X), copy=False)
+
+    def _warn_of_raw_rows(self):
+        reason = None if self.sampler is not None else self._engine.why_no_features()
+        if reason is not None:
+            name = type(self).__name__
+            warnings.warn(
+                f"The rows look like no features of a kernel, which {name}() takes: "
+                f"{reason}, so predictions will be poor. For raw rows write "
+                f"{name}('exact').fit(X, y), or make_pipeline(StandardScaler(), "
+                f"{name}CV()).fit(X, y); if they are features, choose a larger sigma.",
+                UserWarning,
+                stacklevel=4,  # past fit and scikit-learn's decorator
+            )
 
     def _warn_unreliable(self, n_rows, instead):
         if n_rows and not self._engine.quiet:

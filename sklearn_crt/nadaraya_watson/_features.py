@@ -15,13 +15,9 @@ from sklearn.utils.validation import has_fit_parameter
 
 from ..maps import FeatureMap, iter_log_features
 from ..rows import Rows
-from ._reliability import (
-    N_GROUPS,
-    error_of_signs,
-    group_columns,
-    split_sums,
-    standard_error,
-)
+from ._norms import Norms
+from ._parts import MapParts, find_cancelling
+from ._reliability import error_of_signs
 from ._sums import FeatureSums, KernelSums
 from ._targets import Numbers, OneHot
 
@@ -54,7 +50,7 @@ class FeatureEngine:
         self.source = _source(sampler) if self.frozen else None
         self._sums = FeatureSums()
         self._pending: tuple = ()
-        self._weight = self._squares = 0.0  # of the rows; weights times squared norms
+        self._norms = Norms()
 
     def copy(self) -> FeatureEngine:
         """Return an engine that further rows may be added to, apart from this one."""
@@ -81,7 +77,7 @@ class FeatureEngine:
         self._fit_sampler(X, weights)
         self._pending += ((X, y, weights),)
         self._sums = FeatureSums()  # those of the map before
-        self._weight = self._squares = 0.0
+        self._norms = Norms()
         n_pending = sum(rows.shape[0] * rows.shape[1] for rows, *_ in self._pending)
         if final or n_pending > _PENDING_ENTRIES or self.frozen:
             self.freeze(step)
@@ -116,9 +112,7 @@ class FeatureEngine:
             targets = self.targets.encode(y[rows], weights[rows], X.dtype)
             self._sums.add(mantissa, exponent, targets)
             if not isinstance(self.source, FeatureMap):
-                squares = np.einsum("ij,ij->i", mantissa, mantissa)
-                self._squares += float(weights[rows] @ squares)
-                self._weight += float(weights[rows].sum())
+                self._norms += Norms.of(mantissa, weights[rows])
             step()
 
     def _features(self, X, key):
@@ -140,9 +134,13 @@ class FeatureEngine:
                     parts = MapParts(self.source.frequency_index(), self._sums, weights)
                 yield rows, parts.average(mantissa, exponent, cancels)
             else:
-                error = error_of_signs(mantissa, weights, self._weight, self._squares)
+                error = error_of_signs(mantissa, weights, self._norms)
                 found = self._sums.average(mantissa, exponent)
                 yield rows, KernelSums(*found, np.where(cancels, error, 0.0))
+
+    def why_no_features(self) -> str | None:
+        """Return why the rows are hardly features of a kernel, or None."""
+        return self._norms.why_no_features(self.targets.weight(self._sums.sums))
 
     def merge(self, other: FeatureEngine):
         """Add the rows behind another engine."""
@@ -157,8 +155,7 @@ class FeatureEngine:
             self._sums = FeatureSums()
             self.freeze()
         self._sums.merge(other._sums)
-        self._weight += other._weight
-        self._squares += other._squares
+        self._norms += other._norms
 
     def _check_same_map(self, other):
         if self.source is other.source:
@@ -175,62 +172,6 @@ class FeatureEngine:
                 "were fitted on other data or with another seed. Fit one sampler, "
                 "and give sampler=FrozenEstimator(sampler) to both estimators."
             )
-
-
-class MapParts:
-    """Kernel sums of a map whose columns are exchangeable, with their errors.
-
-    Parameters
-    ----------
-    index : ndarray of int of shape (n_components,) or None
-        The frequency behind each column.
-    sums : FeatureSums
-        Of the training rows.
-    weights : ndarray of shape (n_components,)
-        The part of the sums that is the weights alone.
-    """
-
-    def __init__(
-        self, index: np.ndarray | None, sums: FeatureSums, weights: np.ndarray
-    ):
-        groups = group_columns(index, weights.size)
-        self.sums = sums.beside(split_sums(weights, groups))
-        self._index = index
-
-    def average(
-        self, mantissa: np.ndarray, exponent: np.ndarray | None, cancels: np.ndarray
-    ) -> KernelSums:
-        """Return the kernel sums of queries."""
-        values, log_scale = self.sums.average(mantissa, exponent)
-        return with_error(values, log_scale, cancels, self._index, mantissa.shape[1])
-
-
-def with_error(
-    values: np.ndarray,
-    log_scale: np.ndarray,
-    cancels: np.ndarray,
-    index: np.ndarray | None,
-    n_components: int,
-) -> KernelSums:
-    """Return kernel sums with errors from scores and parts side by side."""
-    scores, parts = values[:, :-N_GROUPS], values[:, -N_GROUPS:]
-    error = standard_error(parts, index, n_components)
-    return KernelSums(scores, log_scale, np.where(cancels, error, 0.0))
-
-
-def find_cancelling(
-    mantissa: np.ndarray | None, signed: np.ndarray
-) -> np.ndarray | None:
-    """Return for which rows terms of kernel sums may cancel; None for none.
-
-    ``signed`` says it of the columns of the training rows.
-    """
-    if mantissa is None:
-        return None
-    if signed.any():
-        return np.ones(len(mantissa), dtype=bool)
-    cancels = mantissa.min(axis=1) < 0
-    return cancels if cancels.any() else None
 
 
 def log_features(

@@ -14,7 +14,7 @@ from sklearn.metrics import check_scoring
 
 from ..maps import iter_path
 from ..rows import Rows
-from ._features import find_cancelling, with_error
+from ._parts import find_cancelling, with_error
 from ._reliability import N_GROUPS, group_columns, split_sums
 from ._sums import ClassWeights, FeatureSums, KernelSums
 

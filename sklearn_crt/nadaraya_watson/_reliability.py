@@ -37,6 +37,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ._norms import Norms
+
 N_GROUPS = 16
 N_ERRORS = 2.0  # standard errors that a denominator has to reach
 
@@ -107,9 +109,7 @@ def standard_error(parts: np.ndarray, index: np.ndarray | None, n_components: in
     return np.sqrt(n_groups / (n_groups - 1) * np.sum(gaps**2, axis=1))
 
 
-def error_of_signs(
-    features: np.ndarray, sums: np.ndarray, weight: float, squares: float
-) -> np.ndarray:
+def error_of_signs(features: np.ndarray, sums: np.ndarray, norms: Norms) -> np.ndarray:
     """Return the error of denominators whose columns need not be exchangeable.
 
     Parameters
@@ -118,7 +118,7 @@ def error_of_signs(
         F_m of the queries.
     sums : ndarray of shape (n_components,)
         Z_m.
-    weight, squares : float
+    norms : Norms
         W and Q of the training rows.
 
     Returns
@@ -127,9 +127,8 @@ def error_of_signs(
         See the module.
     """
     signs = np.abs(features) @ np.abs(sums) / np.sqrt(sums.size)
-    norms = np.linalg.norm(features, axis=1)
-    epsilon = np.finfo(features.dtype).eps
-    return signs + np.sqrt(epsilon * weight * squares) * norms
+    rounding = np.finfo(features.dtype).eps * norms.weight * norms.squares
+    return signs + np.sqrt(rounding) * np.linalg.norm(features, axis=1)
 
 
 def trust(denominators: np.ndarray, errors: np.ndarray) -> np.ndarray:

@@ -24,9 +24,10 @@ from sklearn_crt import (
 POSITIVE = [PositiveRBFSampler, OPRFSampler]
 SIGMAS = np.logspace(-2, 2, 10)
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:For .* rows all the kernel:RuntimeWarning"
-)
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:For .* rows all the kernel:RuntimeWarning"),
+    pytest.mark.filterwarnings("ignore:The rows look like no features:UserWarning"),
+]
 
 
 def estimators():

@@ -15,6 +15,7 @@ from sklearn_crt import (
     PoissonSampler,
     TrigRBFSampler,
 )
+from sklearn_crt.nadaraya_watson._norms import Norms
 from sklearn_crt.nadaraya_watson._reliability import (
     error_of_signs,
     group_columns,
@@ -66,7 +67,7 @@ def test_one_frequency_says_nothing_of_its_error():
 def test_error_of_signs_sees_rounding(rng):
     X = rng.normal(size=(100, 5))
     X -= X.mean(axis=0)
-    error = error_of_signs(X, X.sum(axis=0), 100.0, float(np.sum(X**2)))
+    error = error_of_signs(X, X.sum(axis=0), Norms.of(X, np.ones(100)))
     assert np.all(np.abs(X @ X.sum(axis=0)) < error)
 
 
@@ -128,7 +129,8 @@ def test_standardised_rows_are_no_features(rng):
     """Their sum is rounding, and so was each denominator: averages of 1e18."""
     X, y, queries = table(rng)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
-    model = NadarayaWatsonRegressor().fit(X, y)
+    with pytest.warns(UserWarning, match="The rows look like no features"):
+        model = NadarayaWatsonRegressor().fit(X, y)
     with pytest.warns(RuntimeWarning, match="For 200 rows all the kernel") as record:
         found = model.predict(queries)
     assert len(record) == 1

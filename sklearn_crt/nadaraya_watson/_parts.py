@@ -1,0 +1,64 @@
+"""Kernel sums of maps that can be negative, with the errors of their denominators."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ._reliability import N_GROUPS, group_columns, split_sums, standard_error
+from ._sums import FeatureSums, KernelSums
+
+
+class MapParts:
+    """Kernel sums of a map whose columns are exchangeable, with their errors.
+
+    Parameters
+    ----------
+    index : ndarray of int of shape (n_components,) or None
+        The frequency behind each column.
+    sums : FeatureSums
+        Of the training rows.
+    weights : ndarray of shape (n_components,)
+        The part of the sums that is the weights alone.
+    """
+
+    def __init__(
+        self, index: np.ndarray | None, sums: FeatureSums, weights: np.ndarray
+    ):
+        groups = group_columns(index, weights.size)
+        self.sums = sums.beside(split_sums(weights, groups))
+        self._index = index
+
+    def average(
+        self, mantissa: np.ndarray, exponent: np.ndarray | None, cancels: np.ndarray
+    ) -> KernelSums:
+        """Return the kernel sums of queries."""
+        values, log_scale = self.sums.average(mantissa, exponent)
+        return with_error(values, log_scale, cancels, self._index, mantissa.shape[1])
+
+
+def with_error(
+    values: np.ndarray,
+    log_scale: np.ndarray,
+    cancels: np.ndarray,
+    index: np.ndarray | None,
+    n_components: int,
+) -> KernelSums:
+    """Return kernel sums with errors from scores and parts side by side."""
+    scores, parts = values[:, :-N_GROUPS], values[:, -N_GROUPS:]
+    error = standard_error(parts, index, n_components)
+    return KernelSums(scores, log_scale, np.where(cancels, error, 0.0))
+
+
+def find_cancelling(
+    mantissa: np.ndarray | None, signed: np.ndarray
+) -> np.ndarray | None:
+    """Return for which rows terms of kernel sums may cancel; None for none.
+
+    ``signed`` says it of the columns of the training rows.
+    """
+    if mantissa is None:
+        return None
+    if signed.any():
+        return np.ones(len(mantissa), dtype=bool)
+    cancels = mantissa.min(axis=1) < 0
+    return cancels if cancels.any() else None
