@@ -1,5 +1,11 @@
 """Random features for kernel approximation, compatible with scikit-learn."""
 
+from .nadaraya_watson import (
+    NadarayaWatsonClassifier,
+    NadarayaWatsonClassifierCV,
+    NadarayaWatsonRegressor,
+    NadarayaWatsonRegressorCV,
+)
 from .samplers import (
     ExponentialPowerSampler,
     GeometricSampler,
@@ -23,6 +29,10 @@ __all__ = [
     "HybridSampler",
     "LaplacianSampler",
     "MaternSampler",
+    "NadarayaWatsonClassifier",
+    "NadarayaWatsonClassifierCV",
+    "NadarayaWatsonRegressor",
+    "NadarayaWatsonRegressorCV",
     "OPRFSampler",
     "PoissonSampler",
     "PositiveRBFSampler",
