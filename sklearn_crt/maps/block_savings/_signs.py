@@ -62,7 +62,7 @@ def _mean_minimum(n_features):
     if n_features == 3:  # the series ends in a logarithm at pi / 2
         density = -2 * np.log(np.cos(inside)) / np.sin(inside) ** 2
     else:
-        density = special.hyp2f1(1, 1, (n_features + 1) / 2, np.sin(inside) ** 2)
+        density = _hypergeometric((n_features + 1) / 2, np.sin(inside) ** 2)
     mass = half * (density @ weights)
     first = half * ((density * inside) @ weights)
     below = np.concatenate([[0], np.cumsum(mass)])
@@ -72,3 +72,15 @@ def _mean_minimum(n_features):
     slopes = 1 - below / total
     spline = CubicSpline(nodes, values, bc_type=((1, slopes[0]), (1, slopes[-1])))
     return spline
+
+
+def _hypergeometric(c, z):
+    """Return 2F1(1, 1; c; z) for 0 <= z <= 1 and c > 2.
+
+    The terms k! / (c)_k z^k; ``special.hyp2f1`` overflows from c = 100.
+    """
+    if c < 20:
+        return special.hyp2f1(1, 1, c, z)
+    k = np.arange(64)
+    factors = np.cumprod((k + 1) / (c + k))
+    return np.polynomial.polynomial.polyval(z, np.append(1.0, factors))
