@@ -5,7 +5,6 @@ import math
 import numpy as np
 
 from ._coupling import BlockCoupling, register
-from ._frequencies import Frequencies
 from ._orthogonal import Orthogonal
 
 
@@ -31,14 +30,44 @@ def apply_simplex(values, axis=-1):
     return np.moveaxis(out, -1, axis)
 
 
+def simplex_from_orthogonal(vectors):
+    r"""Return the first m corners of a simplex from m orthogonal vectors, in O(m d).
+
+    They are L Q for the rows q of Q and the Cholesky factor L of the Gram matrix of a
+    simplex, 1 on the diagonal and -1/(d - 1) elsewhere:
+
+    .. math:: v_i = l_i q_i - \sum_{j < i} \frac{l_j}{d - j} q_j, \qquad
+       l_i^2 = \frac{d (d - i)}{(d - 1)(d - i + 1)}, \quad i = 1, 2, \dots
+
+    Parameters
+    ----------
+    vectors : ndarray of shape (n_blocks, m, d)
+        Orthonormal rows q, m <= d.
+
+    Returns
+    -------
+    corners : ndarray of shape (n_blocks, m, d)
+        Unit vectors with pairwise cosine -1/(d - 1); no later one enters an earlier.
+    """
+    size, d = vectors.shape[1:]
+    if d == 1:
+        return vectors
+    left = d - np.arange(1.0, size + 1)  # d - i
+    lengths = np.sqrt(d * left / ((d - 1) * (left + 1)))
+    steps = lengths[:-1] / left[:-1]  # the last vector of a block has l = 0
+    corners = lengths[:, None] * vectors
+    corners[:, 1:] -= np.cumsum(steps[:, None] * vectors[:, :-1], axis=1)
+    return corners
+
+
 @register("simplex")
 class Simplex(BlockCoupling):
     r"""Blocks of d frequencies that point to the corners of a simplex [1]_.
 
-    The directions of a block are :math:`S R`, R a Haar-distributed orthogonal matrix
-    and S the matrix of d unit vectors with pairwise cosine -1/(d - 1), the widest
-    common angle of d vectors; norms are independent, each of its own law. The last
-    block may be partial: the first vectors of a full one, with its angles.
+    The directions of a block are d unit vectors with pairwise cosine -1/(d - 1), the
+    widest common angle of d vectors, rotated at random; norms are independent, each of
+    its own law. The last block may be partial: the first vectors of a full one, with
+    its angles, from as many vectors of the rotation.
 
     Parameters
     ----------
@@ -48,7 +77,9 @@ class Simplex(BlockCoupling):
     Notes
     -----
     For positive features of the Gaussian kernel no coupling whose directions do not
-    depend on the norms has a smaller mean squared error ([1]_, theorem 3.4). In one
+    depend on the norms has a smaller mean squared error ([1]_, theorem 3.4). The
+    directions have the law of :math:`S R` ([1]_, equation 8), R a rotation; drawn as
+    :math:`L Q`, L lower triangular, the first m need only m rows of Q. In one
     dimension there is no simplex and a frequency is a norm with a random sign.
 
     References
@@ -71,11 +102,6 @@ class Simplex(BlockCoupling):
     def cosine(self, n_features):
         return -1 / (n_features - 1) if n_features > 1 else 0.0
 
-    def draw(self, radial_law, n_frequencies, n_features, rng):
-        # each vector of a block needs the whole rotation: draw whole blocks
-        whole = -(-n_frequencies // n_features) * n_features
-        frequencies = super().draw(radial_law, whole, n_features, rng)
-        return Frequencies(frequencies.to_dense()[:, :n_frequencies])
-
     def _directions(self, norms, n_features, rng):
-        return apply_simplex(Orthogonal()._directions(norms, n_features, rng), axis=1)
+        vectors = Orthogonal()._directions(norms, n_features, rng)
+        return simplex_from_orthogonal(vectors)

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from sklearn_crt import OPRFSampler, PositiveRBFSampler, SimplexRBFSampler
 from sklearn_crt.frequencies import Orthogonal, Simplex, SimplexPlus, chi_law
-from sklearn_crt.frequencies._simplex import apply_simplex
+from sklearn_crt.frequencies._simplex import apply_simplex, simplex_from_orthogonal
 from sklearn_crt.frequencies._simplex_plus import balance
 from sklearn_crt.samplers._optimal_A import optimal_A, optimal_for
 
@@ -35,13 +35,49 @@ def test_rows_are_unit_vectors_at_one_angle(d, rng):
     assert_allclose(apply_simplex(X, axis=1), S @ X, atol=1e-12)
 
 
-def test_block_is_a_simplex_times_the_rotation_of_an_orthogonal_one():
-    norms = np.linalg.norm(blocks(Simplex(), 2, 5), axis=2)
-    orthogonal = blocks(Orthogonal(), 2, 5)
+@pytest.mark.parametrize("d", [2, 5, 70])
+def test_block_is_a_triangle_times_an_orthogonal_one(d):
+    norms = np.linalg.norm(blocks(Simplex(), 2, d), axis=2)
+    orthogonal = blocks(Orthogonal(), 2, d)
     assert_allclose(norms, np.linalg.norm(orthogonal, axis=2))
-    rotation = orthogonal / norms[..., None]
-    directions = apply_simplex(np.eye(5), axis=0) @ rotation
-    assert_allclose(blocks(Simplex(), 2, 5), norms[..., None] * directions, atol=1e-12)
+    gram = np.full((d, d), -1 / (d - 1))
+    np.fill_diagonal(gram, 1)
+    # the last vector is minus the sum of the others
+    triangle = np.zeros((d, d))
+    triangle[:-1, :-1] = np.linalg.cholesky(gram[:-1, :-1])
+    triangle[-1] = -triangle[:-1].sum(axis=0)
+    directions = triangle @ (orthogonal / norms[..., None])
+    assert_allclose(blocks(Simplex(), 2, d), norms[..., None] * directions, atol=1e-11)
+
+
+@pytest.mark.parametrize("d", [2, 3, 64, 1000])
+def test_corners_of_a_simplex(d, rng):
+    """To rounding: the sums of many vectors lose nothing."""
+    corners = simplex_from_orthogonal(np.eye(d)[None])[0]
+    gram = corners @ corners.T
+    assert_allclose(np.diag(gram), 1, rtol=1e-13)
+    assert_allclose(gram[~np.eye(d, dtype=bool)], -1 / (d - 1), atol=1e-14)
+    assert_allclose(corners.sum(axis=0), 0, atol=1e-12)
+    assert np.all(np.triu(corners, 1) == 0)
+    some = simplex_from_orthogonal(np.eye(d)[None, : d // 2])[0]
+    assert np.array_equal(some, corners[: d // 2])
+
+
+def test_few_vectors_of_a_high_dimension():
+    """A partial block is drawn from as many vectors, not from a whole rotation."""
+    sizes = []
+
+    class Watched(Simplex):
+        def _directions(self, norms, n_features, rng):
+            directions = super()._directions(norms, n_features, rng)
+            sizes.append(directions.shape)
+            return directions
+
+    rng = np.random.default_rng(0)
+    W = Watched().draw(chi_law, 40, 4096, rng).to_dense()
+    assert sizes == [(1, 40, 4096)]
+    unit = W / np.linalg.norm(W, axis=0)
+    assert_allclose((unit.T @ unit)[np.triu_indices(40, 1)], -1 / 4095, atol=1e-13)
 
 
 def test_two_dimensions_have_opposite_vectors():
