@@ -6,7 +6,7 @@ import numpy as np
 
 from ._coupling import register
 from ._orthogonal import Orthogonal
-from ._projection import Projection
+from ._frequencies import Frequencies
 from ._simplex import Simplex, apply_simplex
 
 _MAX_SWEEPS = 10
@@ -105,12 +105,12 @@ class SimplexPlus(Simplex):
         return None if self._coefficient is not None else super().cosine(n_features)
 
     def draw(self, radial_law, n_frequencies, n_features, rng):
-        if self.log_weight is None:
+        if self._coefficient is None:
             return super().draw(radial_law, n_frequencies, n_features, rng)
         # each vector of a block needs the norms of all the others: draw whole blocks
         whole = -(-n_frequencies // n_features) * n_features
-        projection = super().draw(radial_law, whole, n_features, rng)
-        return Projection(projection.to_dense()[:, :n_frequencies])
+        frequencies = super().draw(radial_law, whole, n_features, rng)
+        return Frequencies(frequencies.to_dense()[:, :n_frequencies])
 
     def _directions(self, norms, n_features, rng):
         if self._coefficient is None:

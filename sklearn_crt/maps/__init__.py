@@ -10,7 +10,7 @@ from ._diagonal_exponential import DiagonalExponentialMap
 from ._discrete import Counts, DiscreteMap
 from ._exponential import ExponentialMap
 from ._gaussian import GaussianKernel
-from ._loop import iter_log_features, iter_path
+from ._loop import iter_log_features, iter_path, variance_in_blocks
 from ._outside import OutsideMap
 from ._positive_pair import PositivePairMap
 from ._radial import (
@@ -56,6 +56,7 @@ __all__ = [
     "WeightedMap",
     "iter_log_features",
     "iter_path",
+    "variance_in_blocks",
     "log_one_minus",
     "log_rho",
     "scaled_variance",

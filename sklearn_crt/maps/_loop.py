@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from sklearn.utils import gen_batches
 
-from ..rows import Frame, Rows, row_chunks
+from ..rows import Frame, Rows, UnitRows, row_chunks
 from ._base import FeatureMap, LogFeatures
+
+_PAIRS = 2**18  # whose variances are taken at once: larger arrays cost more to make
 
 
 def iter_log_features(
@@ -64,6 +67,36 @@ def iter_path(
     path = [member.to(X.dtype) for member in path]
     for rows in _chunks(path[0], X):
         yield rows, _path_features(path, X[rows], key)
+
+
+def variance_in_blocks(
+    feature_map: FeatureMap, X: UnitRows, Y: UnitRows
+) -> np.ndarray:
+    """Return the variance of all pairs, from blocks of pairs that fit the cache.
+
+    Parameters
+    ----------
+    feature_map : FeatureMap
+        The map.
+    X, Y : UnitRows
+        Rows of the two sides, in float64; may be one object.
+
+    Returns
+    -------
+    variance : ndarray of shape (n_X, n_Y)
+        Of all pairs.
+    """
+    n_rows, n_keys = X.shape[0], Y.shape[0]
+    step = max(1, _PAIRS // n_keys)
+    if step >= n_rows:
+        return feature_map.variance(X, Y)
+    variance = np.empty((n_rows, n_keys))
+    for rows in gen_batches(n_rows, step):
+        block = X.take(rows)
+        variance[rows] = feature_map.variance(block, Y)
+        if Y is X:  # of rows and themselves, whose distances are exactly 0
+            variance[rows, rows] = feature_map.variance(block, block)
+    return variance
 
 
 def _path_features(path, X, key):

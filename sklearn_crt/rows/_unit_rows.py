@@ -66,12 +66,12 @@ class UnitRows:
         matrix = self.matrix
         return matrix.toarray() if sparse.issparse(matrix) else matrix
 
-    def take(self, index: np.ndarray) -> UnitRows:
+    def take(self, index: np.ndarray | slice) -> UnitRows:
         """Return some of the rows.
 
         Parameters
         ----------
-        index : ndarray of int
+        index : ndarray of int or slice
             Their numbers.
 
         Returns

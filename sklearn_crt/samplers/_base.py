@@ -27,7 +27,7 @@ from .._compat import (
     _check_sample_weight,
     _fit_context,
 )
-from ..maps import FeatureMap, iter_log_features
+from ..maps import FeatureMap, iter_log_features, variance_in_blocks
 from ..rows import (
     Frame,
     Statistics,
@@ -444,7 +444,7 @@ class BaseFeatureSampler(
             Mean squared errors of the estimates, since these are unbiased.
         """
         X, Y = self._validate_pair(X, Y)
-        return self.map_.variance(*self.map_.frame.pair(X, Y))
+        return variance_in_blocks(self.map_, *self.map_.frame.pair(X, Y))
 
     def _validate_pair(self, X, Y):
         check_is_fitted(self)

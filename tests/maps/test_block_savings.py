@@ -5,9 +5,15 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import special
 
-from sklearn_crt import PositiveRBFSampler, TrigRBFSampler
-from sklearn_crt.samplers import _conformity
-from sklearn_crt.samplers._conformity import (
+from sklearn_crt import (
+    HybridSampler,
+    MaternSampler,
+    PositiveRBFSampler,
+    TrigRBFSampler,
+)
+from sklearn_crt.maps import _loop
+from sklearn_crt.maps.block_savings import _gaussian
+from sklearn_crt.maps.block_savings import (
     log_conformity,
     positive_gap,
     trigonometric_gap,
@@ -27,7 +33,7 @@ def cosines(d):
 def q():
     """Values of both ways through, more than are summed one by one."""
     values = np.append(np.geomspace(1e-12, 1e4, 4200), [0.0, 2e5])
-    assert values.size > _conformity._FEW
+    assert values.size > _gaussian._FEW
     return np.random.default_rng(0).permutation(values).reshape(2, -1)
 
 
@@ -103,7 +109,7 @@ def test_acute_angles_of_more_than_the_window_holds():
     expected = -np.expm1(log_conformity(q, 1000, 0.5) - q)
     assert_allclose(positive_gap(q, 1000, 0.5), expected, rtol=1e-12)
     assert expected[1] < -1e40
-    many = positive_gap(np.full(_conformity._FEW + 1, 50.0), 1000, 0.5)
+    many = positive_gap(np.full(_gaussian._FEW + 1, 50.0), 1000, 0.5)
     assert_allclose(many, expected[0], rtol=1e-12)
 
 
@@ -139,3 +145,24 @@ def test_table_halves_pieces_where_the_function_bends():
     assert_allclose(table(q), bump(q), rtol=1e-12)
     widths = np.diff(table.x)
     assert widths.min() < 0.6 < 2 < widths.max()
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        PositiveRBFSampler(),
+        TrigRBFSampler(coupling="simplex"),
+        HybridSampler(),
+        MaternSampler(metric=np.diag([1.0, 2.0, 3.0, 4.0])),
+    ],
+)
+def test_variance_block_by_block(sampler, rng, monkeypatch):
+    X = rng.normal(size=(30, 4))
+    Y = np.vstack([X[:5], rng.normal(size=(20, 4))])
+    fitted = sampler.set_params(random_state=0).fit(X)
+    whole = [fitted.kernel_variance(X), fitted.kernel_variance(X, Y)]
+    monkeypatch.setattr(_loop, "_PAIRS", 7 * 25)
+    blocks = [fitted.kernel_variance(X), fitted.kernel_variance(X, Y)]
+    for one, other in zip(whole, blocks, strict=True):
+        assert_allclose(other, one, rtol=1e-9, atol=1e-15)
+    assert_allclose(np.diag(blocks[0]), np.diag(whole[0]), rtol=1e-12, atol=1e-30)
