@@ -160,7 +160,8 @@ def test_metric(kernel, pair, rng):
     ],
 )
 def test_in_the_tools_of_scikit_learn(kernel, options, pair):
-    X, y = pair[0][:40], pair[0][:40, 0] > 0
+    X = pair[0][:40]
+    y = (X[:, 0] > 0).astype(float)
     K = kernel(X, **options)
     single = pairwise.pairwise_kernels(X, metric=kernel, **options)
     assert_allclose(single, K, atol=1e-10)

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 
 import sklearn_crt
 from sklearn_crt import frequencies, samplers, testing
+from sklearn_crt._docs import fill_doc
 
 
 def test_public_names_exist():
@@ -76,3 +77,22 @@ def test_every_public_name_stands_in_the_reference():
     names = set(page.read_text().split())
     public = {name for name in sklearn_crt.__all__ if name[0] != "_"}
     assert public <= {name.rsplit(".", 1)[-1] for name in names}
+
+
+@pytest.mark.parametrize("margin", ["", "    "])
+def test_shared_texts_at_any_margin(margin):
+    """From Python 3.13 on the compiler takes the margin of docstrings away."""
+
+    class Documented:
+        pass
+
+    own = (
+        f"{margin}Parameters\n{margin}----------\n{margin}%(n_jobs)s\n{margin}own : int"
+    )
+    Documented.__doc__ = f"First line.\n\n{own}\n{margin}"
+    start, rest = inspect.getdoc(fill_doc(Documented)).split("n_jobs : ")
+    assert start == "First line.\n\nParameters\n----------\n"
+    first, *others, last = rest.splitlines()
+    assert first.startswith("int")
+    assert last == "own : int"
+    assert all(line.startswith("    ") for line in others)

@@ -5,8 +5,8 @@ import copy
 import numpy as np
 
 from ._coupling import register
-from ._orthogonal import Orthogonal
 from ._frequencies import Frequencies
+from ._orthogonal import Orthogonal
 from ._simplex import Simplex, apply_simplex
 
 _MAX_SWEEPS = 10

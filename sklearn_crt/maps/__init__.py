@@ -56,9 +56,9 @@ __all__ = [
     "WeightedMap",
     "iter_log_features",
     "iter_path",
-    "variance_in_blocks",
     "log_one_minus",
     "log_rho",
     "scaled_variance",
     "second_moment",
+    "variance_in_blocks",
 ]

@@ -69,9 +69,7 @@ def iter_path(
         yield rows, _path_features(path, X[rows], key)
 
 
-def variance_in_blocks(
-    feature_map: FeatureMap, X: UnitRows, Y: UnitRows
-) -> np.ndarray:
+def variance_in_blocks(feature_map: FeatureMap, X: UnitRows, Y: UnitRows) -> np.ndarray:
     """Return the variance of all pairs, from blocks of pairs that fit the cache.
 
     Parameters
