@@ -9,7 +9,6 @@ from sklearn.gaussian_process.kernels import Matern
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics import pairwise
 from sklearn.svm import SVC
-from sklearn_crt.utils import _profiles
 
 from sklearn_crt import NadarayaWatsonRegressor
 from sklearn_crt.kernels import (
@@ -17,6 +16,7 @@ from sklearn_crt.kernels import (
     laplacian_kernel,
     matern_kernel,
 )
+from sklearn_crt.maps import _profiles
 from sklearn_crt.maps._profiles import log_gaussian, log_matern
 
 KERNELS = [matern_kernel, laplacian_kernel, exponential_power_kernel]
