@@ -127,9 +127,3 @@ def _expansion(n_terms):
 
 
 _EXPANSION = _expansion(11)
-
-LOG_PROFILES = {
-    "gaussian": log_gaussian,
-    "laplacian": log_laplacian,
-    "matern": log_matern,
-}
