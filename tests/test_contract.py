@@ -1,4 +1,4 @@
-"""Our contract, on every sampler with every coupling: add a sampler to one list."""
+"""Our contract, on every sampler and coupling of the registries."""
 
 import numpy as np
 import pytest
@@ -6,24 +6,21 @@ from sklearn.base import clone
 
 from sklearn_crt import (
     ExponentialPowerSampler,
-    GERFSampler,
     HybridSampler,
     LaplacianSampler,
     MaternSampler,
     OPRFSampler,
-    PositiveRBFSampler,
     SimplexRBFSampler,
     TrigRBFSampler,
 )
 from sklearn_crt.frequencies import (
-    Independent,
     Orthogonal,
-    Simplex,
-    SimplexPlus,
     chi_law,
+    coupling_names,
     get_coupling,
     stable_law,
 )
+from sklearn_crt.frequencies._quasi import QuasiCoupling
 from sklearn_crt.samplers import (
     AngularCoefficient,
     ComplexExponentialSampler,
@@ -31,22 +28,32 @@ from sklearn_crt.samplers import (
     MixtureCoefficient,
     PositivePairSampler,
 )
-from sklearn_crt.testing import assert_coupling, check_sampler
+from sklearn_crt.testing import assert_coupling, check_sampler, sampler_classes
 
-SAMPLERS = [TrigRBFSampler, PositiveRBFSampler, OPRFSampler, GERFSampler]
+CLASSES = sampler_classes()
+SAMPLERS = [  # of the Gaussian kernel, with isotropic frequencies
+    cls
+    for cls in CLASSES
+    if {"coupling", "kernel"} <= set(cls().get_params()) and cls is not HybridSampler
+]
+APPROXIMATE = [name for name in coupling_names() if not get_coupling(name, "").exact]
 COUPLINGS = {
-    "iid": Independent(),
-    "orthogonal": Orthogonal(),
-    "simplex": Simplex(),
-    "simplex+": SimplexPlus(),
+    name: get_coupling(name, "")
+    for name in coupling_names()
+    if name not in APPROXIMATE and not isinstance(get_coupling(name, ""), QuasiCoupling)
 }
-STRUCTURED = ["structured-orthogonal", "structured-simplex"]
+POINTS = [name for name in coupling_names() if name not in {*APPROXIMATE, *COUPLINGS}]
 STRATIFIED = Orthogonal(stratified=True)
 RADIAL = [
     LaplacianSampler(),
     *(MaternSampler(nu=nu) for nu in (0.5, 1.5, 2.5, 4, np.inf)),
     *(ExponentialPowerSampler(alpha=alpha) for alpha in (0.5, 1.0, 1.5, 2.0)),
 ]
+
+
+@pytest.mark.parametrize("sampler", CLASSES)
+def test_every_public_sampler(sampler):
+    check_sampler(sampler(n_components=24), 3)
 
 
 @pytest.mark.parametrize("n_features", [1, 2, 4])
@@ -64,13 +71,13 @@ def test_sampler_with_simplex(sampler, coupling, n_features):
     check_sampler(sampler(coupling=coupling), n_features)
 
 
-@pytest.mark.parametrize("coupling", ["halton", "sobol"])
+@pytest.mark.parametrize("coupling", POINTS)
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_sampler_with_points(sampler, coupling):
     check_sampler(sampler(coupling=coupling), 3)
 
 
-@pytest.mark.parametrize("coupling", ["simplex", "simplex+", "halton", "sobol"])
+@pytest.mark.parametrize("coupling", ["simplex", "simplex+", *POINTS])
 def test_coupling_in_one_dimension(coupling):
     check_sampler(OPRFSampler(coupling=coupling), 1)
 
@@ -85,20 +92,20 @@ def test_sampler_in_more_dimensions(sampler):
     check_sampler(sampler(), 16)
 
 
-@pytest.mark.parametrize("coupling", STRUCTURED)
+@pytest.mark.parametrize("coupling", APPROXIMATE)
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_sampler_with_padded_blocks(sampler, coupling):
     check_sampler(sampler(coupling=coupling), 4)
 
 
-@pytest.mark.parametrize("coupling", STRUCTURED)
+@pytest.mark.parametrize("coupling", APPROXIMATE)
 @pytest.mark.parametrize("n_features", [1, 2, 16])
 def test_structured_blocks(coupling, n_features):
     check_sampler(OPRFSampler(coupling=coupling), n_features)
 
 
 @pytest.mark.parametrize("n_features", [16, 64])
-@pytest.mark.parametrize("coupling", STRUCTURED)
+@pytest.mark.parametrize("coupling", APPROXIMATE)
 def test_structured_coupling(coupling, n_features):
     assert_coupling(get_coupling(coupling, "test"), chi_law, n_features, n_blocks=2000)
 

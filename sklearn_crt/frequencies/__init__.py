@@ -1,6 +1,14 @@
 """Joint laws of frequencies: couplings and the laws of their norms."""
 
-from ._coupling import BlockCoupling, Coupling, Independent, get_coupling, register
+from ._coupling import (
+    BlockCoupling,
+    Coupling,
+    Independent,
+    check_quantiles,
+    coupling_names,
+    get_coupling,
+    register,
+)
 from ._frequencies import Affine, Frequencies
 from ._joint import JointFrequencies
 from ._orthogonal import Orthogonal
@@ -24,7 +32,9 @@ __all__ = [
     "Sobol",
     "StructuredOrthogonal",
     "StructuredSimplex",
+    "check_quantiles",
     "chi_law",
+    "coupling_names",
     "get_coupling",
     "register",
     "stable_law",

@@ -170,6 +170,23 @@ def register(name: str):
     return add
 
 
+def coupling_names() -> list[str]:
+    """Return the names that the parameter ``coupling`` of samplers may be.
+
+    Returns
+    -------
+    names : list of str
+        In the order in which they were registered.
+
+    Examples
+    --------
+    >>> from sklearn_crt.frequencies import coupling_names
+    >>> coupling_names()[:2]
+    ['iid', 'orthogonal']
+    """
+    return list(_REGISTRY)
+
+
 def get_coupling(
     coupling: str | Coupling, owner: str, allowed: Iterable[str] | None = None
 ) -> Coupling:

@@ -10,12 +10,12 @@ from typing import TypeVar
 
 from joblib import cpu_count, effective_n_jobs
 from joblib.parallel import get_active_backend
-from sklearn.utils import gen_batches, gen_even_slices
+from sklearn.utils import gen_even_slices
 
 from .._compat import _clear_controlling_thread, _get_threadpool_controller
 
 _CHUNK_BYTES = 2**21  # of features: few enough for the cache, enough for the product
-_LEAST, _MOST = 256, 1024  # rows
+_LEAST, _MOST = 256, 8192  # rows
 Result = TypeVar("Result")
 
 
@@ -34,10 +34,11 @@ def row_chunks(n_rows: int, width: int, itemsize: int) -> Iterator[slice]:
     Returns
     -------
     chunks : generator of slice
-        Of 256 to 1024 rows; the last may be shorter.
+        Of 256 to 8192 rows; the last may be shorter.
     """
-    size = _CHUNK_BYTES // (width * itemsize)
-    return gen_batches(n_rows, min(max(_LEAST, size), _MOST))
+    size = min(max(_LEAST, _CHUNK_BYTES // (width * itemsize)), _MOST)
+    # gen_batches takes longer to validate its arguments than a row to be mapped
+    return (slice(i, min(i + size, n_rows)) for i in range(0, n_rows, size))
 
 
 def effective_n_threads(n_jobs: int | None, n_rows: int) -> int:
@@ -103,6 +104,8 @@ def in_threads(
     results : list
         What the calls returned, in the order of the rows.
     """
+    if n_rows <= _LEAST:  # one chunk
+        return [function(slice(None))]
     with one_blas_thread():
         if n_threads == 1:
             return [function(slice(None))]

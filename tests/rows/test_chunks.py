@@ -23,7 +23,7 @@ def test_chunks_cover_the_rows(n_rows, width):
     assert [i for chunk in chunks for i in range(chunk.start, chunk.stop)] == list(
         range(n_rows)
     )
-    assert max(chunk.stop - chunk.start for chunk in chunks) <= 1024
+    assert max(chunk.stop - chunk.start for chunk in chunks) <= 8192
 
 
 def test_two_overlapping_users_leave_the_threads_of_blas_as_they_were():
