@@ -2,7 +2,17 @@
 
 import inspect
 import os
+import subprocess
+import sys
+import tomllib
 from importlib.metadata import version as installed_version
+from importlib.util import find_spec
+from pathlib import Path
+
+from sphinx.util.fileutil import copy_asset
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_ext"))
 
 project = "sklearn_crt"
 author = "The sklearn_crt developers"
@@ -14,8 +24,11 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.extlinks",
     "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",
+    "sphinx_design",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
+    "gallery_figures",
 ]
 exclude_patterns = ["_build", "whats_new/upcoming"]
 templates_path = ["_templates"]
@@ -29,6 +42,29 @@ extlinks = {
 html_theme = "pydata_sphinx_theme"
 html_title = f"sklearn_crt {release}"
 html_show_sourcelink = False
+html_copy_source = False
+html_static_path = ["_static"]
+html_css_files = ["custom.css"]
+html_favicon = "_static/logo.svg"
+
+# The addresses stand once, in pyproject.toml.
+urls = tomllib.loads((HERE.parent / "pyproject.toml").read_text())["project"]["urls"]
+html_baseurl = urls["Documentation"]
+logo = "_static/logo.svg"
+html_theme_options = {
+    "logo": {"text": project, "image_light": logo, "image_dark": logo},
+    "github_url": urls["Source"],
+    "header_links_before_dropdown": 6,
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+html_sidebars = {name: [] for name in ("index", "install", "benchmarks", "glossary")}
+
+# One file, without fonts, copied from a package: formulas need no network.
+mathjax_file = "tex-svg.js"
+mathjax_path = f"mathjax/{mathjax_file}"
 
 numpydoc_show_class_members = False  # autosummary/class.rst lists the methods
 
@@ -37,6 +73,11 @@ sphinx_gallery_conf = {
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"plot_",
     "ignore_pattern": r"__init__|notebooks",
+    "image_scrapers": ("gallery_figures.scrape",),
+    "backreferences_dir": "generated/backreferences",
+    "doc_module": (project,),
+    "reference_url": {project: None},
+    "write_computation_times": False,  # a page that loads scripts from elsewhere
     "download_all_examples": False,
     "show_signature": False,
 }
@@ -60,5 +101,26 @@ def skip_borrowed(app, what, name, obj, skip, options):
         return skip or not module.startswith(project)
 
 
+def insert_news(app, name, source):
+    """Put the fragments since the last release into the page that collects them."""
+    if name == "whats_new/index":
+        command = [sys.executable, "-m", "towncrier", "build", "--draft"]
+        draft = subprocess.run(
+            command, cwd=HERE.parent, capture_output=True, text=True, check=True
+        )
+        mark = ".. towncrier release notes start\n"
+        source[0] = source[0].replace(mark, f"{mark}\n{draft.stdout}\n")
+
+
+def copy_mathjax(app, error):
+    """Copy the file that sets formulas."""
+    if error is None and app.builder.format == "html":
+        folder = Path(find_spec("sphinx-mathjax-offline").origin).parent
+        target = app.outdir / "_static" / "mathjax"
+        copy_asset(folder / "static" / "mathjax" / mathjax_file, target)
+
+
 def setup(app):
     app.connect("autodoc-skip-member", skip_borrowed)
+    app.connect("source-read", insert_news)
+    app.connect("build-finished", copy_mathjax)

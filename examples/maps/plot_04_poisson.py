@@ -41,9 +41,9 @@ for ax, positive in zip(axes, (False, True), strict=True):
     ax.grid(alpha=0.3)
 axes[0].set_ylabel("mean log second moment of one product")
 axes[0].legend()
+plt.show()
 
 # %%
 # The circle, the fitted value, is the minimum of each curve. A ``lambda`` ten times too
 # large or too small costs a factor of 3 at ``sigma=0.1`` and of 2e7 at ``sigma=0.4``
 # without the shift. The dotted lines are OPRF, whose features are positive without one.
-plt.show()

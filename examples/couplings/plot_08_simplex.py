@@ -36,10 +36,10 @@ for ax, sampler in zip(axes, (PositiveRBFSampler, OPRFSampler), strict=True):
     ax.grid(alpha=0.3)
 axes[0].set_ylabel("variance, independent = 1")
 axes[1].legend(loc="upper left", bbox_to_anchor=(1, 1))
+plt.show()
 
 # %%
 # Orthogonal frequencies (dashed) save only where x + y has a moderate length. For short
 # sums the error is that of the sum of all frequencies, which a simplex nearly cancels:
 # at d = 64 less than one percent is left. For long ones nothing helps: rare large
 # features carry the error. OPRF moves that end to longer sums.
-plt.show()

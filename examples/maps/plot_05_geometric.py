@@ -44,10 +44,10 @@ ax.set(xscale="log", yscale="log", ylim=(1e-12, 1e2))
 ax.set(xlabel="sigma", ylabel="median variance of the kernel estimate")
 ax.grid(alpha=0.3)
 ax.legend()
+plt.show()
 
 # %%
 # Maps with positive features are dashed. Sines and cosines win at small ``sigma``,
 # where all kernel values are near one, OPRF at large ``sigma``. Of the discrete maps
 # the geometric one with ``positive=True`` stays closest to OPRF there, and the Poisson
 # one with ``positive=True`` is the one to avoid.
-plt.show()

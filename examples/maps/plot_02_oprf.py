@@ -41,11 +41,6 @@ for d in (4, 16, 64):
 for typical in (1, 2, 4, 8):
     ratio = np.log(variances(tuned_for(typical, 64), 64)) - log_classical(64)
     axes[1].plot(sums, ratio, label=f"A for |x + y| = {typical}")
-
-# %%
-# Left: tuned for each pair, A never loses, and the gain grows without bound. Right: one
-# A for all pairs, as in practice. It gains much where x + y is long, and loses where
-# it is far shorter than that A is tuned for, where the variance is small anyway.
 titles = "a parameter for each pair", "one parameter for all pairs (d = 64)"
 for ax, title in zip(axes, titles, strict=True):
     ax.axhline(0, color="black", linewidth=0.8)
@@ -54,3 +49,8 @@ for ax, title in zip(axes, titles, strict=True):
     ax.legend()
 axes[0].set_ylabel("log variance, less that for A = 0")
 plt.show()
+
+# %%
+# Left: tuned for each pair, A never loses, and the gain grows without bound. Right: one
+# A for all pairs, as in practice. It gains much where x + y is long, and loses where
+# it is far shorter than that A is tuned for, where the variance is small anyway.

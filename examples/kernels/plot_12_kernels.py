@@ -35,9 +35,9 @@ left.legend()
 right.set(xlabel="R", ylabel="share of frequencies with |w| > R", ylim=(1e-5, 2))
 for ax in (left, right):
     ax.grid(alpha=0.3)
+plt.show()
 
 # %%
 # On the right a straight line is a power law: of exponent alpha for the exponential
 # power kernel, 2 nu for the Matern kernel. One Laplacian frequency in a hundred is
 # above 300.
-plt.show()

@@ -27,6 +27,9 @@ def mean_log_variance(sampler):
     return np.mean(np.log(sampler.kernel_variance(X)[pairs]))
 
 
+# %%
+# Left the mean over all pairs of rows for each map, right that of the best member of
+# the family, and of members whose rho = 1 / (1 - 8A) is turned by an angle.
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 for name, sampler in maps.items():
     sampler.set_params(n_components=128, coupling="iid")
@@ -35,8 +38,6 @@ for name, sampler in maps.items():
     axes[0].plot(sigmas, means, label=name, **style)
 axes[0].set(xlabel="sigma", ylabel="mean log variance, 128 columns")
 
-# %%
-# With rho = 1 / (1 - 8A), turn rho by an angle and keep its modulus.
 angles = np.linspace(0, 0.6, 40)
 for sigma in (0.05, 0.1, 0.2, 0.4):
     sampler = GERFSampler(sigma=sigma, coupling="iid").fit(X)
@@ -48,11 +49,11 @@ for sigma in (0.05, 0.1, 0.2, 0.4):
     axes[1].plot(angles, np.subtract(means, means[0]), label=label)
 axes[1].set(xlabel="angle of rho", ylabel="mean log variance, less that of the real A")
 axes[1].set(xlim=(0, 0.6), ylim=(0, 4))
-
-# %%
-# The best member is real: near TrigRF with A > 0 for small sigma, OPRF for large sigma.
-# Every turn away from the real axis costs, as in all trials known to us.
 for ax in axes:
     ax.grid(alpha=0.3)
     ax.legend()
 plt.show()
+
+# %%
+# The best member is real: near TrigRF with A > 0 for small sigma, OPRF for large sigma.
+# Every turn away from the real axis costs, as in all trials known to us.

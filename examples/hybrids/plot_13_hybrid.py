@@ -38,14 +38,14 @@ for kind in ("trigonometric", "positive", "angular", "gaussian"):
     label = f"{kind}, {fair(kind)} frequencies"
     axes[0].plot(angles, error, label=label)
     axes[1].semilogy(radii, largest, label=label)
-
-# %%
-# Left: at r = 1.5 the largest error of the angular hybrid is a fifth of that of either
-# map alone. Right: the largest error over all angles; trigonometric and positive maps
-# have the same one. It grows like exp(2 r^2) for all: hybrids are for short rows.
 axes[0].set(xlabel="angle between the rows", ylabel="relative error at r = 1.5")
 axes[1].set(xlabel="length r of the rows", ylabel="largest relative error")
 for ax in axes:
     ax.grid(alpha=0.3)
     ax.legend()
 plt.show()
+
+# %%
+# Left: at r = 1.5 the largest error of the angular hybrid is a fifth of that of either
+# map alone. Right: the largest error over all angles; trigonometric and positive maps
+# have the same one. It grows like exp(2 r^2) for all: hybrids are for short rows.

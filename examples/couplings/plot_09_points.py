@@ -46,13 +46,12 @@ for ax, (title, (sampler, d)) in zip(axes, panels.items(), strict=True):
         ]
         ax.loglog(numbers, errors, marker="o", markersize=3, label=coupling)
     ax.set_xscale("log", base=2)
-    ax.set(xlabel="frequencies", title=title)
+    ax.set(xlabel="frequencies", ylabel="median squared error", title=title)
     ax.grid(alpha=0.3)
-axes[0].set_ylabel("median squared error")
 axes[0].legend()
+plt.show()
 
 # %%
 # In four dimensions Sobol points win from a few blocks on, for both maps. In sixteen
 # the simplex is ahead for the first blocks. All these estimates are unbiased; only for
 # blocks does ``kernel_variance`` know the error beforehand.
-plt.show()

@@ -50,9 +50,9 @@ for ax, sampler in zip(
     ax.set(xlabel="distance", title=type(sampler).__name__, ylim=(0, 1.1))
 axes[0].set_ylabel("variance, independent = 1")
 axes[0].legend()
+plt.show()
 
 # %%
 # Right angles alone take 15 % off the variance for the Laplacian kernel, and 85 % for
 # the Gaussian one: heavy-tailed norms differ so much that the angles hardly matter.
 # Strata cover the tail in every block and halve the variance for near rows.
-plt.show()

@@ -42,11 +42,6 @@ for width in widths:
         relative = sampler.kernel_variance(X, Y) / sampler.exact_kernel(X, Y) ** 2
         errors[name].append(np.sqrt(np.median(relative)))
 
-# %%
-# With complex diagonals the error falls with the width of the clusters; those that
-# know the second moments lose nothing to the other maps where clusters are as wide as
-# they are apart, those of the centres alone do. A real diagonal cannot cancel
-# coordinates in which the two centres have one sign: here half of them.
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for name, error in errors.items():
     ax.loglog(widths, error, label=name)
@@ -54,3 +49,9 @@ ax.set(xlabel="width of the clusters", ylabel="median relative error")
 ax.grid(alpha=0.3)
 ax.legend()
 plt.show()
+
+# %%
+# With complex diagonals the error falls with the width of the clusters; those that
+# know the second moments lose nothing to the other maps where clusters are as wide as
+# they are apart, those of the centres alone do. A real diagonal cannot cancel
+# coordinates in which the two centres have one sign: here half of them.
