@@ -39,6 +39,10 @@ extlinks = {
     "doi": ("https://doi.org/%s", "doi:%s"),
 }
 
+# The addresses stand once, in pyproject.toml.
+urls = tomllib.loads((HERE.parent / "pyproject.toml").read_text())["project"]["urls"]
+extlinks["repository"] = (f"{urls['Source']}%s", None)
+
 html_theme = "pydata_sphinx_theme"
 html_title = f"sklearn_crt {release}"
 html_show_sourcelink = False
@@ -47,8 +51,6 @@ html_static_path = ["_static"]
 html_css_files = ["custom.css"]
 html_favicon = "_static/logo.svg"
 
-# The addresses stand once, in pyproject.toml.
-urls = tomllib.loads((HERE.parent / "pyproject.toml").read_text())["project"]["urls"]
 html_baseurl = urls["Documentation"]
 logo = "_static/logo.svg"
 html_theme_options = {

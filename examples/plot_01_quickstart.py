@@ -40,11 +40,11 @@ for name, sampler in maps.items():
     for width in widths:
         sampler.set_params(n_components=width, random_state=0).fit(X)
         times = []
-        for _ in range(4):
+        for _ in range(7):
             start = time.perf_counter()
             features = sampler.transform(many)[: len(X)]
             times.append(time.perf_counter() - start)
-        seconds[name].append(np.median(times[1:]))
+        seconds[name].append(min(times))
         errors[name].append(np.sqrt(np.mean((features @ features.T - exact) ** 2)))
         if name == "TrigRBFSampler":
             stated.append(np.sqrt(sampler.kernel_variance(X).mean()))
@@ -74,10 +74,14 @@ for name, color in {"RBFSampler": "grey", "TrigRBFSampler": "C0"}.items():
     left.loglog(milliseconds, errors[name], "o-", color=color, label=name)
 left.loglog(milliseconds, stated, "k:", label="stated by kernel_variance")
 left.set(xlabel="milliseconds to map 17970 rows, 32 to 1024 columns")
-left.set(ylabel="root mean square error of the kernel")
+left.set(ylabel="root mean square error of the kernel", ylim=(0.012, 0.5))
+left.set_yticks([0.02, 0.05, 0.1, 0.2], ["0.02", "0.05", "0.1", "0.2"])
+left.minorticks_off()
+left.set_title("the same error, sooner")
 right.plot(sigmas, invalid["RBFSampler"], "o-", color="grey", label="RBFSampler")
 right.plot(sigmas, invalid["OPRFSampler"], "o-", color="C1", label="OPRFSampler")
 right.set(xlabel="sigma", ylabel="queries without a valid average (%)")
+right.set_title("averages that are always valid")
 for ax in (left, right):
     ax.grid(alpha=0.3)
     ax.legend()
