@@ -36,6 +36,15 @@ class Table:
             lines += [f"{mark} {cell}" for mark, cell in zip(marks, row, strict=True)]
         return "\n".join(lines) + "\n"
 
+    def csv(self):
+        """Return the table as reStructuredText with one line a row."""
+        lines = [
+            f".. csv-table:: {self.title}",
+            f"   :header: {', '.join(self.columns)}",
+        ]
+        lines += ["", *(f"   {', '.join(row)}" for row in self.rows)]
+        return "\n".join(lines) + "\n"
+
 
 def report(tables, facts, command, page=None):
     """Print the tables, and write them to a page of the documentation.

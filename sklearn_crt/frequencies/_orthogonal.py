@@ -10,11 +10,11 @@ _ONE_BY_ONE = 64  # columns from which a call of LAPACK for each block costs lea
 
 @register("orthogonal")
 class Orthogonal(BlockCoupling):
-    r"""Blocks of d orthogonal frequencies with independent norms [1]_.
+    r"""Blocks of d orthogonal frequencies with independent norms.
 
     The directions of a block are rows of a Haar-distributed orthogonal matrix, each
     times a norm of its own law (chi with d degrees of freedom for the Gaussian
-    kernel), so each frequency has exactly its law.
+    kernel), so each frequency has exactly its law [1]_.
 
     Parameters
     ----------

@@ -11,13 +11,13 @@ _MIN_SIZE = 16  # below, three products are too far from a rotation
 
 @register("structured-orthogonal")
 class StructuredOrthogonal(Coupling):
-    r"""Blocks of orthogonal frequencies in time O(d log d) a block and row [1]_.
+    r"""Blocks of orthogonal frequencies in time O(d log d) a block and row.
 
     The rotation of ``Orthogonal`` is replaced by :math:`H D_3 H D_2 H D_1`, where the
     :math:`D_i` are diagonal matrices of random signs and H is the orthonormal
     Walsh-Hadamard matrix. Rows are padded with zeros to d', the next power of two, at
     least 16; a block has d' frequencies, and their norms have the law of dimension d'.
-    So frequencies are orthogonal before their last d' - d coordinates are dropped.
+    So frequencies are orthogonal before their last d' - d coordinates are dropped [1]_.
 
     Attributes
     ----------
@@ -81,11 +81,11 @@ class StructuredOrthogonal(Coupling):
 
 @register("structured-simplex")
 class StructuredSimplex(StructuredOrthogonal):
-    r"""Blocks of simplex frequencies in time O(d log d) a block and row [1]_.
+    r"""Blocks of simplex frequencies in time O(d log d) a block and row.
 
     As ``StructuredOrthogonal``, with the simplex matrix S applied to the products in
     O(d'): frequencies point to the corners of a simplex in the padded dimension d',
-    with the cosine :math:`-1 / (d' - 1)` between any two of a block.
+    with the cosine :math:`-1 / (d' - 1)` between any two of a block [1]_.
 
     Attributes
     ----------
