@@ -62,7 +62,10 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {name: [] for name in ("index", "install", "benchmarks", "glossary")}
+toc_object_entries_show_parents = "hide"
+html_context = {"default_mode": "auto"}
+alone = "index", "install", "benchmarks", "whats_new/index"  # nothing beside them
+html_sidebars = {name: [] for name in alone}
 
 # One file, without fonts, copied from a package: formulas need no network.
 mathjax_file = "tex-svg.js"
@@ -70,11 +73,15 @@ mathjax_path = f"mathjax/{mathjax_file}"
 
 numpydoc_show_class_members = False  # autosummary/class.rst lists the methods
 
+sections = "maps", "couplings", "kernels", "hybrids"
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"plot_",
     "ignore_pattern": r"__init__|notebooks",
+    "subsection_order": [f"../examples/{name}" for name in sections],
+    "within_subsection_order": "FileNameSortKey",
+    "thumbnail_size": (660, 300),
     "image_scrapers": ("gallery_figures.scrape",),
     "backreferences_dir": "generated/backreferences",
     "doc_module": (project,),

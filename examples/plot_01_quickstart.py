@@ -93,7 +93,7 @@ figure.savefig("quickstart.png", dpi=100)
 # the caches of a processor. Only the ratio of the times means something; it depends on
 # the machine. :class:`~sklearn.kernel_approximation.Nystroem`, which chooses its
 # features from the rows, needs fewer columns than both on smooth data such as this
-# (:ref:`sphx_glr_auto_examples_maps_plot_15_columns.py`).
+# (:ref:`sphx_glr_auto_examples_maps_plot_01_columns.py`).
 reached = np.interp(
     errors["RBFSampler"][-1], errors["TrigRBFSampler"][::-1], widths[::-1]
 )
