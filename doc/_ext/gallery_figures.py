@@ -1,8 +1,8 @@
 """Refuse figures of the gallery that are shown before they are finished.
 
-A figure is caught at the end of the cell that made it. What a later cell adds to it, the
-labels of its axes for instance, is lost without a word; so a figure with an axis that has
-no label is a warning, and warnings are errors.
+A figure is caught at the end of the cell that made it. What a later cell adds to it,
+the labels of its axes for instance, is lost without a word; so a figure with an axis
+that has no label is a warning, and warnings are errors.
 """
 
 import matplotlib.pyplot as plt
