@@ -56,7 +56,7 @@ svc = SVC(gamma="scale").fit(X_train, y_train).score(X_test, y_test)
 axes[1].axhline(svc, color="grey", label="exact kernel (SVC)")
 axes[0].set(xscale="log", yscale="log", ylabel="relative error of the kernel matrix")
 axes[0].set_yticks([0.05, 0.1, 0.2], ["0.05", "0.1", "0.2"])
-axes[1].set(xscale="log", ylabel="test accuracy, RidgeClassifier on the features")
+axes[1].set(xscale="log", ylabel="test accuracy of RidgeClassifier")
 for ax in axes:
     ax.set(xlabel="n_components (columns)", xticks=widths, xticklabels=widths)
     ax.minorticks_off()
