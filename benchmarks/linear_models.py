@@ -72,7 +72,7 @@ def candidates(n_features, regression, n_components, seed):
     boosting = (
         HistGradientBoostingRegressor if regression else HistGradientBoostingClassifier
     )
-    return models | {"HistGradientBoosting": [boosting(random_state=seed)]}
+    return models | {"HistGradientBoosting (no ridge)": [boosting(random_state=seed)]}
 
 
 def run(models, train, test):
