@@ -1,7 +1,7 @@
 """Validate the docstrings of the public objects with numpydoc, as users see them.
 
 The checks stand in pyproject.toml. ``numpydoc lint`` reads the source, so it would miss
-the shared texts that ``sklearn_crt.utils._docs`` fills in.
+the shared texts that ``sklearn_crt._docs`` fills in.
 """
 
 import importlib

@@ -76,7 +76,7 @@ def make_maps(gamma, n_components):
         for name in names:
             label = f"{cls.__name__.removesuffix('Sampler')}, {name}"
             maps[label] = cls(coupling=name, **ours)
-    maps["GERF, orthogonal"] = crt.GERFSampler(real_cost=True, **ours)
+    maps["GERF, orthogonal"] = crt.GERFSampler(**ours)
     maps["Poisson"] = crt.PoissonSampler(**ours)
     maps["Geometric"] = crt.GeometricSampler(**ours)
     return maps

@@ -16,8 +16,8 @@ from tqdm import tqdm
 
 from sklearn_crt import PositiveRBFSampler
 from sklearn_crt.frequencies import (
+    Frequencies,
     Orthogonal,
-    Projection,
     StructuredOrthogonal,
     StructuredSimplex,
     chi_law,
@@ -64,7 +64,7 @@ def products(d, m, dtype):
     """Return the products of rows with frequencies, dense and by fast transforms."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((N_ROWS, d)).astype(dtype)
-    projections = {"dense": Projection(rng.standard_normal((d, m)))}
+    projections = {"dense": Frequencies(rng.standard_normal((d, m)))}
     for name, coupling in COUPLINGS.items():
         projections[name] = coupling.draw(chi_law, m, d, rng)
     moved = {name: p.to(dtype) for name, p in projections.items()}

@@ -11,6 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from sklearn_crt import GERFSampler, OPRFSampler, PositiveRBFSampler, TrigRBFSampler
+from sklearn_crt.maps import ComplexExponentialMap, GaussianKernel, PairedColumns
 
 X = np.random.default_rng(0).normal(size=(200, 64))
 sigmas = np.geomspace(0.05, 0.5, 15)
@@ -18,13 +19,24 @@ maps = {
     "TrigRBFSampler": TrigRBFSampler(),
     "PositiveRBFSampler": PositiveRBFSampler(),
     "OPRFSampler": OPRFSampler(),
-    "GERFSampler": GERFSampler(real_cost=True),
+    "GERFSampler": GERFSampler(),
 }
 pairs = np.triu_indices(len(X), 1)
 
 
 def mean_log_variance(sampler):
     return np.mean(np.log(sampler.kernel_variance(X)[pairs]))
+
+
+def mean_log_variance_of(sampler, A):
+    """Of another member of the family, as a map with two columns a frequency."""
+    drawn, n = sampler.map_, 2 * sampler.frequencies_.n_frequencies
+    parts = drawn.frame, n, drawn.frequencies, drawn.coupling, PairedColumns.of(n)
+    member = ComplexExponentialMap(
+        *parts, 0.0, sampler.s_, (A.real, A.imag), GaussianKernel()
+    )
+    rows = member.frame.rows(X)
+    return np.mean(np.log(member.variance(rows, rows)[pairs]))
 
 
 # %%
@@ -41,10 +53,8 @@ axes[0].set(xlabel="sigma", ylabel="mean log variance, 128 columns")
 angles = np.linspace(0, 0.6, 40)
 for sigma in (0.05, 0.1, 0.2, 0.4):
     sampler = GERFSampler(sigma=sigma, coupling="iid").fit(X)
-    optimum, means = sampler.A_, []
-    for angle in angles:
-        sampler.A_ = (1 - np.exp(-1j * angle) * (1 - 8 * optimum)) / 8
-        means.append(mean_log_variance(sampler))
+    members = ((1 - np.exp(-1j * angle) * (1 - 8 * sampler.A_)) / 8 for angle in angles)
+    means = [mean_log_variance_of(sampler, A) for A in members]
     label = f"sigma = {sigma}, s = {sampler.s_:+d}"
     axes[1].plot(angles, np.subtract(means, means[0]), label=label)
 axes[1].set(xlabel="angle of rho", ylabel="mean log variance, less that of the real A")

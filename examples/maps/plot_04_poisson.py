@@ -6,37 +6,44 @@ Any mean ``lambda`` gives unbiased Poisson features. Their variance as a functio
 on the wine data that scikit-learn ships, and the value that ``fit`` takes.
 """
 
+from dataclasses import replace
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_crt import OPRFSampler, PoissonSampler
+from sklearn_crt.maps import PoissonLaw
 
 X = StandardScaler().fit_transform(load_wine(return_X_y=True)[0])
 
 
-def mean_log_second_moment(sampler):
-    second_moment = sampler.kernel_variance(X) + sampler.exact_kernel(X) ** 2
+def mean_log_second_moment(feature_map):
+    rows = feature_map.frame.rows(X)
+    second_moment = (
+        feature_map.variance(rows, rows) + feature_map.kernel(rows, rows) ** 2
+    )
     return np.log(second_moment).mean()
 
 
 # %%
 # ``n_components=1`` gives the second moment of one product of features. The law of the
-# exponents enters ``kernel_variance`` through ``lambda_`` alone, so it can be moved.
+# exponents is a part of the map, so that a map of another law can be made.
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
 for ax, positive in zip(axes, (False, True), strict=True):
     for color, sigma in zip(("C0", "C1", "C2"), (0.1, 0.2, 0.4), strict=True):
         sampler = PoissonSampler(sigma=sigma, n_components=1, positive=positive).fit(X)
-        best, optimum = sampler.lambda_, mean_log_second_moment(sampler)
+        best, optimum = sampler.lambda_, mean_log_second_moment(sampler.map_)
         means = best * np.geomspace(0.05, 20, 41)
-        curve = []
-        for sampler.lambda_ in means:
-            curve.append(mean_log_second_moment(sampler))
+        curve = [
+            mean_log_second_moment(replace(sampler.map_, law=PoissonLaw(mean)))
+            for mean in means
+        ]
         ax.plot(means, curve, color=color, label=f"sigma = {sigma}")
         ax.plot(best, optimum, "o", color=color)
         oprf = OPRFSampler(sigma=sigma, n_components=1).fit(X)
-        ax.axhline(mean_log_second_moment(oprf), color=color, linestyle=":")
+        ax.axhline(mean_log_second_moment(oprf.map_), color=color, linestyle=":")
     ax.set(xscale="log", xlabel="lambda", title=f"positive={positive}", ylim=(-4, 12))
     ax.grid(alpha=0.3)
 axes[0].set_ylabel("mean log second moment of one product")
