@@ -65,9 +65,9 @@ class Simplex(BlockCoupling):
     r"""Blocks of d frequencies that point to the corners of a simplex.
 
     The directions of a block are d unit vectors with pairwise cosine -1/(d - 1), the
-    widest common angle of d vectors, rotated at random [1]_; norms are independent, each
-    of its own law. The last block may be partial: the first vectors of a full one, with
-    its angles, from as many vectors of the rotation.
+    widest common angle of d vectors, rotated at random [1]_; norms are independent,
+    each of its own law. The last block may be partial: the first vectors of a full one,
+    with its angles, from as many vectors of the rotation.
 
     Parameters
     ----------
