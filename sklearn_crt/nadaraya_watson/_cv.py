@@ -24,11 +24,12 @@ class NadarayaWatsonClassifierCV(ClassifierMixin, BaseNadarayaWatsonCV):
     ----------
     sampler : sampler of this package, "exact" or None, default=None
         Cloned; its ``sigma`` and ``n_components`` are what is chosen. None is
-        ``OPRFSampler()``. ``"exact"`` is the Gaussian kernel itself, which has a sigma
-        alone.
+        ``OPRFSampler(n_components=2000)``. ``"exact"`` is the Gaussian kernel itself,
+        which has a sigma alone.
     sigmas : array-like of float, "scale" or "median", default=None
-        Values of ``sigma``; None is ``numpy.logspace(-2, 2, 10)``, the grid of the
-        papers [1]_, meant for standardised columns.
+        Values of ``sigma``; None is ten multiples, from 0.5 to 11.3, of
+        ``sigma="scale"`` for all the rows. The papers [1]_ take
+        ``numpy.logspace(-2, 2, 10)`` on standardised columns.
     n_components : int or list of int, default=None
         Numbers of columns; None is that of the sampler. ``"exact"`` has none and
         ignores it.
@@ -154,11 +155,12 @@ class NadarayaWatsonRegressorCV(RegressorMixin, BaseNadarayaWatsonCV):
     ----------
     sampler : sampler of this package, "exact" or None, default=None
         Cloned; its ``sigma`` and ``n_components`` are what is chosen. None is
-        ``OPRFSampler()``. ``"exact"`` is the Gaussian kernel itself, which has a sigma
-        alone.
+        ``OPRFSampler(n_components=2000)``. ``"exact"`` is the Gaussian kernel itself,
+        which has a sigma alone.
     sigmas : array-like of float, "scale" or "median", default=None
-        Values of ``sigma``; None is ``numpy.logspace(-2, 2, 10)``, the grid of the
-        papers [1]_, meant for standardised columns.
+        Values of ``sigma``; None is ten multiples, from 0.5 to 11.3, of
+        ``sigma="scale"`` for all the rows. The papers [1]_ take
+        ``numpy.logspace(-2, 2, 10)`` on standardised columns.
     n_components : int or list of int, default=None
         Numbers of columns; None is that of the sampler. ``"exact"`` has none and
         ignores it.

@@ -23,8 +23,12 @@ from .._compat import (
     _check_sample_weight,
     _fit_context,
 )
+from ..rows import Statistics, resolve_sigma
 from ..samplers import OPRFSampler
 from ._fold import score_fold
+
+_N_COMPONENTS = 2000  # of the default sampler
+_MULTIPLES = 2.0 ** np.arange(-1, 4, 0.5)  # of sigma="scale": the default path
 
 
 def _has_best(search):
@@ -111,6 +115,9 @@ class BaseNadarayaWatsonCV(CallbackSupportMixin, BaseEstimator, metaclass=ABCMet
         weights = _check_sample_weight(
             sample_weight, rows, dtype=rows.dtype, ensure_non_negative=True
         )
+        if sigmas is None:
+            moments = Statistics((0,)).read(rows, None, weights)
+            sigmas = (resolve_sigma("scale", moments) * _MULTIPLES).tolist()
         splits = self._splits(rows, targets, weights, groups)
         context = self._init_callback_context(max_subtasks=len(splits))
         context.call_on_fit_task_begin(estimator=self, X=X, y=y)
@@ -139,7 +146,8 @@ class BaseNadarayaWatsonCV(CallbackSupportMixin, BaseEstimator, metaclass=ABCMet
         """Return the estimator, its sampler with a seed, and the axes of the grid."""
         sampler, sizes = self.sampler, [None]
         exact = isinstance(sampler, str) and sampler == "exact"
-        sampler = OPRFSampler() if sampler is None else sampler
+        if sampler is None:
+            sampler = OPRFSampler(n_components=_N_COMPONENTS)
         if not exact and not hasattr(sampler, "with_sigma"):
             raise ValueError(
                 f"sampler={self.sampler!r} has no path over sigma. Pass a sampler of "
@@ -153,13 +161,14 @@ class BaseNadarayaWatsonCV(CallbackSupportMixin, BaseEstimator, metaclass=ABCMet
                 seed = check_random_state(self.random_state).randint(2**31 - 1)
                 sampler.set_params(random_state=seed)
             sizes = self._sizes(sampler)
-        sigmas = list(np.logspace(-2, 2, 10) if self.sigmas is None else self.sigmas)
-        if not sigmas or not all(map(_is_sigma, sigmas)):
+        sigmas = None if self.sigmas is None else list(self.sigmas)
+        if sigmas is not None and not (sigmas and all(map(_is_sigma, sigmas))):
             raise ValueError(
                 f"sigmas={self.sigmas!r} must hold positive finite numbers, 'scale' "
                 "or 'median'. For one sigma a column use GridSearchCV."
             )
-        sigmas = [s if isinstance(s, str | int) else float(s) for s in sigmas]
+        if sigmas is not None:
+            sigmas = [s if isinstance(s, str | int) else float(s) for s in sigmas]
         return self._make_model(sampler), sizes, sigmas
 
     def _sizes(self, sampler):

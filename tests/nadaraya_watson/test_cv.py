@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn import config_context
-from sklearn.datasets import load_iris, load_wine
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.frozen import FrozenEstimator
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.model_selection import (
@@ -14,7 +14,10 @@ from sklearn.model_selection import (
     ShuffleSplit,
     StratifiedKFold,
     cross_val_score,
+    train_test_split,
 )
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_crt import (
@@ -198,6 +201,9 @@ def test_fits_as_constructed(wine):
     assert isinstance(search.best_estimator_.sampler, OPRFSampler)
     regression = NadarayaWatsonRegressorCV(random_state=0).fit(X, X[:, 0])
     assert isinstance(regression.best_estimator_.sampler, OPRFSampler)
+    scale = NadarayaWatsonClassifier("exact", sigma="scale").fit(X, y).sigma_
+    sigmas = [params["sigma"] for params in search.cv_results_["params"]]
+    assert_allclose(sigmas, scale * 2 ** np.arange(-1, 4, 0.5))
     for name, value in search.best_params_.items():
         assert type(value) in (int, float), name
 
@@ -305,3 +311,49 @@ def test_scorers_may_look_at_the_estimator(wine):
     ).fit(*wine)
     expected = [(13, size, sigma) for size in (10, 20) for sigma in (0.5, 1.0)]
     assert sorted(seen) == expected
+
+
+def test_defaults_are_near_neighbours():
+    """Means over tables of scikit-learn; 2000 columns of OPRF, rows standardised."""
+    scores = []
+    for load in (load_iris, load_wine, load_breast_cancer, load_digits):
+        X, y = load(return_X_y=True)
+        parts = train_test_split(X, y, random_state=0)
+        X_train, X_test, y_train, y_test = parts
+        search = NadarayaWatsonClassifierCV(cv=3, random_state=0)
+        models = [
+            make_pipeline(StandardScaler(), model).fit(X_train, y_train)
+            for model in (KNeighborsClassifier(), search)
+        ]
+        scores.append([model.score(X_test, y_test) for model in models])
+    neighbours, search = np.mean(scores, axis=0)
+    assert search > neighbours - 0.05
+
+
+def test_raw_columns_need_no_grid_of_their_own(wine):
+    X, y = wine
+    far = 1e3 * X + 1e5
+    one, two = (NadarayaWatsonClassifierCV(random_state=0).fit(Z, y) for Z in (X, far))
+    assert_allclose(two.best_score_, one.best_score_, atol=0.02)
+
+
+def test_folds_are_steps_of_a_progress_bar(wine):
+    pytest.importorskip("sklearn.callback", reason="callbacks came with 1.9")
+    ended = []
+
+    class Recorder:
+        def setup(self, estimator, context):
+            pass
+
+        def teardown(self, estimator, context):
+            pass
+
+        def on_fit_task_begin(self, estimator, context, **kwargs):
+            pass
+
+        def on_fit_task_end(self, estimator, context, **kwargs):
+            ended.append(context.task_name)
+
+    search = NadarayaWatsonClassifierCV("exact", cv=4).set_callbacks(Recorder())
+    search.fit(*wine)
+    assert ended == ["fold"] * 4 + ["fit"]
