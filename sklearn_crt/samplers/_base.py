@@ -146,6 +146,10 @@ class BaseFeatureSampler(
         In any order of the batches, except that ``sigma="median"`` of more than 1000
         rows samples rows by their place. The parameters are those of the first call.
 
+        The map follows the rows: features that ``transform`` gave before are not those
+        that it gives afterwards, and one warning says so. Read all batches first, then
+        ``freeze()``, then transform.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
@@ -171,7 +175,13 @@ class BaseFeatureSampler(
         if first:
             self._begin()
         self._check_not_frozen("partial_fit")
+        before = None if first else self.map_
+        in_use = not first and self._use.transformed
         self._read(X, X_key, sample_weight, reset=first)
+        if in_use and not self._has_warned:
+            probe = np.ones((1, self.n_features_in_), self._dtype)
+            if _differ(before, self.map_, probe):
+                self._warn_of_moved_map()
         return self
 
     def merge(self, other):
@@ -240,6 +250,7 @@ class BaseFeatureSampler(
         random_state = check_random_state(self.random_state)
         seed = random_state.randint(2**31 - 1, size=4).tolist()
         self._statistics, self._is_frozen = Statistics(tuple(seed)), False
+        self._has_warned = False  # of a map that moved while it was in use
         self.__dict__.pop("map_", None)
 
     def _read(self, X, X_key, sample_weight, reset):
@@ -268,6 +279,20 @@ class BaseFeatureSampler(
             self._dtype = dtype
         made = self._recipe._make_map(statistics, drawn)
         self._statistics, self.map_ = statistics, made.to(self._dtype)
+        self._use = _Use()
+
+    def _warn_of_moved_map(self):
+        self._has_warned = True
+        name = type(self).__name__
+        warnings.warn(
+            f"partial_fit changed the map of this {name} after transform had been "
+            "used: features of earlier rows belong to another map, and what was "
+            "learned from them is lost. Call partial_fit on all batches (or fit on a "
+            "sample of rows) first, then freeze(), then transform; or learn through "
+            f"NadarayaWatsonClassifier({name}(...)).partial_fit, which does it.",
+            UserWarning,
+            stacklevel=4,  # past partial_fit and scikit-learn's decorator
+        )
 
     def _check_not_frozen(self, method):
         if self._is_frozen:
@@ -325,6 +350,7 @@ class BaseFeatureSampler(
     def _transform(self, X, key):
         check_is_fitted(self)
         X = self._validate(X, reset=False)
+        self._use.transformed = True
         feature_map = self.map_.to(X.dtype)
         out = np.empty((X.shape[0], feature_map.n_components), dtype=X.dtype)
 
@@ -542,6 +568,22 @@ def _unfitted_copy(sampler):
         if isinstance(value, (list, tuple, np.ndarray)) or hasattr(value, "get_params"):
             params[name] = clone(value, safe=False)
     return type(sampler)(**params)
+
+
+class _Use:
+    """Whether the features of a map were asked for, which the map cannot know."""
+
+    def __init__(self):
+        self.transformed = False
+
+
+def _differ(before, after, probe):
+    """Return whether two maps give rows different features."""
+    old, new = (m.log_features(m.frame.rows(probe)) for m in (before, after))
+    return any(
+        (a is None) != (b is None) or (a is not None and not np.array_equal(a, b))
+        for a, b in zip(old, new, strict=True)
+    )
 
 
 def _fill(feature_map, X, out, key):

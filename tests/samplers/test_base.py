@@ -469,3 +469,26 @@ def test_a_backend_of_processes_fills_the_output_too(X):
     expected = sampler.set_params(n_jobs=1).transform(X)
     with parallel_config(backend="loky"):
         assert_allclose(sampler.set_params(n_jobs=2).transform(X), expected)
+
+
+def test_a_map_that_moves_under_its_features_says_so(rng):
+    X = rng.normal(size=(60, 3))
+    sampler = OPRFSampler(random_state=0).partial_fit(X[:20])
+    sampler.partial_fit(X[20:30])  # nothing was transformed
+    sampler.transform(X[:20])
+    with pytest.warns(UserWarning, match=r"partial_fit changed the map .* freeze\(\)"):
+        sampler.partial_fit(X[30:40])
+    sampler.transform(X[:20])
+    sampler.partial_fit(X[40:50])  # once is enough
+    assert sampler.fit(X).transform(X).shape == (60, 100)
+    with pytest.warns(UserWarning, match="learn through NadarayaWatson") as record:
+        sampler.partial_fit(X[:20])  # but again after another fit
+    assert record[0].filename == __file__
+
+
+def test_a_map_that_follows_no_rows_may_be_used_between_batches(rng):
+    X = rng.normal(size=(60, 3))
+    sampler = PositiveRBFSampler(sigma=1.0, center=False, random_state=0)
+    before = sampler.partial_fit(X[:20]).transform(X)
+    after = sampler.partial_fit(X[20:]).transform(X)
+    np.testing.assert_array_equal(after, before)
