@@ -8,6 +8,7 @@ from sklearn_crt import (
     NadarayaWatsonClassifier,
     NadarayaWatsonClassifierCV,
     NadarayaWatsonRegressor,
+    NadarayaWatsonRegressorCV,
     OPRFSampler,
     TrigRBFSampler,
 )
@@ -20,6 +21,8 @@ ESTIMATORS = [
 ] + [
     NadarayaWatsonClassifier("exact", kernel="matern", sigma="median"),
     NadarayaWatsonClassifierCV(OPRFSampler(), sigmas=[0.1, 1.0], cv=3),
+    NadarayaWatsonClassifierCV("exact", sigmas=[0.1, 1.0], cv=3),
+    NadarayaWatsonRegressorCV(sigmas=[0.1, 1.0], cv=3),
 ]
 
 
@@ -28,6 +31,7 @@ ESTIMATORS = [
 @pytest.mark.filterwarnings("ignore:.*eatures of .* are too:RuntimeWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @pytest.mark.filterwarnings("ignore:This hybrid needs|.* maps need:UserWarning")
+@pytest.mark.filterwarnings("ignore:The rows look like no features:UserWarning")
 @parametrize_with_checks(sampler_cases() + sampler_cases(parts=True) + ESTIMATORS)
 def test_scikit_learn_check(estimator, check):
     check(estimator)
