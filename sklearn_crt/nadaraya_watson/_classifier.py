@@ -50,8 +50,18 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
 
     Maps that can be negative (sines and cosines) give scores of either sign.
     ``predict`` takes the largest, as [3]_ does; for probabilities, negative scores
-    count as 0. Where no class has a positive score all methods give ``class_prior_``,
-    and one warning says for how many rows.
+    count as 0. A row is *unreliable* where the sum S of its scores is below 2 s, two
+    standard errors, with S_g the part of group g of G = 16 groups of frequencies, n_g
+    of m,
+
+    .. math:: s^2 = \frac{G}{G-1} \sum_g \left(S_g - \frac{n_g}{m} S\right)^2
+
+    (for transformers from elsewhere
+    :math:`s = D^{-1/2} \sum_m |F_m Z_m|`, with the features F and their sums Z). Its
+    probabilities are mixed with ``class_prior_``, which has the weight
+    :math:`1 - (\max(S, 0) / 2s)^2` as far as the class of largest score stays first.
+    Where no class has a positive score all methods give ``class_prior_``. One warning
+    says how many rows are unreliable. Positive maps and exact kernels have none.
 
     References
     ----------
@@ -72,6 +82,15 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
     >>> exact = NadarayaWatsonClassifier("exact", sigma=2.0).fit(X, y)
     >>> round(exact.score(X, y), 2)
     0.97
+
+    Rows that are no features need one of the two; ``fit`` says so:
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     model = NadarayaWatsonClassifier().fit(X, y)
+    >>> print(str(caught[0].message).split(",")[0])
+    The rows look like no features of a kernel
     """
 
     _y_checks: dict = {}
@@ -191,15 +210,12 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            Rows sum to one, in the order of ``classes_``; ``class_prior_`` where no
-            score is positive.
+            Rows sum to one, in the order of ``classes_``; ``class_prior_``, in part
+            or altogether, where a row is unreliable.
         """
 
         def mixed(scores, _, weight):
-            shares = _normalise(scores)
-            if weight is None:
-                return shares
-            return weight * shares + (1 - weight) * self.class_prior_
+            return _mix(scores, weight, self.class_prior_)
 
         instead = "the class prior is predicted there, in part or altogether"
         return self._cast(self._decode(X, mixed, instead), X)
@@ -222,9 +238,9 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
         """
         limit = 0.95 * np.log(np.finfo(self._float_type(X)).max)
 
-        def decision(scores, log_scale, _):
+        def decision(scores, log_scale, weight):
             if self.classes_.size == 2:
-                return np.diff(_normalise(scores))[:, 0]
+                return np.diff(_mix(scores, weight, self.class_prior_))[:, 0]
             peak = np.abs(scores).max(axis=1, keepdims=True)
             inside = np.clip(log_scale + np.log(peak), -limit, limit)
             return scores / peak * np.exp(inside)
@@ -233,7 +249,20 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
         return self._cast(self._decode(X, decision, instead), X)
 
 
-def _normalise(scores):
-    """Return probabilities; negative scores count as 0."""
+def _mix(scores, weight, prior):
+    """Return the shares of the scores, mixed with the prior by weight and 1 - weight.
+
+    Negative scores count as 0. The weight is raised to the least that leaves the class
+    of largest score first: this is the one that ``predict`` returns.
+    """
     positive = np.maximum(scores, 0)
-    return positive / positive.sum(axis=1, keepdims=True)
+    shares = positive / positive.sum(axis=1, keepdims=True)
+    if weight is None:
+        return shares
+    rows, first = np.arange(len(scores)), np.argmax(scores, axis=1)
+    lead = shares[rows, first][:, None] - shares
+    behind = np.maximum(prior - prior[first][:, None], 0)
+    least = np.divide(behind, lead + behind, out=0 * shares, where=behind > 0)
+    least = least.max(axis=1, keepdims=True)
+    weight = np.maximum(weight, least + 1e-3 * (1 - least))  # no tie
+    return weight * shares + (1 - weight) * prior

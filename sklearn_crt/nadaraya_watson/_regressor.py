@@ -37,9 +37,12 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseNadarayaWatson):
 
     .. math:: \hat y(x) = \frac{\sum_j w_j K(x, x_j) y_j}{\sum_j w_j K(x, x_j)} .
 
-    See :class:`NadarayaWatsonClassifier` for how features replace the kernel. A map
-    that can be negative may give a denominator that is not positive: ``y_mean_`` is
-    predicted there, and one warning says for how many rows.
+    See :class:`NadarayaWatsonClassifier` for how features replace the kernel, and for
+    the standard error s of a denominator S with maps that can be negative. Averages of
+    such maps are moved into the range of the training targets. A row is *unreliable*
+    where :math:`S < 2s`: its average counts with the weight
+    :math:`(\max(S, 0) / 2s)^2`, and ``y_mean_`` with the rest. One warning says for how
+    many rows. Positive maps and exact kernels have none of this.
 
     References
     ----------
@@ -137,7 +140,8 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseNadarayaWatson):
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            ``y_mean_`` where the kernel weights vanish or are not positive.
+            ``y_mean_``, in part or altogether, where a row is unreliable. Never
+            outside the range of the training targets.
         """
         y = self._decode(X)
         return y[:, 0] if self._one_output else y

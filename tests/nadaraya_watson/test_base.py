@@ -290,7 +290,9 @@ def test_parameters_of_the_exact_estimator_beside_a_sampler(cls, sampler, option
 def test_columns_of_a_frozen_sampler(iris):
     X, y = iris
     frozen = FrozenEstimator(OPRFSampler(random_state=0).fit(X[:, :3]))
-    with pytest.raises(ValueError, match="X has 4 features, but OPRFSampler is expec"):
+    with pytest.raises(
+        ValueError, match="X has 4 features, but OPRFSampler is expecting"
+    ):
         NadarayaWatsonClassifier(frozen).fit(X, y)
 
 

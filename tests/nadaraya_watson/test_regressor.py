@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.datasets import load_diabetes
+from sklearn.preprocessing import StandardScaler
 
 from sklearn_crt import (
     NadarayaWatsonRegressor,
@@ -10,6 +12,7 @@ from sklearn_crt import (
     PositiveRBFSampler,
     TrigRBFSampler,
 )
+from sklearn_crt.testing import sampler_cases
 
 POSITIVE = [PositiveRBFSampler, OPRFSampler]
 SIGMAS = np.logspace(-2, 2, 10)
@@ -26,3 +29,15 @@ def test_negative_denominators_give_the_mean_of_the_targets(rng):
     with pytest.warns(RuntimeWarning, match=r"For \d+ rows all the kernel"):
         predicted = model.predict(queries)
     assert_allclose(predicted[weights <= 0], y.mean())
+
+
+@pytest.mark.parametrize("sampler", sampler_cases(), ids=repr)
+@pytest.mark.filterwarnings("ignore:For .* rows all the kernel:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:This hybrid needs|.* maps need:UserWarning")
+def test_diabetes_stays_in_the_range_of_its_targets(sampler):
+    X, y = load_diabetes(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    model = NadarayaWatsonRegressor(sampler, random_state=0).fit(X[::2], y[::2])
+    found = model.predict(X[1::2])
+    assert y[::2].min() <= found.min()
+    assert found.max() <= y[::2].max()
