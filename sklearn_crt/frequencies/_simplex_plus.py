@@ -61,7 +61,7 @@ class SimplexPlus(Simplex):
     times the factor by which the features weigh it, which a sampler says by ``weigh``.
     That makes their sum 0 wherever no norm exceeds all others together [1]_. Norms are
     drawn for each block, and the block is rotated at random after that, so each
-    frequency has its law. Angles are not fixed: there is no closed form of the variance.
+    frequency has its law. Angles are not fixed: no closed form of the variance exists.
 
     Parameters
     ----------
