@@ -46,7 +46,7 @@ def load(
     rejected = []
     for path in _candidates(spec.file_name, data_home):
         content, found = _read(path)
-        if found == spec.sha256:
+        if found == spec.sha256 or (spec.sha256 is None and content):
             return path, content
         rejected.append(f"{path} ({found})")
     if spec.url is None:
@@ -60,9 +60,9 @@ def load(
         # It warns of each retry and of a damaged copy that it replaces: where warnings
         # are errors that would end the call.
         with warnings.catch_warnings(action="ignore", category=UserWarning):
-            # the checksum is that of the content, so an archive is checked below
-            packed = spec.url.endswith(".zip")
-            local_filename = spec.file_name + ".zip" * packed
+            # the checksum is that of the content, so a packed file is checked below
+            packed = next((end for end in _OPENERS if spec.url.endswith(end)), "")
+            local_filename = spec.file_name + packed
             if packed:
                 (folder / local_filename).unlink(missing_ok=True)
             path = fetch_file(
@@ -79,7 +79,7 @@ def load(
         reason = f"the download from {spec.url} failed: {str(error).strip()}"
         raise _not_found(spec, rejected, reason) from error
     content, found = _read(path)
-    if found != spec.sha256:
+    if not content or spec.sha256 not in (found, None):
         path.unlink()
         raise _not_found(spec, rejected, f"{spec.url} holds another file")
     return path, content
@@ -110,8 +110,9 @@ def _read(path: Path) -> tuple[bytes, str]:
 
 
 def _not_found(spec: UCIDataset, rejected: list[str], reason: str) -> OSError:
+    checked = f" with sha256 {spec.sha256}" if spec.sha256 else ""
     message = (
-        f"Data set {spec.name!r}: no file {spec.file_name} with sha256 {spec.sha256} "
+        f"Data set {spec.name!r}: no file {spec.file_name}{checked} "
         f"on this machine, and {reason}. Way out: put the original file (plain, .gz, "
         ".bz2 or .zip) into data_home or into a folder named by the environment "
         "variable SKLEARN_CRT_DATA."

@@ -4,19 +4,21 @@ from dataclasses import dataclass
 from typing import Literal
 
 _UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases/"
+_LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/"
 
 
 @dataclass(frozen=True, kw_only=True)
 class UCIDataset:
-    """A text file of delimited rows; columns count from 0."""
+    """A text file of rows, delimited or in svmlight form; columns count from 0."""
 
     name: str
     file_name: str
     url: str | None  # None: no longer offered, a local copy is needed
-    sha256: str  # of the unpacked file
+    sha256: str | None  # of the unpacked file; None: not known, so not checked
     column_names: str  # of all the columns of the file, separated by blanks
     citation: str
     separator: str | None = ","  # None: runs of blanks
+    svmlight: bool = False  # lines "class column:value ..."; the class is named last
     target: int = -1  # the first of several that are averaged
     n_targets: int = 1
     header: bool = False
@@ -137,6 +139,24 @@ _ENTRIES = (
         task="regression",
         citation="Paredes, E., Ballester-Ripoll, R. (2017). SGEMM GPU kernel "
         "performance. doi:10.24432/C5MK70",
+    ),
+    UCIDataset(
+        name="skin",
+        file_name="Skin_NonSkin.txt",
+        url=_UCI + "00229/Skin_NonSkin.txt",
+        sha256=None,
+        separator=None,
+        column_names="B G R class",
+        citation="Bhatt, R., Dhall, A. (2009). Skin Segmentation. doi:10.24432/C5T30C",
+    ),
+    UCIDataset(
+        name="ijcnn1",
+        file_name="ijcnn1",
+        url=_LIBSVM + "binary/ijcnn1.bz2",
+        sha256=None,
+        svmlight=True,
+        column_names=" ".join(f"x{j}" for j in range(1, 23)) + " class",
+        citation="Prokhorov, D. (2001). IJCNN 2001 neural network competition.",
     ),
     UCIDataset(
         name="housing",

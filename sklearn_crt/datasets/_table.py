@@ -1,8 +1,10 @@
 """From the text of a file to arrays and frames."""
 
+import io
 from contextlib import suppress
 
 import numpy as np
+from sklearn.datasets import load_svmlight_file
 from sklearn.utils import Bunch
 
 from ._registry import UCIDataset
@@ -10,9 +12,15 @@ from ._registry import UCIDataset
 
 def parse(spec: UCIDataset, content: bytes) -> Bunch:
     """Take the arrays and their names out of the content of a file."""
-    lines = content.decode("utf-8").splitlines()[spec.header :]
-    table = np.array([line.split(spec.separator) for line in lines if line.strip()])
     names = spec.column_names.split()
+    if spec.svmlight:
+        rows, classes = load_svmlight_file(
+            io.BytesIO(content), n_features=len(names) - 1
+        )
+        table = np.column_stack([rows.toarray(), classes])
+    else:
+        lines = content.decode("utf-8").splitlines()[spec.header :]
+        table = np.array([line.split(spec.separator) for line in lines if line.strip()])
     first = spec.target % len(names)
     targets = range(first, first + spec.n_targets)
     excluded = {*targets, *spec.dropped}

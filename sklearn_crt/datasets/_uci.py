@@ -26,8 +26,9 @@ def fetch_uci(
     name : str
         ``"abalone"``, ``"banknote"``, ``"car"``, ``"yeast"``, ``"cmc"``,
         ``"nursery"``, ``"wifi"``, ``"chess"`` (the eight of the papers [2]_),
-        ``"wine"``, ``"letter"``, ``"sgemm"``, or ``"housing"``, which UCI has withdrawn
-        and which needs a local file.
+        ``"wine"``, ``"letter"``, ``"sgemm"``, ``"skin"``, ``"ijcnn1"``, which comes
+        from the LIBSVM collection, or ``"housing"``, which UCI has withdrawn and which
+        needs a local file.
     data_home : str or path-like, default=None
         Folder of downloads, by default :func:`sklearn.datasets.get_data_home`. The
         file is kept in its sub-folder ``sklearn_crt``.
@@ -83,7 +84,8 @@ def fetch_uci(
     `data_home`, in `data_home`, and in the folders named by the environment variable
     ``SKLEARN_CRT_DATA`` (separated by :data:`os.pathsep`) down to three levels of
     sub-folders. Otherwise it is downloaded from UCI [1]_ with
-    :func:`sklearn.datasets.fetch_file`, checked, and kept.
+    :func:`sklearn.datasets.fetch_file`, checked, and kept. No checksum is known for
+    ``"skin"`` and ``"ijcnn1"``: a file of the right name is taken as it is.
 
     The papers one-hot encode the categorical columns and standardise all the columns.
 

@@ -8,6 +8,7 @@ import pytest
 
 from sklearn_crt.datasets import _files
 
+_FILES = ("/good", "/good/x.zip", "/truncated", "/x", "/x.gz", "/x.bz2")
 _DATA = os.environ.get("SKLEARN_CRT_DATA")
 
 
@@ -19,7 +20,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.server.body
         if self.path == "/garbage":
             self.wfile.write(b"this is no HTTP\r\n\r\n")
-        elif self.path in ("/good", "/good/x.zip", "/truncated"):
+        elif self.path in _FILES:
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
