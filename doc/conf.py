@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -9,6 +10,7 @@ from importlib.metadata import version as installed_version
 from importlib.util import find_spec
 from pathlib import Path
 
+import nbformat
 from sphinx.util.fileutil import copy_asset
 
 HERE = Path(__file__).parent
@@ -26,11 +28,13 @@ extensions = [
     "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
     "sphinx_design",
+    "myst_nb",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
     "gallery_figures",
 ]
-exclude_patterns = ["_build", "whats_new/upcoming"]
+# sphinx-gallery writes a notebook beside each page of its own
+exclude_patterns = ["_build", "whats_new/upcoming", "auto_examples/**.ipynb"]
 templates_path = ["_templates"]
 default_role = "py:obj"
 
@@ -90,6 +94,21 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_signature": False,
 }
+
+# The stored outputs of the notebooks become pages, papers/NAME; nothing is run, and
+# their code is folded.
+nb_execution_mode = "off"
+nb_output_stderr = "remove"
+nb_merge_streams = True
+nb_code_prompt_show = "Show the code"
+shutil.rmtree("papers", ignore_errors=True)
+Path("papers").mkdir()
+for path in Path("../examples/notebooks").glob("*.ipynb"):
+    notebook = nbformat.read(path, as_version=4)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.metadata["tags"] = ["hide-input"]
+    nbformat.write(notebook, Path("papers", path.name))
 
 # Off by default: an inventory out of reach is a warning, and warnings are errors.
 if os.environ.get("SKLEARN_CRT_INTERSPHINX"):
