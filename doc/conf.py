@@ -148,7 +148,14 @@ def copy_mathjax(app, error):
         copy_asset(folder / "static" / "mathjax" / mathjax_file, target)
 
 
+def widen_notebooks(app, pagename, templatename, context, doctree):
+    """Give the pages of notebooks the width of the window."""
+    if pagename.startswith("papers/"):
+        app.add_css_file("papers.css")
+
+
 def setup(app):
     app.connect("autodoc-skip-member", skip_borrowed)
     app.connect("source-read", insert_news)
     app.connect("build-finished", copy_mathjax)
+    app.connect("html-page-context", widen_notebooks)
