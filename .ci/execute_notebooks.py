@@ -1,7 +1,8 @@
 """Execute the notebooks of a folder, each in a fresh kernel, in a copy of the folder.
 
 A stored notebook must carry its outputs, without an error among them. Files of data
-that are not on the machine are not downloaded.
+that are not on the machine are not downloaded. Given one notebook in place of a folder,
+only that is executed, and the text of its outputs is printed.
 """
 
 import os
@@ -39,19 +40,32 @@ def execute(notebook, folder):
         return f"fails\n{error}"
 
 
+def print_text(notebook):
+    """Print the outputs that are text or have a text form."""
+    for cell in notebook.cells:
+        for out in cell.get("outputs", []):
+            text = out.get("text") or out.get("data", {}).get("text/plain", "")
+            print(text.rstrip(), end="\n\n")
+
+
 def main(source):
-    paths = sorted(Path(source).glob("*.ipynb"))
+    source = Path(source)
+    alone = source.suffix == ".ipynb"
+    paths = [source] if alone else sorted(source.glob("*.ipynb"))
     if not paths:
         return f"no notebook in {source}"
     failures = 0
-    os.environ["SKLEARN_CRT_DOWNLOAD"] = "0"  # the kernels inherit it
+    os.environ.setdefault("SKLEARN_CRT_DOWNLOAD", "0")  # the kernels inherit it
     with tempfile.TemporaryDirectory() as temporary:
-        folder = shutil.copytree(source, Path(temporary, "notebooks"))
+        folder = source.parent if alone else source
+        folder = shutil.copytree(folder, Path(temporary, "notebooks"))
         for path in paths:
             start = time.perf_counter()
             notebook = nbformat.read(path, as_version=4)
             problem = check_stored(notebook) or execute(notebook, str(folder))
             failures += problem is not None
+            if alone:
+                print_text(notebook)
             seconds = time.perf_counter() - start
             print(f"{path.name}: {problem or 'passed'} ({seconds:.0f} s)", flush=True)
     return f"{failures} of {len(paths)} notebooks failed" if failures else 0
