@@ -124,6 +124,8 @@ if os.environ.get("SKLEARN_CRT_INTERSPHINX"):
 def skip_borrowed(app, what, name, obj, skip, options):
     """Leave out what scikit-learn wrote, such as ``get_params``."""
     if what == "class":
+        if isinstance(obj, property) and name.endswith("_"):
+            return True  # fitted attributes stand in the docstring of the class
         function = inspect.unwrap(getattr(obj, "fget", obj))
         module = getattr(function, "__module__", None) or project
         return skip or not module.startswith(project)

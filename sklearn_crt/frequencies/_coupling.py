@@ -138,8 +138,8 @@ class Coupling(ABC):
         Parameters
         ----------
         coefficient : float or None
-            The c where a feature weighs a frequency w by exp(c |w|^2), beside |w|
-            itself; None where directions that depend on norms would not help.
+            The c where a feature weighs a frequency w by ``exp(c |w|^2)``, beside its
+            norm itself; None where directions that depend on norms would not help.
 
         Returns
         -------

@@ -283,7 +283,7 @@ class UnitRows:
         """Return the squared distances to other rows.
 
         Those of close pairs are taken from the differences of the rows: of
-        |x|^2 + |y|^2 - 2 x.y half of the digits would be lost there.
+        ``|x|^2 + |y|^2 - 2 x.y`` half of the digits would be lost there.
 
         Parameters
         ----------
@@ -293,7 +293,7 @@ class UnitRows:
         Returns
         -------
         squares : ndarray of shape (n_rows, n_other)
-            |x - y|^2 for all pairs.
+            ``|x - y|^2`` for all pairs.
         """
         squares = self.inner(other)
         squares *= -2
@@ -329,7 +329,7 @@ class UnitRows:
         Returns
         -------
         distances : ndarray of shape (n_rows, n_other)
-            The sums of |x_l - y_l| for all pairs.
+            The sums of ``|x_l - y_l|`` for all pairs.
         """
         return manhattan_distances(self._rows, other._rows)
 
@@ -346,7 +346,7 @@ class UnitRows:
         Returns
         -------
         total, sums, differences : ndarray of shape (n_rows, n_other)
-            N = |x|^2 + |y|^2, |x + y|^2 and |x - y|^2 of all pairs.
+            ``N = |x|^2 + |y|^2``, ``|x + y|^2`` and ``|x - y|^2`` of all pairs.
         """
         total = self.sq_norms + other.sq_norms.T
         twice = 2 * self.inner(other)
