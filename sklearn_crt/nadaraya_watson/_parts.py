@@ -25,14 +25,14 @@ class MapParts:
         self, index: np.ndarray | None, sums: FeatureSums, weights: np.ndarray
     ):
         groups = group_columns(index, weights.size)
-        self.sums = sums.beside(split_sums(weights, groups))
+        self._sums, self._parts = sums, split_sums(weights, groups)
         self._index = index
 
     def average(
         self, mantissa: np.ndarray, exponent: np.ndarray | None, cancels: np.ndarray
     ) -> KernelSums:
         """Return the kernel sums of queries."""
-        values, log_scale = self.sums.average(mantissa, exponent)
+        values, log_scale = self._sums.average(mantissa, exponent, self._parts)
         return with_error(values, log_scale, cancels, self._index, mantissa.shape[1])
 
 

@@ -78,8 +78,10 @@ class FeatureSums:
         self.sums = self.sums + np.atleast_1d(new)[:, None] * sums
         self.shift = total
 
-    def average(self, mantissa, exponent):
+    def average(self, mantissa, exponent, further=None):
         """Return the features of queries times the sums, and the log of its scale.
+
+        ``further`` columns of sums are multiplied in the type of the features.
 
         Returns
         -------
@@ -96,7 +98,11 @@ class FeatureSums:
         weights = np.exp(total, out=total)
         if mantissa is not None:
             weights = mantissa * weights
-        return weights @ self.sums, log_scale
+        scores = weights @ self.sums
+        if further is not None:
+            further = weights @ further.astype(weights.dtype, copy=False)
+            scores = np.hstack([scores, further])
+        return scores, log_scale
 
     def beside(self, columns: np.ndarray) -> FeatureSums:
         """Return these sums with further columns, of features on the same scale."""
