@@ -48,6 +48,7 @@ def test_nadaraya_watson_at_extreme_sigmas(kind, wine):
             assert np.isfinite(probabilities).all()
 
 
+@pytest.mark.filterwarnings("ignore:For .* rows all the kernel weights:RuntimeWarning")
 def test_nadaraya_watson_uses_both_sides(wine):
     X, y = wine
     targets = y[:, None] == np.arange(3)
