@@ -113,18 +113,16 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
         """
         check_is_fitted(self)
         check_is_fitted(other)
-        if type(other) is not type(self) or (
-            type(other._engine) is not type(self._engine)
-        ):
+        engines = type(self._engine), type(getattr(other, "_engine", None))
+        if type(other) is not type(self) or engines[0] is not engines[1]:
             raise ValueError(
                 f"merge needs another {type(self).__name__} with the same kind of "
                 f"sampler, got {other!r}."
             )
         if other.n_features_in_ != self.n_features_in_:
             raise ValueError(
-                f"merge needs estimators of the same columns, but one has "
-                f"{self.n_features_in_} features and the other "
-                f"{other.n_features_in_}."
+                "merge needs estimators of the same columns, but one has "
+                f"{self.n_features_in_} features and the other {other.n_features_in_}."
             )
         self._check_mergeable(other)
         engine = self._engine.copy()
@@ -231,7 +229,6 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
 
     @staticmethod
     def _float_type(X):
-        """Return float32 for float32 input, else float64."""
         return np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
 
     def _cast(self, values, X):
@@ -256,8 +253,7 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
                 f"For {n_rows} rows all the kernel weights together vanish or are not "
                 "above the error of the features, so their averages mean little; "
                 f"{instead}. More components, a smaller sigma, or features that are "
-                "positive (sampler=OPRFSampler()) or exact (sampler='exact') avoid "
-                "this.",
+                "positive (OPRFSampler) or exact (sampler='exact') avoid this.",
                 RuntimeWarning,
                 stacklevel=4,
             )
