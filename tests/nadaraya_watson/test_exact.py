@@ -10,6 +10,7 @@ from sklearn.gaussian_process.kernels import Matern
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
 from sklearn_crt import (
+    HybridSampler,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     OPRFSampler,
@@ -79,6 +80,7 @@ def test_exact_blocks_do_not_matter(rng):
         ("exact", {"kernel": "gaussian"}),
         ("exact", {"kernel": "laplacian", "sigma": "median"}),
         (OPRFSampler(random_state=0), {}),
+        (HybridSampler(random_state=0, sigma=0.2), {}),
     ],
     ids=str,
 )
