@@ -125,8 +125,12 @@ class DiagonalExponentialMap(FrequencyMap):
             _squared_sums(left[:, part], right[:, part])
             for part in (slice(None, d), slice(d, None))
         )
-        sq_norms, real = real_part + imaginary_part, real_part - imaginary_part
-        total = _relative_variance(sq_norms, real, _twice_products(left, right, d))
+        sq_norms = real_part + imaginary_part
+        if self.is_real:
+            total = -np.expm1(-sq_norms)
+        else:
+            twice = _twice_products(left, right, d)
+            total = _relative_variance(sq_norms, real_part - imaginary_part, twice)
         n_single = 0 if self.is_real else self.columns.n_single
         total = total / m + 0.5 * n_single / m**2  # half of E|fg|^2 more
         if self.n_pairs > 0 and self.cosine is not None:

@@ -15,11 +15,14 @@ from sklearn.utils import gen_even_slices
 from .._compat import _clear_controlling_thread, _get_threadpool_controller
 
 _CHUNK_BYTES = 2**21  # of features: few enough for the cache, enough for the product
-_LEAST, _MOST = 256, 8192  # rows
+_LEAST, _MOST = 256, 1024  # rows
+_MOST_IN_PLACE = 8192  # where the features need no memory of their own
 Result = TypeVar("Result")
 
 
-def row_chunks(n_rows: int, width: int, itemsize: int) -> Iterator[slice]:
+def row_chunks(
+    n_rows: int, width: int, itemsize: int, *, in_place: bool = False
+) -> Iterator[slice]:
     """Return slices of the rows whose features fit the cache.
 
     Parameters
@@ -30,13 +33,17 @@ def row_chunks(n_rows: int, width: int, itemsize: int) -> Iterator[slice]:
         Numbers a row, of the table or of the features, whichever are more.
     itemsize : int
         Bytes a number.
+    in_place : bool, default=False
+        Whether the features of a chunk are written where they belong: then chunks of
+        narrow features may be larger.
 
     Returns
     -------
     chunks : generator of slice
-        Of 256 to 8192 rows; the last may be shorter.
+        Of 256 to 1024 rows, 8192 in place; the last may be shorter.
     """
-    size = min(max(_LEAST, _CHUNK_BYTES // (width * itemsize)), _MOST)
+    most = _MOST_IN_PLACE if in_place else _MOST
+    size = min(max(_LEAST, _CHUNK_BYTES // (width * itemsize)), most)
     # gen_batches takes longer to validate its arguments than a row to be mapped
     return (slice(i, min(i + size, n_rows)) for i in range(0, n_rows, size))
 

@@ -591,7 +591,7 @@ def _fill(feature_map, X, out, key):
     n_zero, overflows = 0, []
     width = max(out.shape[1], X.shape[1])
     with np.errstate(over="call", call=lambda *_: overflows.append(1)):
-        for rows in row_chunks(X.shape[0], width, X.dtype.itemsize):
+        for rows in row_chunks(X.shape[0], width, X.dtype.itemsize, in_place=True):
             part = out[rows]
             feature_map.features(feature_map.frame.rows(X[rows]), part, key=key)
             if not part[:, 0].all():
