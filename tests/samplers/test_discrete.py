@@ -475,7 +475,8 @@ def test_minimum_of_columns(convert):
     assert_array_equal((none + some).minimum, some.minimum)
     # as scikit-learn 1.6 would
     sampler = PoissonSampler(sigma=1.0, positive=True)
-    made = sampler._make_map(Statistics((0,), none), None)
+    with pytest.warns(UserWarning, match="All rows are equal"):
+        made = sampler._make_map(Statistics((0,), none), None)
     assert_allclose(made.frame.center, 0, atol=1e-7)
 
 
