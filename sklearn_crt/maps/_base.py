@@ -222,10 +222,14 @@ class FeatureMap(ABC):
         dtype = np.dtype(dtype)
         typed = self.__dict__.setdefault("_typed", {})
         if dtype not in typed:
-            old = {field.name: getattr(self, field.name) for field in fields(self)}
-            new = {name: _to(value, dtype) for name, value in old.items()}
-            changed = any(new[name] is not old[name] for name in old)
-            typed[dtype] = replace(self, **new) if changed else None
+            changes = {}
+            for field in fields(self):
+                value = getattr(self, field.name)
+                if isinstance(value, (FeatureMap, Frequencies, tuple)):
+                    new = _to(value, dtype)
+                    if new is not value:
+                        changes[field.name] = new
+            typed[dtype] = replace(self, **changes) if changes else None
         return self if typed[dtype] is None else typed[dtype]
 
     def __getstate__(self):
