@@ -20,6 +20,14 @@ default="scale"
             ``"simplex+"``, ``"halton"``, ``"sobol"``, ``"structured-orthogonal"``,
             ``"structured-simplex"`` or an object. All but the structured ones are
             exactly unbiased; the user guide says which helps which map.""",
+    "coupling_positive": """\
+        coupling : str or Coupling, default="orthogonal"
+            Joint law of the frequencies: ``"iid"``, ``"orthogonal"``, ``"simplex"``,
+            ``"simplex+"``, ``"antithetic"``, ``"halton"``, ``"sobol"``,
+            ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All but
+            the structured ones are exactly unbiased. ``"antithetic"`` takes pairs w,
+            -w on orthogonal directions: the least error here at d or more columns, and
+            half the product; the user guide says which helps which map.""",
     "center": """\
         center : bool, default=True
             Whether to subtract the mean of the columns first. The kernel stays the

@@ -46,6 +46,12 @@ def vectors():
 
 
 @pytest.fixture(scope="session")
+def beyond():
+    """Return the reference numbers of the maps that are in no paper."""
+    return json.loads((Path(__file__).parent / "beyond_vectors.json").read_text())
+
+
+@pytest.fixture(scope="session")
 def pair4(vectors):
     """Return the pair of rows of the reference numbers at d = 4."""
     return np.array([vectors["x4"]]), np.array([vectors["y4"]])

@@ -1,5 +1,6 @@
 """Joint laws of frequencies: couplings and the laws of their norms."""
 
+from ._antithetic import Antithetic
 from ._coupling import (
     BlockCoupling,
     Coupling,
@@ -20,6 +21,7 @@ from ._structured import StructuredOrthogonal, StructuredSimplex
 
 __all__ = [
     "Affine",
+    "Antithetic",
     "BlockCoupling",
     "Coupling",
     "Frequencies",

@@ -34,12 +34,16 @@ class Coupling(ABC):
         assume; False for stratified norms.
     weight_dependent : bool
         Whether directions depend on norms, so that ``weigh`` matters.
+    opposite : bool
+        Whether each frequency w of a draw stands for w and -w, which only positive
+        exponential maps can use.
     """
 
     exact = True
     bias = 0.0
     independent_norms = True
     weight_dependent = False
+    opposite = False
 
     def __repr__(self):
         return f"{type(self).__name__}()"
@@ -188,7 +192,11 @@ def coupling_names() -> list[str]:
 
 
 def get_coupling(
-    coupling: str | Coupling, owner: str, allowed: Iterable[str] | None = None
+    coupling: str | Coupling,
+    owner: str,
+    allowed: Iterable[str] | None = None,
+    *,
+    opposite: bool = False,
 ) -> Coupling:
     """Return the coupling of a name, or the object itself.
 
@@ -200,6 +208,8 @@ def get_coupling(
         Who asks, for the error.
     allowed : iterable of str, default=None
         Names that the owner can use; None allows all.
+    opposite : bool, default=False
+        Whether the owner can use pairs of frequencies w and -w.
 
     Returns
     -------
@@ -209,11 +219,16 @@ def get_coupling(
     Raises
     ------
     ValueError
-        If the name is unknown or not allowed.
+        If the name is unknown or not allowed, or the object one of pairs that the
+        owner cannot use.
     """
-    if isinstance(coupling, Coupling):
+    if isinstance(coupling, Coupling) and (opposite or not coupling.opposite):
         return coupling
-    names = [name for name in _REGISTRY if allowed is None or name in allowed]
+    names = [
+        name
+        for name, kind in _REGISTRY.items()
+        if (allowed is None or name in allowed) and (opposite or not kind.opposite)
+    ]
     if not isinstance(coupling, str) or coupling not in names:
         choice = ", ".join(repr(name) for name in names)
         raise ValueError(

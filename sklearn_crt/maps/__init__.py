@@ -12,7 +12,9 @@ from ._exponential import ExponentialMap
 from ._gaussian import GaussianKernel
 from ._loop import iter_log_features, iter_path, variance_in_blocks
 from ._outside import OutsideMap
+from ._positive import PositiveMap
 from ._positive_pair import PositivePairMap
+from ._quadratic import IsotropicQuadratic, Quadratic
 from ._radial import (
     ExponentialPowerRadial,
     GaussianRadial,
@@ -43,12 +45,15 @@ __all__ = [
     "GaussianKernel",
     "GaussianRadial",
     "GeometricLaw",
+    "IsotropicQuadratic",
     "LaplacianRadial",
     "MaternRadial",
     "OutsideMap",
     "PairedColumns",
     "PoissonLaw",
+    "PositiveMap",
     "PositivePairMap",
+    "Quadratic",
     "RadialKernel",
     "SignMap",
     "SumOfProductsMap",

@@ -14,7 +14,9 @@ from ..maps import (
     ComplexExponentialMap,
     ExponentialMap,
     GaussianKernel,
+    IsotropicQuadratic,
     PairedColumns,
+    PositiveMap,
 )
 from ..rows import Frame, Statistics
 from ._base import BaseFeatureSampler
@@ -35,7 +37,7 @@ class ExponentialSampler(BaseFeatureSampler):
     %(sigma)s
     n_components : int, default=100
         Number of columns of the output, one a frequency.
-    %(coupling)s
+    %(coupling_positive)s
     %(center)s
     %(kernel)s
     %(n_jobs)s
@@ -48,6 +50,8 @@ class ExponentialSampler(BaseFeatureSampler):
         "center": ["boolean"],
         "kernel": [StrOptions({"gaussian", "softmax"})],
     }
+
+    _takes_pairs = False  # frequencies w and -w
 
     def __init__(
         self,
@@ -72,18 +76,29 @@ class ExponentialSampler(BaseFeatureSampler):
     def _choose(self, statistics: Statistics, frame: Frame) -> tuple[int, complex]:
         """Return the sign s and the parameter A of the map."""
 
+    @property
+    def columns_per_frequency(self) -> int:
+        """Number of columns of a frequency: two where w stands for w and -w."""
+        return 2 if self._get_coupling().opposite else 1
+
+    def _get_coupling(self) -> Coupling:
+        name = type(self).__name__
+        return get_coupling(self.coupling, name, opposite=self._takes_pairs)
+
     def _make_map(self, statistics, drawn):
         frame = self._frame(statistics, middle(statistics) if self.center else None)
         (s, A), d = self._choose(statistics, frame), statistics.n_features
         positive = s == 1 and A.imag == 0
-        columns = PairedColumns.of(self.n_components, single=positive)
+        coupling = self._get_coupling()
+        single = positive and not coupling.opposite
+        columns = PairedColumns.of(self.n_components, single=single)
         # angles that follow the norms lower the variance up to a bound
         follows = positive and optimal_for(A.real, d) <= 0.5
-        coupling = get_coupling(self.coupling, type(self).__name__)
         coupling = coupling.weigh(2 * A.real if follows else None)
         kernel = GaussianKernel(softmax=self.kernel == "softmax")
         m = columns.n_frequencies
-        same = drawn is not None and isinstance(drawn, ExponentialMap) == positive
+        positive_maps = ExponentialMap, PositiveMap
+        same = drawn is not None and isinstance(drawn, positive_maps) == positive
         if same and drawn.n_frequencies == m and not coupling.weight_dependent:
             frequencies, phase = drawn.frequencies, getattr(drawn, "phase", 0.0)
         else:
@@ -91,6 +106,8 @@ class ExponentialSampler(BaseFeatureSampler):
             frequencies = coupling.draw(chi_law, m, d, rng)
             phase = float(rng.spawn(1)[0].uniform(0, 2 * math.pi))
         fields = frame, self.n_components, frequencies, coupling
+        if coupling.opposite:
+            return PositiveMap(*fields, IsotropicQuadratic(A.real), columns, kernel)
         if positive:
             return ExponentialMap(*fields, A.real, kernel)
         parts = A.real, A.imag

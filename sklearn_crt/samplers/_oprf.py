@@ -5,7 +5,7 @@ from __future__ import annotations
 from .._docs import fill_doc
 from ._base import fitted
 from ._exponential import ExponentialSampler, mean_squares
-from ._optimal_A import optimal_A
+from ._optimal_A import optimal_A, optimal_antithetic_A
 
 
 @fill_doc
@@ -19,8 +19,9 @@ class OPRFSampler(ExponentialSampler):
     ----------
     %(sigma)s
     n_components : int, default=100
-        Number of columns of the output, one a frequency.
-    %(coupling)s
+        Number of columns of the output, one a frequency, two with
+        ``coupling="antithetic"``.
+    %(coupling_positive)s
     %(center)s
     %(kernel)s
     %(n_jobs)s
@@ -62,6 +63,12 @@ class OPRFSampler(ExponentialSampler):
     common orthogonal blocks; the second term does not depend on A ([2]_, theorem
     3.2).
 
+    With ``coupling="antithetic"`` A is the one of least mean log second moment of a
+    pair w, -w: :math:`\rho` solves :math:`d (\rho - 1) / (2 \rho (1 + \rho)) = - \bar q
+    / (1 + e^{-(1 + \rho) \bar q})`. With m pairs and the constant
+    :math:`c = d \log\frac{1 + \rho}{2 \sqrt\rho}` the first term is then
+    :math:`\frac{K^2}{2m} (e^{c + \rho q} + e^{c - q} - 2)`.
+
     %(variance)s
     %(errors)s
 
@@ -84,8 +91,11 @@ class OPRFSampler(ExponentialSampler):
     True
     """
 
+    _takes_pairs = True
+
     def _choose(self, statistics, frame):
         sums, _ = mean_squares(statistics, frame)
-        return 1, optimal_A(sums, statistics.n_features)
+        best = optimal_antithetic_A if self._get_coupling().opposite else optimal_A
+        return 1, best(sums, statistics.n_features)
 
     A_ = fitted("map_.A", "Coefficient of the squared norm of the frequency.")

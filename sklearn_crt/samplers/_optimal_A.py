@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from scipy import optimize, special
+
 
 def optimal_A(q: float, n_features: int) -> float:
     """Return the A of least mean log second moment for the mean q of |x + y|^2.
@@ -16,6 +18,25 @@ def optimal_A(q: float, n_features: int) -> float:
     if 2 * q > d:
         return -(2 * q - d + root) / (16 * d)
     return -q / (d - 2 * q + root)
+
+
+def optimal_antithetic_A(q: float, n_features: int) -> float:
+    """Return the A of least mean log second moment of a pair w, -w.
+
+    Its rho is the root of d (rho - 1) / (2 rho (1 + rho)) + q expit((1 + rho) q),
+    which lies between the best ones of single frequencies for q and for q / 2.
+    """
+    d = n_features
+    low, high = (1 / (1 - 8 * optimal_A(part, d)) for part in (q, q / 2))
+
+    def slope(rho):
+        return d * (rho - 1) / (2 * rho * (1 + rho)) + q * special.expit((1 + rho) * q)
+
+    if slope(low) >= 0 or slope(high) <= 0:  # equal up to rounding
+        rho = low
+    else:
+        rho = optimize.brentq(slope, low, high, xtol=1e-15)
+    return (1 - 1 / rho) / 8
 
 
 def optimal_for(A: float, n_features: int) -> float:

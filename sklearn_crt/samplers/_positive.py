@@ -17,8 +17,9 @@ class PositiveRBFSampler(ExponentialSampler):
     ----------
     %(sigma)s
     n_components : int, default=100
-        Number of columns of the output, one a frequency.
-    %(coupling)s
+        Number of columns of the output, one a frequency, two with
+        ``coupling="antithetic"``.
+    %(coupling_positive)s
     %(center)s
     %(kernel)s
     %(n_jobs)s
@@ -66,6 +67,8 @@ class PositiveRBFSampler(ExponentialSampler):
     >>> bool((sampler.transform(X) > 0).all())
     True
     """
+
+    _takes_pairs = True
 
     def _choose(self, statistics, frame):
         return 1, 0.0

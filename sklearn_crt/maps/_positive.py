@@ -1,0 +1,153 @@
+"""Positive features of a quadratic form, of single frequencies or of pairs w, -w."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..frequencies import Affine
+from ..rows import UnitRows
+from ._base import FrequencyMap
+from ._columns import PairedColumns
+from ._gaussian import GaussianKernel
+from ._quadratic import Quadratic
+from .block_savings import positive_gap
+
+_LARGEST = {"float32": 80.0, "float64": 700.0}  # exp of it, and of minus it, are finite
+
+
+@dataclass(frozen=True, eq=False)
+class PositiveMap(FrequencyMap):
+    r"""Positive features exp(w'Aw + w'Bx + ...) of the Gaussian or softmax kernel.
+
+    The columns are first those of all w that stand for a pair, then those of all -w,
+    then those of single frequencies.
+
+    Attributes
+    ----------
+    quadratic : Quadratic
+        The exponent.
+    columns : PairedColumns
+        Which frequencies stand for w and -w.
+    gaussian : GaussianKernel
+        The kernel.
+    """
+
+    quadratic: Quadratic
+    columns: PairedColumns
+    gaussian: GaussianKernel
+
+    @property
+    def A(self):
+        """Coefficient of the square of the frequency, a number or a matrix."""
+        return self.quadratic.A
+
+    @property
+    def symmetric(self):
+        return self.quadratic.symmetric
+
+    @property
+    def columns_per_frequency(self):
+        return self.columns.per_frequency
+
+    @property
+    def cosine(self):
+        return super().cosine if self.quadratic.isotropic else None
+
+    def frequency_index(self):
+        return self.columns.index
+
+    @cached_property
+    def _forms(self):
+        return self._form(key=False), self._form(key=True)
+
+    def _form(self, key):
+        form = self.quadratic.form(self.frequencies, key=key)
+        log_scale = np.full(self.n_frequencies, -0.5 * math.log(self.n_frequencies))
+        log_scale[: self.columns.n_pairs] -= 0.5 * math.log(2)
+        offsets = (form.offsets + log_scale).astype(form.frequencies.dtype)
+        return Affine(form.frequencies, form.scale, offsets)
+
+    def _row_term(self, rows, key):
+        return self.gaussian.plus_row_factor(
+            self.quadratic.row_term(rows, key=key), rows
+        )
+
+    def log_features(self, rows, *, key=False, out=None):
+        if out is None:
+            out = np.empty((rows.shape[0], self.n_components), rows.dtype)
+        form, row_term = self._forms[key], self._row_term(rows, key)
+        rows = self.quadratic.rows(rows, key=key)
+        self._write_single(rows, form, row_term, out)
+        plus, minus, _ = self.columns.split(out)
+        np.subtract(2 * row_term, plus, out=minus)
+        minus += 2 * form.offsets[: self.columns.n_pairs]
+        return None, out
+
+    def features(self, rows, out, *, key=False):
+        form, row_term = self._forms[key], self._row_term(rows, key)
+        moved = self.quadratic.rows(rows, key=key)
+        if not self._is_in_range(moved, form, row_term):
+            super().features(rows, out, key=key)
+            return
+        self._write_single(moved, form, row_term, out)
+        plus, minus, singles = self.columns.split(out)
+        np.exp(plus, out=plus)
+        np.exp(singles, out=singles)
+        np.divide(np.exp(2 * row_term), plus, out=minus)
+        minus *= np.exp(2 * form.offsets[: self.columns.n_pairs])
+
+    def _write_single(self, rows, form, row_term, out):
+        """Write the log features of all w, one product for both of a pair."""
+        plus, _, singles = self.columns.split(out)
+        if singles.shape[1] in (0, out.shape[1]):
+            rows.affine(form, row_term, plus if singles.shape[1] == 0 else singles)
+            return
+        room = np.empty((out.shape[0], self.n_frequencies), out.dtype)
+        rows.affine(form, row_term, room)
+        plus[:] = room[:, : self.columns.n_pairs]
+        singles[:] = room[:, self.columns.n_pairs :]
+
+    def _is_in_range(self, rows, form, row_term):
+        """Whether features of -w may be had from one over those of w."""
+        if self.columns.n_pairs == 0 or rows.shape[0] == 0:
+            return False
+        norms = rows.sq_norms.max() * form.frequencies.sq_norms.max()
+        largest = form.scale * math.sqrt(norms)
+        largest += 2 * np.abs(form.offsets).max() + 2 * np.abs(row_term).max()
+        return largest < _LARGEST[rows.dtype.name]
+
+    def kernel(self, X, Y):
+        return self.gaussian.values(X, Y)
+
+    def variance(self, X: UnitRows, Y: UnitRows) -> np.ndarray:
+        n_pairs, n_single = self.columns.n_pairs, self.columns.n_single
+        constant, spread, q = self.quadratic.pair_terms(X, Y)
+        top = constant + spread  # all in units of exp(top) K^2
+        total = n_single * -np.expm1(-top)
+        if n_pairs:
+            total = total + n_pairs * _pair_share(constant, spread, q)
+        if self.n_pairs > 0 and self.cosine is not None:
+            # w and -w: angles of either sign
+            angles = {self.cosine, -self.cosine} if n_pairs else {self.cosine}
+            gaps = [positive_gap(q, self.n_features, angle) for angle in angles]
+            total = total - self.n_pairs * np.mean(gaps, axis=0) * np.exp(-top)
+        with np.errstate(divide="ignore"):
+            log_variance = np.log(np.maximum(total, 0)) + top
+        log_variance -= 2 * math.log(self.n_frequencies) + X.sq_distances(Y)
+        return self.gaussian.variance(log_variance, X, Y)
+
+
+def _pair_share(constant, spread, q):
+    """Return (exp(c + s) + exp(c - q) - 2) / 2 over exp(c + s), without cancellation.
+
+    With mean mu and half difference delta of the exponents it is
+    expm1(mu) + 2 exp(mu) sinh(delta / 2)^2, times exp(-mu - delta).
+    """
+    delta, mu = 0.5 * (spread + q), constant + 0.5 * (spread - q)
+    near = -np.expm1(-np.clip(mu, -1, 1)) * np.exp(-delta)
+    far = np.exp(-delta) - np.exp(-constant - spread)
+    return 0.5 * np.expm1(-delta) ** 2 + np.where(np.abs(mu) < 1, near, far)
