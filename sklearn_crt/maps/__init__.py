@@ -5,6 +5,7 @@ from ._clustered import Block, ClusteredMap, Clusters
 from ._columns import PairedColumns
 from ._complex_exponential import ComplexExponentialMap
 from ._count_laws import CountLaw, GeometricLaw, PoissonLaw
+from ._dense import AffineQuadratic, DenseQuadratic
 from ._derived import ColumnFactorsMap, DerivedMap, WeightedMap
 from ._diagonal_exponential import DiagonalExponentialMap
 from ._discrete import Counts, DiscreteMap
@@ -28,13 +29,18 @@ from ._sum_of_products import SumOfProductsMap
 from ._trigonometric import TrigonometricMap
 
 __all__ = [
+    "AffineQuadratic",
     "Block",
     "ClusteredMap",
     "Clusters",
     "ColumnFactorsMap",
     "ComplexExponentialMap",
+    "ComplexExponentialMap",
+    "CountLaw",
     "CountLaw",
     "Counts",
+    "Counts",
+    "DenseQuadratic",
     "DerivedMap",
     "DiagonalExponentialMap",
     "DiscreteMap",

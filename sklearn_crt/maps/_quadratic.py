@@ -120,10 +120,10 @@ class IsotropicQuadratic(Quadratic):
     def pair_terms(self, X, Y):
         rho = 1 / (1 - 8 * self.A)
         _, q, _ = X.pair_statistics(Y)
-        return X.shape[1] * _log_excess(rho), rho * q, q
+        return X.shape[1] * log_excess(rho), rho * q, q
 
 
-def _log_excess(rho):
+def log_excess(rho):
     """Return log of (1 + rho) / (2 sqrt(rho)), exact for rho near 1."""
     root = np.sqrt(rho)
     return np.log1p((1 - root) ** 2 / (2 * root))

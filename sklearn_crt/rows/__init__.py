@@ -1,6 +1,7 @@
 """Rows of a table at unit bandwidth, and what ``fit`` reads of them."""
 
 from ._chunks import effective_n_threads, in_threads, row_chunks
+from ._covariance import Covariance
 from ._frame import Frame
 from ._metric import metric_factor
 from ._moments import Moments
@@ -10,6 +11,7 @@ from ._statistics import Statistics
 from ._unit_rows import Rows, UnitRows
 
 __all__ = [
+    "Covariance",
     "Frame",
     "Moments",
     "RowSample",

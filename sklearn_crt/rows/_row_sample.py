@@ -11,12 +11,10 @@ from sklearn.metrics.pairwise import euclidean_distances
 
 from ._unit_rows import Rows
 
-_N_ROWS = 1000
-
 
 @dataclass(frozen=True, eq=False)
 class RowSample:
-    """Uniform random sample of at most 1000 of the rows of positive weight.
+    """Uniform random sample of some of the rows of positive weight.
 
     Each row gets a random priority and the smallest stay. So two samples merge,
     ``a + b``, and the sample of rows that come in batches is that of the rows together.
@@ -31,12 +29,15 @@ class RowSample:
         Their sample weights.
     n_seen : int
         Number of rows that it was drawn from.
+    size : int, default=1000
+        Largest number of rows that are kept.
     """
 
     rows: Rows
     priorities: np.ndarray
     weights: np.ndarray
     n_seen: int
+    size: int = 1000
 
     @classmethod
     def of(
@@ -45,6 +46,7 @@ class RowSample:
         sample_weight: np.ndarray | None,
         rng: np.random.Generator,
         n_before: int = 0,
+        size: int = 1000,
     ) -> RowSample:
         """Draw from the rows of a table.
 
@@ -58,6 +60,8 @@ class RowSample:
             The stream of the priorities, from its beginning.
         n_before : int, default=0
             Number of rows that had their priorities from this stream before.
+        size : int, default=1000
+            Largest number of rows that are kept.
 
         Returns
         -------
@@ -66,15 +70,15 @@ class RowSample:
         """
         rng.bit_generator.advance(n_before)
         weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
-        whole = cls(X, rng.random(X.shape[0]), weights, X.shape[0])
+        whole = cls(X, rng.random(X.shape[0]), weights, X.shape[0], size)
         return whole._smallest(np.flatnonzero(weights))
 
     def _smallest(self, candidates):
         """Keep the candidate rows of smallest priority, in their order."""
-        order = np.argsort(self.priorities[candidates])[:_N_ROWS]
+        order = np.argsort(self.priorities[candidates])[: self.size]
         keep = np.sort(candidates[order])
         columns = (self.rows, self.priorities, self.weights)
-        return RowSample(*(column[keep] for column in columns), self.n_seen)
+        return RowSample(*(column[keep] for column in columns), self.n_seen, self.size)
 
     def __add__(self, other: RowSample) -> RowSample:
         """Return the sample of both sets of rows."""
@@ -85,7 +89,8 @@ class RowSample:
             rows = np.vstack([part.rows for part in pair])
         priorities = np.concatenate([part.priorities for part in pair])
         weights = np.concatenate([part.weights for part in pair])
-        whole = RowSample(rows, priorities, weights, self.n_seen + other.n_seen)
+        n_seen = self.n_seen + other.n_seen
+        whole = RowSample(rows, priorities, weights, n_seen, self.size)
         return whole._smallest(np.arange(rows.shape[0]))
 
     def median_distance(self) -> float:

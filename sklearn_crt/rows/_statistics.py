@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
+from ._covariance import Covariance
 from ._moments import Moments
 from ._row_sample import RowSample
 from ._unit_rows import Rows
@@ -16,7 +17,8 @@ class Statistics:
     """What ``fit`` reads of the rows of one side or two; ``a + b`` is that of both.
 
     A map is a function of the parameters of its sampler and of this value: of the
-    moments, of up to 1000 rows a side where a mechanism needs rows, and of the seed.
+    moments, of second moments of pairs of columns or of some rows a side where a
+    mechanism needs them, and of the seed.
 
     Attributes
     ----------
@@ -30,6 +32,8 @@ class Statistics:
         Rows of both sides, for the median distance; None where nothing asks for it.
     query_sample, key_sample : RowSample or None
         Rows of each side; None where nothing asks for them.
+    query_covariance, key_covariance : Covariance or None
+        Of each side; None where nothing asks for them, or where there is one side.
     """
 
     seed: tuple[int, ...]
@@ -38,6 +42,8 @@ class Statistics:
     sample: RowSample | None = None
     query_sample: RowSample | None = None
     key_sample: RowSample | None = None
+    query_covariance: Covariance | None = None
+    key_covariance: Covariance | None = None
 
     @property
     def key(self) -> Moments:
@@ -82,6 +88,8 @@ class Statistics:
         *,
         median: bool = False,
         rows: bool = False,
+        n_rows: int = 1000,
+        covariance: bool = False,
     ) -> Statistics:
         """Return the statistics of the rows so far and of further ones.
 
@@ -95,6 +103,10 @@ class Statistics:
             Weights of the rows of X.
         median, rows : bool, default=False
             Whether to keep a sample of all rows, and one of each side.
+        n_rows : int, default=1000
+            Size of the samples of each side.
+        covariance : bool, default=False
+            Whether to read second moments of pairs of columns.
 
         Returns
         -------
@@ -102,9 +114,9 @@ class Statistics:
             A new value.
         """
 
-        def sampled(old, Z, weights, side):
+        def sampled(old, Z, weights, side, size=1000):
             n_before = 0 if old is None else old.n_seen
-            new = RowSample.of(Z, weights, self._row_stream(side), n_before)
+            new = RowSample.of(Z, weights, self._row_stream(side), n_before, size)
             return new if old is None else old + new
 
         changes: dict = {"query": _sum(self.query, Moments.of(X, sample_weight))}
@@ -112,18 +124,24 @@ class Statistics:
             changes["sample"] = sampled(self.sample, X, sample_weight, None)
         if rows:
             old = self.query_sample
-            changes["query_sample"] = sampled(old, X, sample_weight, 0)
+            changes["query_sample"] = sampled(old, X, sample_weight, 0, n_rows)
+        if covariance:
+            new = Covariance.of(X, sample_weight)
+            changes["query_covariance"] = _sum(self.query_covariance, new)
+            if X_key is not None:
+                new = Covariance.of(X_key)
+                changes["key_covariance"] = _sum(self.key_covariance, new)
         if X_key is not None:
             changes["key_moments"] = _sum(self.key_moments, Moments.of(X_key))
             if median:
                 changes["sample"] = sampled(changes["sample"], X_key, None, None)
             if rows:
-                changes["key_sample"] = sampled(self.key_sample, X_key, None, 1)
+                changes["key_sample"] = sampled(self.key_sample, X_key, None, 1, n_rows)
         return replace(self, **changes)
 
     def __add__(self, other: Statistics) -> Statistics:
         """Return the statistics of both sets of rows, with the seed of the first."""
-        names = ("query", "key_moments", "sample", "query_sample", "key_sample")
+        names = [field.name for field in fields(self) if field.name != "seed"]
         sums = {name: _sum(getattr(self, name), getattr(other, name)) for name in names}
         return replace(self, **sums)
 
@@ -133,7 +151,7 @@ class Statistics:
         Returns
         -------
         statistics : Statistics
-            Numbers for each column alone.
+            Moments of columns alone.
         """
         return replace(self, sample=None, query_sample=None, key_sample=None)
 

@@ -81,6 +81,25 @@ class UnitRows:
         """
         return UnitRows(self._rows[index], self._shift, self._origin)
 
+    def shifted(self, vector: np.ndarray) -> UnitRows:
+        """Return these rows less a vector.
+
+        Parameters
+        ----------
+        vector : ndarray of shape (n_features,)
+            At unit bandwidth.
+
+        Returns
+        -------
+        rows : UnitRows
+            Sparse where these are.
+        """
+        vector = vector.astype(self.dtype)
+        if self._is_sparse:
+            shift = vector if self._shift is None else self._shift + vector
+            return UnitRows(self._rows, shift)
+        return UnitRows(self._rows - vector)
+
     def project(self, frequencies) -> np.ndarray:
         """Return the inner products with frequencies.
 

@@ -1,6 +1,7 @@
 """Random feature maps as scikit-learn transformers."""
 
 from ._base import BaseFeatureSampler
+from ._derf import DERFSampler
 from ._discrete import DiscreteSampler
 from ._exponential import ExponentialSampler
 from ._exponential_power import ExponentialPowerSampler

@@ -95,6 +95,14 @@ class BaseFeatureSampler(
         """Return whether ``_make_map`` needs samples of the rows of each side."""
         return False
 
+    def _n_sampled_rows(self) -> int:
+        """Return the size of these samples."""
+        return 1000
+
+    def _reads_covariance(self) -> bool:
+        """Return whether ``_make_map`` needs second moments of pairs of columns."""
+        return False
+
     @property
     def columns_per_frequency(self) -> int:
         """Number of columns of a frequency, the largest where the data decide."""
@@ -269,6 +277,8 @@ class BaseFeatureSampler(
             sample_weight,
             median=isinstance(sigma, str) and sigma == "median",
             rows=recipe._reads_rows(),
+            n_rows=recipe._n_sampled_rows(),
+            covariance=recipe._reads_covariance(),
         )
         self._settle(statistics, X.dtype)
 
