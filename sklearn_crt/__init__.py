@@ -7,6 +7,7 @@ from .nadaraya_watson import (
     NadarayaWatsonRegressorCV,
 )
 from .samplers import (
+    DERFSampler,
     ExponentialPowerSampler,
     GeometricSampler,
     GERFSampler,
@@ -23,6 +24,7 @@ from .samplers import (
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "DERFSampler",
     "ExponentialPowerSampler",
     "GERFSampler",
     "GeometricSampler",

@@ -31,6 +31,7 @@ __all__ = [
     "BaseFeatureSampler",
     "ClusteredSampler",
     "ComplexExponentialSampler",
+    "DERFSampler",
     "DiscreteSampler",
     "ExponentialPowerSampler",
     "ExponentialSampler",

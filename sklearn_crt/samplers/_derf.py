@@ -25,7 +25,7 @@ _LEAST = 1e-6  # the same where n is large, and of the mean variance, for roundi
 
 @fill_doc
 class DERFSampler(BaseFeatureSampler):
-    r"""Gaussian or softmax kernel from positive features fitted to the covariance (DERF).
+    r"""Gaussian or softmax kernel from positive features of the covariance (DERF).
 
     As ``OPRFSampler``, with a matrix A in place of a number: one parameter for each
     principal axis of the data. ``fit`` reads the covariance matrix, in

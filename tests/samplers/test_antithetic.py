@@ -14,6 +14,12 @@ from sklearn_crt.frequencies import (
 )
 from sklearn_crt.samplers import OPRFSampler, PositiveRBFSampler, TrigRBFSampler
 from sklearn_crt.samplers._optimal_A import optimal_A, optimal_antithetic_A
+from sklearn_crt.testing import (
+    assert_coupling,
+    assert_variance,
+    check_sampler,
+    contract_rows,
+)
 
 POSITIVE = [PositiveRBFSampler, OPRFSampler]
 
@@ -26,13 +32,31 @@ def fit(sampler, pair, n_components, base=None, **options):
     return model.fit(pair[0], X_key=pair[1])
 
 
+@pytest.mark.parametrize("n_features", [1, 4])
+@pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
+@pytest.mark.parametrize("sampler", POSITIVE)
+def test_contract(sampler, kernel, n_features):
+    check_sampler(sampler(coupling="antithetic", kernel=kernel), n_features)
+
+
+def test_contract_of_the_coupling():
+    assert_coupling(Antithetic(), chi_law)
+
+
+@pytest.mark.parametrize("n_features", [2, 3])
+@pytest.mark.parametrize("base", [Independent(), Simplex()], ids=repr)
+def test_variance_with_other_bases(base, n_features):
+    sampler = PositiveRBFSampler(sigma=1.0, coupling=Antithetic(base))
+    assert_variance(sampler, contract_rows(n_features))
+
+
 @pytest.mark.parametrize(
     ("base", "name"),
     [(None, "rel_mse_orth_4pairs"), (Independent(), "rel_mse_iid_4pairs")],
 )
 def test_reference_numbers(base, name, pair4, beyond):
     fitted = fit(OPRFSampler, pair4, 8, base)
-    assert_allclose(fitted.A_, beyond["antithetic"]["A"], rtol=1e-12)
+    assert_allclose(fitted.map_.A, beyond["antithetic"]["A"], rtol=1e-12)
     relative = fitted.kernel_variance(*pair4) / fitted.exact_kernel(*pair4) ** 2
     assert_allclose(relative, [[beyond["antithetic"][name]]], rtol=1e-10)
 
@@ -63,7 +87,7 @@ def test_variance_where_all_terms_are_small(sampler):
     # (cosh q - 1) K^2 / m for A = 0: the difference of exponentials has no digits left
     pair = np.full((1, 3), 1e-5), np.full((1, 3), 2e-5)
     fitted = fit(sampler, pair, 2)
-    q, rho = np.sum((pair[0] + pair[1]) ** 2), 1 / (1 - 8 * fitted.A_)
+    q, rho = np.sum((pair[0] + pair[1]) ** 2), 1 / (1 - 8 * fitted.map_.A)
     leading = q**2 * (0.125 * (1 + rho) ** 2 + 0.5 * (1 / 3) - (1 / 3))
     if sampler is PositiveRBFSampler:
         leading = 0.5 * q**2
@@ -85,9 +109,11 @@ def test_columns_are_those_of_w_and_of_minus_w(sampler, base, rng):
     x, W = 0.4 * (X - X.mean(axis=0)), fitted.frequencies_.to_dense()
     W = np.hstack([W[:, :3], -W[:, :3], W[:, 3:]])
     share = np.repeat([1 / 8, 1 / 4], [6, 1])
-    exponent = fitted.A_ * np.sum(W**2, axis=0) - np.sum(x**2, axis=1, keepdims=True)
-    exponent += np.sqrt(1 - 4 * fitted.A_) * x @ W
-    expected = np.sqrt(share) * (1 - 4 * fitted.A_) ** 0.75 * np.exp(exponent)
+    exponent = fitted.map_.A * np.sum(W**2, axis=0) - np.sum(
+        x**2, axis=1, keepdims=True
+    )
+    exponent += np.sqrt(1 - 4 * fitted.map_.A) * x @ W
+    expected = np.sqrt(share) * (1 - 4 * fitted.map_.A) ** 0.75 * np.exp(exponent)
     assert_allclose(fitted.transform(X), expected, rtol=1e-12)
     assert fitted.frequency_index().tolist() == [0, 1, 2, 0, 1, 2, 3]
     assert fitted.columns_per_frequency == 2
@@ -122,9 +148,7 @@ def test_draws_nest():
 
 @pytest.mark.parametrize("coupling", ["antithetic", Antithetic()], ids=str)
 def test_other_maps_refuse_pairs(coupling):
-    with pytest.raises(
-        ValueError, match=r"TrigRBFSampler can use; use one of 'iid'"
-    ):
+    with pytest.raises(ValueError, match=r"TrigRBFSampler can use; use one of 'iid'"):
         TrigRBFSampler(coupling=coupling).fit(np.eye(3))
 
 

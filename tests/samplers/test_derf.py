@@ -1,0 +1,207 @@
+"""Dense exponential features: closed forms, optimum, two sides, odd tables."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+
+from sklearn_crt import DERFSampler, OPRFSampler
+from sklearn_crt.frequencies import Antithetic, Independent
+from sklearn_crt.maps import DenseQuadratic, PositiveMap
+from sklearn_crt.rows import Covariance
+from sklearn_crt.testing import (
+    assert_nested,
+    assert_unbiased,
+    assert_variance,
+    check_sampler,
+)
+
+PAIRS = Antithetic(Independent())
+
+
+@pytest.fixture
+def sides(rng):
+    """Return rows of two sides with other means and covariances."""
+    X = rng.normal(size=(40, 3)) @ rng.normal(size=(3, 3)) * 0.3
+    Y = rng.normal(size=(30, 3)) @ rng.normal(size=(3, 3)) * 0.3 + [0.2, 0, -0.4]
+    return X, Y
+
+
+@pytest.mark.parametrize(
+    "coupling", ["iid", "orthogonal", "antithetic", PAIRS], ids=str
+)
+def test_contract(coupling):
+    check_sampler(DERFSampler(coupling=coupling))
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
+@pytest.mark.parametrize("coupling", ["iid", PAIRS], ids=str)
+def test_contract_with_two_sides(coupling, kernel, sides):
+    X, Y = sides[0][:6], sides[1][:5]
+    sampler = DERFSampler(sigma=1.0, coupling=coupling, kernel=kernel)
+    assert_unbiased(sampler, X, Y)
+    assert_variance(sampler, X, Y)
+    assert not sampler.fit(X, X_key=Y).symmetric_
+
+
+@pytest.mark.parametrize("coupling", ["orthogonal", "antithetic", "simplex", "sobol"])
+def test_independent_frequencies_are_an_upper_estimate(coupling, sides):
+    X = sides[0][:6]
+    sampler = DERFSampler(sigma=1.0, n_components=6, coupling=coupling)
+    errors = []
+    for seed in range(300):
+        fitted = sampler.set_params(random_state=seed).fit(X)
+        errors.append(fitted.approximate_kernel(X) - fitted.exact_kernel(X))
+    assert not fitted.variance_is_exact_
+    assert np.mean(np.square(errors)) < fitted.kernel_variance(X).mean()
+
+
+def test_reference_numbers(beyond):
+    numbers = beyond["dense"]
+    X = np.array(numbers["X"])
+    fitted = DERFSampler(sigma=1.0, n_components=1, coupling="iid").fit(X)
+    assert_allclose(fitted.center_, numbers["center"], rtol=1e-12)
+    assert_allclose(np.eye(2) - 4 * fitted.A_, numbers["Sigma"], rtol=1e-10)
+    assert_allclose(fitted.map_.quadratic.rho, numbers["rho"], rtol=1e-10)
+    relative = fitted.kernel_variance(X) / fitted.exact_kernel(X) ** 2
+    expected = numbers["rel_var_one_frequency_rows01"]
+    assert_allclose(relative[0, 1], expected, rtol=1e-10)
+    fitted = DERFSampler(sigma=1.0, n_components=2, coupling=PAIRS).fit(X)
+    relative = fitted.kernel_variance(X) / fitted.exact_kernel(X) ** 2
+    assert_allclose(relative[0, 1], numbers["rel_var_one_pair_rows01"], rtol=1e-10)
+
+
+def test_equal_variances_of_all_directions_make_oprf(rng):
+    rows = np.sqrt(3) * np.eye(3)
+    X = np.vstack([rows, -rows])  # covariance: the identity
+    dense, plain = (
+        cls(sigma=0.6, n_components=7, random_state=0).fit(X)
+        for cls in (DERFSampler, OPRFSampler)
+    )
+    assert_allclose(dense.A_, plain.A_ * np.eye(3), atol=1e-12)
+    with_iid = [s.set_params(coupling="iid").fit(X) for s in (dense, plain)]
+    assert_allclose(*(s.kernel_variance(X) for s in with_iid), rtol=1e-9)
+
+
+def test_moved_parameters_are_worse(sides, rng):
+    X, _ = sides
+    fitted = DERFSampler(sigma=1.0, coupling="iid").fit(X)
+    rows = fitted.map_.frame.rows(X)
+
+    def mean_log_second_moment(R):  # the inverse of I - 8A, any symmetric matrix
+        rho, vectors = np.linalg.eigh(R)
+        constant, spread, _ = DenseQuadratic(vectors.T, rho).pair_terms(rows, rows)
+        return constant + spread.mean()
+
+    axes, rho = fitted.map_.quadratic.axes, fitted.map_.quadratic.rho
+    R = (axes.T * rho) @ axes
+    best = mean_log_second_moment(R)
+    for _ in range(20):
+        noise = rng.normal(size=(3, 3))
+        moved = R + 0.02 * rho.min() * (noise + noise.T)
+        assert mean_log_second_moment(moved) > best
+
+
+def test_variance_is_below_that_of_one_number_for_all(rng):
+    X = rng.normal(size=(200, 5)) * [3, 1, 1, 0.1, 0.1]
+    dense, plain = (
+        cls(sigma=0.5, coupling="iid").fit(X) for cls in (DERFSampler, OPRFSampler)
+    )
+    logs = [np.log(s.kernel_variance(X)).mean() for s in (dense, plain)]
+    assert logs[0] < logs[1] - 0.3
+
+
+def test_a_map_for_each_side_is_better_on_other_scales(rng):
+    X, Y = rng.normal(size=(500, 4)) * 0.2, rng.normal(size=(400, 4)) * 2.0
+    two = DERFSampler(sigma=0.7, coupling="iid").fit(X, X_key=Y)
+    both = np.vstack([X, Y - Y.mean(axis=0) + X.mean(axis=0)])
+    one = DERFSampler(sigma=0.7, coupling="iid").fit(both)
+    logs = [np.log(s.kernel_variance(X, Y)).mean() for s in (two, one)]
+    assert logs[0] < logs[1] - 0.5
+
+
+TABLES = {
+    "constant": np.ones((6, 3)),
+    "one row": np.ones((1, 3)),
+    "one-hot": np.eye(8)[np.arange(30) % 8],
+    "few rows": np.random.default_rng(0).normal(size=(5, 40)),
+    "large": 1e6 * np.random.default_rng(0).normal(size=(50, 3)),
+}
+
+
+@pytest.mark.parametrize("keys", [False, True])
+@pytest.mark.parametrize("name", TABLES)
+def test_degenerate_tables_are_finite(name, keys):
+    X = TABLES[name]
+    fitted = DERFSampler(random_state=0).fit(
+        X, X_key=X[: len(X) // 2 + 1] if keys else None
+    )
+    assert np.all(np.isfinite(fitted.transform(X)))
+    assert np.all(np.isfinite(fitted.transform_key(X)))
+    assert np.all(np.isfinite(fitted.approximate_kernel(X)))
+    assert not np.any(np.isnan(fitted.kernel_variance(X)))
+
+
+def test_few_rows_generalise(rng):
+    B = rng.normal(size=(64, 64)) / np.sqrt(np.arange(1, 65))
+    X, new = rng.normal(size=(50, 64)) @ B, rng.normal(size=(100, 64)) @ B
+    logs = [
+        np.median(np.log(cls(coupling="iid").fit(X).kernel_variance(new)))
+        for cls in (DERFSampler, OPRFSampler)
+    ]
+    assert logs[0] < logs[1]
+
+
+def test_batches_and_merging_with_two_sides(sides):
+    X, Y = sides
+    whole = DERFSampler(random_state=0).fit(X, X_key=Y)
+    parts = DERFSampler(random_state=0).partial_fit(X[:7], X_key=Y[:20])
+    parts.partial_fit(X[7:], X_key=Y[20:])
+    assert_allclose(parts.transform(X), whole.transform(X), rtol=1e-8)
+    one = DERFSampler(random_state=0).fit(X[:9], X_key=Y[:9])
+    one.merge(DERFSampler(random_state=1).fit(X[9:], X_key=Y[9:]))
+    assert_allclose(one.transform_key(Y), whole.transform_key(Y), rtol=1e-8)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array, sparse.csr_matrix])
+def test_covariance(kind, weighted, rng):
+    X = rng.normal(size=(50, 4)) + [100, 0, 0, -3]
+    X[X < 0] = 0
+    weights = rng.integers(0, 3, 50).astype(float) if weighted else None
+    repeats = np.ones(50, int) if weights is None else weights.astype(int)
+    parts = [slice(0, 10), slice(10, 13), slice(13, None)]
+    total = None
+    for part in parts:
+        of = Covariance.of(kind(X[part]), None if weights is None else weights[part])
+        total = of if total is None else total + of
+    assert total.weight == repeats.sum()
+    assert_allclose(total.mean, np.repeat(X, repeats, axis=0).mean(axis=0))
+    expected = np.cov(np.repeat(X, repeats, axis=0).T, bias=True)
+    assert_allclose(total.matrix, expected, atol=1e-9)
+
+
+def test_covariance_without_any_weight():
+    none = Covariance.of(np.ones((3, 2)), np.zeros(3))
+    some = Covariance.of(np.arange(6.0).reshape(3, 2))
+    assert_allclose((none + some).matrix, some.matrix)
+    assert_allclose((none + none).matrix, 0)
+
+
+def test_only_those_who_ask_read_the_covariance(rng):
+    X = rng.normal(size=(9, 3))
+    assert OPRFSampler().fit(X)._statistics.query_covariance is None
+    assert DERFSampler().fit(X)._statistics.query_covariance is not None
+
+
+def test_too_many_columns():
+    X = sparse.csr_array(np.zeros((3, 5000)))
+    with pytest.raises(ValueError, match="at most 4096 features, but X has 5000"):
+        DERFSampler().fit(X)
+
+
+def test_frequencies_are_folded_once(sides):
+    fitted = DERFSampler(n_components=9).fit(sides[0])
+    assert isinstance(fitted.map_, PositiveMap)
+    assert fitted.map_._forms[0].frequencies.n_frequencies == 9
+    assert_nested(DERFSampler(sigma=1.0), sides[0])
