@@ -7,6 +7,7 @@ from .nadaraya_watson import (
     NadarayaWatsonRegressorCV,
 )
 from .samplers import (
+    AnchoredRBFSampler,
     DERFSampler,
     ExponentialPowerSampler,
     GeometricSampler,
@@ -24,6 +25,7 @@ from .samplers import (
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "AnchoredRBFSampler",
     "DERFSampler",
     "ExponentialPowerSampler",
     "GERFSampler",

@@ -28,6 +28,12 @@ default="scale"
             the structured ones are exactly unbiased. ``"antithetic"`` takes pairs w,
             -w on orthogonal directions: the least error here at d or more columns, and
             half the product; the user guide says which helps which map.""",
+    "coupling_noise": """\
+        coupling : str or Coupling, default="orthogonal"
+            Joint law of the noise between points and rows: ``"iid"``,
+            ``"orthogonal"``, ``"antithetic"`` (points on both sides of a row),
+            ``"simplex"``, ``"halton"``, ``"sobol"``, the structured ones or an
+            object.""",
     "center": """\
         center : bool, default=True
             Whether to subtract the mean of the columns first. The kernel stays the

@@ -1,5 +1,7 @@
 """Drawn feature maps: immutable values that know frequencies and rows."""
 
+from ._anchor_law import AnchorLaw
+from ._anchored import AnchoredMap
 from ._base import FeatureMap, FrequencyMap
 from ._clustered import Block, ClusteredMap, Clusters
 from ._columns import PairedColumns
@@ -30,6 +32,8 @@ from ._trigonometric import TrigonometricMap
 
 __all__ = [
     "AffineQuadratic",
+    "AnchorLaw",
+    "AnchoredMap",
     "Block",
     "ClusteredMap",
     "Clusters",

@@ -1,5 +1,6 @@
 """Random feature maps as scikit-learn transformers."""
 
+from ._anchored_rbf import AnchoredRBFSampler
 from ._base import BaseFeatureSampler
 from ._derf import DERFSampler
 from ._discrete import DiscreteSampler
@@ -27,6 +28,7 @@ from ._simplex_rbf import SimplexRBFSampler
 from ._trig_rbf import TrigRBFSampler
 
 __all__ = [
+    "AnchoredRBFSampler",
     "AngularCoefficient",
     "BaseFeatureSampler",
     "ClusteredSampler",

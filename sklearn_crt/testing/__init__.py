@@ -26,6 +26,7 @@ from ._estimates import (
     fit_sides,
     seed_estimates,
     stated_bias,
+    stated_variance,
 )
 from ._registry import sampler_cases, sampler_classes
 
@@ -117,11 +118,12 @@ def assert_variance(
         estimates = composed_estimates(narrow, X, Y)
     if estimates is None:
         estimates = seed_estimates(sampler, X, Y, n_draws=n_draws)
-    expected = narrow.kernel_variance(X, Y)
+    expected, error = stated_variance(narrow, X, Y)
     centred = estimates - estimates.mean(axis=0)
     sample = np.mean(centred**2, axis=0)
     fourth = np.mean(centred**4, axis=0)
-    standard = np.sqrt(np.maximum(fourth - sample**2, 0) / len(estimates)) + 1e-12
+    squared = np.maximum(fourth - sample**2, 0) / len(estimates)
+    standard = np.sqrt(squared + error**2) + 1e-12
     z = np.abs(sample - expected) / standard
     limit = stats.norm.isf(FAMILY / (2 * z.size))
     worst = np.unravel_index(np.argmax(z), z.shape)

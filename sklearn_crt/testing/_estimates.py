@@ -62,6 +62,13 @@ def _coupling(sampler):
     return getattr(getattr(sampler, "map_", None), "coupling", None)
 
 
+def stated_variance(fitted, X, Y):
+    """Return what ``kernel_variance`` states, and its standard error, 0 if exact."""
+    if hasattr(fitted.map_, "variance_with_error"):
+        return fitted.kernel_variance(X, Y, return_error=True)
+    return fitted.kernel_variance(X, Y), 0.0
+
+
 def coupled_size(sampler, n_features):
     """Return after how many frequencies the coupling starts anew; 0 for never."""
     coupling = _coupling(sampler)
