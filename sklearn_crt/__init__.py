@@ -1,5 +1,6 @@
 """Random features for kernel approximation, compatible with scikit-learn."""
 
+from .accuracy import compare_samplers, n_components_for
 from .nadaraya_watson import (
     NadarayaWatsonClassifier,
     NadarayaWatsonClassifierCV,
@@ -43,4 +44,6 @@ __all__ = [
     "SimplexRBFSampler",
     "TrigRBFSampler",
     "__version__",
+    "compare_samplers",
+    "n_components_for",
 ]

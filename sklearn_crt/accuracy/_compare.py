@@ -1,0 +1,261 @@
+"""The measured error of several maps, on a sample of rows."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
+
+from .._compat import Interval, StrOptions, validate_params
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Errors of several maps over draws of rows and of frequencies.
+
+    ``print`` shows them as a table, the least error first.
+
+    Attributes
+    ----------
+    names : list of str
+        Of the maps.
+    errors : ndarray of shape (n_maps, n_draws)
+        All maps saw the same rows in a draw, so differences between maps are paired.
+    seconds : ndarray of shape (n_maps,)
+        Median time of ``transform`` for 1000 rows.
+    metric : str
+        "kernel" or "posterior".
+    """
+
+    names: list[str]
+    errors: np.ndarray
+    seconds: np.ndarray
+    metric: str
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Mean errors, shape (n_maps,)."""
+        return self.errors.mean(axis=1)
+
+    @property
+    def standard_error(self) -> np.ndarray:
+        """Standard errors of these means, shape (n_maps,); nan for a single draw."""
+        return _standard_error(self.errors)
+
+    @property
+    def best(self) -> str:
+        """Name of the map of least mean error."""
+        return self.names[int(np.argmin(self.mean))]
+
+    def against(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mean differences to one map, and their standard errors.
+
+        Parameters
+        ----------
+        name : str
+            Of the map.
+
+        Returns
+        -------
+        differences, standard_errors : ndarray of shape (n_maps,)
+            Positive where a map has more error than that one.
+        """
+        differences = self.errors - self.errors[self.names.index(name)]
+        return differences.mean(axis=1), _standard_error(differences)
+
+    def to_frame(self):
+        """Return the table as a pandas DataFrame, the least error first.
+
+        Returns
+        -------
+        frame : DataFrame of shape (n_maps, 3)
+            Columns "error", "standard_error" and "seconds", which needs pandas.
+        """
+        import pandas as pd
+
+        columns = {
+            "error": self.mean,
+            "standard_error": self.standard_error,
+            "seconds": self.seconds,
+        }
+        frame = pd.DataFrame(columns, index=self.names)
+        return frame.sort_values("error")
+
+    def plot(self, ax=None):
+        """Draw error against time, one point a map, with standard errors.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; a new one if None, which needs matplotlib.
+
+        Returns
+        -------
+        ax : matplotlib Axes
+            With logarithmic axes.
+        """
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            _, ax = plt.subplots(layout="constrained")
+        rows = zip(
+            self.names, self.seconds, self.mean, self.standard_error, strict=True
+        )
+        for name, seconds, mean, error in rows:
+            ax.errorbar(seconds * 1e3, mean, np.nan_to_num(error), fmt="o", label=name)
+        label = {"kernel": "relative error of the kernel"}.get(
+            self.metric, "total variation of the posteriors"
+        )
+        ax.set(xscale="log", yscale="log", ylabel=label)
+        ax.set_xlabel("transform, ms for 1000 rows")
+        ax.legend(fontsize="small")
+        return ax
+
+    def __str__(self):
+        width = max(map(len, self.names))
+        lines = [f"{'':{width}}  error   +- s.e.   ms for 1000 rows"]
+        for i in np.argsort(self.mean):
+            numbers = f"{self.mean[i]:.4f}  {self.standard_error[i]:.4f}  "
+            lines.append(
+                f"{self.names[i]:{width}}  {numbers} {self.seconds[i] * 1e3:.2f}"
+            )
+        return "\n".join(lines)
+
+
+@validate_params(
+    {
+        "X": ["array-like", "sparse matrix"],
+        "samplers": ["array-like", dict],
+        "y": ["array-like", None],
+        "metric": [StrOptions({"kernel", "posterior"})],
+        "n_rows": [Interval(Integral, 2, None, closed="left")],
+        "n_queries": [Interval(Integral, 1, None, closed="left")],
+        "n_draws": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    },
+    prefer_skip_nested_validation=True,
+)
+def compare_samplers(
+    X: Any,
+    samplers: Iterable | Mapping[str, Any],
+    *,
+    y: Any = None,
+    metric: str = "kernel",
+    n_rows: int = 1000,
+    n_queries: int = 200,
+    n_draws: int = 5,
+    random_state: Any = None,
+) -> Comparison:
+    r"""Measure the error of several maps on a sample of rows, with standard errors.
+
+    Closed forms of the variance do not say which map is best for averages: their means
+    are ruled by rare draws. So this draws rows and frequencies, several times, and
+    compares estimates with the exact kernel.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Rows, as the samplers are to see them (scaled).
+    samplers : list of sampler, or dict of str to sampler
+        With their parameters; cloned. Give them one ``sigma``: a smaller one makes
+        every error smaller.
+    y : array-like of shape (n_samples,), default=None
+        Classes, for ``metric="posterior"``.
+    metric : {"kernel", "posterior"}, default="kernel"
+        ``"kernel"``: the relative error :math:`|\hat K - K|_F / |K|_F` between queries
+        and rows. ``"posterior"``: the mean over the queries of the total variation
+        :math:`\frac12 \sum_c |\hat p_c - p_c|` between the Nadaraya-Watson posteriors
+        of the estimate and of the kernel; negative scores count as 0, and a query
+        without a positive one has the shares of the classes.
+    n_rows, n_queries : int, default=1000, 200
+        Rows that samplers are fitted on, and further ones; fewer where X has fewer,
+        in the same proportion.
+    n_draws : int, default=5
+        Number of draws of rows and frequencies.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the draws.
+
+    Returns
+    -------
+    comparison : Comparison
+        Errors and times; ``print`` it, or ``to_frame()``, ``plot()``.
+
+    Raises
+    ------
+    ValueError
+        If there is no sampler, or no y for ``metric="posterior"``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from sklearn_crt import OPRFSampler, TrigRBFSampler, compare_samplers
+    >>> X = StandardScaler().fit_transform(load_digits().data)
+    >>> maps = {"sines and cosines": TrigRBFSampler(), "positive": OPRFSampler()}
+    >>> compare_samplers(X, maps, random_state=0).best
+    'sines and cosines'
+    """
+    if not isinstance(samplers, Mapping):
+        samplers = {repr(sampler): sampler for sampler in samplers}
+    if not samplers:
+        raise ValueError("compare_samplers needs at least one sampler.")
+    X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+    classes, codes = None, None
+    if metric == "posterior":
+        if y is None:
+            raise ValueError("metric='posterior' needs the classes y of the rows.")
+        check_consistent_length(X, y)
+        classes, codes = np.unique(column_or_1d(y), return_inverse=True)
+    rng = check_random_state(random_state)
+    share = min(1.0, X.shape[0] / (n_rows + n_queries))
+    n_queries = max(1, int(share * n_queries))
+    n_rows = min(n_rows, X.shape[0] - n_queries)
+    errors, seconds = np.empty((2, len(samplers), n_draws))
+    for draw in range(n_draws):
+        order = rng.permutation(X.shape[0])[: n_rows + n_queries]
+        queries, rows = np.split(order, [n_queries])
+        seed = rng.randint(2**31 - 1)
+        onehot = None if classes is None else np.eye(len(classes))[codes[rows]]
+        for i, sampler in enumerate(samplers.values()):
+            errors[i, draw], seconds[i, draw] = _measure(
+                sampler, X[rows], X[queries], onehot, seed
+            )
+    return Comparison(list(samplers), errors, np.median(seconds, axis=1), metric)
+
+
+def _measure(sampler, rows, queries, onehot, seed):
+    """Return the error of one fit, and the seconds of 1000 rows."""
+    fitted = clone(sampler).set_params(random_state=seed).fit(rows)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "(All features of|Features of)")
+        start = time.perf_counter()
+        fitted.transform(rows)
+        seconds = (time.perf_counter() - start) * 1000 / rows.shape[0]
+    estimate = fitted.approximate_kernel(queries, rows)
+    kernel = fitted.exact_kernel(queries, rows)
+    if onehot is None:
+        error = np.linalg.norm(estimate - kernel) / np.linalg.norm(kernel)
+        return error, seconds
+    left, right = (_posteriors(weights, onehot) for weights in (estimate, kernel))
+    return 0.5 * np.mean(np.sum(np.abs(left - right), axis=1)), seconds
+
+
+def _posteriors(weights, onehot):
+    scores = np.maximum(weights @ onehot, 0)
+    totals = scores.sum(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(totals > 0, scores / totals, onehot.mean(axis=0))
+
+
+def _standard_error(values):
+    if values.shape[1] == 1:
+        return np.full(len(values), np.nan)
+    return values.std(axis=1, ddof=1) / np.sqrt(values.shape[1])
