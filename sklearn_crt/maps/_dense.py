@@ -31,7 +31,7 @@ class DenseQuadratic(Quadratic):
         return (self.axes.T * ((1 - 1 / self.rho) / 8)) @ self.axes
 
     def form(self, frequencies, *, key):
-        return diagonal_form(frequencies, self.axes, self.rho)
+        return diagonal_form(frequencies, self.axes, self.axes, self.rho)
 
     def row_term(self, rows, *, key):
         return -rows.sq_norms
@@ -50,6 +50,8 @@ class AffineQuadratic(Quadratic):
     ----------
     query_axes, key_axes : ndarray of shape (n_features, n_features)
         Matrices P and Q with P'Q = I: x' = P (x - h) and y' = Q (y + h).
+    rotation : ndarray of shape (n_features, n_features)
+        Orthonormal rows, of which P and Q are products with symmetric matrices.
     rho : ndarray of shape (n_features,)
         The 1 / (1 - 8 A_l) for each coordinate of x' and y'.
     shift : ndarray of shape (n_features,)
@@ -58,6 +60,7 @@ class AffineQuadratic(Quadratic):
 
     query_axes: np.ndarray
     key_axes: np.ndarray
+    rotation: np.ndarray
     rho: np.ndarray
     shift: np.ndarray
     symmetric = False
@@ -71,7 +74,7 @@ class AffineQuadratic(Quadratic):
         return self.key_axes if key else self.query_axes
 
     def form(self, frequencies, *, key):
-        return diagonal_form(frequencies, self._axes(key), self.rho)
+        return diagonal_form(frequencies, self._axes(key), self.rotation, self.rho)
 
     def rows(self, rows, *, key):
         return rows.shifted(-self.shift if key else self.shift)
@@ -89,9 +92,13 @@ class AffineQuadratic(Quadratic):
         return diagonal_pair_terms(queries, keys, self.rho)
 
 
-def diagonal_form(frequencies, axes, rho):
-    """Return the form of w for coordinates axes x, the axes folded into w."""
-    weights = frequencies.to_dense().astype(np.float64)
+def diagonal_form(frequencies, axes, rotation, rho):
+    """Return the form of w for coordinates axes x, the axes folded into w.
+
+    The rotation turns w first, which changes no law. So the features do not depend on
+    the signs and the order of the axes, nor on their choice where some rho are equal.
+    """
+    weights = rotation @ frequencies.to_dense().astype(np.float64)
     spread = (1 + rho) / (2 * rho)  # eigenvalues of I - 4A
     folded = axes.T @ (np.sqrt(spread)[:, None] * weights)
     offsets = ((1 - spread) / 4) @ weights**2 + 0.25 * np.sum(np.log(spread))

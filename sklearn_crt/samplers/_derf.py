@@ -150,15 +150,15 @@ class DERFSampler(BaseFeatureSampler):
         coupling = get_coupling(self.coupling, type(self).__name__, opposite=True)
         return coupling.weigh(None)  # norms do not say how a matrix weighs
 
-    def _read(self, X, X_key, sample_weight, reset):
-        n_features = X.shape[1] if np.ndim(X) == 2 else 0
-        if n_features > _MOST_FEATURES:
+    def _validate(self, X, reset):
+        X = super()._validate(X, reset)
+        if X.shape[1] > _MOST_FEATURES:
             raise ValueError(
                 f"DERFSampler keeps a matrix of n_features^2 numbers and takes at most "
-                f"{_MOST_FEATURES} features, but X has {n_features}. Reduce them "
+                f"{_MOST_FEATURES} features, but X has {X.shape[1]}. Reduce them "
                 "first (PCA, TruncatedSVD), or use OPRFSampler."
             )
-        super()._read(X, X_key, sample_weight, reset)
+        return X
 
     def _make_map(self, statistics, drawn):
         frame = self._frame(statistics, middle(statistics) if self.center else None)
@@ -220,9 +220,8 @@ def best_quadratic(statistics, frame: Frame) -> DenseQuadratic | AffineQuadratic
     inverse = (vectors / np.sqrt(values)) @ vectors.T
     values, vectors = np.linalg.eigh(root @ query @ root + inverse @ key @ inverse)
     shift = 0.5 * (means[0] - means[1])
-    return AffineQuadratic(
-        vectors.T @ root, vectors.T @ inverse, best_rho(values), shift
-    )
+    axes = np.ascontiguousarray(vectors.T)
+    return AffineQuadratic(axes @ root, axes @ inverse, axes, best_rho(values), shift)
 
 
 def best_rho(values: np.ndarray) -> np.ndarray:

@@ -22,6 +22,15 @@ _CASES: dict[str, list[dict]] = {
     "OPRFSampler": [
         {"coupling": "simplex+"},
         {"sigma": "median", "coupling": "iid", "n_jobs": 2},
+        {"coupling": "antithetic", "n_components": 7},
+    ],
+    "DERFSampler": [
+        {"coupling": "antithetic", "kernel": "softmax", "n_components": 7},
+        {"coupling": "iid", "center": False, "n_jobs": 2},
+    ],
+    "AnchoredRBFSampler": [
+        {"coupling": "antithetic", "kernel": "softmax", "n_components": 7},
+        {"coupling": "iid", "sigma": "median", "n_anchors": 500, "n_jobs": 2},
     ],
     "GERFSampler": [{"kernel": "softmax", "coupling": "iid", "n_components": 7}],
     "PoissonSampler": [{"positive": True}, {"center": False, "kernel": "softmax"}],

@@ -1,12 +1,14 @@
 """Dense exponential features: closed forms, optimum, two sides, odd tables."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 
 from sklearn_crt import DERFSampler, OPRFSampler
-from sklearn_crt.frequencies import Antithetic, Independent
+from sklearn_crt.frequencies import Antithetic, Frequencies, Independent
 from sklearn_crt.maps import DenseQuadratic, PositiveMap
 from sklearn_crt.rows import Covariance
 from sklearn_crt.testing import (
@@ -69,6 +71,23 @@ def test_reference_numbers(beyond):
     fitted = DERFSampler(sigma=1.0, n_components=2, coupling=PAIRS).fit(X)
     relative = fitted.kernel_variance(X) / fitted.exact_kernel(X) ** 2
     assert_allclose(relative[0, 1], numbers["rel_var_one_pair_rows01"], rtol=1e-10)
+
+
+@pytest.mark.parametrize(("side", "name"), [(1, "plus"), (-1, "minus")])
+def test_reference_feature(side, name, beyond):
+    numbers = beyond["dense"]
+    X, w = np.array(numbers["X"]), np.array(numbers["w"])
+    fitted = DERFSampler(sigma=1.0, n_components=1, coupling="iid").fit(X)
+    moved = replace(fitted.map_, frequencies=Frequencies(side * w[:, None]))
+    _, exponent = moved.log_features(moved.frame.rows(X[:1]))
+    assert_allclose(exponent, [[numbers[f"log_feature_{name}_row0"]]], rtol=1e-10)
+
+
+def test_features_do_not_hang_on_the_choice_of_axes(rng):
+    X = np.vstack([np.sqrt(3) * np.eye(3), -np.sqrt(3) * np.eye(3)])
+    noise = 1e-9 * rng.normal(size=X.shape)  # every axis is an eigenvector, up to this
+    features = [DERFSampler(random_state=0).fit(Z).transform(X) for Z in (X, X + noise)]
+    assert_allclose(*features, rtol=1e-6)
 
 
 def test_equal_variances_of_all_directions_make_oprf(rng):
