@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
+
 from ._coupling import Coupling, register
+from ._frequencies import Frequencies
 from ._orthogonal import Orthogonal
 
 
@@ -47,36 +52,29 @@ class Antithetic(Coupling):
     opposite = True
 
     def __init__(self, base: Coupling | None = None):
-        self.base = Orthogonal() if base is None else base
+        self.base = base = Orthogonal() if base is None else base
+        self.exact, self.bias = base.exact, base.bias
+        self.independent_norms = base.independent_norms
         if self.base.opposite or self.base.weight_dependent:
             raise ValueError(
                 f"base={base!r} cannot be made antithetic; use independent, orthogonal "
                 "or simplex frequencies."
             )
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base!r})"
 
-    @property
-    def exact(self) -> bool:
-        """Whether each frequency has its law exactly: that of the base."""
-        return self.base.exact
-
-    @property
-    def bias(self) -> float:
-        """Bound of the relative bias: that of the base."""
-        return self.base.bias
-
-    @property
-    def independent_norms(self) -> bool:
-        """Whether the norms of a block are independent: those of the base."""
-        return self.base.independent_norms
-
-    def draw(self, radial_law, n_frequencies, n_features, rng):
+    def draw(
+        self,
+        radial_law: Callable,
+        n_frequencies: int,
+        n_features: int,
+        rng: np.random.Generator,
+    ) -> Frequencies:
         return self.base.draw(radial_law, n_frequencies, n_features, rng)
 
-    def block_sizes(self, n_frequencies, n_features):
+    def block_sizes(self, n_frequencies: int, n_features: int) -> np.ndarray:
         return self.base.block_sizes(n_frequencies, n_features)
 
-    def cosine(self, n_features):
+    def cosine(self, n_features: int) -> float | None:
         return self.base.cosine(n_features)

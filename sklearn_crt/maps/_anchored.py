@@ -11,7 +11,7 @@ import numpy as np
 from ..frequencies import Affine, Frequencies
 from ..rows import UnitRows
 from ._anchor_law import AnchorLaw
-from ._base import FrequencyMap
+from ._base import FrequencyMap, LogFeatures
 from ._columns import PairedColumns
 from ._gaussian import GaussianKernel
 
@@ -49,31 +49,33 @@ class AnchoredMap(FrequencyMap):
     gaussian: GaussianKernel
 
     @property
-    def columns_per_frequency(self):
+    def columns_per_frequency(self) -> int:
         return self.columns.per_frequency
 
     @property
-    def variance_is_exact(self):
+    def variance_is_exact(self) -> bool:
         return False
 
-    def frequency_index(self):
+    def frequency_index(self) -> np.ndarray:
         return self.columns.index
 
     @cached_property
-    def _form(self):
+    def _form(self) -> Affine:
         log_scale = -0.5 * math.log(self.n_components)
         return _form(self.points, self.log_mean_square, log_scale)
 
-    def log_features(self, rows, *, key=False, out=None):
+    def log_features(
+        self, rows: UnitRows, *, key: bool = False, out: np.ndarray | None = None
+    ) -> LogFeatures:
         if out is None:
             out = np.empty((rows.shape[0], self.n_components), rows.dtype)
         row_term = self.gaussian.plus_row_factor(-rows.sq_norms, rows)
         return None, rows.affine(self._form, row_term, out)
 
-    def kernel(self, X, Y):
+    def kernel(self, X: UnitRows, Y: UnitRows) -> np.ndarray:
         return self.gaussian.values(X, Y)
 
-    def variance(self, X, Y):
+    def variance(self, X: UnitRows, Y: UnitRows) -> np.ndarray:
         return self.variance_with_error(X, Y)[0]
 
     def variance_with_error(
@@ -104,7 +106,7 @@ class AnchoredMap(FrequencyMap):
             )
         rng, products = np.random.default_rng(0), []
         for _ in range(_N_BATCHES):
-            products.append(self._batch_of_products(X, Y, rng))
+            products.append(self._batch_of_products(self.law, X, Y, rng))
         means = np.mean(products, axis=0)
         errors = np.std(products, axis=0, ddof=1) / math.sqrt(_N_BATCHES)
         # the square of the kernel is known
@@ -112,7 +114,9 @@ class AnchoredMap(FrequencyMap):
         factor = np.exp(2 * self.gaussian.log_pair_factor(X, Y)) / self.n_components
         return factor * np.maximum(means - one, 0), factor * errors
 
-    def _batch_of_products(self, X, Y, rng):
+    def _batch_of_products(
+        self, law: AnchorLaw, X: UnitRows, Y: UnitRows, rng: np.random.Generator
+    ) -> np.ndarray:
         """Return one estimate of s + (2P / D) (c - K^2), which is K^2 + D variance.
 
         For P pairs among D columns, s the mean square of the product of the features
@@ -124,10 +128,10 @@ class AnchoredMap(FrequencyMap):
         else:
             draws = PairedColumns.of(_BATCH, single=True)
         noise = rng.standard_normal((X.shape[1], draws.n_frequencies))
-        points = self.law.draw(noise, draws, rng, even=False)
+        points = law.draw(noise, draws, rng, even=False)
         form = _form(
             Frequencies(np.ascontiguousarray(points.T)),
-            self.law.log_mean_square(points),
+            law.log_mean_square(points),
             0.0,
         )
         left, right = (
@@ -145,7 +149,7 @@ class AnchoredMap(FrequencyMap):
         return squares + share * (crossed - one)
 
 
-def _form(points, log_mean_square, log_scale):
+def _form(points: Frequencies, log_mean_square: np.ndarray, log_scale: float) -> Affine:
     """Return the form 2 z.x - |z|^2 + ... of the log features."""
     offsets = log_scale - points.sq_norms - 0.5 * log_mean_square
     return Affine(points, 2.0, offsets.astype(points.dtype))

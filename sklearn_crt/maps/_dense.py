@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..frequencies import Affine, Frequencies
-from ._quadratic import Quadratic, log_excess
+from ..rows import UnitRows
+from ._quadratic import PairTerms, Quadratic, log_excess
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,17 +27,17 @@ class DenseQuadratic(Quadratic):
     rho: np.ndarray
 
     @property
-    def A(self) -> np.ndarray:
+    def coefficient(self) -> np.ndarray:
         """The matrix A."""
         return (self.axes.T * ((1 - 1 / self.rho) / 8)) @ self.axes
 
-    def form(self, frequencies, *, key):
+    def form(self, frequencies: Frequencies, *, key: bool) -> Affine:
         return diagonal_form(frequencies, self.axes, self.axes, self.rho)
 
-    def row_term(self, rows, *, key):
+    def row_term(self, rows: UnitRows, *, key: bool) -> np.ndarray:
         return -rows.sq_norms
 
-    def pair_terms(self, X, Y):
+    def pair_terms(self, X: UnitRows, Y: UnitRows) -> PairTerms:
         return diagonal_pair_terms(
             _turned(X, self.axes), _turned(Y, self.axes), self.rho
         )
@@ -66,33 +67,35 @@ class AffineQuadratic(Quadratic):
     symmetric = False
 
     @property
-    def A(self) -> np.ndarray:
+    def coefficient(self) -> np.ndarray:
         """Coefficients of the squares of the coordinates of the frequencies."""
         return (1 - 1 / self.rho) / 8
 
-    def _axes(self, key):
+    def _axes(self, key: bool) -> np.ndarray:
         return self.key_axes if key else self.query_axes
 
-    def form(self, frequencies, *, key):
+    def form(self, frequencies: Frequencies, *, key: bool) -> Affine:
         return diagonal_form(frequencies, self._axes(key), self.rotation, self.rho)
 
-    def rows(self, rows, *, key):
+    def rows(self, rows: UnitRows, *, key: bool) -> UnitRows:
         return rows.shifted(-self.shift if key else self.shift)
 
-    def row_term(self, rows, *, key):
+    def row_term(self, rows: UnitRows, *, key: bool) -> np.ndarray:
         # exp(x.y) from x' and y', times exp(-|x|^2 / 2) for the Gaussian kernel
         turned = _turned(self.rows(rows, key=key), self._axes(key))
         other_side = self.rows(rows, key=not key).sq_norms
         term = -0.5 * (np.sum(turned**2, axis=1, keepdims=True) + other_side)
         return term + rows.dtype.type(self.shift @ self.shift)
 
-    def pair_terms(self, X, Y):
+    def pair_terms(self, X: UnitRows, Y: UnitRows) -> PairTerms:
         queries = _turned(self.rows(X, key=False), self.query_axes)
         keys = _turned(self.rows(Y, key=True), self.key_axes)
         return diagonal_pair_terms(queries, keys, self.rho)
 
 
-def diagonal_form(frequencies, axes, rotation, rho):
+def diagonal_form(
+    frequencies: Frequencies, axes: np.ndarray, rotation: np.ndarray, rho: np.ndarray
+) -> Affine:
     """Return the form of w for coordinates axes x, the axes folded into w.
 
     The rotation turns w first, which changes no law. So the features do not depend on
@@ -106,10 +109,12 @@ def diagonal_form(frequencies, axes, rotation, rho):
     return Affine(Frequencies(folded.astype(dtype)), 1.0, offsets.astype(dtype))
 
 
-def diagonal_pair_terms(queries, keys, rho):
+def diagonal_pair_terms(
+    queries: np.ndarray, keys: np.ndarray, rho: np.ndarray
+) -> PairTerms:
     """Return constant, spread and q from coordinates x' and y', (n, d) and (m, d)."""
 
-    def sq_sums(factor):
+    def sq_sums(factor: np.ndarray | float) -> np.ndarray:
         left, right = factor * queries, factor * keys
         squares = np.sum(left**2, axis=1)[:, None] + np.sum(right**2, axis=1)
         return np.maximum(squares + 2 * left @ right.T, 0)
@@ -117,6 +122,6 @@ def diagonal_pair_terms(queries, keys, rho):
     return float(np.sum(log_excess(rho))), sq_sums(np.sqrt(rho)), sq_sums(1.0)
 
 
-def _turned(rows, axes):
+def _turned(rows: UnitRows, axes: np.ndarray) -> np.ndarray:
     """Return axes x for each row x, (n_rows, d)."""
     return rows.project(Frequencies(np.ascontiguousarray(axes.T, rows.dtype)))

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..frequencies import Affine
 from ..rows import UnitRows
-from ._base import FrequencyMap
+from ._base import FrequencyMap, LogFeatures
 from ._columns import PairedColumns
 from ._gaussian import GaussianKernel
 from ._quadratic import Quadratic
@@ -41,42 +41,44 @@ class PositiveMap(FrequencyMap):
     gaussian: GaussianKernel
 
     @property
-    def A(self):
+    def A(self) -> float | np.ndarray:
         """Coefficient of the square of the frequency, a number or a matrix."""
-        return self.quadratic.A
+        return self.quadratic.coefficient
 
     @property
-    def symmetric(self):
+    def symmetric(self) -> bool:
         return self.quadratic.symmetric
 
     @property
-    def columns_per_frequency(self):
+    def columns_per_frequency(self) -> int:
         return self.columns.per_frequency
 
     @property
-    def cosine(self):
+    def cosine(self) -> float | None:
         return super().cosine if self.quadratic.isotropic else None
 
-    def frequency_index(self):
+    def frequency_index(self) -> np.ndarray:
         return self.columns.index
 
     @cached_property
-    def _forms(self):
+    def _forms(self) -> tuple[Affine, Affine]:
         return self._form(key=False), self._form(key=True)
 
-    def _form(self, key):
+    def _form(self, key: bool) -> Affine:
         form = self.quadratic.form(self.frequencies, key=key)
         log_scale = np.full(self.n_frequencies, -0.5 * math.log(self.n_frequencies))
         log_scale[: self.columns.n_pairs] -= 0.5 * math.log(2)
         offsets = (form.offsets + log_scale).astype(form.frequencies.dtype)
         return Affine(form.frequencies, form.scale, offsets)
 
-    def _row_term(self, rows, key):
+    def _row_term(self, rows: UnitRows, key: bool) -> np.ndarray:
         return self.gaussian.plus_row_factor(
             self.quadratic.row_term(rows, key=key), rows
         )
 
-    def log_features(self, rows, *, key=False, out=None):
+    def log_features(
+        self, rows: UnitRows, *, key: bool = False, out: np.ndarray | None = None
+    ) -> LogFeatures:
         if out is None:
             out = np.empty((rows.shape[0], self.n_components), rows.dtype)
         form, row_term = self._forms[key], self._row_term(rows, key)
@@ -87,7 +89,7 @@ class PositiveMap(FrequencyMap):
         minus += 2 * form.offsets[: self.columns.n_pairs]
         return None, out
 
-    def features(self, rows, out, *, key=False):
+    def features(self, rows: UnitRows, out: np.ndarray, *, key: bool = False) -> None:
         form, row_term = self._forms[key], self._row_term(rows, key)
         moved = self.quadratic.rows(rows, key=key)
         if not self._is_in_range(moved, form, row_term):
@@ -100,7 +102,9 @@ class PositiveMap(FrequencyMap):
         np.divide(np.exp(2 * row_term), plus, out=minus)
         minus *= np.exp(2 * form.offsets[: self.columns.n_pairs])
 
-    def _write_single(self, rows, form, row_term, out):
+    def _write_single(
+        self, rows: UnitRows, form: Affine, row_term: np.ndarray, out: np.ndarray
+    ) -> None:
         """Write the log features of all w, one product for both of a pair."""
         plus, _, singles = self.columns.split(out)
         if singles.shape[1] in (0, out.shape[1]):
@@ -111,7 +115,7 @@ class PositiveMap(FrequencyMap):
         plus[:] = room[:, : self.columns.n_pairs]
         singles[:] = room[:, self.columns.n_pairs :]
 
-    def _is_in_range(self, rows, form, row_term):
+    def _is_in_range(self, rows: UnitRows, form: Affine, row_term: np.ndarray) -> bool:
         """Whether features of -w may be had from one over those of w."""
         if self.columns.n_pairs == 0 or rows.shape[0] == 0:
             return False
@@ -120,7 +124,7 @@ class PositiveMap(FrequencyMap):
         largest += 2 * np.abs(form.offsets).max() + 2 * np.abs(row_term).max()
         return largest < _LARGEST[rows.dtype.name]
 
-    def kernel(self, X, Y):
+    def kernel(self, X: UnitRows, Y: UnitRows) -> np.ndarray:
         return self.gaussian.values(X, Y)
 
     def variance(self, X: UnitRows, Y: UnitRows) -> np.ndarray:
@@ -141,7 +145,7 @@ class PositiveMap(FrequencyMap):
         return self.gaussian.variance(log_variance, X, Y)
 
 
-def _pair_share(constant, spread, q):
+def _pair_share(constant: float, spread: np.ndarray, q: np.ndarray) -> np.ndarray:
     """Return (exp(c + s) + exp(c - q) - 2) / 2 over exp(c + s), without cancellation.
 
     With mean mu and half difference delta of the exponents it is

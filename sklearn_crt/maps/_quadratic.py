@@ -24,6 +24,11 @@ class Quadratic(ABC):
     symmetric = True  # whether both sides have the same features
     isotropic = False  # whether closed forms for angles hold
 
+    @property
+    @abstractmethod
+    def coefficient(self) -> float | np.ndarray:
+        """The A of the form, a number or a matrix."""
+
     @abstractmethod
     def form(self, frequencies: Frequencies, *, key: bool) -> Affine:
         """Return the part of the exponents that depends on the frequencies.
@@ -109,21 +114,25 @@ class IsotropicQuadratic(Quadratic):
     A: float
     isotropic = True
 
-    def form(self, frequencies, *, key):
+    @property
+    def coefficient(self) -> float:
+        return self.A
+
+    def form(self, frequencies: Frequencies, *, key: bool) -> Affine:
         A, d = self.A, frequencies.n_features
         offsets = A * frequencies.sq_norms + 0.25 * d * math.log1p(-4 * A)
         return Affine(frequencies, math.sqrt(1 - 4 * A), offsets)
 
-    def row_term(self, rows, *, key):
+    def row_term(self, rows: UnitRows, *, key: bool) -> np.ndarray:
         return -rows.sq_norms
 
-    def pair_terms(self, X, Y):
+    def pair_terms(self, X: UnitRows, Y: UnitRows) -> PairTerms:
         rho = 1 / (1 - 8 * self.A)
         _, q, _ = X.pair_statistics(Y)
-        return X.shape[1] * log_excess(rho), rho * q, q
+        return X.shape[1] * float(log_excess(rho)), rho * q, q
 
 
-def log_excess(rho):
+def log_excess(rho: np.ndarray | float) -> np.ndarray:
     """Return log of (1 + rho) / (2 sqrt(rho)), exact for rho near 1."""
     root = np.sqrt(rho)
     return np.log1p((1 - root) ** 2 / (2 * root))

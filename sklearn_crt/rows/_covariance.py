@@ -63,7 +63,7 @@ class Covariance:
         return total
 
     @classmethod
-    def _of_rows(cls, X, weights):
+    def _of_rows(cls, X: Rows, weights: np.ndarray) -> Covariance:
         X = X.astype(np.float64, copy=False)
         weight, d = float(weights.sum()), X.shape[1]
         if weight == 0:
