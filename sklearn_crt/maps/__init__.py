@@ -16,7 +16,6 @@ from ._gaussian import GaussianKernel
 from ._loop import iter_log_features, iter_path, variance_in_blocks
 from ._outside import OutsideMap
 from ._positive import PositiveMap
-from ._positive_pair import PositivePairMap
 from ._quadratic import IsotropicQuadratic, Quadratic
 from ._radial import (
     ExponentialPowerRadial,
@@ -59,7 +58,6 @@ __all__ = [
     "PairedColumns",
     "PoissonLaw",
     "PositiveMap",
-    "PositivePairMap",
     "Quadratic",
     "RadialKernel",
     "SignMap",

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..frequencies import JointFrequencies
 from ..rows import UnitRows
+from ._anchored import AnchoredMap
 from ._base import FeatureMap, LogFeatures
 from ._clustered import ClusteredMap
 from ._complex_exponential import ComplexExponentialMap
@@ -16,7 +17,7 @@ from ._diagonal_exponential import DiagonalExponentialMap
 from ._exponential import ExponentialMap
 from ._gaussian import GaussianKernel
 from ._parts import log_features_of, on_rows, raw, raw_pair, write_features
-from ._positive_pair import PositivePairMap
+from ._positive import PositiveMap
 from ._radial import GaussianRadial
 from ._terms import (
     Term,
@@ -29,11 +30,12 @@ from ._terms import (
 from ._trigonometric import TrigonometricMap
 
 _OF_THE_GAUSSIAN_KERNEL = (
+    AnchoredMap,
     ClusteredMap,
     ComplexExponentialMap,
     DiagonalExponentialMap,
     ExponentialMap,
-    PositivePairMap,
+    PositiveMap,
 )
 
 
@@ -252,7 +254,8 @@ class SumOfProductsMap(FeatureMap):
     def _covariance_is_known(self):
         """Whether base maps with the same frequencies have a closed form."""
         return (
-            [type(base) for base in self.bases] == [PositivePairMap, TrigonometricMap]
+            [type(base) for base in self.bases] == [PositiveMap, TrigonometricMap]
+            and np.all(self.bases[0].A == 0)
             and isinstance(self.bases[1].radial, GaussianRadial)
             and all(
                 base.n_pairs == 0 and base.n_components % 2 == 0 for base in self.bases

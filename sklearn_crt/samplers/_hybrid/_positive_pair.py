@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..._compat import StrOptions
 from ..._docs import fill_doc
 from ...frequencies import Coupling, get_coupling
-from ...maps import GaussianKernel, PairedColumns, PositivePairMap
+from ...maps import GaussianKernel, IsotropicQuadratic, PairedColumns, PositiveMap
 from .._base import BaseFeatureSampler
 from ._draw import draw_normal
 
@@ -103,11 +103,12 @@ class PositivePairSampler(BaseFeatureSampler):
     def _make_map(self, statistics, drawn):
         columns = PairedColumns.of(self.n_components)
         coupling = get_coupling(self.coupling, type(self).__name__)
-        return PositivePairMap(
+        return PositiveMap(
             self._frame(statistics),
             self.n_components,
             draw_normal(coupling, columns.n_frequencies, statistics, drawn),
             coupling,
+            IsotropicQuadratic(0.0),
             columns,
             GaussianKernel(softmax=self.kernel == "softmax"),
         )
