@@ -41,8 +41,8 @@ def n_components_for(
 
     For sines and cosines, from the closed form of their variance and without drawing
     any feature. Positive features are refused: their errors have heavy tails, so the
-    error of one fit says little about the mean (measured on eight data sets it is 0.5
-    to 9 times the one asked for); :func:`compare_samplers` measures them instead.
+    mean is ruled by draws that one fit has not seen; :func:`compare_samplers` measures
+    them instead.
 
     Parameters
     ----------

@@ -108,8 +108,8 @@ class DERFSampler(BaseFeatureSampler):
     >>> for Sampler in (OPRFSampler, DERFSampler):
     ...     fitted = Sampler(sigma=0.7, coupling="iid", random_state=0).fit(X)
     ...     print(f"{np.median(fitted.kernel_variance(X)):.5f}")
-    0.00338
-    0.00105
+    0.00282
+    0.00146
     """
 
     _parameter_constraints: dict = {
