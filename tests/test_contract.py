@@ -36,13 +36,14 @@ SAMPLERS = [  # of the Gaussian kernel, with isotropic frequencies
     for cls in CLASSES
     if {"coupling", "kernel"} <= set(cls().get_params()) and cls is not HybridSampler
 ]
-APPROXIMATE = [name for name in coupling_names() if not get_coupling(name, "").exact]
+EVERY = {name: get_coupling(name, "", opposite=True) for name in coupling_names()}
+APPROXIMATE = [name for name, coupling in EVERY.items() if not coupling.exact]
 COUPLINGS = {
-    name: get_coupling(name, "")
-    for name in coupling_names()
-    if name not in APPROXIMATE and not isinstance(get_coupling(name, ""), QuasiCoupling)
+    name: coupling
+    for name, coupling in EVERY.items()
+    if name not in APPROXIMATE and not isinstance(coupling, QuasiCoupling)
 }
-POINTS = [name for name in coupling_names() if name not in {*APPROXIMATE, *COUPLINGS}]
+POINTS = [name for name in EVERY if name not in {*APPROXIMATE, *COUPLINGS}]
 STRATIFIED = Orthogonal(stratified=True)
 RADIAL = [
     LaplacianSampler(),

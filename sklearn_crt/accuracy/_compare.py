@@ -23,7 +23,7 @@ class Comparison:
 
     ``print`` shows them as a table, the least error first.
 
-    Attributes
+    Parameters
     ----------
     names : list of str
         Of the maps.
