@@ -1,5 +1,6 @@
 """The only module that imports private or version-dependent scikit-learn names."""
 
+import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import (
     HasMethods,
@@ -37,6 +38,34 @@ except (ImportError, AttributeError):
         """Stand-in where any thread may set the number."""
 
 
+try:  # vendored by scikit-learn since 1.7
+    from sklearn.externals.array_api_compat import array_namespace
+    from sklearn.externals.array_api_compat import device as array_device
+except ImportError:
+
+    class _NumPyNamespace:
+        """NumPy under the names of the array API standard, also before NumPy 2."""
+
+        _renamed = {"concat": "concatenate"}
+
+        def __getattr__(self, name):
+            return getattr(np, self._renamed.get(name, name))
+
+    def array_namespace(*arrays):
+        """Stand-in before scikit-learn had other libraries: NumPy alone."""
+        for array in arrays:
+            if not isinstance(array, (np.ndarray, np.generic)):
+                raise TypeError(
+                    f"{type(array).__name__} needs scikit-learn 1.7 or later; with "
+                    "this version only NumPy arrays are taken."
+                )
+        return _NumPyNamespace()
+
+    def array_device(array):
+        """Stand-in: NumPy arrays have one device."""
+        return "cpu"
+
+
 __all__ = [
     "CallbackSupportMixin",
     "HasMethods",
@@ -47,5 +76,7 @@ __all__ = [
     "_clear_controlling_thread",
     "_fit_context",
     "_get_threadpool_controller",
+    "array_device",
+    "array_namespace",
     "validate_params",
 ]

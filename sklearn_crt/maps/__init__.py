@@ -15,6 +15,15 @@ from ._exponential import ExponentialMap
 from ._gaussian import GaussianKernel
 from ._loop import iter_log_features, iter_path, variance_in_blocks
 from ._outside import OutsideMap
+from ._ported import (
+    PortedMap,
+    PortedPositive,
+    arrays_of,
+    port,
+    stack_maps,
+    with_arrays,
+)
+from ._ported_hybrids import PortedSum
 from ._positive import PositiveMap
 from ._quadratic import IsotropicQuadratic, Quadratic
 from ._radial import (
@@ -57,6 +66,9 @@ __all__ = [
     "OutsideMap",
     "PairedColumns",
     "PoissonLaw",
+    "PortedMap",
+    "PortedPositive",
+    "PortedSum",
     "PositiveMap",
     "Quadratic",
     "RadialKernel",
@@ -64,11 +76,15 @@ __all__ = [
     "SumOfProductsMap",
     "TrigonometricMap",
     "WeightedMap",
+    "arrays_of",
     "iter_log_features",
     "iter_path",
     "log_one_minus",
     "log_rho",
+    "port",
     "scaled_variance",
     "second_moment",
+    "stack_maps",
     "variance_in_blocks",
+    "with_arrays",
 ]

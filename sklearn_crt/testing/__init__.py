@@ -16,6 +16,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse, stats
 from sklearn.base import clone
 
+from ._attention import check_attention
 from ._composed import composed_estimates
 from ._estimates import (
     FAMILY,
@@ -38,6 +39,7 @@ __all__ = [
     "assert_unbiased",
     "assert_variance",
     "block_estimates",
+    "check_attention",
     "check_sampler",
     "contract_rows",
     "sampler_cases",

@@ -1,0 +1,191 @@
+"""Attention in linear time, from feature maps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .._arrays import Array, namespace_of
+from ._checks import check_attention_inputs
+from ._features import resolve
+from ._state import LinearAttentionState, log_weights, with_ones
+
+_BLOCK_BYTES = 2**20  # of features at a time, about a second-level cache
+_CAUSAL_ROWS = 128  # rows of a chunk, inside which all pairs are taken
+_SIGNED_ROWS = 32  # the same where they are taken for each group of frequencies
+
+
+def linear_attention(
+    q: Array,
+    k: Array,
+    v: Array,
+    feature_map: object,
+    *,
+    causal: bool = False,
+    key_mask: Array | None = None,
+    chunk_size: int | None = None,
+) -> Array:
+    r"""Estimate softmax attention in time and memory linear in the number of rows.
+
+    Attention replaces each query by an average of the values, with weights
+    :math:`e^{q \cdot k / \sqrt d}`. Computed as it is written it takes a number for
+    each pair of rows. With features f, g whose inner products estimate
+    :math:`e^{q \cdot k / \sqrt d}`, sums over the keys are taken once, and each query
+    reads them.
+
+    Parameters
+    ----------
+    q : array of shape (..., n_queries, d)
+        Queries, float32 or float64, of any library that follows the array API standard
+        (NumPy, torch, JAX, CuPy). Leading axes are batch and heads.
+    k : array of shape (..., n_keys, d)
+        Keys.
+    v : array of shape (..., n_keys, e)
+        Values.
+    feature_map : fitted sampler, FeatureMap, str, or list of these
+        A sampler with ``kernel="softmax"``, fitted on rows like q (and k as its
+        ``X_key``) with ``sigma=d**-0.25``, or its ``map_``. The scores are
+        q.k / sqrt(d) whatever its sigma was, and remain unbiased; but the best A of
+        :class:`~sklearn_crt.OPRFSampler` is the one for that sigma. One of the names
+        ``"elu+1"``, ``"elu(-)+1"``, ``"relu"`` stands for deterministic features, which
+        estimate nothing but are an attention of their own. A list has one map a head,
+        for arrays (..., n_heads, n_rows, d).
+    causal : bool, default=False
+        Whether row i sees the keys 0 ... i alone. The parameters of the map must not
+        come from these rows then: a fit on the whole sequence tells early rows about
+        later ones. Fit it on earlier batches.
+    key_mask : array of shape (..., n_keys), default=None
+        True for the keys that count; or numbers that are added to the scores of keys.
+    chunk_size : int, default=None
+        Rows at a time; a power of two where causal. By default as many as fit into a
+        cache, 128 where causal (32 for features of both signs).
+
+    Returns
+    -------
+    output : array of shape (..., n_queries, e)
+        Averages of the values, in the library and type of q. 0 for a query that sees no
+        key. Where a map has features of both signs and its estimated denominator is not
+        well above its error, the mean of the values that the query sees, in part or
+        altogether, as the Nadaraya-Watson estimators do.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If arrays or map do not fit together.
+
+    See Also
+    --------
+    softmax_attention : What is estimated.
+    LinearAttentionState : Causal attention token by token.
+
+    Notes
+    -----
+    With m features the cost is O(L m (d + e)), where causal O(L C (m + e)) more for
+    chunks of C rows. Output i is
+
+    .. math:: \frac{f(q_i)^\top \sum_j g(k_j) v_j}{f(q_i)^\top \sum_j g(k_j)}
+
+    (equation 3 of [1]_; [2]_). It is computed from the logs of the features: the
+    largest log of each feature over the keys moves to the queries, then each query is
+    divided by its largest term. Both cancel in the ratio. So positive features give a
+    weighted average of the values at any scale of q and k, in float32 too. Where causal
+    the maximum is a running one.
+
+    It does not make the estimate accurate. With entries of unit variance and d = 64 no
+    map of affordable width is; and below about 2 m rows exact attention is faster.
+
+    References
+    ----------
+    .. [1] V. Likhosherstov et al., "Chefs' Random Tables: Non-Trigonometric Random
+       Features", NeurIPS 2022, :arxiv:`2205.15317`.
+    .. [2] K. Choromanski et al., "Rethinking Attention with Performers", ICLR 2021,
+       :arxiv:`2009.14794`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_crt import OPRFSampler
+    >>> from sklearn_crt.attention import linear_attention, softmax_attention
+    >>> rng = np.random.default_rng(0)
+    >>> q, k, v = 0.5 * rng.normal(size=(3, 1000, 16))
+    >>> sampler = OPRFSampler(
+    ...     sigma=16**-0.25, kernel="softmax", n_components=256, random_state=0
+    ... ).fit(q, X_key=k)
+    >>> error = linear_attention(q, k, v, sampler) - softmax_attention(q, k, v)
+    >>> bool(abs(error).max() < 0.02)
+    True
+    """
+    check_attention_inputs(q, k, v, causal)
+    if chunk_size is not None and chunk_size < 1:
+        raise ValueError(f"chunk_size must be at least 1, got {chunk_size}.")
+    if causal and chunk_size is not None and chunk_size & (chunk_size - 1):
+        raise ValueError(
+            f"chunk_size must be a power of two where causal, got {chunk_size}."
+        )
+    ported, bias = resolve(feature_map, k), log_weights(key_mask, k)
+    arrays = (q, k, with_ones(v), bias)
+    run = _causal if causal else _bidirectional
+    if not isinstance(ported, list):
+        return run(LinearAttentionState(ported), *arrays, chunk_size)
+    heads = [
+        run(LinearAttentionState(one), *_head(arrays, h, len(ported)), chunk_size)
+        for h, one in enumerate(ported)
+    ]
+    return namespace_of(q).stack(heads, axis=-3)
+
+
+def _head(arrays, h, n_heads):
+    """Return the arrays of one head; an axis of one stands for all heads."""
+    for array in arrays:
+        if array is None or array.ndim < 3:
+            yield array
+        else:
+            yield array[..., h if array.shape[-3] == n_heads else 0, :, :]
+
+
+def _bidirectional(state, q, k, values, bias, chunk_size):
+    for rows in _chunks(k, state, chunk_size):
+        part = None if bias is None else bias[..., rows, :]
+        state = state._plus(k[..., rows, :], values[..., rows, :], part)
+    output = [state.attend(q[..., rows, :]) for rows in _chunks(q, state, chunk_size)]
+    return _joined(output)
+
+
+def _causal(state, q, k, values, bias, chunk_size):
+    output, usual = [], _SIGNED_ROWS
+    if state.feature_map.is_positive:
+        usual = _CAUSAL_ROWS
+    for rows in _binary_chunks(k.shape[-2], chunk_size or usual):
+        part = None if bias is None else bias[..., rows, :]
+        arrays = (array[..., rows, :] for array in (q, k, values))
+        chunk, state = state._causal(*arrays, part)
+        output.append(chunk)
+    return _joined(output)
+
+
+def _joined(parts):
+    return (
+        parts[0] if len(parts) == 1 else namespace_of(parts[0]).concat(parts, axis=-2)
+    )
+
+
+def _chunks(rows, state, chunk_size) -> Iterator[slice]:
+    n = rows.shape[-2]
+    if chunk_size is None:
+        leading = 1
+        for size in rows.shape[:-2]:
+            leading *= size
+        width = max(rows.shape[-1], state.feature_map.n_components or 0)
+        itemsize = 8 if "float64" in str(rows.dtype) else 4
+        chunk_size = max(128, _BLOCK_BYTES // (leading * width * itemsize))
+    for start in range(0, n, chunk_size):
+        yield slice(start, min(start + chunk_size, n))
+
+
+def _binary_chunks(n, chunk_size) -> Iterator[slice]:
+    """Yield chunks whose numbers of rows are powers of two."""
+    start = 0
+    while start < n:
+        while start + chunk_size > n:
+            chunk_size //= 2
+        yield slice(start, start + chunk_size)
+        start += chunk_size

@@ -1,0 +1,149 @@
+"""A contract check that judges any linear attention, also one written elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from ..attention import linear_attention, softmax_attention
+from ..maps import port
+from ._estimates import assert_mean
+
+_LENGTH, _COLUMNS, _CUT = 16, 4, 9
+
+
+def check_attention(
+    attention: Any,
+    *,
+    positive: bool | None = None,
+    n_components: int = 512,
+    n_draws: int = 48,
+    scales: tuple[float, ...] = (1.0, 5.0, 30.0),
+) -> None:
+    """Assert that an attention converges to the exact one, is causal and is stable.
+
+    Parameters
+    ----------
+    attention : sampler or callable
+        A sampler with ``kernel="softmax"``, not fitted: it is fitted on rows like
+        those of the check, but not on these. Or a function ``attention(q, k, v, *,
+        causal, n_components, random_state)`` of NumPy arrays (..., n_rows, n_columns)
+        that returns the output and draws its features itself.
+    positive : bool, default=None
+        Whether all features are positive, so that outputs are averages of the values.
+        If None, as the map of a sampler says; True for a function.
+    n_components : int, default=512
+        Number of features; twice as many are taken too.
+    n_draws : int, default=48
+        Number of seeds.
+    scales : tuple of float, default=(1.0, 5.0, 30.0)
+        Standard deviations of queries and keys at which outputs must be finite.
+
+    Raises
+    ------
+    AssertionError
+        If the mean of the outputs over the seeds differs from ``softmax_attention``
+        (with a chance of about 1e-6 for a correct one), if a row of causal attention
+        depends on later rows, or if an output is not finite or, for positive features,
+        outside the values that its row sees.
+
+    Notes
+    -----
+    The ratio of two estimates has a bias of order 1 / n. Of ``2 out(2 n) - out(n)`` it
+    is of order 1 / n^2, far below the spread of the mean.
+
+    Examples
+    --------
+    >>> from sklearn_crt import PositiveRBFSampler
+    >>> from sklearn_crt.testing import check_attention
+    >>> check_attention(PositiveRBFSampler(kernel="softmax"))
+    """
+    if not callable(attention):
+        fitted = _fit_before(attention, 8, 0)
+        if positive is None:
+            positive = port(fitted.map_, np.empty((1, _COLUMNS))).is_positive
+        attention = _attend_with(attention)
+    positive = True if positive is None else positive
+    for causal in (False, True):
+        _check_converges(attention, causal, n_components, n_draws)
+    _check_causal(attention, n_components)
+    for scale in scales:
+        for dtype in (np.float32, np.float64):
+            _check_stable(attention, scale, dtype, positive)
+
+
+def _rows(scale=0.7, dtype=np.float64, seed=3):
+    """Return queries, keys of several lengths, and values."""
+    rng = np.random.default_rng(seed)
+    q, k, v = rng.standard_normal((3, _LENGTH, _COLUMNS))
+    lengths = rng.permutation(np.linspace(0.3, 2.0, _LENGTH))[:, None]
+    return tuple((part).astype(dtype) for part in (scale * q, scale * lengths * k, v))
+
+
+def _fit_before(sampler, n_components, random_state):
+    """Fit a sampler on rows that stand for earlier batches."""
+    q, k, _ = _rows(seed=4)
+    sampler = clone(sampler).set_params(
+        sigma=_COLUMNS**-0.25, n_components=n_components, random_state=random_state
+    )
+    return sampler.fit(q, X_key=k)
+
+
+def _attend_with(sampler) -> Callable[..., np.ndarray]:
+    def attend(q, k, v, *, causal, n_components, random_state):
+        fitted = _fit_before(sampler, n_components, random_state)
+        return linear_attention(q, k, v, fitted, causal=causal)
+
+    return attend
+
+
+def _check_converges(attend, causal, n_components, n_draws):
+    q, k, v = _rows()
+    estimates = []
+    for seed in range(n_draws):
+        few, many = (
+            attend(q, k, v, causal=causal, n_components=n, random_state=seed + shift)
+            for n, shift in ((n_components, 0), (2 * n_components, n_draws))
+        )
+        estimates.append(2 * many - few)
+    try:
+        assert_mean(np.stack(estimates), softmax_attention(q, k, v, causal=causal))
+    except AssertionError as error:
+        raise AssertionError(
+            f"does not converge to softmax_attention(causal={causal}): {error}"
+        ) from None
+
+
+def _check_causal(attend, n_components):
+    q, k, v = _rows()
+    options = {"causal": True, "n_components": n_components, "random_state": 0}
+    before = attend(q, k, v, **options)
+    for i, name in enumerate("qkv"):
+        arrays = [q.copy(), k.copy(), v.copy()]
+        arrays[i][_CUT:] = 3 * arrays[i][::-1][: _LENGTH - _CUT] + 1
+        change = np.abs(attend(*arrays, **options) - before)[:_CUT].max()
+        assert change < 1e-9, (
+            f"not causal: rows before {_CUT} change by {change:.2g} where {name} "
+            "changes from there on"
+        )
+
+
+def _check_stable(attend, scale, dtype, positive):
+    q, k, v = _rows(scale, dtype)
+    for causal in (False, True):
+        with np.errstate(all="ignore"):
+            out = attend(q, k, v, causal=causal, n_components=64, random_state=0)
+        place = f"at scale {scale} in {np.dtype(dtype)} (causal={causal})"
+        assert out.dtype == dtype, f"output of type {out.dtype} {place}"
+        assert np.isfinite(out).all(), f"not finite {place}"
+        if not positive:
+            continue
+        high = np.maximum.accumulate(v) if causal else v.max(axis=0)
+        low = np.minimum.accumulate(v) if causal else v.min(axis=0)
+        outside = np.maximum(out - high, low - out).max()
+        assert outside < 100 * np.finfo(dtype).eps, (
+            f"no average of the values: outside by {outside:.2g} {place}"
+        )

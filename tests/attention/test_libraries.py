@@ -1,0 +1,133 @@
+"""Attention in other libraries of arrays, and gradients."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from sklearn_crt import OPRFSampler, TrigRBFSampler
+from sklearn_crt.attention import (
+    LinearAttentionState,
+    fit_heads,
+    fmm_attention,
+    linear_attention,
+    softmax_attention,
+)
+from sklearn_crt.attention._heads import mean_sq_sum, optimal_A
+
+D = 4
+
+
+def to_numpy(array):
+    """Return an array of any library as one of NumPy."""
+    if hasattr(array, "detach"):
+        array = array.detach().cpu()
+    return array.get() if hasattr(array, "get") else np.asarray(array)
+
+
+def maps(rng):
+    """Return one map of each kind, and one a head."""
+    rows = 0.6 * rng.standard_normal((3, 50, D))
+    samplers = [
+        kind(sigma=D**-0.25, kernel="softmax", n_components=32, random_state=0)
+        for kind in (OPRFSampler, TrigRBFSampler)
+    ]
+    fitted = [sampler.fit(rows[0]) for sampler in samplers]
+    return [*fitted, "elu+1", fit_heads(samplers[0], rows, rows), [*fitted, "relu"]]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("scale", [0.6, 20.0])
+def test_results_are_those_of_numpy(rng, xp, dtype, scale):
+    if xp.__name__ == "jax.numpy" and dtype == "float64":
+        pytest.skip("JAX has float32 unless told otherwise")
+    arrays = rng.standard_normal((3, 2, 3, 21, D)) * np.array(
+        [scale, scale, 1.0]
+    ).reshape(3, 1, 1, 1, 1)
+    arrays, kept = arrays.astype(dtype), rng.uniform(size=(2, 1, 21)) < 0.7
+    theirs = [xp.asarray(array.copy()) for array in arrays]
+    mask, tolerance = xp.asarray(kept.copy()), 1e-9 if dtype == "float64" else 2e-2
+    for feature_map in maps(rng):
+        for causal in (False, True):
+            found = linear_attention(
+                *theirs, feature_map, causal=causal, key_mask=mask, chunk_size=16
+            )
+            assert type(found) is type(theirs[0])
+            assert dtype in str(found.dtype)
+            expected = linear_attention(
+                *arrays, feature_map, causal=causal, key_mask=kept, chunk_size=16
+            )
+            assert np.isfinite(to_numpy(found)).all()
+            if scale < 1 or dtype == "float64":
+                assert_allclose(to_numpy(found), expected, atol=tolerance)
+    for causal in (False, True):
+        for band in (None, 3):
+            options = {"causal": causal, "band": band}
+            found = softmax_attention(*theirs, **options, key_mask=mask)
+            expected = softmax_attention(*arrays, **options, key_mask=kept)
+            assert_allclose(to_numpy(found), expected, atol=1e-4)
+        found = fmm_attention(*theirs, band=2, causal=causal)
+        expected = fmm_attention(*arrays, band=2, causal=causal)
+        assert_allclose(to_numpy(found), expected, atol=1e-3)
+
+
+def test_states_and_statistics_of_other_libraries(rng, xp):
+    q, k, v = (a.astype("float32") for a in rng.standard_normal((3, 3, 5, D)))
+    theirs = [xp.asarray(array) for array in (q, k, v)]
+    for feature_map in maps(rng)[:-1]:
+        state = LinearAttentionState(feature_map)
+        for i in range(5):
+            state = state.update(*(a[..., i : i + 1, :] for a in theirs[1:]))
+        found = state.attend(theirs[0])
+        expected = linear_attention(q, k, v, feature_map)
+        assert_allclose(to_numpy(found), expected, atol=2e-3)
+    A = optimal_A(mean_sq_sum(*theirs[:2]), D)
+    assert_allclose(to_numpy(A), optimal_A(mean_sq_sum(q, k), D), rtol=1e-4)
+
+
+def test_libraries_are_not_mixed(rng):
+    torch = pytest.importorskip("torch")
+    q, k, v = rng.standard_normal((3, 5, D))
+    with pytest.raises(TypeError, match=r"(?i)multiple namespaces"):
+        softmax_attention(torch.asarray(q), k, v)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("scale", [0.6, 40.0])
+def test_gradients(rng, causal, scale):
+    torch = pytest.importorskip("torch")
+    arrays = rng.standard_normal((3, 1, 3, 8, D))
+    arrays[:2] *= scale
+    tensors = [torch.tensor(array, requires_grad=True) for array in arrays]
+    for feature_map in maps(rng):
+        if scale > 1 and feature_map != "elu+1":
+            continue  # the map itself is too steep for differences
+        assert torch.autograd.gradcheck(
+            lambda q, k, v: linear_attention(q, k, v, feature_map, causal=causal),  # noqa: B023
+            tensors,
+        )
+    assert torch.autograd.gradcheck(
+        lambda q, k, v: fmm_attention(q, k, v, band=2, causal=causal), tensors
+    )
+
+
+def test_gradients_of_halves_of_chunks(rng):
+    # keys far apart in size, where one product of features would not do
+    torch = pytest.importorskip("torch")
+    q, k, v = 0.3 * rng.standard_normal((3, 8, D))
+    k[5] = 60.0
+    tensors = [torch.tensor(array, requires_grad=True) for array in (q, k, v)]
+    sampler = maps(rng)[0]
+    assert torch.autograd.gradcheck(
+        lambda q, k, v: linear_attention(q, k, v, sampler, causal=True), tensors
+    )
+
+
+def test_jit_of_jax(rng):
+    jax = pytest.importorskip("jax")
+    q, k, v = (jax.numpy.asarray(a) for a in rng.standard_normal((3, 21, D)))
+    sampler = maps(rng)[0]
+
+    def attend(q, k, v):
+        return linear_attention(q, k, v, sampler, causal=True)
+
+    assert_allclose(jax.jit(attend)(q, k, v), attend(q, k, v), atol=1e-4)

@@ -1,0 +1,300 @@
+"""Linear attention: its forms agree, it is causal, stable and converges."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.exceptions import NotFittedError
+
+from sklearn_crt import (
+    HybridSampler,
+    OPRFSampler,
+    PositiveRBFSampler,
+    SimplexRBFSampler,
+    TrigRBFSampler,
+)
+from sklearn_crt.attention import (
+    LinearAttentionState,
+    fit_heads,
+    linear_attention,
+    softmax_attention,
+)
+from sklearn_crt.maps import port
+
+from .conftest import masked_quadratic, relative_error
+
+D = 8
+SAMPLERS = [
+    PositiveRBFSampler(kernel="softmax"),
+    OPRFSampler(kernel="softmax"),
+    OPRFSampler(kernel="softmax", coupling="simplex"),
+    SimplexRBFSampler(kernel="softmax"),
+    TrigRBFSampler(kernel="softmax"),
+    HybridSampler(kernel="softmax"),
+]
+IDS = ["favor+", "favor++", "favor++ simplex", "simplex", "trigonometric", "hybrid"]
+MAPS = [*SAMPLERS, "elu+1", "elu(-)+1", "relu"]
+
+
+def rows(rng, n=37, scale=0.6, leading=()):
+    """Return queries, keys and values."""
+    q, k = scale * rng.standard_normal((2, *leading, n, D))
+    return q, k, rng.standard_normal((*leading, n, 5))
+
+
+def fitted(feature_map, rng, n_components=48):
+    """Fit a sampler on earlier rows; leave a deterministic map as it is."""
+    if isinstance(feature_map, str):
+        return feature_map
+    q, k, _ = rows(rng, 100)
+    feature_map.set_params(sigma=D**-0.25, n_components=n_components, random_state=0)
+    return feature_map.fit(q, X_key=k)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("feature_map", MAPS, ids=[*IDS, *MAPS[len(IDS) :]])
+def test_all_forms_are_the_masked_quadratic_one(rng, feature_map, causal):
+    q, k, v = rows(rng)
+    feature_map = fitted(feature_map, rng, 2048)  # denominators of both signs are rare
+    if isinstance(feature_map, str):
+        function = {
+            "elu+1": lambda x: np.where(x > 0, x + 1, np.exp(x)),
+            "elu(-)+1": lambda x: np.where(x < 0, 1 - x, np.exp(-x)),
+            "relu": lambda x: np.maximum(x, 0) + 1e-3,
+        }[feature_map]
+        queries, keys = function(q), function(k)
+    else:
+        queries, keys = feature_map.transform(q), feature_map.transform_key(k)
+    expected = masked_quadratic(queries, keys, v, causal)
+    for chunk_size in (None, 1, 8, 64):
+        options = {"causal": causal, "chunk_size": chunk_size}
+        found = linear_attention(q, k, v, feature_map, **options)
+        assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("feature_map", MAPS, ids=[*IDS, *MAPS[len(IDS) :]])
+def test_token_by_token(rng, feature_map):
+    q, k, v = rows(rng)
+    feature_map = fitted(feature_map, rng)
+    state, found = LinearAttentionState(feature_map), []
+    for i in range(len(q)):
+        state = state.update(k[i : i + 1], v[i : i + 1])
+        found.append(state.attend(q[i : i + 1]))
+    expected = linear_attention(q, k, v, feature_map, causal=True)
+    assert_allclose(np.concatenate(found), expected, rtol=1e-9, atol=1e-9)
+    at_once = LinearAttentionState(feature_map).update(k, v).attend(q)
+    expected = linear_attention(q, k, v, feature_map)
+    assert_allclose(at_once, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [0.6, 30.0])
+@pytest.mark.parametrize("feature_map", MAPS, ids=[*IDS, *MAPS[len(IDS) :]])
+def test_no_row_depends_on_later_rows(rng, feature_map, scale):
+    q, k, v = rows(rng, scale=scale)
+    feature_map = fitted(feature_map, rng)
+    before = linear_attention(q, k, v, feature_map, causal=True)[:20]
+    for i in range(3):
+        arrays = [q.copy(), k.copy(), v.copy()]
+        arrays[i][20:] = 5 * arrays[i][20:] + 1
+        after = linear_attention(*arrays, feature_map, causal=True)[:20]
+        # what comes later in a chunk may change roundings, nothing more
+        assert_allclose(after, before, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("scale", [1, 3, 10, 30])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("feature_map", MAPS, ids=[*IDS, *MAPS[len(IDS) :]])
+def test_finite_and_convex_at_any_scale(rng, feature_map, causal, scale, dtype):
+    q, k, v = (a.astype(dtype) for a in rows(rng, 150, scale, (2,)))
+    if not isinstance(feature_map, str):
+        feature_map = fitted(feature_map, rng).fit(
+            q.reshape(-1, D), X_key=k.reshape(-1, D)
+        )
+    with np.errstate(all="raise", under="ignore"):
+        found = linear_attention(q, k, v, feature_map, causal=causal)
+    assert found.dtype == dtype
+    assert np.isfinite(found).all()
+    high, low = v.max(axis=-2, keepdims=True), v.min(axis=-2, keepdims=True)
+    if causal:
+        high, low = np.maximum.accumulate(v, -2), np.minimum.accumulate(v, -2)
+    slack = 100 * np.finfo(dtype).eps
+    assert (found <= high + slack).all()
+    assert (found >= low - slack).all()
+
+
+def test_early_rows_keep_their_keys_beside_far_larger_ones(rng):
+    # exp(large) of the last key leaves nothing of the first ones on a common scale
+    q, k, v = rows(rng, 64, 1.0)
+    k[-1] *= 200
+    feature_map = fitted(OPRFSampler(kernel="softmax"), rng)
+    found = linear_attention(q, k, v, feature_map, causal=True)
+    alone = linear_attention(q[:63], k[:63], v[:63], feature_map, causal=True)
+    assert_allclose(found[:63], alone, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=IDS)
+def test_error_falls_with_the_root_of_the_width(rng, sampler, causal):
+    q, k, v = rows(rng, 48, 0.4)
+    exact = softmax_attention(q, k, v, causal=causal)
+    widths, errors = [128, 512, 2048, 8192], []
+    for width in widths:
+        one = fitted(sampler, rng, width)
+        draws = []
+        for seed in range(24):
+            one.set_params(random_state=seed).fit(q, X_key=k)
+            found = linear_attention(q, k, v, one, causal=causal)
+            draws.append(relative_error(found, exact) ** 2)
+        errors.append(np.sqrt(np.mean(draws)))
+    slope = np.polyfit(np.log(widths), np.log(errors), 1)[0]
+    assert -0.6 < slope < -0.4, (slope, errors)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_heads_with_maps_of_their_own_equal_heads_alone(rng, causal):
+    scales = np.array([0.2, 0.6, 1.5])[:, None, None]
+    q, k, v = (array for array in rows(rng, 30, 1.0, (2, 3)))
+    q, k = scales * q, scales * k
+    samplers = fit_heads(OPRFSampler(kernel="softmax", random_state=0), q, k)
+    assert np.ptp([sampler.A_ for sampler in samplers]) > 0.1
+    found = linear_attention(q, k, v, samplers, causal=causal)
+    mixed = linear_attention(q, k, v, ["elu+1", *samplers[1:]], causal=causal)
+    for h, sampler in enumerate(samplers):
+        alone = linear_attention(q[:, h], k[:, h], v[:, h], sampler, causal=causal)
+        assert_allclose(found[:, h], alone, rtol=1e-12, atol=1e-12)
+        if h:
+            assert_allclose(mixed[:, h], alone, rtol=1e-12, atol=1e-12)
+
+
+def test_fit_on_the_whole_sequence_would_leak(rng):
+    # why the statistics of A must come from earlier batches
+    q, k, v = rows(rng)
+    other = k.copy()
+    other[20:] *= 3
+    found = [
+        linear_attention(
+            q,
+            keys,
+            v,
+            OPRFSampler(sigma=D**-0.25, kernel="softmax", random_state=0).fit(
+                q, X_key=keys
+            ),
+            causal=True,
+        )[:20]
+        for keys in (k, other)
+    ]
+    assert np.abs(found[0] - found[1]).max() > 1e-4
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("feature_map", MAPS, ids=[*IDS, *MAPS[len(IDS) :]])
+def test_masked_keys_count_nothing(rng, feature_map, causal):
+    q, k, v = rows(rng, leading=(2,))
+    feature_map = fitted(feature_map, rng)
+    kept = np.ones((2, 37), bool)
+    kept[1, 25:] = False
+    garbage = k.copy()
+    garbage[1, 25:] = 1e3
+    found = linear_attention(q, garbage, v, feature_map, causal=causal, key_mask=kept)
+    short = [array[1, :25] for array in (q, k, v)]
+    alone = linear_attention(*short, feature_map, causal=causal)
+    assert_allclose(found[1, :25], alone, rtol=1e-9, atol=1e-9)
+    exact = softmax_attention(q, garbage, v, causal=causal, key_mask=kept)
+    assert_allclose(exact[1, :25], softmax_attention(*short, causal=causal), rtol=1e-9)
+
+
+def test_numbers_as_mask_are_added_to_the_scores(rng):
+    q, k, v = rows(rng)
+    weights = rng.uniform(0.1, 3, 37)
+    feature_map = fitted(PositiveRBFSampler(kernel="softmax"), rng)
+    features = feature_map.transform(q), weights[:, None] * feature_map.transform_key(k)
+    for causal in (False, True):
+        options = {"causal": causal, "key_mask": np.log(weights)}
+        found = linear_attention(q, k, v, feature_map, **options)
+        assert_allclose(found, masked_quadratic(*features, v, causal), rtol=1e-9)
+
+
+def test_a_query_without_keys_gets_zeros(rng):
+    q, k, v = rows(rng)
+    hidden = np.arange(37) >= 5  # the first five keys are left out
+    for causal in (False, True):
+        options = {"causal": causal, "key_mask": hidden}
+        for found in (
+            linear_attention(q, k, v, fitted(SAMPLERS[1], rng), **options),
+            softmax_attention(q, k, v, **options),
+        ):
+            assert np.isfinite(found).all()
+            assert (found[:5] == 0).all() == causal
+
+
+def test_more_keys_than_queries(rng):
+    q, k, v = rows(rng)
+    feature_map = fitted(SAMPLERS[0], rng)
+    found = linear_attention(q[:3], k, v, feature_map)
+    assert_allclose(found, linear_attention(q, k, v, feature_map)[:3], rtol=1e-12)
+
+
+def test_centred_map_estimates_the_same(rng):
+    q, k, v = rows(rng, 48, 0.5)
+    q, k = q + 0.3, k - 0.2
+    sampler = OPRFSampler(
+        sigma=D**-0.25, kernel="softmax", n_components=20_000, random_state=0
+    )
+    exact = softmax_attention(q, k, v)
+    for center in (False, True):
+        sampler.set_params(center=center).fit(q, X_key=k)
+        assert relative_error(linear_attention(q, k, v, sampler), exact) < 0.05
+
+
+def test_ported_maps_are_the_maps(rng):
+    X = rng.standard_normal((10, D))
+    phases = TrigRBFSampler(kernel="softmax", random_phase=True)
+    odd = TrigRBFSampler(kernel="softmax")
+    for sampler in (*SAMPLERS, phases, odd):
+        one = fitted(sampler, rng, 33)
+        mantissa, exponent = port(one.map_, X).log_features(X)
+        features = np.exp(exponent) * (1 if mantissa is None else mantissa)
+        assert_allclose(features, one.transform(X), rtol=1e-12)
+
+
+ERRORS = [
+    (lambda a: {"q": a.q.astype(int)}, TypeError, "q must be float32 or float64"),
+    (lambda a: {"q": a.q[0]}, ValueError, r"q must have a shape \(\.\.\., n_rows"),
+    (lambda a: {"k": a.k[:, :3]}, ValueError, "as many columns, got 8 and 3"),
+    (lambda a: {"v": a.v[:3]}, ValueError, "as many rows, got 37 and 3"),
+    (lambda a: {"v": a.v.astype("f")}, TypeError, "k and v must have one type"),
+    (lambda a: {"q": a.q.astype("f")}, TypeError, "q and k must have one type"),
+    (lambda a: {"q": a.q[:3], "causal": True}, ValueError, "as many queries as keys"),
+    (lambda a: {"feature_map": "elu"}, ValueError, "none of the deterministic maps"),
+    (lambda a: {"feature_map": 3}, TypeError, "feature_map is a fitted sampler"),
+    (lambda a: {"chunk_size": 0}, ValueError, "chunk_size must be at least 1"),
+    (lambda a: {"chunk_size": 3, "causal": True}, ValueError, "a power of two"),
+    (lambda a: {"key_mask": np.ones(4, bool)}, ValueError, "key_mask has 4 entries"),
+    (lambda a: {"feature_map": ["relu"]}, ValueError, "has 1 maps, one a head"),
+]
+
+
+@pytest.mark.parametrize("change, error, message", ERRORS)
+def test_errors(rng, change, error, message):
+    from types import SimpleNamespace
+
+    q, k, v = rows(rng)
+    options = {"q": q, "k": k, "v": v, "feature_map": "elu+1"}
+    options |= change(SimpleNamespace(q=q, k=k, v=v))
+    with pytest.raises(error, match=message):
+        linear_attention(**options)
+
+
+def test_errors_of_maps(rng):
+    q, k, v = rows(rng)
+    with pytest.raises(NotFittedError):
+        linear_attention(q, k, v, OPRFSampler(kernel="softmax"))
+    with pytest.raises(ValueError, match="a factor of each key would be missing"):
+        linear_attention(q, k, v, OPRFSampler().fit(q))
+    with pytest.raises(ValueError, match="one sigma a column"):
+        sampler = OPRFSampler(sigma=np.ones(D), kernel="softmax")
+        linear_attention(q, k, v, sampler.fit(q))
+    with pytest.raises(ValueError, match="fitted on 7 features, but q and k have 8"):
+        linear_attention(q, k, v, OPRFSampler(kernel="softmax").fit(q[:, 1:]))
+    with pytest.raises(ValueError, match="has seen no token"):
+        LinearAttentionState("elu+1").attend(q)

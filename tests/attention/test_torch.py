@@ -1,0 +1,315 @@
+"""Linear attention as a module of torch."""
+
+import copy
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+nn = torch.nn
+
+from sklearn_crt import OPRFSampler, PositiveRBFSampler  # noqa: E402
+from sklearn_crt.attention import linear_attention, softmax_attention  # noqa: E402
+from sklearn_crt.attention._heads import mean_sq_sum, optimal_A  # noqa: E402
+from sklearn_crt.attention.torch import (  # noqa: E402
+    LinearAttention,
+    replace_attention,
+)
+
+WIDTH, HEADS, LENGTH = 16, 4, 23
+MAPS = [
+    "favor+",
+    "favor++",
+    "simplex",
+    "trigonometric",
+    "hybrid",
+    "elu+1",
+    "elu(-)+1",
+    "relu",
+]
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(0)
+
+
+def make(feature_map="favor++", **options):
+    options = {"batch_first": True, "random_state": 0, "n_components": 32, **options}
+    return LinearAttention(WIDTH, HEADS, feature_map=feature_map, **options)
+
+
+def rows():
+    return torch.randn(3, LENGTH, WIDTH)
+
+
+def relative(found, expected):
+    """Return the error over the size, of all entries."""
+    error = (found - expected).norm() / expected.norm()
+    return error.detach().item()
+
+
+def causal_mask():
+    return nn.Transformer.generate_square_subsequent_mask(LENGTH)
+
+
+@pytest.mark.parametrize("masks", ["none", "padding", "causal"])
+@pytest.mark.parametrize("feature_map", ["favor+", "favor++", "simplex"])
+def test_converges_to_multihead_attention(feature_map, masks):
+    exact = nn.MultiheadAttention(WIDTH, HEADS, batch_first=True)
+    x, options = 0.6 * rows(), {}
+    if masks == "padding":
+        options["key_padding_mask"] = torch.arange(LENGTH) >= torch.tensor(
+            [[LENGTH], [15], [8]]
+        )
+    if masks == "causal":
+        options["attn_mask"] = causal_mask()
+    expected, _ = exact(x, x, x, **options)
+    errors = []
+    for width in (64, 16_384):
+        linear = LinearAttention.from_multihead(
+            exact, feature_map=feature_map, n_components=width, random_state=0
+        )
+        found, weights = linear(x, x, x, **options)
+        assert weights is None
+        errors.append(relative(found, expected))
+    assert errors[1] < 0.15
+    assert errors[1] < 0.5 * errors[0]
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("feature_map", MAPS)
+def test_is_the_function_between_projections(feature_map, causal):
+    linear, x = make(feature_map, causal=causal).eval(), rows()
+    q, k, v = (
+        part.unflatten(-1, (HEADS, -1)).transpose(1, 2)
+        for part in (x @ linear.in_proj_weight.T + linear.in_proj_bias).chunk(3, -1)
+    )
+    heads = linear_attention(q, k, v, linear._feature_map(q), causal=causal)
+    expected = linear.out_proj(heads.transpose(1, 2).flatten(2))
+    torch.testing.assert_close(linear(x, x, x)[0], expected)
+
+
+def test_layouts_and_half_precision():
+    linear, x = make(), rows()
+    linear.eval()
+    expected = linear(x, x, x)[0]
+    torch.testing.assert_close(linear(x[0], x[0], x[0])[0], expected[0])
+    linear.batch_first = False
+    turned = x.transpose(0, 1)
+    found = linear(turned, turned, turned)[0].transpose(0, 1)
+    torch.testing.assert_close(found, expected)
+    linear.batch_first = True
+    half = linear.bfloat16()(*(x.bfloat16(),) * 3)[0]
+    assert half.dtype == torch.bfloat16
+    assert relative(half, expected) < 0.2
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.isfinite(make()(x, x, x)[0]).all()
+
+
+@pytest.mark.parametrize("masks", ["none", "padding", "causal"])
+def test_drop_in_of_the_encoder_layer(masks):
+    layer = nn.TransformerEncoderLayer(WIDTH, HEADS, 32, 0.0, batch_first=True)
+    layer.self_attn, x = make("favor+"), rows()
+    options = {}
+    if masks == "padding":
+        options["src_key_padding_mask"] = torch.rand(3, LENGTH) < 0.3
+    if masks == "causal":
+        options |= {"src_mask": causal_mask(), "is_causal": True}
+    trained = layer(x, **options)
+    layer.eval()
+    with torch.no_grad():  # torch has a fast path here, with exact attention
+        found = layer(x, **options)
+    torch.testing.assert_close(found, trained)
+    calls = []
+    layer.self_attn.register_forward_hook(lambda *args: calls.append(1))
+    with torch.no_grad():
+        layer(x, **options)
+    assert calls == [1]
+
+
+def test_attention_of_a_whole_model():
+    model = nn.TransformerEncoder(
+        nn.TransformerEncoderLayer(WIDTH, HEADS, 32, 0.0, batch_first=True), 3
+    )
+    exact, x = copy.deepcopy(model).eval(), rows()
+    assert replace_attention(model, feature_map="favor+", random_state=0) == 3
+    first, second, _ = (layer.self_attn for layer in model.layers)
+    assert not torch.equal(first.map_weights, second.map_weights)
+    assert torch.equal(first.in_proj_weight, exact.layers[0].self_attn.in_proj_weight)
+    model.eval()
+    padding = torch.rand(3, LENGTH) < 0.3
+    with torch.no_grad():
+        found = model(x, src_key_padding_mask=padding)
+    assert torch.isfinite(found).all()
+    assert not any(isinstance(m, nn.MultiheadAttention) for m in model.modules())
+
+
+@pytest.mark.parametrize("feature_map", MAPS)
+def test_causality_with_running_statistics(feature_map):
+    linear, x = make(feature_map, causal=True), rows()
+    for _ in range(2):
+        linear(x, x, x)
+    later = x.clone()
+    later[:, 10:] = 3 * later[:, 10:] + 1
+    # the same state before both, in training too
+    before, after = (copy.deepcopy(linear)(z, z, z)[0][:, :10] for z in (x, later))
+    torch.testing.assert_close(after, before, rtol=1e-4, atol=1e-5)
+
+
+def test_statistics_are_those_of_the_batches_so_far():
+    linear, x = make(dtype=torch.float64, momentum=0.25), rows().double()
+    batches = [x, 2 * x]
+    for z in batches:
+        linear(z, z, z)
+    means = []
+    for z in batches:
+        q, k, _ = linear._project(z, z, z)
+        q, k = (part.transpose(0, 1).flatten(1, 2) for part in (q, k))
+        means.append(
+            (q.mean(1), k.mean(1), q.pow(2).sum(-1).mean(-1), k.pow(2).sum(-1).mean(-1))
+        )
+    mix = [0.75 * a + 0.25 * b for a, b in zip(*means, strict=True)]
+    q_mean, k_mean, q_square, k_square = mix
+    mean = (q_square + k_square + 2 * (q_mean * k_mean).sum(-1)) / 2  # sqrt of d = 4
+    expected = optimal_A(mean, 4)
+    torch.testing.assert_close(linear.statistics.A().flatten(), expected)
+    assert not expected.requires_grad or not linear.statistics.A().requires_grad
+    saved = copy.deepcopy(linear.state_dict())
+    linear.eval()(x, x, x)
+    for name, value in linear.state_dict().items():
+        assert torch.equal(value, saved[name])
+
+
+def test_first_batch_bidirectional_uses_its_own_statistics():
+    linear, x = make(dtype=torch.float64), rows().double()
+    linear(x, x, x)
+    q, k, _ = linear._project(x, x, x)
+    q, k = (part.transpose(0, 1).flatten(1, 2) for part in (q, k))
+    expected = optimal_A(mean_sq_sum(q, k), 4)
+    torch.testing.assert_close(linear.statistics.A(), expected.detach())
+
+
+def test_padding_is_not_in_the_statistics():
+    linear, x = make(), rows()
+    padding = torch.zeros(3, LENGTH, dtype=torch.bool)
+    padding[:, 12:] = True
+    other, garbage = copy.deepcopy(linear), x.clone()
+    garbage[:, 12:] = 50
+    linear(x, x, x, key_padding_mask=padding)
+    other(x, garbage, garbage, key_padding_mask=padding)
+    torch.testing.assert_close(linear.statistics.A(), other.statistics.A())
+
+
+def test_redraw_changes_the_frequencies_in_place():
+    linear, x = make().eval(), rows()
+    before, place = linear(x, x, x)[0], linear.map_weights.data_ptr()
+    assert linear.redraw_() is linear
+    assert linear.map_weights.data_ptr() == place
+    assert not torch.allclose(linear(x, x, x)[0], before)
+    again = make().redraw_().eval()
+    again.load_state_dict(linear.state_dict())
+    torch.testing.assert_close(again(x, x, x)[0], linear(x, x, x)[0])
+
+
+def test_a_loaded_state_gives_the_same_output():
+    linear, x = make(), rows()
+    linear(x, x, x)
+    other = make(random_state=5)
+    other.load_state_dict(linear.state_dict())
+    torch.testing.assert_close(other.eval()(x, x, x)[0], linear.eval()(x, x, x)[0])
+
+
+def test_band_is_blended_with_learned_weights():
+    linear, x = make("elu+1", band=2), rows()
+    linear(x, x, x)[0].sum().backward()
+    assert linear.near_logit.grad.abs().min() > 0
+    assert linear.far_logit.grad.abs().min() > 0
+    with torch.no_grad():
+        linear.far_logit.fill_(-1e4)
+        linear.near_logit.fill_(1e4)
+        q, k, v = linear._project(x, x, x)
+        near = softmax_attention(q, k, v, band=2).transpose(1, 2).flatten(2)
+        torch.testing.assert_close(linear(x, x, x)[0], linear.out_proj(near))
+
+
+def test_gradients_reach_all_parameters():
+    for feature_map in MAPS:
+        linear, x = make(feature_map), rows().requires_grad_()
+        linear(x, x, x)[0].square().sum().backward()
+        assert torch.isfinite(x.grad).all()
+        for parameter in linear.parameters():
+            assert torch.isfinite(parameter.grad).all()
+            assert parameter.grad.abs().sum() > 0
+
+
+def test_dropout_leaves_the_mean():
+    linear, x = make("favor+", dropout=0.3), rows()
+    draws = torch.stack([linear(x, x, x)[0].detach() for _ in range(400)])
+    expected = linear.eval()(x, x, x)[0]
+    z = (draws.mean(0) - expected) / (draws.std(0) / 20)
+    assert z.abs().max() < 6.5  # 1e-7 an entry
+    assert draws.std(0).min() > 0
+
+
+def test_training_learns():
+    linear, x = make(), rows()
+    target = torch.randn(3, LENGTH, WIDTH)
+    optimizer, losses = torch.optim.Adam(linear.parameters(), 1e-2), []
+    for _ in range(40):
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(linear(x, x, x)[0], target)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.detach().item())
+    assert losses[-1] < 0.9 * losses[0]
+
+
+def test_own_samplers():
+    sampler = PositiveRBFSampler(kernel="softmax", n_components=24, coupling="simplex")
+    linear, x = make(sampler), rows()
+    assert linear.map_weights.shape == (HEADS, WIDTH // HEADS, 24)
+    assert torch.isfinite(linear(x, x, x)[0]).all()
+    assert make(OPRFSampler(kernel="softmax", n_components=9)).statistics is not None
+    assert "PositiveRBFSampler" in repr(linear)
+
+
+def test_errors():
+    linear, x = make(), rows()
+    for mask in (
+        torch.rand(LENGTH, LENGTH) < 0.5,
+        torch.randn(LENGTH, LENGTH),
+        torch.zeros(3 * HEADS, LENGTH, LENGTH),
+    ):
+        with pytest.raises(ValueError, match="no weights of single pairs"):
+            linear(x, x, x, attn_mask=mask)
+    linear(x, x, x, attn_mask=torch.zeros(LENGTH, LENGTH))  # leaves out nothing
+    with pytest.raises(ValueError, match="key_padding_mask has shape"):
+        linear(x, x, x, key_padding_mask=torch.zeros(3, 4, dtype=torch.bool))
+    with pytest.raises(ValueError, match="is not divisible by num_heads=5"):
+        LinearAttention(16, 5)
+    with pytest.raises(ValueError, match="'favor' is none of"):
+        make("favor")
+    with pytest.raises(ValueError, match="one width for queries, keys and values"):
+        LinearAttention.from_multihead(nn.MultiheadAttention(16, 4, kdim=8))
+    with pytest.raises(ValueError, match="a factor of each key would be missing"):
+        make(OPRFSampler())
+
+
+def test_the_rest_of_the_package_leaves_torch_alone():
+    code = (
+        "import sys, sklearn_crt.attention, sklearn_crt.testing; "
+        "sys.exit('torch' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_seeds_are_reproducible():
+    one, two, other = make(), make(), make(random_state=1)
+    assert torch.equal(one.map_weights, two.map_weights)
+    assert not torch.equal(one.map_weights, other.map_weights)
+    heads = one.map_weights
+    assert not torch.equal(heads[0], heads[1])
+    assert np.isfinite(heads.numpy()).all()
