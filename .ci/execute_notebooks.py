@@ -5,6 +5,7 @@ that are not on the machine are not downloaded. Given one notebook in place of a
 only that is executed, and the text of its outputs is printed.
 """
 
+import importlib.util
 import os
 import shutil
 import sys
@@ -24,6 +25,12 @@ def check_stored(notebook):
         return "is stored without outputs; execute it and save it"
     if any(out.output_type == "error" for out in outputs):
         return "is stored with an error; execute it and save it"
+
+
+def missing_modules(notebook):
+    """Return what the metadata say that it requires, and is not installed."""
+    required = notebook.metadata.get("requires", [])
+    return [name for name in required if importlib.util.find_spec(name) is None]
 
 
 def execute(notebook, folder):
@@ -62,6 +69,9 @@ def main(source):
         for path in paths:
             start = time.perf_counter()
             notebook = nbformat.read(path, as_version=4)
+            if missing := missing_modules(notebook):
+                print(f"{path.name}: skipped, needs {', '.join(missing)}", flush=True)
+                continue
             problem = check_stored(notebook) or execute(notebook, str(folder))
             failures += problem is not None
             if alone:

@@ -5,6 +5,7 @@ the shared texts that ``sklearn_crt._docs`` fills in.
 """
 
 import importlib
+import importlib.util
 import inspect
 import pkgutil
 import sys
@@ -19,8 +20,13 @@ import sklearn_crt
 def public_modules():
     yield sklearn_crt
     for info in pkgutil.walk_packages(sklearn_crt.__path__, "sklearn_crt."):
-        if "._" not in info.name:
+        if "._" not in info.name and not lacks_torch(info.name):
             yield importlib.import_module(info.name)
+
+
+def lacks_torch(name):
+    """Return whether a module needs the extra torch, which is not there."""
+    return name.endswith(".torch") and importlib.util.find_spec("torch") is None
 
 
 def public_members(owner, names):

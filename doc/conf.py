@@ -75,6 +75,11 @@ html_sidebars = {name: [] for name in alone}
 mathjax_file = "tex-svg.js"
 mathjax_path = f"mathjax/{mathjax_file}"
 
+try:
+    import torch  # noqa: F401
+except ImportError:
+    autodoc_mock_imports = ["torch"]
+
 numpydoc_show_class_members = False  # autosummary/class.rst lists the methods
 
 sections = "maps", "couplings", "kernels", "hybrids"
