@@ -286,7 +286,7 @@ class BaseFeatureSampler(
         """Set the statistics, and the map that follows from them."""
         drawn = getattr(self, "map_", None)
         if drawn is None:
-            self._dtype = dtype
+            self._dtype = np.dtype(dtype).name
         made = self._recipe._make_map(statistics, drawn)
         self._statistics, self.map_ = statistics, made.to(self._dtype)
         self._use = _Use()

@@ -103,8 +103,8 @@ def sampler_cases(*, parts: bool = False) -> list[BaseEstimator]:
     Examples
     --------
     >>> from sklearn_crt.testing import sampler_cases
-    >>> sampler_cases()[0]
-    ExponentialPowerSampler()
+    >>> sampler_cases()[-1]
+    TrigRBFSampler(random_phase=True)
     """
     return [
         cls(**params)

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from sklearn_crt.samplers._angles import orthogonal_sign_moment
 
 from sklearn_crt import HybridSampler
+from sklearn_crt.maps.block_savings import orthogonal_sign_moment
 from sklearn_crt.samplers import AngularCoefficient
 from sklearn_crt.testing import assert_variance
 
