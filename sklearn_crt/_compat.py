@@ -1,16 +1,28 @@
 """The only module that imports private or version-dependent scikit-learn names."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
 import numpy as np
-from sklearn.base import _fit_context
-from sklearn.utils._param_validation import (
-    HasMethods,
-    Interval,
-    StrOptions,
-    validate_params,
-)
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 from sklearn.utils.parallel import _get_threadpool_controller
 from sklearn.utils.validation import _check_sample_weight
+
+if TYPE_CHECKING:  # scikit-learn has no types: functions keep theirs under these two
+    F = TypeVar("F", bound=Callable[..., Any])
+
+    def validate_params(
+        parameter_constraints: dict[str, Any], *, prefer_skip_nested_validation: bool
+    ) -> Callable[[F], F]: ...
+
+    def _fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[F], F]: ...
+
+else:
+    from sklearn.base import _fit_context
+    from sklearn.utils._param_validation import validate_params
 
 try:  # public from scikit-learn 1.9
     from sklearn.callback import CallbackSupportMixin

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from typing import TypeVar
 
 _SHARED = {
     "sigma": """\
@@ -166,8 +167,10 @@ default="scale"
             Names of the columns, where X has string names.""",
 }
 
+T = TypeVar("T")
 
-def fill_doc(cls):
+
+def fill_doc(cls: type[T]) -> type[T]:
     """Replace lines ``%(name)s`` of a docstring by the shared texts, as a decorator."""
 
     def text(match):

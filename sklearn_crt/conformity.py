@@ -21,6 +21,7 @@ import math
 from numbers import Integral, Real
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import special
 
 from ._compat import Interval, validate_params
@@ -34,7 +35,7 @@ _COUNT = [Interval(Integral, 1, None, closed="left")]
 _COSINE = [Interval(Real, -1, 1, closed="both")]
 
 
-def _squares(length, name):
+def _squares(length: ArrayLike, name: str) -> np.ndarray:
     """Return the squares of lengths, or raise ValueError."""
     length = np.asarray(length, dtype=np.float64)
     if not np.all(np.isfinite(length) & (length >= 0)):
@@ -51,7 +52,9 @@ def _squares(length, name):
     },
     prefer_skip_nested_validation=True,
 )
-def rf_conformity(v, n_features, cosine=None, *, log=False):
+def rf_conformity(
+    v: ArrayLike, n_features: int, cosine: float | None = None, *, log: bool = False
+) -> float | np.ndarray:
     r"""Return the RF-conformity of frequencies at a common angle.
 
     Parameters
@@ -114,7 +117,9 @@ def rf_conformity(v, n_features, cosine=None, *, log=False):
     },
     prefer_skip_nested_validation=True,
 )
-def rf_conformity_gap(v, n_features, cosine, *, relative=False):
+def rf_conformity_gap(
+    v: ArrayLike, n_features: int, cosine: float, *, relative: bool = False
+) -> float | np.ndarray:
     r"""Return what a pair of frequencies at an angle saves: exp(v^2) - conformity.
 
     Parameters
@@ -163,7 +168,7 @@ def rf_conformity_gap(v, n_features, cosine, *, relative=False):
     {"z": _LENGTH, "n_features": _COUNT, "cosine": _COSINE},
     prefer_skip_nested_validation=True,
 )
-def rff_gap(z, n_features, cosine=0.0):
+def rff_gap(z: ArrayLike, n_features: int, cosine: float = 0.0) -> float | np.ndarray:
     r"""Return what a pair at an angle saves with sines and cosines.
 
     Parameters
@@ -211,7 +216,7 @@ def rff_gap(z, n_features, cosine=0.0):
     {"v": [Interval(Real, 0, None, closed="left")], "frequencies": ["array-like"]},
     prefer_skip_nested_validation=True,
 )
-def sample_conformity(v, frequencies):
+def sample_conformity(v: float, frequencies: ArrayLike) -> float:
     r"""Return the RF-conformity of given frequencies, averaged over rotations of all.
 
     Parameters

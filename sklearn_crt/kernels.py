@@ -6,6 +6,7 @@ import math
 from numbers import Real
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.metrics.pairwise import check_pairwise_arrays
 from sklearn.utils import assert_all_finite, gen_batches
@@ -17,7 +18,7 @@ from .maps import (
     MaternRadial,
     RadialKernel,
 )
-from .rows import Frame, UnitRows, check_sigma, metric_factor
+from .rows import Frame, Rows, Sigma, TableLike, UnitRows, check_sigma, metric_factor
 
 __all__ = ["exponential_power_kernel", "laplacian_kernel", "matern_kernel"]
 
@@ -38,7 +39,14 @@ _METRIC = ["array-like", None]
     },
     prefer_skip_nested_validation=True,
 )
-def matern_kernel(X, Y=None, *, nu=1.5, sigma=1.0, metric=None):
+def matern_kernel(
+    X: TableLike,
+    Y: TableLike | None = None,
+    *,
+    nu: float = 1.5,
+    sigma: Sigma = 1.0,
+    metric: ArrayLike | None = None,
+) -> float | np.ndarray:
     r"""Matern kernel of smoothness nu.
 
     .. math:: k(r) = \frac{2^{1-\nu}}{\Gamma(\nu)} \left(\sqrt{2\nu} r\right)^\nu
@@ -116,7 +124,14 @@ def matern_kernel(X, Y=None, *, nu=1.5, sigma=1.0, metric=None):
     },
     prefer_skip_nested_validation=True,
 )
-def laplacian_kernel(X, Y=None, *, norm="l2", sigma=1.0, metric=None):
+def laplacian_kernel(
+    X: TableLike,
+    Y: TableLike | None = None,
+    *,
+    norm: str = "l2",
+    sigma: Sigma = 1.0,
+    metric: ArrayLike | None = None,
+) -> float | np.ndarray:
     r"""Laplacian kernel, the exponential of minus a distance.
 
     .. math:: k = \exp(-|\sigma (x - y)|)
@@ -181,7 +196,14 @@ def laplacian_kernel(X, Y=None, *, norm="l2", sigma=1.0, metric=None):
     },
     prefer_skip_nested_validation=True,
 )
-def exponential_power_kernel(X, Y=None, *, alpha=1.0, sigma=1.0, metric=None):
+def exponential_power_kernel(
+    X: TableLike,
+    Y: TableLike | None = None,
+    *,
+    alpha: float = 1.0,
+    sigma: Sigma = 1.0,
+    metric: ArrayLike | None = None,
+) -> float | np.ndarray:
     r"""Exponential-power kernel.
 
     .. math:: k = \exp(-|\sigma (x - y)|_M^\alpha)
@@ -230,7 +252,13 @@ def exponential_power_kernel(X, Y=None, *, alpha=1.0, sigma=1.0, metric=None):
     return _radial(X, Y, sigma, metric, ExponentialPowerRadial(alpha))
 
 
-def _radial(X, Y, sigma, metric, kernel: RadialKernel):
+def _radial(
+    X: TableLike,
+    Y: TableLike | None,
+    sigma: Sigma,
+    metric: ArrayLike | None,
+    kernel: RadialKernel,
+) -> float | np.ndarray:
     """Return the kernel at the distances |sigma (x - y)|_M of all pairs."""
     if np.ndim(X) == 1:  # scikit-learn's tools pass pairs of single rows
         u = _difference(X, Y, sigma)
@@ -238,7 +266,8 @@ def _radial(X, Y, sigma, metric, kernel: RadialKernel):
         factor = metric_factor(metric, u.size)
         r = kernel.distances(row.times(factor), zero.times(factor))
         return math.exp(kernel.log_profile(r)[0, 0])
-    X, Y = check_pairwise_arrays(X, Y, accept_sparse="csr")
+    pair: tuple[Rows, Rows] = check_pairwise_arrays(X, Y, accept_sparse="csr")
+    X, Y = pair
     same, dtype = X is Y, X.dtype
     factor = metric_factor(metric, X.shape[1])
     X, Y = (Z.astype(np.float64, copy=False) for Z in (X, Y))
@@ -255,9 +284,10 @@ def _radial(X, Y, sigma, metric, kernel: RadialKernel):
     return out
 
 
-def _difference(x, y, sigma):
+def _difference(X: ArrayLike, Y: ArrayLike | None, sigma: Sigma) -> np.ndarray:
     """Return sigma (x - y) for two single rows."""
-    x, y = (None if z is None else np.asarray(z, np.float64) for z in (x, y))
+    x = np.asarray(X, np.float64)
+    y = None if Y is None else np.asarray(Y, np.float64)
     if y is None or x.shape != y.shape:
         other = None if y is None else y.shape
         raise ValueError(

@@ -6,12 +6,13 @@ import math
 from numbers import Integral, Real
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import optimize
 
 from .._compat import Interval, StrOptions, validate_params
 
 _COUNT = [Interval(Integral, 1, None, closed="left")]
-_SPHERE: dict = {
+_SPHERE: dict[str, list[object]] = {
     "radius": [Interval(Real, 0, None, closed="neither")],
     "n_frequencies": _COUNT,
     "n_coefficients": _COUNT,
@@ -24,14 +25,14 @@ _SPHERE: dict = {
     {"angle": [Real, "array-like"], **_SPHERE}, prefer_skip_nested_validation=True
 )
 def hrf_relative_error(
-    angle,
-    radius,
-    n_frequencies,
-    n_coefficients=1,
+    angle: ArrayLike,
+    radius: float,
+    n_frequencies: int,
+    n_coefficients: int = 1,
     *,
-    kind="angular",
-    lambda_sigma=1.0,
-):
+    kind: str = "angular",
+    lambda_sigma: float = 1.0,
+) -> float | np.ndarray:
     r"""Return the relative error of a hybrid for two rows on a sphere.
 
     Parameters
@@ -81,7 +82,9 @@ def hrf_relative_error(
         return np.exp(_log_relative_error(theta, radius, *options))[()]
 
 
-def _log_relative_error(theta, r, m, n, kind, lambda_sigma):
+def _log_relative_error(
+    theta: float | np.ndarray, r: float, m: int, n: int, kind: str, lambda_sigma: float
+) -> float | np.ndarray:
     half = {"trigonometric": np.sin(theta / 2), "positive": np.cos(theta / 2)}
     errors = {}
     with np.errstate(divide="ignore"):  # the log of no error
@@ -106,8 +109,13 @@ def _log_relative_error(theta, r, m, n, kind, lambda_sigma):
 
 @validate_params(_SPHERE, prefer_skip_nested_validation=True)
 def hrf_max_relative_error(
-    radius, n_frequencies, n_coefficients=1, *, kind="angular", lambda_sigma=1.0
-):
+    radius: float,
+    n_frequencies: int,
+    n_coefficients: int = 1,
+    *,
+    kind: str = "angular",
+    lambda_sigma: float = 1.0,
+) -> float:
     r"""Return the largest relative error of a hybrid over all angles on a sphere.
 
     Parameters
@@ -136,7 +144,7 @@ def hrf_max_relative_error(
     """
     options = radius, n_frequencies, n_coefficients, kind, lambda_sigma
 
-    def log_error(theta):
+    def log_error(theta: float | np.ndarray) -> float | np.ndarray:
         return _log_relative_error(theta, *options)
 
     grid = np.linspace(0, np.pi, 2001)
@@ -153,7 +161,9 @@ def hrf_max_relative_error(
     {name: _SPHERE[name] for name in ("radius", "n_frequencies", "n_coefficients")},
     prefer_skip_nested_validation=True,
 )
-def hrf_max_relative_error_bound(radius, n_frequencies, n_coefficients):
+def hrf_max_relative_error_bound(
+    radius: float, n_frequencies: int, n_coefficients: int
+) -> float:
     r"""Return a bound of the largest relative error of the angular hybrid on a sphere.
 
     Parameters

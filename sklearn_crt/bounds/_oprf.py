@@ -6,24 +6,27 @@ import math
 from numbers import Integral, Real
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import special
 
 from .._compat import Interval, validate_params
 
 _POSITIVE = [Interval(Real, 0, None, closed="neither")]
 _COUNT = [Interval(Integral, 1, None, closed="left")]
-_SHARED: dict = {
+_SHARED: dict[str, list[object]] = {
     "n_features": _COUNT,
     "A": [Interval(Real, None, 0, closed="neither")],
 }
-_PAIR: dict = {
+_PAIR: dict[str, list[object]] = {
     "sq_sum": [Interval(Real, 0, None, closed="left"), "array-like"],
     "sq_norms": [Interval(Real, 0, None, closed="left"), "array-like"],
 }
 
 
 @validate_params({**_PAIR, **_SHARED}, prefer_skip_nested_validation=True)
-def oprf_log_sup(sq_sum, sq_norms, n_features, A):
+def oprf_log_sup(
+    sq_sum: ArrayLike, sq_norms: ArrayLike, n_features: int, A: float
+) -> float | np.ndarray:
     r"""Return the log of the largest value that one product of OPRF features can take.
 
     Parameters
@@ -91,8 +94,15 @@ def oprf_log_sup(sq_sum, sq_norms, n_features, A):
     prefer_skip_nested_validation=True,
 )
 def oprf_tail_bound(
-    eps, n_frequencies, sq_sum, sq_norms, n_features, A, *, upper=False
-):
+    eps: ArrayLike,
+    n_frequencies: int,
+    sq_sum: ArrayLike,
+    sq_norms: ArrayLike,
+    n_features: int,
+    A: float,
+    *,
+    upper: bool = False,
+) -> float | np.ndarray:
     r"""Return a bound on the probability that an OPRF estimate is off by eps or more.
 
     Parameters
@@ -173,7 +183,9 @@ def oprf_tail_bound(
     },
     prefer_skip_nested_validation=True,
 )
-def oprf_uniform_n_frequencies(eps, delta, radius, n_features, A):
+def oprf_uniform_n_frequencies(
+    eps: float, delta: float, radius: float, n_features: int, A: float
+) -> int | float:
     r"""Return a number of frequencies for an error below eps on all pairs.
 
     Parameters
@@ -247,7 +259,7 @@ def oprf_uniform_n_frequencies(eps, delta, radius, n_features, A):
     return math.ceil(math.exp(log_number)) if log_number < 690 else math.inf
 
 
-def _log_gradient(radius, n_features):
+def _log_gradient(radius: float, n_features: int) -> float:
     """Return the log of G: the integral is a sum of half moments of a normal law."""
     d, width = n_features, 2 * radius
     log_width = math.log(width)
@@ -262,12 +274,12 @@ def _log_gradient(radius, n_features):
     return float(total + 0.5 * (3 - d) * math.log(2) - special.gammaln(0.5 * d))
 
 
-def _log_half_moment(k):
+def _log_half_moment(k: np.ndarray) -> np.ndarray:
     """Return the log of the integral of t^k exp(-t^2 / 2) over t > 0."""
     return 0.5 * (k - 1) * math.log(2) + special.gammaln(0.5 * (k + 1))
 
 
-def _non_negative(value, name):
+def _non_negative(value: ArrayLike, name: str) -> float | np.ndarray:
     value = np.asarray(value, dtype=np.float64)[()]
     if not np.all(value >= 0):
         raise ValueError(f"{name} must not be negative, and must not be NaN.")

@@ -59,8 +59,8 @@ def to_frame(bunch: Bunch, target_name: str) -> None:
         categorical = j in bunch.categorical_features
         dtype = "category" if categorical else np.float64
         columns[name] = pd.Series(bunch.data[:, j], dtype=dtype)
-    dtype = "category" if bunch.target.dtype.kind == "U" else None
-    columns[target_name] = pd.Series(bunch.target, dtype=dtype)
+    target_dtype = "category" if bunch.target.dtype.kind == "U" else None
+    columns[target_name] = pd.Series(bunch.target, dtype=target_dtype)
     bunch.frame = pd.DataFrame(columns)
     bunch.data = bunch.frame[bunch.feature_names]
     bunch.target = bunch.frame[target_name]

@@ -14,7 +14,7 @@ from ._frequencies import Affine, Frequencies
 from ._joint import JointFrequencies
 from ._orthogonal import Orthogonal
 from ._quasi import Halton, Sobol
-from ._radial import chi_law, stable_law, stable_nodes, student_law
+from ._radial import RadialLaw, chi_law, stable_law, stable_nodes, student_law
 from ._simplex import Simplex
 from ._simplex_plus import SimplexPlus
 from ._structured import StructuredOrthogonal, StructuredSimplex
@@ -29,6 +29,7 @@ __all__ = [
     "Independent",
     "JointFrequencies",
     "Orthogonal",
+    "RadialLaw",
     "Simplex",
     "SimplexPlus",
     "Sobol",

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 import numpy as np
 
 from ._frequencies import Frequencies
+from ._radial import RadialLaw
 
 _GROUP = 2**16  # numbers of the blocks that are drawn at once, few for the cache
+C = TypeVar("C", bound="Coupling")
 _REGISTRY: dict[str, type[Coupling]] = {}
 
 
@@ -45,13 +48,13 @@ class Coupling(ABC):
     weight_dependent = False
     opposite = False
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
     @abstractmethod
     def draw(
         self,
-        radial_law: Callable,
+        radial_law: Callable[[int], RadialLaw],
         n_frequencies: int,
         n_features: int,
         rng: np.random.Generator,
@@ -153,7 +156,7 @@ class Coupling(ABC):
         return self
 
 
-def register(name: str):
+def register(name: str) -> Callable[[type[C]], type[C]]:
     """Make a coupling available under a name, as a class decorator.
 
     Parameters
@@ -167,7 +170,7 @@ def register(name: str):
         Takes the class and returns it. The class must need no argument.
     """
 
-    def add(cls):
+    def add(cls: type[C]) -> type[C]:
         _REGISTRY[name] = cls
         return cls
 
@@ -238,7 +241,7 @@ def get_coupling(
     return _REGISTRY[coupling]()
 
 
-def check_quantiles(law, coupling: str):
+def check_quantiles(law: RadialLaw, coupling: str) -> None:
     """Raise ValueError where the law of the norms has no quantile function.
 
     Parameters
@@ -259,7 +262,13 @@ def check_quantiles(law, coupling: str):
 class Independent(Coupling):
     """Independent frequencies, directions uniform on the sphere."""
 
-    def draw(self, radial_law, n_frequencies, n_features, rng):
+    def draw(
+        self,
+        radial_law: Callable[[int], RadialLaw],
+        n_frequencies: int,
+        n_features: int,
+        rng: np.random.Generator,
+    ) -> Frequencies:
         directions_rng, norms_rng = rng.spawn(2)
         directions = directions_rng.standard_normal((n_frequencies, n_features))
         norms = radial_law(n_features).rvs(n_frequencies, random_state=norms_rng)
@@ -283,19 +292,25 @@ class BlockCoupling(Coupling):
     def __init__(self, *, stratified: bool = False):
         self.stratified = stratified
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{type(self).__name__}({'stratified=True' if self.stratified else ''})"
 
     @property
-    def independent_norms(self) -> bool:
+    def independent_norms(self) -> bool:  # type: ignore[override]  # of a parameter
         """Whether the norms of a block are independent: unless stratified."""
         return not self.stratified
 
-    def block_sizes(self, n_frequencies, n_features):
+    def block_sizes(self, n_frequencies: int, n_features: int) -> np.ndarray:
         full, rest = divmod(n_frequencies, n_features)
         return np.array([n_features] * full + [rest] * (rest > 0))
 
-    def draw(self, radial_law, n_frequencies, n_features, rng):
+    def draw(
+        self,
+        radial_law: Callable[[int], RadialLaw],
+        n_frequencies: int,
+        n_features: int,
+        rng: np.random.Generator,
+    ) -> Frequencies:
         directions_rng, norms_rng = rng.spawn(2)
         law = radial_law(n_features)
         norms = self._norms(law, n_frequencies, n_features, norms_rng)
@@ -313,7 +328,13 @@ class BlockCoupling(Coupling):
             start = stop
         return Frequencies(weights)
 
-    def _norms(self, law, n_frequencies, n_features, rng):
+    def _norms(
+        self,
+        law: RadialLaw,
+        n_frequencies: int,
+        n_features: int,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
         if not self.stratified:
             return law.rvs(n_frequencies, random_state=rng)
         check_quantiles(law, repr(self))
@@ -326,7 +347,9 @@ class BlockCoupling(Coupling):
         return law.ppf(u[:n_frequencies])
 
     @abstractmethod
-    def _directions(self, norms, n_features, rng):
+    def _directions(
+        self, norms: np.ndarray, n_features: int, rng: np.random.Generator
+    ) -> np.ndarray:
         """Return unit vectors (n_blocks, size, n_features) for norms (n_blocks, size).
 
         Must read the generator block after block, and a partial block must be the

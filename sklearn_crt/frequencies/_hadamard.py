@@ -1,12 +1,16 @@
 """Products with random signs and Walsh-Hadamard matrices, in place of a rotation."""
 
+from __future__ import annotations
+
 import copy
 import math
 from functools import lru_cache
 
 import numpy as np
-from scipy import linalg, sparse
+from numpy.typing import DTypeLike
+from scipy import linalg
 
+from ..rows import Rows
 from ._frequencies import Frequencies
 from ._simplex import apply_simplex
 
@@ -14,7 +18,7 @@ _SCRATCH = 2**16  # numbers in flight, which stay in the cache
 
 
 @lru_cache
-def _factors(size, dtype):
+def _factors(size: int, dtype: np.dtype) -> list[np.ndarray]:
     """Return orthonormal Hadamard matrices whose Kronecker product has this size."""
     bits = size.bit_length() - 1
     n_factors = 2 if bits < 10 else 3  # larger ones waste work, smaller ones calls
@@ -22,7 +26,9 @@ def _factors(size, dtype):
     return [(linalg.hadamard(n) / math.sqrt(n)).astype(dtype) for n in sizes]
 
 
-def hadamard_transform(values, scratch):
+def hadamard_transform(
+    values: np.ndarray, scratch: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Multiply rows by the orthonormal Walsh-Hadamard matrix, as small products.
 
     Parameters
@@ -40,8 +46,7 @@ def hadamard_transform(values, scratch):
         n = len(matrix)
         right //= n
         if right == 1:
-            shape = (-1, n)
-            np.matmul(values.reshape(shape), matrix, out=scratch.reshape(shape))
+            np.matmul(values.reshape(-1, n), matrix, out=scratch.reshape(-1, n))
         else:
             shape = (-1, n, right)
             np.matmul(matrix, values.reshape(shape), out=scratch.reshape(shape))
@@ -73,7 +78,9 @@ class HadamardFrequencies(Frequencies):
         Squared norms of the frequencies without the padded coordinates.
     """
 
-    def __init__(self, signs, norms, n_features, simplex):
+    def __init__(
+        self, signs: np.ndarray, norms: np.ndarray, n_features: int, simplex: bool
+    ):
         self._signs, self._norms = signs, norms
         self._n_features, self._simplex = n_features, simplex
         if n_features == signs.shape[2]:
@@ -85,21 +92,21 @@ class HadamardFrequencies(Frequencies):
             self.sq_norms += np.einsum("lm,lm->m", part, part)
 
     @property
-    def n_frequencies(self):
+    def n_frequencies(self) -> int:
         return self._norms.size
 
     @property
-    def n_features(self):
+    def n_features(self) -> int:
         return self._n_features
 
-    def apply(self, X):
+    def apply(self, X: Rows) -> np.ndarray:
         n_rows, (_, n_blocks, size) = X.shape[0], self._signs.shape
         dtype = np.result_type(X.dtype, self._norms.dtype)
         out = np.empty((n_rows, self.n_frequencies), dtype=dtype)
         chunk = max(1, _SCRATCH // size)
         for start in range(0, n_rows, chunk):
             rows = slice(start, min(start + chunk, n_rows))
-            part = X[rows].toarray() if sparse.issparse(X) else X[rows]
+            part = X[rows] if isinstance(X, np.ndarray) else X[rows].toarray()
             group = max(1, chunk // len(part))  # blocks at once
             for first in range(0, n_blocks, group):
                 columns = slice(first * size, (first + group) * size)
@@ -109,7 +116,9 @@ class HadamardFrequencies(Frequencies):
                 np.multiply(unit[:, : norms.size], norms, out=out[rows, columns])
         return out
 
-    def _unit_products(self, X, signs, dtype):
+    def _unit_products(
+        self, X: np.ndarray, signs: np.ndarray, dtype: np.dtype
+    ) -> np.ndarray:
         """Return the products of the rows with the directions of some blocks."""
         n_rows, (_, n_blocks, size) = len(X), signs.shape
         values = np.empty((2, n_rows, n_blocks, size), dtype)
@@ -127,10 +136,10 @@ class HadamardFrequencies(Frequencies):
             values = apply_simplex(values)
         return values.reshape(n_rows, n_blocks * size)
 
-    def stack(self, scale, offsets):
+    def stack(self, scale: float, offsets: np.ndarray) -> np.ndarray | None:
         return None
 
-    def to(self, dtype):
+    def to(self, dtype: DTypeLike) -> Frequencies:
         if self.dtype == dtype:
             return self
         moved = copy.copy(self)
@@ -138,5 +147,5 @@ class HadamardFrequencies(Frequencies):
             setattr(moved, name, getattr(self, name).astype(dtype))
         return moved
 
-    def to_dense(self):
+    def to_dense(self) -> np.ndarray:
         return self.apply(np.eye(self._n_features, dtype=self._norms.dtype))

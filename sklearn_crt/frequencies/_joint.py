@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import DTypeLike
+
+from ..rows import Rows
 from ._frequencies import Frequencies
 
 
@@ -25,27 +29,27 @@ class JointFrequencies(Frequencies):
            [0., 1., 1.]])
     """
 
-    def __init__(self, parts):
+    def __init__(self, parts: Sequence[Frequencies]):
         self.parts = parts
 
     @property
-    def sq_norms(self):
+    def sq_norms(self) -> np.ndarray:
         """Squared norms of the frequencies, (n_frequencies,)."""
         norms = [part.sq_norms for part in self.parts]
         return np.concatenate(norms) if norms else np.zeros(0)
 
     @property
-    def weights(self):
+    def weights(self) -> np.ndarray:  # type: ignore[override]  # no table of its own
         """One frequency a column, (n_features, n_frequencies)."""
         if not self.parts:
             return np.zeros((0, 0))
         return np.hstack([part.to_dense() for part in self.parts])
 
-    def apply(self, X):
+    def apply(self, X: Rows) -> np.ndarray:
         return np.hstack([part.apply(X) for part in self.parts])
 
-    def to(self, dtype):
+    def to(self, dtype: DTypeLike) -> Frequencies:
         return JointFrequencies([part.to(dtype) for part in self.parts])
 
-    def to_dense(self):
+    def to_dense(self) -> np.ndarray:
         return self.weights

@@ -1,5 +1,7 @@
 """Orthogonal frequencies: rows of Haar-distributed rotations."""
 
+from __future__ import annotations
+
 import numpy as np
 from scipy.linalg import lapack
 
@@ -44,10 +46,12 @@ class Orthogonal(BlockCoupling):
     True
     """
 
-    def cosine(self, n_features):
+    def cosine(self, n_features: int) -> float | None:
         return 0.0
 
-    def _directions(self, norms, n_features, rng):
+    def _directions(
+        self, norms: np.ndarray, n_features: int, rng: np.random.Generator
+    ) -> np.ndarray:
         # vector after vector, so the first of a block need no others
         gaussian = rng.standard_normal((*norms.shape, n_features))
         if n_features >= _ONE_BY_ONE:
@@ -58,7 +62,7 @@ class Orthogonal(BlockCoupling):
         return np.swapaxes(q * _signs(r)[..., None, :], -1, -2)
 
 
-def _orthogonalise(vectors):
+def _orthogonalise(vectors: np.ndarray) -> None:
     """Replace rows by those of Q, in their own memory."""
     work = 64 * len(vectors)
     r, tau, _, _ = lapack.dgeqrf(vectors.T, lwork=work, overwrite_a=True)
@@ -67,5 +71,5 @@ def _orthogonalise(vectors):
     np.multiply(q.T, signs[:, None], out=vectors)
 
 
-def _signs(r):
+def _signs(r: np.ndarray) -> np.ndarray:
     return np.where(np.einsum("...ii->...i", r) < 0, -1.0, 1.0)

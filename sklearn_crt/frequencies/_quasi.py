@@ -1,7 +1,10 @@
 """Frequencies from low-discrepancy points instead of random ones."""
 
+from __future__ import annotations
+
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from inspect import signature
 
 import numpy as np
@@ -10,6 +13,7 @@ from scipy.stats import qmc
 
 from ._coupling import Coupling, check_quantiles, register
 from ._frequencies import Frequencies
+from ._radial import RadialLaw
 
 _KEYWORD = "rng" if "rng" in signature(qmc.Halton).parameters else "seed"  # SciPy 1.15
 _EDGE = 2.0**-31  # half a step of Sobol's points
@@ -23,10 +27,16 @@ class QuasiCoupling(Coupling):
     All frequencies depend on each other. A subclass states ``_points``.
     """
 
-    def block_sizes(self, n_frequencies, n_features):
+    def block_sizes(self, n_frequencies: int, n_features: int) -> np.ndarray:
         return np.array([n_frequencies])
 
-    def draw(self, radial_law, n_frequencies, n_features, rng):
+    def draw(
+        self,
+        radial_law: Callable[[int], RadialLaw],
+        n_frequencies: int,
+        n_features: int,
+        rng: np.random.Generator,
+    ) -> Frequencies:
         law = radial_law(n_features)
         check_quantiles(law, f"{type(self).__name__.lower()!r}")
         (points_rng,) = rng.spawn(1)
@@ -38,7 +48,9 @@ class QuasiCoupling(Coupling):
         return Frequencies((normal * (norms / lengths)[:, None]).T)
 
     @abstractmethod
-    def _points(self, n_points, n_features, source):
+    def _points(
+        self, n_points: int, n_features: int, source: dict[str, np.random.Generator]
+    ) -> np.ndarray:
         """Return scrambled points (n_points, n_features), the first of any more."""
 
 
@@ -70,7 +82,9 @@ class Halton(QuasiCoupling):
     0.0002
     """
 
-    def _points(self, n_points, n_features, source):
+    def _points(
+        self, n_points: int, n_features: int, source: dict[str, np.random.Generator]
+    ) -> np.ndarray:
         return qmc.Halton(n_features, **source).random(n_points)
 
 
@@ -98,7 +112,9 @@ class Sobol(QuasiCoupling):
     [128, 128]
     """
 
-    def _points(self, n_points, n_features, source):
+    def _points(
+        self, n_points: int, n_features: int, source: dict[str, np.random.Generator]
+    ) -> np.ndarray:
         if n_features > qmc.Sobol.MAXDIM:
             raise ValueError(
                 f"coupling='sobol' has points of at most {qmc.Sobol.MAXDIM} "

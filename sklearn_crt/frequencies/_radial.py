@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 from scipy import special
@@ -12,7 +13,55 @@ from scipy.interpolate import CubicSpline
 _LOG_LARGEST = math.log(1e15)  # a larger norm would leave no digit of a phase
 
 
-def chi_law(n_features: int):
+class RadialLaw(Protocol):
+    """Law of the norm of a frequency in one dimension."""
+
+    def rvs(self, size: int, random_state: np.random.Generator) -> np.ndarray:
+        """Draw norms; smaller draws begin larger ones.
+
+        Parameters
+        ----------
+        size : int
+            Their number.
+        random_state : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        norms : ndarray of shape (size,)
+            Positive.
+        """
+
+    def ppf(self, u: np.ndarray) -> np.ndarray:
+        """Return quantiles.
+
+        Parameters
+        ----------
+        u : ndarray
+            Probabilities.
+
+        Returns
+        -------
+        r : ndarray
+            Norms.
+        """
+
+    def cdf(self, r: np.ndarray) -> np.ndarray:
+        """Return the distribution function.
+
+        Parameters
+        ----------
+        r : ndarray
+            Norms.
+
+        Returns
+        -------
+        u : ndarray
+            Probabilities.
+        """
+
+
+def chi_law(n_features: int) -> RadialLaw:
     """Norm of a standard normal vector, the law of the Gaussian kernel.
 
     Parameters
@@ -35,7 +84,7 @@ def chi_law(n_features: int):
     return _ChiLaw(n_features)
 
 
-def student_law(n_features: int, nu: float):
+def student_law(n_features: int, nu: float) -> RadialLaw:
     r"""Norm of a multivariate Student vector, the law of the Matern kernel.
 
     It is :math:`\sqrt{2\nu}\, \chi_d / \chi_{2\nu}`, the root of 2 nu times a beta
@@ -64,7 +113,7 @@ def student_law(n_features: int, nu: float):
     return chi_law(n_features) if nu == math.inf else _StudentLaw(n_features, nu)
 
 
-def stable_law(n_features: int, alpha: float):
+def stable_law(n_features: int, alpha: float) -> RadialLaw:
     r"""Norm of an elliptical stable vector, the law of the exponential-power kernel.
 
     It is :math:`\chi_d \sqrt S` with S positive and
@@ -98,33 +147,33 @@ def stable_law(n_features: int, alpha: float):
     return _StableLaw(n_features, alpha)
 
 
-def _norms(log_squares):
+def _norms(log_squares: np.ndarray) -> np.ndarray:
     return np.exp(np.minimum(0.5 * log_squares, _LOG_LARGEST))
 
 
 class _ChiLaw:
     """Law of scale times chi_d; freezing SciPy's costs a quarter of a small fit."""
 
-    def __init__(self, n_features, scale=1.0):
+    def __init__(self, n_features: int, scale: float = 1.0):
         self._d, self._scale = n_features, scale
 
-    def rvs(self, size, random_state):
+    def rvs(self, size: int, random_state: np.random.Generator) -> np.ndarray:
         return self._scale * np.sqrt(random_state.chisquare(self._d, size))
 
-    def ppf(self, u):
+    def ppf(self, u: np.ndarray) -> np.ndarray:
         return self._scale * np.sqrt(2 * special.gammaincinv(self._d / 2, u))
 
-    def cdf(self, r):
+    def cdf(self, r: np.ndarray) -> np.ndarray:
         return special.gammainc(self._d / 2, 0.5 * (r / self._scale) ** 2)
 
 
 class _StudentLaw:
     """Law of sqrt(2 nu) chi_d / chi_(2 nu)."""
 
-    def __init__(self, n_features, nu):
+    def __init__(self, n_features: int, nu: float):
         self._a, self._nu = n_features / 2, nu
 
-    def rvs(self, size, random_state):
+    def rvs(self, size: int, random_state: np.random.Generator) -> np.ndarray:
         above, below, root = random_state.spawn(3)
         log_above = np.log(above.standard_gamma(self._a, size))
         # Gamma(nu) = Gamma(nu + 1) U^(1/nu), which may be below the smallest float
@@ -132,14 +181,14 @@ class _StudentLaw:
         log_below -= root.standard_exponential(size) / self._nu
         return _norms(math.log(2 * self._nu) + log_above - log_below)
 
-    def ppf(self, u):
+    def ppf(self, u: np.ndarray) -> np.ndarray:
         share = special.betaincinv(self._a, self._nu, u)
         rest = special.betainccinv(self._nu, self._a, u)  # 1 - share, all digits
         with np.errstate(divide="ignore"):
             log_ratio = np.log(share) - np.log(rest)
         return _norms(math.log(2 * self._nu) + log_ratio)
 
-    def cdf(self, r):
+    def cdf(self, r: np.ndarray) -> np.ndarray:
         ratio = np.square(r) / (2 * self._nu)
         return special.betainc(self._a, self._nu, ratio / (1 + ratio))
 
@@ -147,36 +196,38 @@ class _StudentLaw:
 class _StableLaw:
     """Law of chi_d sqrt(S)."""
 
-    def __init__(self, n_features, alpha):
+    def __init__(self, n_features: int, alpha: float):
         self._d, self._alpha = n_features, alpha
 
-    def rvs(self, size, random_state):
+    def rvs(self, size: int, random_state: np.random.Generator) -> np.ndarray:
         chi, angle, waiting = random_state.spawn(3)
         log_chi2 = np.log(2 * chi.standard_gamma(self._d / 2, size))
         u = math.pi * (1 - angle.random(size))  # in (0, pi]
         log_e = np.log(waiting.standard_exponential(size))
         return _norms(log_chi2 + log_positive_stable(self._alpha, u, log_e))
 
-    def ppf(self, u):
+    def ppf(self, u: np.ndarray) -> np.ndarray:
         log_r, logits = _stable_table(self._d, self._alpha)
         inside = np.clip(special.logit(u), logits[0], logits[-1])
         return _norms(2 * CubicSpline(logits, log_r)(inside))
 
-    def cdf(self, r):
+    def cdf(self, r: np.ndarray) -> np.ndarray:
         log_r, logits = _stable_table(self._d, self._alpha)
         with np.errstate(divide="ignore"):
             inside = np.clip(np.log(r), log_r[0], log_r[-1])
         return special.expit(CubicSpline(log_r, logits)(inside))
 
 
-def log_positive_stable(alpha, u, log_e):
+def log_positive_stable(alpha: float, u: np.ndarray, log_e: np.ndarray) -> np.ndarray:
     """Return log S for u uniform on (0, pi) and e exponential (Kanter 1975)."""
     a = alpha / 2
     value = math.log(2) + np.log(np.sin(a * u)) - np.log(np.sin(u)) / a
     return value + (1 - a) / a * (np.log(np.sin((1 - a) * u)) - log_e)
 
 
-def stable_nodes(alpha, largest=72.0, width=1.0):
+def stable_nodes(
+    alpha: float, largest: float = 72.0, width: float = 1.0
+) -> tuple[np.ndarray, np.ndarray]:
     """Return nodes log S and weights of a quadrature, for log S up to ``largest``.
 
     Trapezoidal in log(e) and in the logit of u / pi, where the integrand is analytic
@@ -200,18 +251,19 @@ def stable_nodes(alpha, largest=72.0, width=1.0):
 
 
 @lru_cache(maxsize=32)
-def _stable_table(n_features, alpha):
+def _stable_table(n_features: int, alpha: float) -> tuple[np.ndarray, np.ndarray]:
     """Return increasing log r and the logits of the distribution function there."""
     a = n_features / 2
     log_s, weights = stable_nodes(alpha, width=min(1.0, 2 / math.sqrt(a)))
     rest = max(1 - weights.sum(), 0.0)
     # the chi square law on a grid, for speed
     ends = special.gammaincinv(a, 1e-18), special.gammainccinv(a, 1e-18)
-    log_half = np.linspace(*np.log(ends), 5000)
+    first, last = np.log(ends)
+    log_half = np.linspace(first, last, 5000)
     below = special.gammainc(a, np.exp(log_half))
     above = special.gammaincc(a, np.exp(log_half))
 
-    def logits(log_r):
+    def logits(log_r: np.ndarray) -> np.ndarray:
         values = np.empty_like(log_r)
         for i, log_norm in enumerate(log_r):
             at = 2 * log_norm - math.log(2) - log_s

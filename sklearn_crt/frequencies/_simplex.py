@@ -1,5 +1,7 @@
 """Simplex frequencies: blocks whose vectors point to the corners of a simplex."""
 
+from __future__ import annotations
+
 import math
 
 import numpy as np
@@ -8,7 +10,7 @@ from ._coupling import BlockCoupling, register
 from ._orthogonal import Orthogonal
 
 
-def apply_simplex(values, axis=-1):
+def apply_simplex(values: np.ndarray, axis: int = -1) -> np.ndarray:
     r"""Multiply by the simplex matrix S along an axis, in O(d) a vector.
 
     The d rows of S are unit vectors with pairwise cosine -1/(d - 1) (Reid et al.
@@ -30,7 +32,7 @@ def apply_simplex(values, axis=-1):
     return np.moveaxis(out, -1, axis)
 
 
-def simplex_from_orthogonal(vectors):
+def simplex_from_orthogonal(vectors: np.ndarray) -> np.ndarray:
     r"""Return the first m corners of a simplex from m orthogonal vectors, in O(m d).
 
     They are L Q for the rows q of Q and the Cholesky factor L of the Gram matrix of a
@@ -99,9 +101,11 @@ class Simplex(BlockCoupling):
            [-0.5, -0.5,  1. ]])
     """
 
-    def cosine(self, n_features):
+    def cosine(self, n_features: int) -> float | None:
         return -1 / (n_features - 1) if n_features > 1 else 0.0
 
-    def _directions(self, norms, n_features, rng):
+    def _directions(
+        self, norms: np.ndarray, n_features: int, rng: np.random.Generator
+    ) -> np.ndarray:
         vectors = Orthogonal()._directions(norms, n_features, rng)
         return simplex_from_orthogonal(vectors)

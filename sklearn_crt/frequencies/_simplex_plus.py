@@ -1,19 +1,23 @@
 """Simplex frequencies whose angles follow their norms."""
 
+from __future__ import annotations
+
 import copy
+from collections.abc import Callable
 
 import numpy as np
 
-from ._coupling import register
+from ._coupling import Coupling, register
 from ._frequencies import Frequencies
 from ._orthogonal import Orthogonal
+from ._radial import RadialLaw
 from ._simplex import Simplex, apply_simplex
 
 _MAX_SWEEPS = 10
 _TINY = 1e-300  # length of a vector that has no direction
 
 
-def balance(sizes, n_sweeps=_MAX_SWEEPS):
+def balance(sizes: np.ndarray, n_sweeps: int = _MAX_SWEEPS) -> np.ndarray:
     r"""Turn vectors of given lengths until their sum is as short as it gets.
 
     Cyclic sweeps :math:`u_i \leftarrow -\sum_{j \ne i} e_j u_j / |\cdot|` from the
@@ -96,15 +100,21 @@ class SimplexPlus(Simplex):
         super().__init__(stratified=stratified)
         self._coefficient: float | None = 0.0
 
-    def weigh(self, coefficient):
+    def weigh(self, coefficient: float | None) -> Coupling:
         weighed = copy.copy(self)
         weighed._coefficient = coefficient
         return weighed
 
-    def cosine(self, n_features):
+    def cosine(self, n_features: int) -> float | None:
         return None if self._coefficient is not None else super().cosine(n_features)
 
-    def draw(self, radial_law, n_frequencies, n_features, rng):
+    def draw(
+        self,
+        radial_law: Callable[[int], RadialLaw],
+        n_frequencies: int,
+        n_features: int,
+        rng: np.random.Generator,
+    ) -> Frequencies:
         if self._coefficient is None:
             return super().draw(radial_law, n_frequencies, n_features, rng)
         # each vector of a block needs the norms of all the others: draw whole blocks
@@ -112,7 +122,9 @@ class SimplexPlus(Simplex):
         frequencies = super().draw(radial_law, whole, n_features, rng)
         return Frequencies(frequencies.to_dense()[:, :n_frequencies])
 
-    def _directions(self, norms, n_features, rng):
+    def _directions(
+        self, norms: np.ndarray, n_features: int, rng: np.random.Generator
+    ) -> np.ndarray:
         if self._coefficient is None:
             return super()._directions(norms, n_features, rng)
         rotation = Orthogonal()._directions(norms, n_features, rng)

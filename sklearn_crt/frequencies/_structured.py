@@ -1,10 +1,15 @@
 """Orthogonal and simplex frequencies from fast transforms in place of a rotation."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import numpy as np
 
 from ._coupling import Coupling, register
 from ._frequencies import Frequencies
 from ._hadamard import HadamardFrequencies
+from ._radial import RadialLaw
 
 _MIN_SIZE = 16  # below, three products are too far from a rotation
 
@@ -54,19 +59,25 @@ class StructuredOrthogonal(Coupling):
     _n_products = 3
     _dense_up_to = 256  # columns or frequencies: the dense product is faster
 
-    def _size(self, n_features):
+    def _size(self, n_features: int) -> int:
         """Return the size d' of a block."""
         return max(_MIN_SIZE, 1 << (n_features - 1).bit_length())
 
-    def block_sizes(self, n_frequencies, n_features):
+    def block_sizes(self, n_frequencies: int, n_features: int) -> np.ndarray:
         size = self._size(n_features)
         full, rest = divmod(n_frequencies, size)
         return np.array([size] * full + [rest] * (rest > 0))
 
-    def cosine(self, n_features):
+    def cosine(self, n_features: int) -> float | None:
         return 0.0 if n_features == self._size(n_features) else None
 
-    def draw(self, radial_law, n_frequencies, n_features, rng):
+    def draw(
+        self,
+        radial_law: Callable[[int], RadialLaw],
+        n_frequencies: int,
+        n_features: int,
+        rng: np.random.Generator,
+    ) -> Frequencies:
         signs_rng, norms_rng = rng.spawn(2)
         size = self._size(n_features)
         norms = radial_law(size).rvs(n_frequencies, random_state=norms_rng)
@@ -110,6 +121,6 @@ class StructuredSimplex(StructuredOrthogonal):
 
     _simplex = True
 
-    def cosine(self, n_features):
+    def cosine(self, n_features: int) -> float | None:
         size = self._size(n_features)
         return -1 / (size - 1) if n_features == size else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -120,12 +120,13 @@ class FeatureMap(ABC):
             Whether to take the map of the key side.
         """
         mantissa, exponent = self.log_features(rows, key=key, out=out)
-        if exponent is not None and mantissa is None:
+        if exponent is None:
+            if mantissa is not out:
+                out[:] = mantissa
+        elif mantissa is None:
             np.exp(exponent, out=out)
-        elif exponent is not None:
+        else:
             np.multiply(mantissa, np.exp(exponent), out=out)
-        elif mantissa is not out:
-            out[:] = mantissa
 
     def estimate(self, X: UnitRows, Y: UnitRows) -> np.ndarray:
         """Return the estimates of the kernel, the inner products of the features.
@@ -232,11 +233,11 @@ class FeatureMap(ABC):
             typed[dtype] = replace(self, **changes) if changes else None
         return self if typed[dtype] is None else typed[dtype]
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, object]:
         """Return the fields: tables that are made once are made again."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, object]) -> None:
         """Restore the fields."""
         self.__dict__.update(state)
 
@@ -286,7 +287,7 @@ class FrequencyMap(FeatureMap):
         return known and self.coupling.exact
 
 
-def _to(value, dtype):
+def _to(value: Any, dtype: np.dtype) -> Any:
     """Return a field in another type: itself where it has none, lists one by one."""
     if isinstance(value, (FeatureMap, Frequencies)):
         return value.to(dtype)
@@ -300,7 +301,7 @@ def _to(value, dtype):
     return value
 
 
-def _filled(features, rows):
+def _filled(features: LogFeatures, rows: UnitRows) -> tuple[np.ndarray, np.ndarray]:
     """Return mantissas and exponents as arrays; either may have one column."""
     shape, dtype = (rows.shape[0], 1), rows.dtype
     mantissa, exponent = features
@@ -310,7 +311,9 @@ def _filled(features, rows):
     )
 
 
-def _scale_rows(features):
+def _scale_rows(
+    features: tuple[np.ndarray, np.ndarray],
+) -> tuple[np.ndarray, np.ndarray]:
     """Return features divided by one factor a row, and the factors' logs."""
     mantissa, exponent = features
     log_scale = exponent.max(axis=1, keepdims=True)

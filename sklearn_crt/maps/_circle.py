@@ -1,9 +1,16 @@
 """Cosines and sines together, faster than one after the other."""
 
+from __future__ import annotations
+
 import numpy as np
 
 
-def write_cos_sin(phases, scale, cosines, sines):
+def write_cos_sin(
+    phases: np.ndarray,
+    scale: float | np.ndarray,
+    cosines: np.ndarray,
+    sines: np.ndarray,
+) -> None:
     """Write scale * cos and scale * sin of the phases, which are overwritten.
 
     NumPy vectorises sine and cosine in float32; in float64 only the tangent t of half

@@ -162,7 +162,9 @@ class ClusteredMap(FeatureMap):
             write_features(block.part, some, part, key, factor)
             out[members, block.columns] = part
 
-    def _active(self, rows, key):
+    def _active(
+        self, rows: UnitRows, key: bool
+    ) -> Iterator[tuple[Block, np.ndarray, UnitRows]]:
         """Yield the blocks with the rows that they are active for."""
         rows = raw(rows)
         labels = self.clusters[key].assign(rows.matrix)
@@ -185,7 +187,7 @@ class ClusteredMap(FeatureMap):
     def estimate(self, X: UnitRows, Y: UnitRows) -> np.ndarray:
         return self._pairwise("estimate", X, Y)
 
-    def _pairwise(self, method, X, Y):
+    def _pairwise(self, method: str, X: UnitRows, Y: UnitRows) -> np.ndarray:
         """Call a method of the map of each pair of rows."""
         result = np.empty((X.shape[0], Y.shape[0]), X.dtype)
         for block, i, j in self.members(X, Y):

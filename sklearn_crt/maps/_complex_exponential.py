@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._base import FrequencyMap
+from ..rows import UnitRows
+from ._base import FrequencyMap, LogFeatures
 from ._circle import write_cos_sin
 from ._columns import PairedColumns
 from ._gaussian import GaussianKernel
@@ -54,17 +55,19 @@ class ComplexExponentialMap(FrequencyMap):
         return complex(*self.A_parts)
 
     @property
-    def symmetric(self):
+    def symmetric(self) -> bool:
         return self.A_parts[1] == 0
 
     @property
-    def columns_per_frequency(self):
+    def columns_per_frequency(self) -> int:
         return self.columns.per_frequency
 
-    def frequency_index(self):
+    def frequency_index(self) -> np.ndarray | None:
         return self.columns.index
 
-    def log_features(self, rows, *, key=False, out=None):
+    def log_features(
+        self, rows: UnitRows, *, key: bool = False, out: np.ndarray | None = None
+    ) -> LogFeatures:
         if out is None:
             out = np.empty((rows.shape[0], self.n_components), rows.dtype)
         # a key has (Re g, -Im g), so it is the map with conjugate coefficients
@@ -98,10 +101,10 @@ class ComplexExponentialMap(FrequencyMap):
         exponent += self.gaussian.plus_row_factor(row_term, rows)
         return out, exponent[:, self.columns.index]
 
-    def kernel(self, X, Y):
+    def kernel(self, X: UnitRows, Y: UnitRows) -> np.ndarray:
         return self.gaussian.values(X, Y)
 
-    def variance(self, X, Y):
+    def variance(self, X: UnitRows, Y: UnitRows) -> np.ndarray:
         d, m, s = self.n_features, self.n_frequencies, self.s
         _, sums, sq_distances = X.pair_statistics(Y)
         q = sums if s > 0 else sq_distances

@@ -83,16 +83,18 @@ class PoissonLaw(CountLaw):
     lambda_: float
 
     @property
-    def scale(self):
+    def scale(self) -> float:
         return math.sqrt(self.lambda_)
 
-    def draw(self, size, rng):
+    def draw(self, size: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
         return rng.poisson(self.lambda_, size)
 
-    def log_weights(self, log_factorials, n_features):
+    def log_weights(
+        self, log_factorials: np.ndarray, n_features: int
+    ) -> np.ndarray | float:
         return 0.5 * self.lambda_ * n_features
 
-    def log_excess(self, products):
+    def log_excess(self, products: np.ndarray) -> np.ndarray:
         # lambda + c^2 / lambda - 2c without its cancellation
         return (products - self.lambda_) ** 2 / self.lambda_
 
@@ -110,16 +112,18 @@ class GeometricLaw(CountLaw):
     p: float
 
     @property
-    def scale(self):
+    def scale(self) -> float:
         return math.sqrt(1 - self.p)
 
-    def draw(self, size, rng):
+    def draw(self, size: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
         return rng.geometric(self.p, size) - 1
 
-    def log_weights(self, log_factorials, n_features):
+    def log_weights(
+        self, log_factorials: np.ndarray, n_features: int
+    ) -> np.ndarray | float:
         return -0.5 * log_factorials - 0.5 * n_features * math.log(self.p)
 
-    def log_excess(self, products):
+    def log_excess(self, products: np.ndarray) -> np.ndarray:
         magnitudes = np.abs(products)
         z = 2 * magnitudes / self.scale
         # log I0(z) = log i0e(z) + z

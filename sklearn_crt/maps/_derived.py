@@ -116,7 +116,7 @@ class ColumnFactorsMap(DerivedMap):
         same = np.array_equal(self.query_factors, self.key_factors)
         return same and self.base.symmetric
 
-    def _side(self, rows, key):
+    def _side(self, rows: UnitRows, key: bool) -> UnitRows:
         factors = self.key_factors if key else self.query_factors
         return self.base.frame.inside(rows.map_columns(factors))
 

@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
 from ..rows import UnitRows
 from ._base import FrequencyMap, LogFeatures
@@ -89,7 +88,7 @@ class DiagonalExponentialMap(FrequencyMap):
             part *= size[:, :n_pairs]
         out[:, 2 * n_pairs :] *= size[:, n_pairs:]
 
-    def _growth(self, rows, key):
+    def _growth(self, rows: UnitRows, key: bool) -> np.ndarray:
         """Return the real parts of the exponents, one a frequency."""
         a = 1 / self.diagonal if key else self.diagonal
         growth = rows.map_columns(a.real).project(self.frequencies)
@@ -98,7 +97,9 @@ class DiagonalExponentialMap(FrequencyMap):
         growth += self.gaussian.plus_row_factor(term, rows)
         return growth
 
-    def _write_circle(self, rows, key, scale, out):
+    def _write_circle(
+        self, rows: UnitRows, key: bool, scale: float, out: np.ndarray
+    ) -> None:
         """Write cosines and sines of the imaginary parts of the exponents."""
         a = 1 / self.diagonal if key else self.diagonal
         phases = rows.map_columns(a.imag).project(self.frequencies)
@@ -142,20 +143,20 @@ class DiagonalExponentialMap(FrequencyMap):
         return self.gaussian.variance(log_variance, X, Y)
 
 
-def _squares_times(rows, factors):
+def _squares_times(rows: UnitRows, factors: np.ndarray) -> np.ndarray:
     """Return the sums of factors times squared coordinates, (n_rows, 1)."""
     x = rows.matrix
-    squares = x.multiply(x).tocsr() if sparse.issparse(x) else x * x
+    squares = x * x if isinstance(x, np.ndarray) else x.multiply(x).tocsr()
     return np.asarray(squares @ factors.astype(x.dtype))[:, None]
 
 
-def _squared_sums(left, right):
+def _squared_sums(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return |x + y|^2 of all pairs of rows."""
     total = np.sum(left**2, axis=1)[:, None] + np.sum(right**2, axis=1)
     return np.maximum(total + 2 * left @ right.T, 0)
 
 
-def _twice_products(left, right, d):
+def _twice_products(left: np.ndarray, right: np.ndarray, d: int) -> np.ndarray:
     """Return the imaginary part of z.z, twice the real times the imaginary parts."""
     real, imaginary = left[:, :d], left[:, d:]
     key_real, key_imaginary = right[:, :d], right[:, d:]
@@ -164,7 +165,9 @@ def _twice_products(left, right, d):
     return 2 * (own + real @ key_imaginary.T + imaginary @ key_real.T)
 
 
-def _relative_variance(sq_norms, real, imaginary):
+def _relative_variance(
+    sq_norms: np.ndarray, real: np.ndarray, imaginary: np.ndarray
+) -> np.ndarray:
     """Return (e^s + Re e^(zz)) / 2 - 1 in units of e^s, for s = |z|^2 and zz = z.z."""
     near = sq_norms < 30
     small = np.where(near, real, 0) + 1j * np.where(near, imaginary, 0)

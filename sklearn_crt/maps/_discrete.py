@@ -10,7 +10,8 @@ import numpy as np
 from scipy import special
 
 from ..frequencies import Frequencies
-from ._base import FrequencyMap
+from ..rows import UnitRows
+from ._base import FrequencyMap, LogFeatures
 from ._count_laws import CountLaw
 from ._gaussian import GaussianKernel, log_expm1
 
@@ -53,27 +54,30 @@ class DiscreteMap(FrequencyMap):
         leaves them.
     """
 
+    frequencies: Counts
     law: CountLaw
     gaussian: GaussianKernel
     least: float | None = None
 
     @cached_property
-    def _log_weights(self):
+    def _log_weights(self) -> np.ndarray:
         counts = self.frequencies
         log_weights = self.law.log_weights(counts.log_factorials, self.n_features)
         log_weights = log_weights - 0.5 * math.log(self.n_components)
         return np.asarray(log_weights, dtype=counts.dtype)
 
-    def _raised(self, x):
+    def _raised(self, x: np.ndarray) -> np.ndarray:
         """Return coordinates, not below ``least``."""
         return x if self.least is None else np.maximum(x, self.least)
 
-    def _log_magnitude(self, x):
+    def _log_magnitude(self, x: np.ndarray) -> np.ndarray:
         """Return log|x / scale|, 0 for x = 0."""
         x, scale = np.abs(self._raised(x)), self.law.scale
         return np.log(np.where(x == 0, scale, x)) - math.log(scale)
 
-    def log_features(self, rows, *, key=False, out=None):
+    def log_features(
+        self, rows: UnitRows, *, key: bool = False, out: np.ndarray | None = None
+    ) -> LogFeatures:
         counts = self.frequencies
         exponent = rows.map(self._log_magnitude).project(counts)
         exponent += self._log_weights
@@ -89,11 +93,11 @@ class DiscreteMap(FrequencyMap):
         changes = negatives.project(counts.parities)
         return 1 - 2 * (changes - 2 * np.floor(changes / 2)), exponent
 
-    def kernel(self, X, Y):
+    def kernel(self, X: UnitRows, Y: UnitRows) -> np.ndarray:
         return self.gaussian.values(X, Y)
 
-    def variance(self, X, Y):
-        log_ratio = sq_distances = 0.0
+    def variance(self, X: UnitRows, Y: UnitRows) -> np.ndarray:
+        log_ratio = sq_distances = np.zeros((X.shape[0], Y.shape[0]))
         for x, y in zip(X.columns(), Y.columns(), strict=True):
             x, y = self._raised(x), self._raised(y)
             log_ratio = log_ratio + self.law.log_excess(np.multiply.outer(x, y))

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..frequencies import Affine
 from ..rows import UnitRows
-from ._base import FrequencyMap
+from ._base import FrequencyMap, LogFeatures
 from ._gaussian import GaussianKernel
 from .block_savings import positive_gap
 
@@ -36,19 +36,21 @@ class ExponentialMap(FrequencyMap):
     s: ClassVar[int] = 1
 
     @cached_property
-    def _form(self):
+    def _form(self) -> Affine:
         A, d = self.A, self.n_features
         constant = 0.25 * d * math.log1p(-4 * A) - 0.5 * math.log(self.n_frequencies)
         offsets = A * self.frequencies.sq_norms + constant
         return Affine(self.frequencies, math.sqrt(1 - 4 * A), offsets)
 
-    def log_features(self, rows, *, key=False, out=None):
+    def log_features(
+        self, rows: UnitRows, *, key: bool = False, out: np.ndarray | None = None
+    ) -> LogFeatures:
         if out is None:
             out = np.empty((rows.shape[0], self.n_components), rows.dtype)
         row_term = self.gaussian.plus_row_factor(-rows.sq_norms, rows)
         return None, rows.affine(self._form, row_term, out)
 
-    def kernel(self, X, Y):
+    def kernel(self, X: UnitRows, Y: UnitRows) -> np.ndarray:
         return self.gaussian.values(X, Y)
 
     def variance(self, X: UnitRows, Y: UnitRows) -> np.ndarray:

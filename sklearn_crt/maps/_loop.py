@@ -97,7 +97,9 @@ def variance_in_blocks(feature_map: FeatureMap, X: UnitRows, Y: UnitRows) -> np.
     return variance
 
 
-def _path_features(path, X, key):
+def _path_features(
+    path: Sequence[FeatureMap], X: Rows, key: bool
+) -> Iterator[LogFeatures]:
     units = {}  # rows at sigma = 1, about each centre
     for member in path:
         frame = member.frame
@@ -108,10 +110,10 @@ def _path_features(path, X, key):
             place = None if center is None else center.tobytes()
             if place not in units:
                 units[place] = Frame(1.0, center).rows(X)
-            rows = units[place].scaled(frame.sigma)
+            rows = units[place].scaled(frame.sigma)  # type: ignore[arg-type]  # a number
         yield member.log_features(rows, key=key)
 
 
-def _chunks(feature_map, X):
+def _chunks(feature_map: FeatureMap, X: Rows) -> Iterator[slice]:
     width = max(feature_map.n_components, X.shape[1])
     return row_chunks(X.shape[0], width, X.dtype.itemsize)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn import config_context
 
-from ..rows import Frame, UnitRows
+from ..rows import Frame, Rows, UnitRows
 from ._base import FeatureMap, LogFeatures
 
 
@@ -72,6 +72,6 @@ class OutsideMap(FeatureMap):
         return np.asarray(self.transformer.kernel_variance(*_matrices(X, Y)))
 
 
-def _matrices(X, Y):
+def _matrices(X: UnitRows, Y: UnitRows) -> tuple[Rows, ...]:
     """Return the arguments for the kernel of two sets of rows, one if they are one."""
     return (X.matrix,) if Y is X else (X.matrix, Y.matrix)

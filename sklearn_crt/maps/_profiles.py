@@ -14,22 +14,22 @@ _MANY = 20_000  # values from which a spline costs less than Bessel functions
 _LARGE_ORDER = 25  # from here the expansion for large nu is exact to rounding
 
 
-def log_gaussian(r, nu=None):
+def log_gaussian(r: np.ndarray, nu: float | None = None) -> np.ndarray:
     """Return -r^2 / 2."""
     return -0.5 * np.square(r)
 
 
-def log_laplacian(r, nu=None):
+def log_laplacian(r: np.ndarray, nu: float | None = None) -> np.ndarray:
     """Return -r."""
     return -r
 
 
-def log_exponential_power(r, alpha):
+def log_exponential_power(r: np.ndarray, alpha: float) -> np.ndarray:
     """Return -r^alpha."""
     return -np.power(r, alpha)
 
 
-def log_matern(r, nu):
+def log_matern(r: np.ndarray, nu: float) -> np.ndarray:
     """Return the log of the Matern kernel of smoothness nu, length scale 1."""
     if nu == math.inf:
         return log_gaussian(r)
@@ -52,7 +52,7 @@ def log_matern(r, nu):
     return value.astype(np.asarray(r).dtype, copy=False)
 
 
-def _log_matern_recurrence(t, nu):
+def _log_matern_recurrence(t: np.ndarray, nu: float) -> np.ndarray:
     """Return the log for half-integer and integer nu.
 
     With g_nu = 2^(1-nu) / Gamma(nu) t^nu K_nu(t) exp(t), all terms are positive in
@@ -61,7 +61,7 @@ def _log_matern_recurrence(t, nu):
     # outside of this range the powers of t are lost in 1 and in exp(t)
     s = np.clip(t, 1e-290, 1e12)
     if float(nu).is_integer():
-        order, previous = 1, None
+        order, previous = 1.0, None
         current, step = s * special.k1e(s), 0.5 * s * s * special.k0e(s)
     else:
         order, previous, current = 1.5, np.ones_like(s), 1 + s
@@ -75,7 +75,7 @@ def _log_matern_recurrence(t, nu):
     return np.minimum(np.log(current) - t, 0.0)
 
 
-def _log_matern_bessel(t, nu):
+def _log_matern_bessel(t: np.ndarray, nu: float) -> np.ndarray:
     """Return the log for any nu, by the Bessel function K scaled with exp(t)."""
     s = np.minimum(t, 1e8)  # SciPy's kve ends a little later
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -86,7 +86,7 @@ def _log_matern_bessel(t, nu):
     return np.minimum(np.where(np.isfinite(value), value, near), 0.0)
 
 
-def _log_matern_table(t, nu):
+def _log_matern_table(t: np.ndarray, nu: float) -> np.ndarray:
     """Return the log for any nu from a spline in log(t), to 1e-11 of the kernel."""
     spline = _bessel_spline(float(nu))
     first, last = np.exp(spline.x[[0, -1]])
@@ -97,12 +97,12 @@ def _log_matern_table(t, nu):
 
 
 @lru_cache(maxsize=8)
-def _bessel_spline(nu):
+def _bessel_spline(nu: float) -> CubicSpline:
     x = np.arange(math.log(1e-3), math.log(1e3), 0.002)
     return CubicSpline(x, _log_matern_bessel(np.exp(x), nu) + np.exp(x))
 
 
-def _log_matern_large(r, nu):
+def _log_matern_large(r: np.ndarray, nu: float) -> np.ndarray:
     """Return the log for large nu, by the uniform expansion of K (DLMF 10.41.4).
 
     With z = r sqrt(2 / nu) and p = 1 / sqrt(1 + z^2), the log is nu (log(1 + s/2) - s)
@@ -111,12 +111,12 @@ def _log_matern_large(r, nu):
     """
     z2 = 2 * np.square(np.minimum(r, 1e100)) / nu
     s = z2 / (1 + np.sqrt(1 + z2))
-    series = sum(u * (-nu) ** -k for k, u in enumerate(_EXPANSION))
+    series = sum((u * (-nu) ** -k for k, u in enumerate(_EXPANSION)), Polynomial([0.0]))
     correction = np.log(series(1 / (1 + s)) / series(1.0))
     return nu * (np.log1p(s / 2) - s) - 0.5 * np.log1p(s) + correction
 
 
-def _expansion(n_terms):
+def _expansion(n_terms: int) -> list[Polynomial]:
     """Return the polynomials u_k of DLMF 10.41.9."""
     terms = [Polynomial([1.0])]
     weight, inner = Polynomial([0, 0, 0.5, 0, -0.5]), Polynomial([1, 0, -5])

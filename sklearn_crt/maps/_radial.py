@@ -112,23 +112,23 @@ class RadialKernel(ABC):
 class GaussianRadial(RadialKernel):
     """exp(-r^2 / 2), whose frequencies are normal."""
 
-    def log_profile(self, r):
+    def log_profile(self, r: np.ndarray) -> np.ndarray:
         return log_gaussian(r)
 
-    def pair_variance(self, r):
+    def pair_variance(self, r: np.ndarray) -> np.ndarray:
         return 0.5 * np.expm1(-(r**2)) ** 2  # (1 - k^2)^2 / 2
 
-    def knows_angle(self, cosine):
+    def knows_angle(self, cosine: float | None) -> bool:
         return cosine is not None
 
-    def block_saving(self, r, n_features, cosine):
+    def block_saving(self, r: np.ndarray, n_features: int, cosine: float) -> np.ndarray:
         return trigonometric_gap(r**2, n_features, cosine)
 
 
 class _ScaleMixture(RadialKernel):
     """A kernel whose frequencies are normal vectors times a random scale."""
 
-    def knows_angle(self, cosine):
+    def knows_angle(self, cosine: float | None) -> bool:
         return cosine == 0
 
 
@@ -144,13 +144,13 @@ class LaplacianRadial(_ScaleMixture):
 
     norm: str = "l2"
 
-    def log_profile(self, r):
+    def log_profile(self, r: np.ndarray) -> np.ndarray:
         return log_laplacian(r)
 
-    def block_saving(self, r, n_features, cosine):
+    def block_saving(self, r: np.ndarray, n_features: int, cosine: float) -> np.ndarray:
         return student_gap(0.5, n_features)(r)
 
-    def distances(self, X, Y):
+    def distances(self, X: UnitRows, Y: UnitRows) -> np.ndarray:
         return X.l1_distances(Y) if self.norm == "l1" else super().distances(X, Y)
 
 
@@ -166,10 +166,10 @@ class MaternRadial(_ScaleMixture):
 
     nu: float = 1.5
 
-    def log_profile(self, r):
+    def log_profile(self, r: np.ndarray) -> np.ndarray:
         return log_matern(r, self.nu)
 
-    def block_saving(self, r, n_features, cosine):
+    def block_saving(self, r: np.ndarray, n_features: int, cosine: float) -> np.ndarray:
         return student_gap(float(self.nu), n_features)(r)
 
 
@@ -185,12 +185,12 @@ class ExponentialPowerRadial(_ScaleMixture):
 
     alpha: float = 1.0
 
-    def log_profile(self, r):
+    def log_profile(self, r: np.ndarray) -> np.ndarray:
         return log_exponential_power(r, self.alpha)
 
-    def knows_angle(self, cosine):
+    def knows_angle(self, cosine: float | None) -> bool:
         # below, less than 0.1 % is saved
         return self.alpha >= _LEAST_ALPHA and super().knows_angle(cosine)
 
-    def block_saving(self, r, n_features, cosine):
+    def block_saving(self, r: np.ndarray, n_features: int, cosine: float) -> np.ndarray:
         return stable_gap(float(self.alpha), n_features)(r)

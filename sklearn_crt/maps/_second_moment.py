@@ -34,7 +34,13 @@ def log_rho(A: complex) -> tuple[float, float]:
     return -log_inverse.real, abs(log_inverse.imag)
 
 
-def second_moment(lam, phi, s, q, n_features):
+def second_moment(
+    lam: float | np.ndarray,
+    phi: float | np.ndarray,
+    s: int,
+    q: float | np.ndarray,
+    n_features: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return u + v, u, v >= 0 and theta; ``lam`` and ``phi``, or q, may be arrays.
 
     All terms are written so that none cancels, for rho -> 1, rho -> 0 and q -> 0; u + v
@@ -63,7 +69,12 @@ def second_moment(lam, phi, s, q, n_features):
     return size, u + 0.5 * total * q, np.maximum(v + 0.5 * (left - right) * q, 0), theta
 
 
-def scaled_variance(size, u, v, theta):
+def scaled_variance(
+    size: float | np.ndarray,
+    u: float | np.ndarray,
+    v: float | np.ndarray,
+    theta: float | np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
     """Return Var / K^2 of one product as two arrays: a number times an exponential."""
     log_scale = np.maximum(size, 0)
     # expm1(u) + e^u (2 sinh(v/2)^2 - e^-v sin(theta/2)^2), nowhere above its scale

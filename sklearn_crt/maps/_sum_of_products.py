@@ -10,7 +10,7 @@ import numpy as np
 from ..frequencies import JointFrequencies
 from ..rows import UnitRows
 from ._anchored import AnchoredMap
-from ._base import FeatureMap, LogFeatures
+from ._base import FeatureMap, FrequencyMap, LogFeatures
 from ._clustered import ClusteredMap
 from ._complex_exponential import ComplexExponentialMap
 from ._diagonal_exponential import DiagonalExponentialMap
@@ -94,7 +94,7 @@ class SumOfProductsMap(FeatureMap):
         return JointFrequencies([part.frequencies for part in known])
 
     @property
-    def _bases_and_spare(self):
+    def _bases_and_spare(self) -> tuple[FeatureMap, ...]:
         return self.bases if self.spare is None else (*self.bases, self.spare)
 
     @property
@@ -129,7 +129,14 @@ class SumOfProductsMap(FeatureMap):
         )
         return self._log_products(rows, bases, coefficients, key, out)
 
-    def _log_products(self, rows, bases, coefficients, key, out):
+    def _log_products(
+        self,
+        rows: UnitRows,
+        bases: list[LogFeatures],
+        coefficients: list[LogFeatures],
+        key: bool,
+        out: np.ndarray,
+    ) -> LogFeatures:
         write_products(self.terms, mantissas(bases), mantissas(coefficients), key, out)
         factor = self.factor.log_row_factor(rows)
         logs = exponents(bases), exponents(coefficients)
@@ -147,6 +154,7 @@ class SumOfProductsMap(FeatureMap):
         if any(exponent is not None for _, exponent in coefficients):
             bases = [log_features_of(part, unit, key) for part in self._bases_and_spare]
             _, exponent = self._log_products(rows, bases, coefficients, key, out)
+            assert exponent is not None
             out *= np.exp(np.where(out == 0, -np.inf, exponent))
             return
         if len(self.terms) == 1:
@@ -190,7 +198,7 @@ class SumOfProductsMap(FeatureMap):
 
     def coefficient_moments(
         self, X: UnitRows, Y: UnitRows
-    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    ) -> tuple[list[np.ndarray | float], list[np.ndarray | float]]:
         """Return means and variances of all the coefficients.
 
         Parameters
@@ -200,10 +208,11 @@ class SumOfProductsMap(FeatureMap):
 
         Returns
         -------
-        means, variances : list of ndarray of shape (n_X, n_Y)
+        means, variances : list of float or ndarray of shape (n_X, n_Y)
             One for each base; the last has what remains of one.
         """
-        means, variances = [], []
+        means: list[np.ndarray | float] = []
+        variances: list[np.ndarray | float] = []
         for part, constant in zip(self.coefficients, self.constants, strict=True):
             means.append(constant + on_rows(part, "kernel", X, Y))
             variances.append(on_rows(part, "variance", X, Y))
@@ -231,11 +240,11 @@ class SumOfProductsMap(FeatureMap):
                 falling += float(np.mean(spread * variance))
         return fixed, falling
 
-    def _main_variance(self, X, Y):
+    def _main_variance(self, X: UnitRows, Y: UnitRows) -> np.ndarray:
         """Return the variance without the spare map, without row factors."""
         means, variances = self.coefficient_moments(X, Y)
         kernels = [on_rows(base, "kernel", X, Y) for base in self.bases]
-        total = 0.0
+        total = np.zeros((X.shape[0], Y.shape[0]))
         with np.errstate(over="ignore", invalid="ignore"):
             for base, mean, variance in zip(self.bases, means, variances, strict=True):
                 second = mean**2 + variance
@@ -246,24 +255,29 @@ class SumOfProductsMap(FeatureMap):
             phases = X.sq_norms - Y.sq_norms.T
             product = means[0] * means[1] - variances[0]  # E lam (1 - lam)
             common = kernels[0] ** 2 * 2 * np.sin(phases / 2) ** 2 * product
-            n_frequencies = max(base.n_frequencies for base in self.bases)
+            known = [base for base in self.bases if isinstance(base, FrequencyMap)]
+            n_frequencies = max(base.n_frequencies for base in known)
             total = np.maximum(total - 2 / n_frequencies * common, 0)
         return total
 
     @property
-    def _covariance_is_known(self):
+    def _covariance_is_known(self) -> bool:
         """Whether base maps with the same frequencies have a closed form."""
+        first, last = self.bases[0], self.bases[-1]
         return (
-            [type(base) for base in self.bases] == [PositiveMap, TrigonometricMap]
-            and np.all(self.bases[0].A == 0)
-            and isinstance(self.bases[1].radial, GaussianRadial)
+            len(self.bases) == 2
+            and type(first) is PositiveMap
+            and type(last) is TrigonometricMap
+            and bool(np.all(first.A == 0))
+            and isinstance(last.radial, GaussianRadial)
             and all(
-                base.n_pairs == 0 and base.n_components % 2 == 0 for base in self.bases
+                base.n_pairs == 0 and base.n_components % 2 == 0
+                for base in (first, last)
             )
         )
 
 
-def _is_gaussian(part):
+def _is_gaussian(part: FeatureMap) -> bool:
     """Whether a part is a map of the Gaussian kernel of its raw rows."""
     if isinstance(part, TrigonometricMap):
         plain = isinstance(part.radial, GaussianRadial) and part.metric_factor is None
@@ -275,7 +289,13 @@ def _is_gaussian(part):
     return gaussian is None or not gaussian.softmax
 
 
-def _write(part, rows, out, key, log_factor):
+def _write(
+    part: FeatureMap,
+    rows: UnitRows,
+    out: np.ndarray,
+    key: bool,
+    log_factor: np.ndarray | None,
+) -> None:
     """Write the features of a part, for its raw rows."""
     rows = part.frame.inside(rows)
     if isinstance(part, ClusteredMap):
@@ -284,7 +304,7 @@ def _write(part, rows, out, key, log_factor):
         write_features(part, rows, out, key, log_factor)
 
 
-def _product(left, right):
+def _product(left: float | np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return left * right, where zero times infinity is zero."""
     with np.errstate(over="ignore", invalid="ignore"):
         return np.where((left == 0) | (right == 0), 0.0, left * right)

@@ -60,6 +60,7 @@ def terms_of(
         Side by side.
     """
     last, plain = len(n_bases) - 1, [*constants, 1 - sum(constants)]
+    wanted: list[tuple[int, int | None, float]]
     wanted = [(base, None, weight) for base, weight in enumerate(plain) if weight != 0]
     for k in range(last):
         wanted += [(k, k, 1.0), (last, k, -1.0)]
@@ -126,8 +127,9 @@ def write_exponents(
     zero = np.zeros((1, 1), out.dtype)
     for term in terms:
         one = None if term.coefficient is None else coefficients[term.coefficient]
-        pair = (zero if part is None else part for part in (one, bases[term.base]))
-        _outer(np.add, term, *pair, out)
+        pair = one, bases[term.base]
+        factor, base = (zero if part is None else part for part in pair)
+        _outer(np.add, term, factor, base, out)
 
 
 def mantissas(features: Sequence[LogFeatures]) -> list[np.ndarray | None]:
@@ -162,11 +164,17 @@ def exponents(features: Sequence[LogFeatures]) -> list[np.ndarray | None]:
     return [exponent for _, exponent in features]
 
 
-def _ones_if_none(part, out):
+def _ones_if_none(part: np.ndarray | None, out: np.ndarray) -> np.ndarray:
     return np.ones((1, 1), out.dtype) if part is None else part
 
 
-def _outer(operation, term, factor, base, out):
+def _outer(
+    operation: np.ufunc,
+    term: Term,
+    factor: np.ndarray,
+    base: np.ndarray,
+    out: np.ndarray,
+) -> None:
     """Write all products (or sums) of a column of one and a column of the other."""
     part = out[:, term.columns]
     width = part.shape[1] // term.n_outer

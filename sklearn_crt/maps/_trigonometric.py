@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._base import FrequencyMap
+from ..rows import UnitRows
+from ._base import FrequencyMap, LogFeatures
 from ._circle import write_cos_sin
 from ._columns import PairedColumns
 from ._gaussian import GaussianKernel
@@ -47,18 +48,20 @@ class TrigonometricMap(FrequencyMap):
     folds: bool = False
 
     @property
-    def columns_per_frequency(self):
+    def columns_per_frequency(self) -> int:
         return self.columns.per_frequency
 
     @property
-    def cosine(self):
+    def cosine(self) -> float | None:
         cosine = super().cosine
         return cosine if self.radial.knows_angle(cosine) else None
 
-    def frequency_index(self):
+    def frequency_index(self) -> np.ndarray | None:
         return self.columns.index
 
-    def log_features(self, rows, *, key=False, out=None):
+    def log_features(
+        self, rows: UnitRows, *, key: bool = False, out: np.ndarray | None = None
+    ) -> LogFeatures:
         if out is None:
             out = np.empty((rows.shape[0], self.n_components), rows.dtype)
         phases, n_pairs = self._phases(rows), self.columns.n_pairs
@@ -72,7 +75,7 @@ class TrigonometricMap(FrequencyMap):
             return out, None
         return out, self.gaussian.log_row_factor(rows)
 
-    def _phases(self, rows):
+    def _phases(self, rows: UnitRows) -> np.ndarray:
         """Return w.x, or what differs from it by multiples of 2 pi."""
         phases = rows.project(self.frequencies)
         if self.folds and phases.dtype == np.float32:
@@ -87,18 +90,18 @@ class TrigonometricMap(FrequencyMap):
                 phases[:, suspects] = np.where(small, phases[:, suspects], folded)
         return phases
 
-    def _distances(self, X, Y):
+    def _distances(self, X: UnitRows, Y: UnitRows) -> np.ndarray:
         queries = X.times(self.metric_factor)
         keys = queries if Y is X else Y.times(self.metric_factor)
         return self.radial.distances(queries, keys)
 
-    def kernel(self, X, Y):
+    def kernel(self, X: UnitRows, Y: UnitRows) -> np.ndarray:
         if self.gaussian is not None:
             return self.gaussian.values(X, Y)
         logs = self.radial.log_profile(self._distances(X, Y))
         return np.exp(logs, out=logs)
 
-    def variance(self, X, Y):
+    def variance(self, X: UnitRows, Y: UnitRows) -> np.ndarray:
         r = self._distances(X, Y)
         n_pairs, n_single = self.columns.n_pairs, self.columns.n_single
         total = n_pairs * self.radial.pair_variance(r) if n_pairs else 0.0

@@ -6,9 +6,9 @@ from ._frame import Frame
 from ._metric import metric_factor
 from ._moments import Moments
 from ._row_sample import RowSample
-from ._sigma import check_sigma, resolve_sigma
+from ._sigma import Sigma, check_sigma, resolve_sigma
 from ._statistics import Statistics
-from ._unit_rows import Rows, UnitRows
+from ._unit_rows import Rows, TableLike, UnitRows
 
 __all__ = [
     "Covariance",
@@ -16,7 +16,9 @@ __all__ = [
     "Moments",
     "RowSample",
     "Rows",
+    "Sigma",
     "Statistics",
+    "TableLike",
     "UnitRows",
     "check_sigma",
     "effective_n_threads",

@@ -73,13 +73,13 @@ def effective_n_threads(n_jobs: int | None, n_rows: int) -> int:
     return min(n_chunks, effective_n_jobs(n_jobs))
 
 
-def _is_outermost():
+def _is_outermost() -> bool:
     """Return whether joblib has been told nothing: no worker, no context."""
     backend, n_jobs = get_active_backend()
     return n_jobs in (None, 1) and not backend.nesting_level
 
 
-def _n_blas_threads():
+def _n_blas_threads() -> int:
     """Return the number of threads of BLAS before any limit of ours."""
     with _lock:
         if _limit is not None:
@@ -155,7 +155,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 @contextmanager
-def _any_thread_may_set():
+def _any_thread_may_set() -> Iterator[None]:
     """Let this thread set the number: the last user need not be the first."""
     _clear_controlling_thread(force=True)
     yield

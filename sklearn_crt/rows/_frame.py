@@ -80,7 +80,7 @@ class Frame:
         X, Y = (None if Z is None else Z.astype(np.float64, copy=False) for Z in (X, Y))
         if Y is not None and sparse.issparse(X) != sparse.issparse(Y):
             # sparse rows are not centred until their products are taken
-            kind = type(X) if sparse.issparse(X) else type(Y)
+            kind: type[sparse.csr_array] = type(X) if sparse.issparse(X) else type(Y)
             X, Y = (Z if sparse.issparse(Z) else kind(Z) for Z in (X, Y))
         queries = self.rows(X)
         return queries, queries if Y is None else self.rows(Y)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 
 
-def metric_factor(metric, n_features: int) -> np.ndarray | None:
+def metric_factor(metric: ArrayLike | None, n_features: int) -> np.ndarray | None:
     """Return the L of M = L L', so |u|_M = |L'u|; None where ``metric`` is None."""
     if metric is None:
         return None

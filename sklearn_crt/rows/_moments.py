@@ -66,7 +66,7 @@ class Moments:
         return total
 
     @classmethod
-    def _of_rows(cls, X, weights):
+    def _of_rows(cls, X: Rows, weights: np.ndarray | None) -> Moments:
         X = X.astype(np.float64, copy=False)
         if weights is None:
             weights = np.ones(X.shape[0])

@@ -68,17 +68,18 @@ class RowSample:
         sample : RowSample
             Of these rows.
         """
-        rng.bit_generator.advance(n_before)
-        weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
-        whole = cls(X, rng.random(X.shape[0]), weights, X.shape[0], size)
+        rng.bit_generator.advance(n_before)  # type: ignore[attr-defined]  # PCG64 can
+        n_rows: int = X.shape[0]
+        weights = np.ones(n_rows) if sample_weight is None else sample_weight
+        whole = cls(X, rng.random(n_rows), weights, n_rows, size)
         return whole._smallest(np.flatnonzero(weights))
 
-    def _smallest(self, candidates):
+    def _smallest(self, candidates: np.ndarray) -> RowSample:
         """Keep the candidate rows of smallest priority, in their order."""
         order = np.argsort(self.priorities[candidates])[: self.size]
         keep = np.sort(candidates[order])
-        columns = (self.rows, self.priorities, self.weights)
-        return RowSample(*(column[keep] for column in columns), self.n_seen, self.size)
+        priorities, weights = self.priorities[keep], self.weights[keep]
+        return RowSample(self.rows[keep], priorities, weights, self.n_seen, self.size)
 
     def __add__(self, other: RowSample) -> RowSample:
         """Return the sample of both sets of rows."""

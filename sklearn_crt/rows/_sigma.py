@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from numbers import Real
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ._statistics import Statistics
 
-Sigma = float | str | np.ndarray
+Sigma: TypeAlias = float | str | ArrayLike
 
 
 def resolve_sigma(sigma: Sigma, statistics: Statistics) -> float | np.ndarray:

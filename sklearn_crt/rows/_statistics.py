@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -10,6 +11,8 @@ from ._covariance import Covariance
 from ._moments import Moments
 from ._row_sample import RowSample
 from ._unit_rows import Rows
+
+T = TypeVar("T", Moments, RowSample)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +40,7 @@ class Statistics:
     """
 
     seed: tuple[int, ...]
-    query: Moments | None = None
+    query: Moments = None  # type: ignore[assignment]  # nobody asks before any rows
     key_moments: Moments | None = None
     sample: RowSample | None = None
     query_sample: RowSample | None = None
@@ -76,7 +79,7 @@ class Statistics:
         """
         return np.random.default_rng(self.seed).spawn(2)[0]
 
-    def _row_stream(self, side):
+    def _row_stream(self, side: int | None) -> np.random.Generator:
         rng = np.random.default_rng(self.seed).spawn(2)[1]
         return rng if side is None else rng.spawn(2)[side]
 
@@ -114,12 +117,20 @@ class Statistics:
             A new value.
         """
 
-        def sampled(old, Z, weights, side, size=1000):
+        def sampled(
+            old: RowSample | None,
+            Z: Rows,
+            weights: np.ndarray | None,
+            side: int | None,
+            size: int = 1000,
+        ) -> RowSample:
             n_before = 0 if old is None else old.n_seen
             new = RowSample.of(Z, weights, self._row_stream(side), n_before, size)
             return new if old is None else old + new
 
-        changes: dict = {"query": _sum(self.query, Moments.of(X, sample_weight))}
+        changes: dict[str, Any] = {
+            "query": _sum(self.query, Moments.of(X, sample_weight))
+        }
         if median:
             changes["sample"] = sampled(self.sample, X, sample_weight, None)
         if rows:
@@ -142,7 +153,8 @@ class Statistics:
     def __add__(self, other: Statistics) -> Statistics:
         """Return the statistics of both sets of rows, with the seed of the first."""
         names = [field.name for field in fields(self) if field.name != "seed"]
-        sums = {name: _sum(getattr(self, name), getattr(other, name)) for name in names}
+        pairs = {name: (getattr(self, name), getattr(other, name)) for name in names}
+        sums: dict[str, Any] = {name: _sum(*pair) for name, pair in pairs.items()}
         return replace(self, **sums)
 
     def without_rows(self) -> Statistics:
@@ -156,7 +168,7 @@ class Statistics:
         return replace(self, sample=None, query_sample=None, key_sample=None)
 
 
-def _sum(a, b):
+def _sum(a: T | None, b: T | None) -> T | None:
     """Return a + b, where None is nothing."""
     if a is None or b is None:
         return b if a is None else a

@@ -6,13 +6,18 @@ import math
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.metrics.pairwise import manhattan_distances
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
-Rows = np.ndarray | sparse.csr_matrix | sparse.csr_array
+from ._linear import AffineForm, Linear
+
+Rows: TypeAlias = np.ndarray | sparse.csr_matrix | sparse.csr_array
+TableLike: TypeAlias = ArrayLike | sparse.spmatrix | sparse.sparray  # X of users
 
 _PAIRS = 4096  # whose differences are taken at a time
 
@@ -58,13 +63,14 @@ class UnitRows:
         """The rows, sparse where the table is and nothing was subtracted."""
         if self._shift is None:
             return self._rows
-        return np.asarray(self._rows.toarray() - self._shift)
+        rows: sparse.csr_array = self._rows  # dense ones have no shift
+        return np.asarray(rows.toarray() - self._shift)
 
     @property
     def dense(self) -> np.ndarray:
         """The rows as an ndarray."""
         matrix = self.matrix
-        return matrix.toarray() if sparse.issparse(matrix) else matrix
+        return matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
 
     def take(self, index: np.ndarray | slice) -> UnitRows:
         """Return some of the rows.
@@ -100,7 +106,7 @@ class UnitRows:
             return UnitRows(self._rows, shift)
         return UnitRows(self._rows - vector)
 
-    def project(self, frequencies) -> np.ndarray:
+    def project(self, frequencies: Linear) -> np.ndarray:
         """Return the inner products with frequencies.
 
         Parameters
@@ -118,7 +124,9 @@ class UnitRows:
             projection -= frequencies.apply(self._shift[None, :])
         return projection
 
-    def affine(self, form, row_term: np.ndarray, out: np.ndarray) -> np.ndarray:
+    def affine(
+        self, form: AffineForm, row_term: np.ndarray, out: np.ndarray
+    ) -> np.ndarray:
         """Write scale * w.x + offset + row_term to out, and return it.
 
         Parameters
@@ -145,7 +153,7 @@ class UnitRows:
         return out
 
     @property
-    def _is_sparse(self):
+    def _is_sparse(self) -> bool:
         return sparse.issparse(self._rows)
 
     @cached_property
@@ -184,7 +192,7 @@ class UnitRows:
             return self
         return UnitRows(safe_sparse_dot(self._rows, matrix, dense_output=True))
 
-    def project_in_double(self, frequencies, index: np.ndarray) -> np.ndarray:
+    def project_in_double(self, frequencies: Linear, index: np.ndarray) -> np.ndarray:
         """Return w.x in float64 for some of the frequencies.
 
         Parameters
@@ -230,7 +238,7 @@ class UnitRows:
         rows : UnitRows
             Sparse where these are.
         """
-        if not self._is_sparse:
+        if isinstance(self._rows, np.ndarray):
             return UnitRows(function(self._rows))
         rows = self._rows.copy()
         none = np.zeros(rows.shape[1], rows.dtype)
@@ -268,7 +276,7 @@ class UnitRows:
         column : ndarray of shape (n_rows,)
             One coordinate of all rows.
         """
-        if not self._is_sparse:
+        if isinstance(self._rows, np.ndarray):
             yield from self._rows.T
             return
         rows = self._rows.tocsc()
@@ -320,7 +328,7 @@ class UnitRows:
         squares += other.sq_norms.T
         return self._mend_close_pairs(squares, other)
 
-    def _mend_close_pairs(self, squares, other):
+    def _mend_close_pairs(self, squares: np.ndarray, other: UnitRows) -> np.ndarray:
         share = math.sqrt(np.finfo(squares.dtype).eps)
         largest = self.sq_norms + other.sq_norms.max(initial=0)
         if other is self:
@@ -387,19 +395,19 @@ class _ScaledRows(UnitRows):
         self._projections = base.__dict__.setdefault("_projections", {})
 
     @cached_property
-    def _rows(self):
+    def _rows(self) -> Rows:  # type: ignore[override]  # made when asked for
         return self._base._rows * self._sigma
 
-    def project(self, frequencies):
+    def project(self, frequencies: Linear) -> np.ndarray:
         place = id(frequencies)
         if place not in self._projections:
             self._projections[place] = self._base.project(frequencies)
         return self._projections[place] * self._sigma
 
     @cached_property
-    def sq_norms(self):
+    def sq_norms(self) -> np.ndarray:
         return self._base.sq_norms * self._sigma**2
 
     @cached_property
-    def raw_sq_norms(self):
+    def raw_sq_norms(self) -> np.ndarray:
         return self._base.raw_sq_norms * self._sigma**2

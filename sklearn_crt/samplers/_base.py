@@ -8,9 +8,10 @@ from abc import ABCMeta, abstractmethod
 from collections.abc import Iterator
 from numbers import Integral, Real
 from operator import attrgetter
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -30,7 +31,10 @@ from .._compat import (
 from ..maps import FeatureMap, iter_log_features, variance_in_blocks
 from ..rows import (
     Frame,
+    Rows,
+    Sigma,
     Statistics,
+    TableLike,
     effective_n_threads,
     in_threads,
     resolve_sigma,
@@ -81,6 +85,10 @@ class BaseFeatureSampler(
         "random_state": ["random_state"],
     }
 
+    map_: FeatureMap
+    _statistics: Statistics
+    _is_frozen: bool
+
     # ------------------------------------------------------------------- hooks
     @abstractmethod
     def _make_map(self, statistics: Statistics, drawn: FeatureMap | None) -> FeatureMap:
@@ -114,7 +122,14 @@ class BaseFeatureSampler(
 
     # ------------------------------------------------------------------ fitting
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None, *, X_key=None, sample_weight=None):
+    def fit(
+        self,
+        X: TableLike,
+        y: None = None,
+        *,
+        X_key: TableLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Choose the parameters from the statistics of X and draw the frequencies.
 
         Parameters
@@ -148,7 +163,14 @@ class BaseFeatureSampler(
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X, y=None, *, X_key=None, sample_weight=None):
+    def partial_fit(
+        self,
+        X: TableLike,
+        y: None = None,
+        *,
+        X_key: TableLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Add a batch to the statistics; equals ``fit`` on all the rows together.
 
         In any order of the batches, except that ``sigma="median"`` of more than 1000
@@ -192,7 +214,7 @@ class BaseFeatureSampler(
                 self._warn_of_moved_map()
         return self
 
-    def merge(self, other):
+    def merge(self, other: Self) -> Self:
         """Add the rows behind another fitted sampler to the statistics.
 
         Equals ``fit`` on the rows of both, with the seed of this sampler; up to the
@@ -239,7 +261,7 @@ class BaseFeatureSampler(
         self._settle(self._statistics + other._statistics)
         return self
 
-    def freeze(self):
+    def freeze(self) -> Self:
         """Fix the map for good, and forget the sample of rows, if there is one.
 
         Returns
@@ -325,7 +347,7 @@ class BaseFeatureSampler(
         return hasattr(self, "map_")
 
     # ------------------------------------------------------------- transforming
-    def transform(self, X):
+    def transform(self, X: TableLike) -> np.ndarray:
         """Map X to the features of the query side.
 
         Parameters
@@ -342,7 +364,7 @@ class BaseFeatureSampler(
         """
         return self._transform(X, key=False)
 
-    def transform_key(self, X):
+    def transform_key(self, X: TableLike) -> np.ndarray:
         """Map X to the features of the key side.
 
         Parameters
@@ -390,7 +412,7 @@ class BaseFeatureSampler(
                 stacklevel=5,
             )
 
-    def iter_log_features(self, X, *, key: bool = False) -> Iterator[tuple]:
+    def iter_log_features(self, X: TableLike, *, key: bool = False) -> Iterator[tuple]:
         """Yield the features chunk by chunk, as mantissas and exponents.
 
         Features are ``mantissa * exp(exponent)``; nothing over- or underflows.
@@ -416,7 +438,7 @@ class BaseFeatureSampler(
         yield from iter_log_features(self.map_, self._validate(X, reset=False), key=key)
 
     # ------------------------------------------------------------------ kernels
-    def exact_kernel(self, X, Y=None):
+    def exact_kernel(self, X: TableLike, Y: TableLike | None = None) -> np.ndarray:
         """Return the kernel that the features estimate.
 
         Parameters
@@ -434,7 +456,9 @@ class BaseFeatureSampler(
         X, Y = self._validate_pair(X, Y)
         return self.map_.kernel(*self.map_.frame.pair(X, Y)).astype(X.dtype, copy=False)
 
-    def approximate_kernel(self, X, Y=None):
+    def approximate_kernel(
+        self, X: TableLike, Y: TableLike | None = None
+    ) -> np.ndarray:
         """Return the estimate of the kernel, ``transform(X) @ transform_key(Y).T``.
 
         Computed in log space: finite wherever the estimate itself is.
@@ -459,7 +483,7 @@ class BaseFeatureSampler(
         keys = feature_map.frame.rows(Y.astype(X.dtype, copy=False))
         return feature_map.estimate(queries, keys)
 
-    def kernel_variance(self, X, Y=None):
+    def kernel_variance(self, X: TableLike, Y: TableLike | None = None) -> np.ndarray:
         """Return the exact variance of ``approximate_kernel`` over the frequencies.
 
         For the fitted parameters and coupling; where ``variance_is_exact_`` is False
@@ -482,13 +506,15 @@ class BaseFeatureSampler(
         X, Y = self._validate_pair(X, Y)
         return variance_in_blocks(self.map_, *self.map_.frame.pair(X, Y))
 
-    def _validate_pair(self, X, Y):
+    def _validate_pair(
+        self, X: TableLike, Y: TableLike | None
+    ) -> tuple[Rows, Rows | None]:
         check_is_fitted(self)
         X, Y = (None if Z is None else self._validate(Z, reset=False) for Z in (X, Y))
         return X, Y
 
     # ------------------------------------------------------------ other numbers
-    def with_sigma(self, sigma):
+    def with_sigma(self, sigma: Sigma) -> Self:
         """Return this fitted sampler with another sigma, without reading the rows.
 
         Parameters

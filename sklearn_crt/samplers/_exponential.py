@@ -114,7 +114,7 @@ class ExponentialSampler(BaseFeatureSampler):
         return ComplexExponentialMap(*fields, columns, phase, s, parts, kernel)
 
 
-def middle(statistics) -> np.ndarray:
+def middle(statistics: Statistics) -> np.ndarray:
     """Return the mean of the mean rows of both sides, the best centre.
 
     Parameters
@@ -130,7 +130,7 @@ def middle(statistics) -> np.ndarray:
     return 0.5 * (statistics.query.mean + statistics.key.mean)
 
 
-def mean_squares(statistics, frame) -> tuple[float, float]:
+def mean_squares(statistics: Statistics, frame: Frame) -> tuple[float, float]:
     """Return the means of |x + y|^2 and |x - y|^2 over all pairs of rows.
 
     Parameters
@@ -150,6 +150,7 @@ def mean_squares(statistics, frame) -> tuple[float, float]:
     center = 0.0 if frame.center is None else frame.center
     sums = query.mean + key.mean - 2 * center
     differences = query.mean - key.mean
-    return tuple(
+    first, second = (
         float(np.sum(scale * (spread + offset**2))) for offset in (sums, differences)
     )
+    return first, second

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import optimize, special
 
 from .._docs import fill_doc
@@ -15,7 +16,7 @@ from ._discrete import DiscreteSampler
 _RANGE = 1e-8, 1 - 1e-8  # of p
 
 
-def optimal_p(products) -> float:
+def optimal_p(products: ArrayLike) -> float:
     """Return the p of least log second moment for the means c_l of abs(x_l y_l).
 
     The objective -d log p + sum_l log I0(2 c_l / sqrt(1 - p)) (CRT theorem 3.5) is

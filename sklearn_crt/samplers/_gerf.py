@@ -6,7 +6,7 @@ import cmath
 import math
 
 from .._docs import fill_doc
-from ..maps import log_one_minus
+from ..maps import ComplexExponentialMap, ExponentialMap, log_one_minus
 from ._base import fitted
 from ._exponential import ExponentialSampler, mean_squares
 from ._gerf_search import best_member, trigonometric_A
@@ -110,6 +110,8 @@ class GERFSampler(ExponentialSampler):
     0.1 -1 0.005+0.000j
     1.0 1 -0.592+0.000j
     """
+
+    map_: ComplexExponentialMap | ExponentialMap
 
     @property
     def columns_per_frequency(self) -> int:

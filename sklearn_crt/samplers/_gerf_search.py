@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import cmath
 import math
+from collections.abc import Iterator
 
 import numpy as np
 from scipy import optimize, special
@@ -17,7 +18,13 @@ _GRID = np.meshgrid(np.linspace(-1.5, 1.5, 13), np.linspace(0.02, 1.5, 25))
 _BOUNDS = ((-40.0, 40.0), (0.0, math.pi / 2 - 1e-6))
 
 
-def log_variance(lam, phi, s, q, n_features):
+def log_variance(
+    lam: float | np.ndarray,
+    phi: float | np.ndarray,
+    s: int,
+    q: float | np.ndarray,
+    n_features: int,
+) -> np.ndarray:
     """Return log(Var / K^2) of one product, -inf where it is zero."""
     with np.errstate(divide="ignore"):
         variance, log_scale = scaled_variance(
@@ -26,7 +33,13 @@ def log_variance(lam, phi, s, q, n_features):
         return np.log(variance) + log_scale
 
 
-def log_second_moment(lam, phi, s, q, n_features):
+def log_second_moment(
+    lam: float | np.ndarray,
+    phi: float | np.ndarray,
+    s: int,
+    q: float | np.ndarray,
+    n_features: int,
+) -> np.ndarray:
     """Return log(E Re(fg)^2 / K^2), the objective at an array of points."""
     size, _, v, theta = second_moment(lam, phi, s, q, n_features)
     h = -np.expm1(-2 * v) + 2 * np.exp(-2 * v) * np.cos(theta / 2) ** 2
@@ -34,7 +47,9 @@ def log_second_moment(lam, phi, s, q, n_features):
         return size + np.log(h / 2)
 
 
-def value_and_gradient(point, s, q, n_features):
+def value_and_gradient(
+    point: np.ndarray, s: int, q: float, n_features: int
+) -> tuple[float, np.ndarray]:
     """Return the objective at one point (lam, phi), and its gradient."""
     lam, phi = float(point[0]), float(point[1])
     modulus, c, sin_phi = math.exp(lam), math.cos(phi), math.sin(phi)
@@ -84,14 +99,16 @@ def trigonometric_A(q: float, n_features: int) -> float:
     return t / (8 * (1 + t))
 
 
-def complex_candidates(A: float, s: int, q: float, n_features: int):
+def complex_candidates(
+    A: float, s: int, q: float, n_features: int
+) -> Iterator[np.ndarray]:
     """Return the ends of L-BFGS-B from the best three points of a grid about A."""
     real, _ = log_rho(complex(A))
     if abs(real) > _BOUNDS[0][1]:
         return
     points = np.stack([_GRID[0].ravel() + real, _GRID[1].ravel()])
     points = np.clip(points, *np.transpose(_BOUNDS)[..., None])
-    values = log_second_moment(*points, s, q, n_features)
+    values = log_second_moment(points[0], points[1], s, q, n_features)
     for start in np.argsort(values)[:3]:
         yield optimize.minimize(
             value_and_gradient,

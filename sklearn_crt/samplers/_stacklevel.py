@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import FrameType
+
+import sklearn
 
 _INSIDE = (
     str(Path(__file__).parents[1]),
-    str(Path(sys.modules["sklearn"].__file__).parent),
+    str(Path(sklearn.__file__).parent),
 )
 
 
@@ -21,7 +24,8 @@ def outside_stacklevel() -> int:
     stacklevel : int
         For ``warnings.warn`` in the function that calls this one.
     """
-    frame, level = sys._getframe(1), 1
+    frame: FrameType | None = sys._getframe(1)
+    level = 1
     while frame is not None and frame.f_code.co_filename.startswith(_INSIDE):
         frame, level = frame.f_back, level + 1
     return level

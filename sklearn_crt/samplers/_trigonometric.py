@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
-from ..frequencies import Coupling, Frequencies, get_coupling
-from ..maps import FeatureMap, PairedColumns, RadialKernel, TrigonometricMap
+from ..frequencies import Coupling, get_coupling
+from ..maps import PairedColumns, RadialKernel, TrigonometricMap
 from ..rows import Statistics
 from ._base import BaseFeatureSampler
 
@@ -14,13 +15,13 @@ from ._base import BaseFeatureSampler
 def make_trigonometric_map(
     sampler: BaseFeatureSampler,
     statistics: Statistics,
-    drawn: FeatureMap | None,
+    drawn: TrigonometricMap | None,
     radial: RadialKernel,
     radial_law: Callable,
     *,
     coupling: Coupling | None = None,
     draw: Callable | None = None,
-    **fields,
+    **fields: Any,
 ) -> TrigonometricMap:
     """Return sines and cosines for a radial kernel.
 
@@ -31,7 +32,7 @@ def make_trigonometric_map(
         single columns with random phases, ``random_phase``.
     statistics : Statistics
         Of the rows.
-    drawn : FeatureMap or None
+    drawn : TrigonometricMap or None
         A map of the same draw, to take the frequencies from.
     radial : RadialKernel
         The kernel.
@@ -56,10 +57,10 @@ def make_trigonometric_map(
     if drawn is not None:
         frequencies, phase = drawn.frequencies, drawn.phase
     else:
-        rng, sizes = statistics.frequency_stream(), (columns.n_frequencies,)
-        sizes += (statistics.n_features,)
+        rng = statistics.frequency_stream()
+        sizes = columns.n_frequencies, statistics.n_features
         if draw is None:
-            frequencies: Frequencies = coupling.draw(radial_law, *sizes, rng)
+            frequencies = coupling.draw(radial_law, *sizes, rng)
         else:
             frequencies = draw(*sizes, rng)
         (phase_rng,) = rng.spawn(1)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 from numpy.testing import assert_allclose
@@ -17,6 +18,8 @@ from scipy import sparse, stats
 from sklearn.base import clone
 
 from ._attention import check_attention
+from ..frequencies import Coupling, Frequencies, RadialLaw
+from ..samplers import BaseFeatureSampler
 from ._composed import composed_estimates
 from ._estimates import (
     FAMILY,
@@ -48,7 +51,14 @@ __all__ = [
 ]
 
 
-def assert_unbiased(sampler, X=None, Y=None, *, n_blocks=50_000, n_draws=64):
+def assert_unbiased(
+    sampler: BaseFeatureSampler,
+    X: np.ndarray | None = None,
+    Y: np.ndarray | None = None,
+    *,
+    n_blocks: int = 50_000,
+    n_draws: int = 64,
+) -> None:
     """Assert that the estimates have the exact kernel as their mean.
 
     Up to the ``bias`` that the coupling states, which is 0 for one that is exact.
@@ -87,8 +97,14 @@ def assert_unbiased(sampler, X=None, Y=None, *, n_blocks=50_000, n_draws=64):
 
 
 def assert_variance(
-    sampler, X=None, Y=None, *, n_blocks=50_000, block=None, n_draws=400
-):
+    sampler: BaseFeatureSampler,
+    X: np.ndarray | None = None,
+    Y: np.ndarray | None = None,
+    *,
+    n_blocks: int = 50_000,
+    block: int | None = None,
+    n_draws: int = 400,
+) -> None:
     """Assert that the estimates have ``kernel_variance`` as their variance.
 
     Parameters
@@ -114,8 +130,9 @@ def assert_variance(
     X = contract_rows() if X is None else X
     narrow, estimates = fit_sides(clone(sampler), X, Y), None
     if cuts_into_blocks(narrow):
-        options = {"n_blocks": n_blocks, "block": block}
-        estimates, narrow = block_estimates(sampler, X, Y, **options)
+        estimates, narrow = block_estimates(
+            sampler, X, Y, n_blocks=n_blocks, block=block
+        )
     elif hasattr(narrow, "bases_"):
         estimates = composed_estimates(narrow, X, Y)
     if estimates is None:
@@ -135,7 +152,13 @@ def assert_variance(
     )
 
 
-def assert_coupling(coupling, radial_law, n_features=4, *, n_blocks=20_000):
+def assert_coupling(
+    coupling: Coupling,
+    radial_law: Callable[[int], RadialLaw],
+    n_features: int = 4,
+    *,
+    n_blocks: int = 20_000,
+) -> None:
     """Assert the law of each frequency, and the angles inside a block.
 
     Norms have their law and are independent of each other and of the directions;
@@ -200,7 +223,7 @@ def assert_coupling(coupling, radial_law, n_features=4, *, n_blocks=20_000):
         assert np.all(z < limit), f"{what}: z = {z.max():.1f} (limit {limit:.1f})"
 
 
-def _places_in_strata(quantiles):
+def _places_in_strata(quantiles: np.ndarray) -> np.ndarray:
     """Assert one norm of a block in each stratum; return the places inside them."""
     d = quantiles.shape[1]
     places, strata = np.modf(np.clip(quantiles, 0, 1 - 1e-12) * d)
@@ -215,7 +238,7 @@ def _places_in_strata(quantiles):
     return places
 
 
-def assert_nested(sampler, X):
+def assert_nested(sampler: BaseFeatureSampler, X: np.ndarray) -> None:
     """Assert the number of columns, and that smaller draws begin larger ones.
 
     Parameters
@@ -234,7 +257,7 @@ def assert_nested(sampler, X):
     """
     d = X.shape[1]
 
-    def fit(width):
+    def fit(width: int) -> BaseFeatureSampler:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "This hybrid needs", UserWarning)
             wide = clone(sampler).set_params(random_state=0, n_components=width)
@@ -256,7 +279,7 @@ def assert_nested(sampler, X):
             assert_allclose(first, nested, atol=1e-12, err_msg=message)
 
 
-def _parts(frequencies):
+def _parts(frequencies: Frequencies) -> list[Frequencies]:
     """Return the frequencies that joint ones are made of, themselves if of none."""
     parts = getattr(frequencies, "parts", None)
     if parts is None:
@@ -264,7 +287,7 @@ def _parts(frequencies):
     return [single for part in parts for single in _parts(part)]
 
 
-def assert_invariant(sampler, X):
+def assert_invariant(sampler: BaseFeatureSampler, X: np.ndarray) -> None:
     """Assert what must not change the features.
 
     Rows together or apart, threads, batches of ``partial_fit``, sparse input,
@@ -292,7 +315,13 @@ def assert_invariant(sampler, X):
         features = getattr(fitted, side)(X)
         scale = np.abs(features).max()
 
-        def same(other, tolerance, what, features=features, scale=scale):
+        def same(
+            other: np.ndarray,
+            tolerance: float | np.ndarray,
+            what: str,
+            features: np.ndarray = features,
+            scale: float = scale,
+        ) -> None:
             assert np.all(np.isfinite(other)), what
             assert np.all(np.abs(other - features) <= tolerance * scale), what
 
@@ -322,7 +351,7 @@ def assert_invariant(sampler, X):
     assert fitted.get_params() == params, "fit changed a parameter"
 
 
-def _largest_phases(fitted, X):
+def _largest_phases(fitted: BaseFeatureSampler, X: np.ndarray) -> np.ndarray:
     """Return bounds |sigma x| |w| on w.x, for each row and column or for each row."""
     norms = np.linalg.norm(fitted.sigma_ * X, axis=1)
     index, sq_norms = fitted.frequency_index(), fitted.frequencies_.sq_norms
@@ -330,7 +359,7 @@ def _largest_phases(fitted, X):
     return norms[:, None] * np.sqrt(sq_norms)
 
 
-def check_sampler(sampler, n_features=4):
+def check_sampler(sampler: BaseFeatureSampler, n_features: int = 4) -> None:
     """Run all the checks of a sampler: what it estimates, how well, what is invariant.
 
     The variance is that of the coupling where ``variance_is_exact_``, elsewhere that

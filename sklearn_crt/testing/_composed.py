@@ -33,34 +33,34 @@ def composed_estimates(
     if not all(map(_is_simple, [*parts.bases, *parts.coefficients, *spare])):
         return None
     sides = whole.frame.pair(X, Y)
-    rows = [side.matrix for side in sides]
+    queries, keys = (side.matrix for side in sides)
 
-    def draw(part, seed):
-        return _part_estimates(part, *rows, n_blocks, seed)
+    def draw(part: Any, seed: int) -> np.ndarray:
+        return _part_estimates(part, queries, keys, n_blocks, seed)
 
     n_bases, n_lambdas = len(parts.bases), len(parts.coefficients)
     seeds = [0] * n_bases if whole.shared else range(n_bases)
     kernels = list(map(draw, parts.bases, seeds))
     lambdas = list(map(draw, parts.coefficients, range(10, 10 + n_lambdas)))
     lambdas = [a + part for a, part in zip(whole.constants, lambdas, strict=True)]
-    lambdas.append(1 - sum(lambdas))
+    lambdas = [*lambdas, np.asarray(1 - sum(lambdas))]
     estimates = sum(lam * k for lam, k in zip(lambdas, kernels, strict=True))
     if spare:
         weight = whole.spare_weight
-        estimates = (1 - weight) * estimates + weight * draw(*spare, 20)
+        estimates = (1 - weight) * estimates + weight * draw(spare[0], 20)
     return estimates * np.exp(whole.factor.log_pair_factor(*sides))
 
 
-def _parts(fitted):
+def _parts(fitted: Any) -> Any:
     """Return the fitted samplers behind the map of a sampler."""
     return fitted._recipe._fit_parts(fitted._statistics)
 
 
-def _has_blocks(part):
+def _has_blocks(part: Any) -> bool:
     return hasattr(part, "blocks_")
 
 
-def _is_simple(part):
+def _is_simple(part: Any) -> bool:
     """Whether blocks of frequencies make estimates as a map, or its parts, do."""
     if _has_blocks(part):
         return all(map(_is_simple, _parts(part).samplers))
@@ -68,7 +68,9 @@ def _is_simple(part):
     return cut and part.n_components % part.columns_per_frequency == 0
 
 
-def _part_estimates(part, X, Y, n_blocks, seed):
+def _part_estimates(
+    part: Any, X: np.ndarray, Y: np.ndarray, n_blocks: int, seed: int
+) -> np.ndarray:
     """Return independent estimates of a fitted map, or of the map of each block."""
     if not _has_blocks(part):
         options = {"n_blocks": n_blocks, "random_state": seed}

@@ -6,10 +6,14 @@ import numpy as np
 from scipy import stats
 from sklearn.base import clone
 
+from ..frequencies import Coupling
+from ..maps import FeatureMap
+from ..samplers import BaseFeatureSampler
+
 FAMILY = 1e-6  # chance that one call fails a correct sampler
 
 
-def contract_rows(n_features=4, random_state=0):
+def contract_rows(n_features: int = 4, random_state: int = 0) -> np.ndarray:
     """Return rows on the axes and in random directions, with mean zero.
 
     Faults of a rotation show on the axes; bandwidths show everywhere.
@@ -40,24 +44,26 @@ def contract_rows(n_features=4, random_state=0):
     return np.concatenate([rows, -rows])
 
 
-def fit_sides(sampler, X, Y):
+def fit_sides(
+    sampler: BaseFeatureSampler, X: np.ndarray, Y: np.ndarray | None
+) -> BaseFeatureSampler:
     """Fit a sampler on the rows of both sides, or on X alone where Y is None."""
     return sampler.fit(X) if Y is None else sampler.fit(X, X_key=Y)
 
 
-def stated_bias(sampler):
+def stated_bias(sampler: BaseFeatureSampler) -> float:
     """Return the relative bias that the coupling of a fitted sampler admits."""
     return _bias(getattr(sampler, "map_", None))
 
 
-def _bias(feature_map):
+def _bias(feature_map: FeatureMap | None) -> float:
     """Return the largest bias of the couplings of a map, or of the maps in it."""
     coupling = getattr(feature_map, "coupling", None)
     own = 0.0 if coupling is None else coupling.bias
     return max([own, *map(_bias, getattr(feature_map, "parts", ()))])
 
 
-def _coupling(sampler):
+def _coupling(sampler: BaseFeatureSampler) -> Coupling | None:
     """Return the coupling of the frequencies of a fitted sampler, or None."""
     return getattr(getattr(sampler, "map_", None), "coupling", None)
 
@@ -69,7 +75,7 @@ def stated_variance(fitted, X, Y):
     return fitted.kernel_variance(X, Y), 0.0
 
 
-def coupled_size(sampler, n_features):
+def coupled_size(sampler: BaseFeatureSampler, n_features: int) -> int:
     """Return after how many frequencies the coupling starts anew; 0 for never."""
     coupling = _coupling(sampler)
     if coupling is None:
@@ -78,14 +84,20 @@ def coupled_size(sampler, n_features):
     return max(n_features, int(np.max(sizes))) if len(sizes) > 1 else 0
 
 
-def cuts_into_blocks(fitted):
+def cuts_into_blocks(fitted: BaseFeatureSampler) -> bool:
     """Whether groups of frequencies of a fitted sampler make independent estimates."""
     if fitted.frequency_index() is None:
         return False
     return coupled_size(fitted, fitted.n_features_in_) > 0
 
 
-def seed_estimates(sampler, X, Y=None, *, n_draws=64):
+def seed_estimates(
+    sampler: BaseFeatureSampler,
+    X: np.ndarray,
+    Y: np.ndarray | None = None,
+    *,
+    n_draws: int = 64,
+) -> np.ndarray:
     """Fit a sampler with many seeds and return its estimates of the kernel.
 
     Parameters
@@ -106,7 +118,15 @@ def seed_estimates(sampler, X, Y=None, *, n_draws=64):
     return np.stack([fit_sides(draw, X, Y).approximate_kernel(X, Y) for draw in draws])
 
 
-def block_estimates(sampler, X, Y=None, *, n_blocks=50_000, block=None, random_state=0):
+def block_estimates(
+    sampler: BaseFeatureSampler,
+    X: np.ndarray,
+    Y: np.ndarray | None = None,
+    *,
+    n_blocks: int = 50_000,
+    block: int | None = None,
+    random_state: int = 0,
+) -> tuple[np.ndarray, BaseFeatureSampler]:
     """Return independent estimates of the kernel, one a block of frequencies.
 
     One wide fit stands for many narrow ones: its blocks are independent and each has
@@ -154,7 +174,9 @@ def block_estimates(sampler, X, Y=None, *, n_blocks=50_000, block=None, random_s
     return estimates, narrow
 
 
-def assert_mean(estimates, expected, *, bias=0.0):
+def assert_mean(
+    estimates: np.ndarray, expected: np.ndarray, *, bias: float = 0.0
+) -> None:
     """Assert that independent estimates have a mean, by t statistics.
 
     Parameters

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from types import ModuleType
+
 from sklearn.base import BaseEstimator
 
 import sklearn_crt
@@ -10,7 +13,7 @@ from sklearn_crt.samplers import BaseFeatureSampler
 
 # Parameters beside the defaults, which are always a case. A new sampler needs a line
 # only if it has parameters of its own.
-_CASES: dict[str, list[dict]] = {
+_CASES: dict[str, list[dict[str, object]]] = {
     "TrigRBFSampler": [
         {"coupling": "iid", "kernel": "softmax", "n_components": 7},
         {"random_phase": True},
@@ -80,7 +83,7 @@ def sampler_classes(*, parts: bool = False) -> list[type[BaseFeatureSampler]]:
     return sorted(concrete, key=lambda cls: cls.__name__)
 
 
-def _classes(module):
+def _classes(module: ModuleType) -> Iterator[type[BaseFeatureSampler]]:
     members = (getattr(module, name) for name in module.__all__)
     for member in members:
         if isinstance(member, type) and issubclass(member, BaseFeatureSampler):

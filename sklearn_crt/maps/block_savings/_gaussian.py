@@ -15,25 +15,27 @@ for many values tables of these, to 1e-13 of their size near q = 0 and of 1 else
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
 from scipy import special
+from scipy.interpolate import PPoly
 
-from ._piecewise import tabulate
+from ._piecewise import Function, tabulate
 
 _BLOCK = 256  # pairs whose series share one window of terms
 _LARGEST = 20  # log r_k m_k, which is above 0 for angles below 90 degrees only
 _FEW = 4096  # values up to which the series cost less than a table of them
 
 
-def _log_ratios(n_terms, n_features):
+def _log_ratios(n_terms: int, n_features: int) -> np.ndarray:
     """Return log r_k for k = 0 ... n_terms - 1."""
     j = np.arange(n_terms - 1)
     return np.concatenate([[0.0], np.cumsum(-np.log1p(j / (n_features + j)))])
 
 
-def _sines(n_features):
+def _sines(n_features: int) -> tuple[np.ndarray, np.ndarray]:
     """Return nodes sin(psi) on (0, pi / 2) and the logs of weights that sum to 1."""
     n_nodes = int(max(128, 16 * np.sqrt(n_features)))
     nodes, weights = np.polynomial.legendre.leggauss(n_nodes)
@@ -42,7 +44,7 @@ def _sines(n_features):
     return sines, log_weights - special.logsumexp(log_weights)
 
 
-def _log_powers(n_terms, n_features, cosine):
+def _log_powers(n_terms: int, n_features: int, cosine: float) -> np.ndarray:
     """Return log m_k for k = 0 ... n_terms - 1, small ones with all their digits."""
     sines, log_weights = _sines(n_features)
     log_base = np.log1p(cosine * sines)
@@ -55,7 +57,7 @@ def _log_powers(n_terms, n_features, cosine):
     return np.concatenate([np.log1p(excess), np.concatenate(parts)[few.size :]])
 
 
-def _log_factors(n_terms, n_features, cosine):
+def _log_factors(n_terms: int, n_features: int, cosine: float) -> np.ndarray:
     """Return log r_k + log m_k for k = 0 ... n_terms - 1."""
     if n_terms > 2**15:
         return _new_log_factors.__wrapped__(n_terms, n_features, cosine)
@@ -64,7 +66,7 @@ def _log_factors(n_terms, n_features, cosine):
 
 
 @lru_cache(maxsize=32)
-def _new_log_factors(n_terms, n_features, cosine):
+def _new_log_factors(n_terms: int, n_features: int, cosine: float) -> np.ndarray:
     factors = _log_ratios(n_terms, n_features)
     if cosine != 0:
         factors = factors + _log_powers(n_terms, n_features, cosine)
@@ -72,7 +74,7 @@ def _new_log_factors(n_terms, n_features, cosine):
     return factors
 
 
-def log_conformity(q, n_features, cosine):
+def log_conformity(q: np.ndarray, n_features: int, cosine: float) -> np.ndarray:
     """Return log F_c(q) for an array q >= 0."""
     q = np.asarray(q, dtype=np.float64)
     n_terms = int(np.ceil(2 * q.max(initial=0) + 12 * np.sqrt(q.max(initial=0)) + 80))
@@ -82,7 +84,7 @@ def log_conformity(q, n_features, cosine):
     return np.reshape(values, q.shape)
 
 
-def positive_gap(q, n_features, cosine=0.0):
+def positive_gap(q: np.ndarray, n_features: int, cosine: float = 0.0) -> np.ndarray:
     """Return (exp(q) - F_c(q)) exp(-q), in [0, 1) for c <= 0, for positive features.
 
     It is the mean of 1 - r_k m_k over k of the Poisson law of mean q, never taken as
@@ -96,7 +98,7 @@ def positive_gap(q, n_features, cosine=0.0):
     else:
         reach *= 16
 
-    def gap(q):
+    def gap(q: np.ndarray) -> np.ndarray:
         return _positive_series(q, n_features, cosine)
 
     if factors.max() > _LARGEST:
@@ -105,7 +107,14 @@ def positive_gap(q, n_features, cosine=0.0):
     return _look_up(q, gap, _positive_table, (n_features, cosine, reach), power)
 
 
-def _look_up(q, series, make_table, arguments, power, few=_FEW):
+def _look_up(
+    q: np.ndarray,
+    series: Function,
+    make_table: Callable[..., Function],
+    arguments: tuple[float, ...],
+    power: int,
+    few: int = _FEW,
+) -> np.ndarray:
     """Return the values of a series for an array q, more than a few from a table.
 
     The table ends at the last of the arguments, and holds the values over
@@ -126,15 +135,15 @@ def _look_up(q, series, make_table, arguments, power, few=_FEW):
 
 
 @lru_cache(maxsize=64)
-def _positive_table(n_features, cosine, stop):
-    def ratio(q):
+def _positive_table(n_features: int, cosine: float, stop: float) -> PPoly:
+    def ratio(q: np.ndarray) -> np.ndarray:
         gap = _positive_series(q, n_features, cosine)
         return gap * (1 + 1 / q if cosine else 1 + 1 / q**2)
 
     return tabulate(ratio, stop)
 
 
-def _positive_series(q, n_features, cosine):
+def _positive_series(q: np.ndarray, n_features: int, cosine: float) -> np.ndarray:
     """Return ``positive_gap`` as a sum over a window of k for each q."""
     order = np.argsort(q, axis=None)
     sorted_q = q.ravel()[order]
@@ -160,7 +169,7 @@ def _positive_series(q, n_features, cosine):
     return unsorted.reshape(q.shape)
 
 
-def _poisson_weights(k, means):
+def _poisson_weights(k: np.ndarray, means: np.ndarray) -> np.ndarray:
     """Return multiples of the Poisson law for similar means, (n_means, n_k).
 
     Logs are taken relative to one k near the means, where they are small, so that
@@ -178,7 +187,9 @@ def _poisson_weights(k, means):
     return np.exp(log_weights)
 
 
-def trigonometric_gap(q, n_features, cosine=0.0):
+def trigonometric_gap(
+    q: np.ndarray, n_features: int, cosine: float = 0.0
+) -> np.ndarray:
     """Return exp(-q) - (F_c(-q) + F_{-c}(-q)) / 2; it may be negative.
 
     F_c(-q) is the mean over psi of F_0(-q (1 + c sin(psi))), so the gap is the mean of
@@ -186,7 +197,7 @@ def trigonometric_gap(q, n_features, cosine=0.0):
     """
     q = np.asarray(q, dtype=np.float64)
 
-    def gap(q):
+    def gap(q: np.ndarray) -> np.ndarray:
         return _trigonometric_series(q, n_features, cosine, _right_series)
 
     arguments = n_features, abs(cosine), 1e5 if cosine else 1e3
@@ -194,8 +205,8 @@ def trigonometric_gap(q, n_features, cosine=0.0):
 
 
 @lru_cache(maxsize=64)
-def _trigonometric_table(n_features, cosine, stop):
-    def ratio(q):
+def _trigonometric_table(n_features: int, cosine: float, stop: float) -> PPoly:
+    def ratio(q: np.ndarray) -> np.ndarray:
         right_gap = _right_series if cosine == 0 else _right_from_table
         gap = _trigonometric_series(q, n_features, cosine, right_gap)
         return gap * (1 + 1 / q**2)
@@ -203,14 +214,19 @@ def _trigonometric_table(n_features, cosine, stop):
     return tabulate(ratio, stop, atol=3e-16)
 
 
-def _right_from_table(q, n_features):
-    def gap(q):
+def _right_from_table(q: np.ndarray, n_features: int) -> np.ndarray:
+    def gap(q: np.ndarray) -> np.ndarray:
         return _right_series(q, n_features)
 
     return _look_up(q, gap, _trigonometric_table, (n_features, 0.0, 1e3), 2, few=0)
 
 
-def _trigonometric_series(q, n_features, cosine, right_gap):
+def _trigonometric_series(
+    q: np.ndarray,
+    n_features: int,
+    cosine: float,
+    right_gap: Callable[[np.ndarray, int], np.ndarray],
+) -> np.ndarray:
     """Return ``trigonometric_gap`` as a mean over psi of gaps of right angles."""
     if cosine == 0:
         return _right_series(q, n_features)
@@ -225,7 +241,7 @@ def _trigonometric_series(q, n_features, cosine, right_gap):
     return gap
 
 
-def _right_series(q, n_features):
+def _right_series(q: np.ndarray, n_features: int) -> np.ndarray:
     """Return exp(-q) - F_0(-q).
 
     A series for q <= 4, above it F_0(-q) = exp(-q/2) 1F1(-d/2; d/2; q/2), which

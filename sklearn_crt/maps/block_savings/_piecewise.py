@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.polynomial import chebyshev, polynomial
 from scipy.interpolate import PPoly
 
 _DEGREE = 9
 _HALVINGS = 9
+Function = Callable[[np.ndarray], np.ndarray]
 
 
-def _shifted(k):
+def _shifted(k: int) -> np.ndarray:
     """Return the coefficients of the Chebyshev polynomial T_k(2u - 1) in u."""
     powers = chebyshev.cheb2poly(np.eye(k + 1)[k])
     coefficients = np.zeros(_DEGREE + 1)
@@ -25,7 +28,13 @@ _FIT = np.linalg.inv(chebyshev.chebvander(_NODES, _DEGREE)).T  # values to serie
 _POWERS = np.stack([_shifted(k) for k in range(_DEGREE + 1)])
 
 
-def tabulate(function, stop, *, rtol=1e-15, atol=0.0):
+def tabulate(
+    function: Function,
+    stop: float,
+    *,
+    rtol: float = 1e-15,
+    atol: float = 0.0,
+) -> PPoly:
     """Return a function on [0, stop] as a piecewise polynomial.
 
     The pieces (0, 1), (1, 2), (2, 4), (4, 8) ... are halved until the last two of
@@ -64,7 +73,7 @@ def tabulate(function, stop, *, rtol=1e-15, atol=0.0):
         left, right = left[~good], right[~good]
         middle = (left + right) / 2
         left, right = np.append(left, middle), np.append(middle, right)
-    starts, pieces = np.concatenate(starts), np.concatenate(pieces)
-    order = np.argsort(starts)
+    edges, table = np.concatenate(starts), np.concatenate(pieces)
+    order = np.argsort(edges)
     # PPoly wants the highest power first
-    return PPoly(pieces[order, ::-1].T, np.append(starts[order], stop))
+    return PPoly(table[order, ::-1].T, np.append(edges[order], stop))

@@ -25,13 +25,14 @@ from scipy.interpolate import CubicSpline
 from ...frequencies import stable_nodes
 from .._profiles import log_exponential_power, log_matern
 from ._gaussian import trigonometric_gap
+from ._piecewise import Function
 
 _SMALLEST = 0.01  # distance below which the share that is saved is taken as constant
 _STEP = 0.4  # of trapezoidal rules on the log scale
 
 
 @lru_cache(maxsize=32)
-def student_gap(nu, n_features):
+def student_gap(nu: float, n_features: int) -> Function:
     """Return the function of r that an orthogonal pair saves for the Matern kernel."""
     if nu == math.inf:
         return lambda r: trigonometric_gap(r**2, n_features)
@@ -55,7 +56,7 @@ def student_gap(nu, n_features):
 
 
 @lru_cache(maxsize=32)
-def stable_gap(alpha, n_features):
+def stable_gap(alpha: float, n_features: int) -> Function:
     """Return the same for the exponential-power kernel, 0.05 <= alpha <= 2."""
     if alpha == 2:
         return lambda r: trigonometric_gap(2 * r**2, n_features)
@@ -72,7 +73,7 @@ def stable_gap(alpha, n_features):
     )
 
 
-def _beta_nodes(a):
+def _beta_nodes(a: float) -> tuple[np.ndarray, np.ndarray]:
     """Return nodes (from small to large, symmetric) and weights of Beta(a, a)."""
     step = _STEP * min(1.0, math.sqrt(2 / a))
     reach = min(2 * math.acosh(math.exp(min(20 / a, 20))), 36)
@@ -81,12 +82,19 @@ def _beta_nodes(a):
     return special.expit(x), _normalised(step * np.exp(log_density), a)
 
 
-def _normalised(weights, shape):
+def _normalised(weights: np.ndarray, shape: float) -> np.ndarray:
     """Return weights of sum 1, where the range of the nodes leaves nothing out."""
     return weights / weights.sum() if shape > 2 else weights
 
 
-def _gap(log_kernel, log_laplace, scales, mixing, n_features, largest):
+def _gap(
+    log_kernel: Function,
+    log_laplace: Function,
+    scales: tuple[np.ndarray, np.ndarray],
+    mixing: tuple[np.ndarray, np.ndarray],
+    n_features: int,
+    largest: float,
+) -> Function:
     """Return the gap as a function, from nodes of c and of log T.
 
     ``log_laplace(q)`` is log E exp(-q T). Weights may sum to less than 1: the rest
@@ -117,13 +125,13 @@ def _gap(log_kernel, log_laplace, scales, mixing, n_features, largest):
         share[i] = value / _pair_variance(log_kernel, r)
     spline = CubicSpline(log_r, share)
 
-    def gap(r):
+    def gap(r: np.ndarray) -> np.ndarray:
         inside = np.clip(r, _SMALLEST, largest)
         return spline(np.log(inside)) * _pair_variance(log_kernel, r)
 
     return gap
 
 
-def _pair_variance(log_kernel, r):
+def _pair_variance(log_kernel: Function, r: np.ndarray) -> np.ndarray:
     """Return (1 + k(2r) - 2 k(r)^2) / 2, without cancellation for small r."""
     return 0.5 * np.expm1(log_kernel(2 * r)) - np.expm1(2 * log_kernel(r))

@@ -25,7 +25,7 @@ from scipy.spatial.distance import cdist
 _NODES = 2049
 
 
-def angles(X, Y):
+def angles(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     """Return the angles of all pairs of rows, pi / 2 where one of the two is zero.
 
     Twice the arc tangent of |u - v| / |u + v| for the unit vectors, which is accurate
@@ -43,7 +43,7 @@ def angles(X, Y):
     return theta
 
 
-def orthogonal_sign_moment(theta, n_features):
+def orthogonal_sign_moment(theta: np.ndarray, n_features: int) -> np.ndarray:
     """Return the mean of the product of two sign products, orthogonal directions."""
     folded = np.minimum(theta, np.pi - theta)
     if n_features == 2:  # the projections are the directions
@@ -52,7 +52,7 @@ def orthogonal_sign_moment(theta, n_features):
 
 
 @lru_cache(maxsize=16)
-def _mean_minimum(n_features):
+def _mean_minimum(n_features: int) -> CubicSpline:
     """Return theta' -> E min(theta', delta'), as a spline."""
     # nodes cluster at pi / 2, where the density of d = 3 is a logarithm
     nodes = np.pi / 2 * np.sin(np.linspace(0, np.pi / 2, _NODES))
@@ -74,7 +74,7 @@ def _mean_minimum(n_features):
     return spline
 
 
-def _hypergeometric(c, z):
+def _hypergeometric(c: float, z: np.ndarray) -> np.ndarray:
     """Return 2F1(1, 1; c; z) for 0 <= z <= 1 and c > 2.
 
     The terms k! / (c)_k z^k; ``special.hyp2f1`` overflows from c = 100.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
+from typing import Self
 
 from sklearn.utils.validation import check_is_fitted
 
 from ..._docs import fill_doc
 from ...frequencies import Coupling, get_coupling
 from ...maps import SignMap
-from ...rows import Frame
+from ...rows import Frame, Sigma
 from .._base import BaseFeatureSampler
 from ._draw import draw_normal
 
@@ -113,7 +114,7 @@ class AngularCoefficient(BaseFeatureSampler):
         directions = draw_normal(coupling, n, statistics, drawn)
         return SignMap(Frame(), n, directions, coupling)
 
-    def with_sigma(self, sigma):
+    def with_sigma(self, sigma: Sigma) -> Self:
         """Return a copy: angles do not depend on a common factor of the rows.
 
         Parameters

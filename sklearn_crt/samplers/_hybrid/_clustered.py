@@ -109,6 +109,7 @@ class ClusteredSampler(BaseFeatureSampler):
     40
     """
 
+    map_: ClusteredMap
     _parameter_constraints: dict = {
         **BaseFeatureSampler._parameter_constraints,
         "n_clusters": [Interval(Integral, 1, None, closed="left"), tuple],
@@ -199,8 +200,8 @@ class ClusteredSampler(BaseFeatureSampler):
             one = np.zeros_like(rest)
             one[i, j], rest[i, j] = True, False
             maps.append((part, one.any(axis=1), one.any(axis=0)))
-        for i in np.flatnonzero(rest.any(axis=1)):
-            maps.append((self.fallback, np.arange(rest.shape[0]) == i, rest[i]))
+        for row in np.flatnonzero(rest.any(axis=1)):
+            maps.append((self.fallback, np.arange(rest.shape[0]) == row, rest[row]))
         return maps
 
     def _split(self, units):

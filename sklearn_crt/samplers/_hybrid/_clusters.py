@@ -7,7 +7,6 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
@@ -38,9 +37,9 @@ def check_counts(n_clusters: Counts) -> tuple[int, int]:
     ValueError
         If these are no positive integers.
     """
-    counts = (n_clusters, n_clusters) if np.ndim(n_clusters) == 0 else n_clusters
+    counts: Any = (n_clusters, n_clusters) if np.ndim(n_clusters) == 0 else n_clusters
     good = len(counts) == 2 and all(
-        isinstance(count, Integral) and count >= 1 for count in counts
+        isinstance(count, Integral) and int(count) >= 1 for count in counts
     )
     if not good:
         raise ValueError(
@@ -77,7 +76,7 @@ def find_clusters(
     members[labels, np.arange(rows.shape[0])] = weights
     mass = members.sum(axis=1)
     members /= np.where(mass > 0, mass, 1)[:, None]
-    squares = rows.multiply(rows) if sparse.issparse(rows) else rows**2
+    squares = rows**2 if isinstance(rows, np.ndarray) else rows.multiply(rows)
     means = np.asarray(members @ rows)
     second = np.asarray(members @ squares)
     spreads = np.maximum(second - 2 * means * centers + centers**2, 0)

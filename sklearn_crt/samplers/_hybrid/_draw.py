@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ...frequencies import Coupling, Frequencies, chi_law
-from ...maps import FeatureMap
+from ...maps import DiagonalExponentialMap, FrequencyMap
 from ...rows import Statistics
 
 
@@ -13,7 +13,7 @@ def draw_normal(
     coupling: Coupling,
     n_frequencies: int,
     statistics: Statistics,
-    drawn: FeatureMap | None,
+    drawn: FrequencyMap | None,
 ) -> Frequencies:
     """Return normal frequencies.
 
@@ -25,7 +25,7 @@ def draw_normal(
         Their number.
     statistics : Statistics
         With the seed and the number of columns.
-    drawn : FeatureMap or None
+    drawn : FrequencyMap or None
         A map with the same frequencies, where there is one.
 
     Returns
@@ -43,7 +43,7 @@ def draw_normal_and_phase(
     coupling: Coupling,
     n_frequencies: int,
     statistics: Statistics,
-    drawn: FeatureMap | None,
+    drawn: DiagonalExponentialMap | None,
 ) -> tuple[Frequencies, float]:
     """Return normal frequencies and a phase in radians.
 
@@ -55,7 +55,7 @@ def draw_normal_and_phase(
         Their number.
     statistics : Statistics
         With the seed and the number of columns.
-    drawn : FeatureMap or None
+    drawn : DiagonalExponentialMap or None
         A map with the same frequencies and phase, where there is one.
 
     Returns

@@ -76,6 +76,7 @@ class GaussianCoefficient(BaseFeatureSampler):
     array([[0.   , 0.731, 1.   ]])
     """
 
+    map_: WeightedMap
     _parameter_constraints: dict = {
         **BaseFeatureSampler._parameter_constraints,
         "coupling": [str, Coupling],

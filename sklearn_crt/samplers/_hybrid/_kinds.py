@@ -138,10 +138,10 @@ def _own_coefficients(sampler):
         return []
     # few directions, whose signs need their exact law
     coupling = get_coupling(sampler.coupling, type(sampler).__name__)
-    coupling = coupling if coupling.exact else "orthogonal"
+    exact = coupling if coupling.exact else "orthogonal"
     if sampler.kind == "angular":
-        return [AngularCoefficient(coupling=coupling)]
-    return [GaussianCoefficient(sigma=sampler.lambda_sigma, coupling=coupling)]
+        return [AngularCoefficient(coupling=exact)]
+    return [GaussianCoefficient(sigma=sampler.lambda_sigma, coupling=exact)]
 
 
 def _mixture_parts(sampler, samples, rng):

@@ -8,7 +8,7 @@ from numbers import Integral, Real
 from ..._compat import Interval, StrOptions
 from ..._docs import fill_doc
 from ...frequencies import Coupling
-from ...maps import FeatureMap, GaussianKernel
+from ...maps import FeatureMap, GaussianKernel, SumOfProductsMap
 from ...rows import Frame, Statistics
 from .._base import BaseFeatureSampler, fitted
 from .._exponential import middle
@@ -145,6 +145,7 @@ class HybridSampler(BaseFeatureSampler):
     True
     """
 
+    map_: SumOfProductsMap
     _parameter_constraints: dict = {
         **BaseFeatureSampler._parameter_constraints,
         "kernel": [StrOptions({"gaussian", "softmax"})],
