@@ -233,6 +233,20 @@ def stable_nodes(
     Trapezoidal in log(e) and in the logit of u / pi, where the integrand is analytic
     and decays at both ends; exact to 1e-9 for functions of log S that change over a
     length ``width`` or more.
+
+    Parameters
+    ----------
+    alpha : float
+        Index in (0, 2) of the stable law of a normal number times the root of S.
+    largest : float, default=72.0
+        End of the range of log S.
+    width : float, default=1.0
+        Least length over which the functions change.
+
+    Returns
+    -------
+    nodes, weights : ndarray of shape (n_nodes,)
+        Values of log S, and weights whose sum is the chance of the range.
     """
     a = alpha / 2
     x = np.arange(-36, 36, 0.4)

@@ -213,7 +213,7 @@ class FeatureMap(ABC):
         Parameters
         ----------
         dtype : dtype
-            float32 or float64.
+            One of float32 and float64.
 
         Returns
         -------

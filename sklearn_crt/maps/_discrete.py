@@ -17,7 +17,13 @@ from ._gaussian import GaussianKernel, log_expm1
 
 
 class Counts(Frequencies):
-    """Integer frequencies, as floats, with what signs, zeros and weights need."""
+    """Integer frequencies, as floats, with what signs, zeros and weights need.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_features, n_frequencies)
+        One frequency a column.
+    """
 
     @cached_property
     def parities(self) -> Frequencies:

@@ -110,7 +110,7 @@ class RadialKernel(ABC):
 
 @dataclass(frozen=True)
 class GaussianRadial(RadialKernel):
-    """exp(-r^2 / 2), whose frequencies are normal."""
+    """The kernel exp(-r^2 / 2), whose frequencies are normal."""
 
     def log_profile(self, r: np.ndarray) -> np.ndarray:
         return log_gaussian(r)
@@ -134,7 +134,7 @@ class _ScaleMixture(RadialKernel):
 
 @dataclass(frozen=True)
 class LaplacianRadial(_ScaleMixture):
-    """exp(-r), whose frequencies are Cauchy.
+    """The kernel exp(-r), whose frequencies are Cauchy.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ class MaternRadial(_ScaleMixture):
 
 @dataclass(frozen=True)
 class ExponentialPowerRadial(_ScaleMixture):
-    """exp(-r^alpha), whose frequencies are elliptical stable.
+    """The kernel exp(-r^alpha), whose frequencies are elliptical stable.
 
     Parameters
     ----------

@@ -18,7 +18,18 @@ import numpy as np
 
 
 def log_one_minus(z: complex) -> complex:
-    """Return log(1 - z), with all digits where z is small."""
+    """Return log(1 - z), with all digits where z is small.
+
+    Parameters
+    ----------
+    z : complex
+        Any number but 1.
+
+    Returns
+    -------
+    logarithm : complex
+        The principal value.
+    """
     if z.imag == 0:
         return complex(math.log1p(-z.real))
     modulus = 0.5 * math.log1p(z.real * (z.real - 2) + z.imag * z.imag)
@@ -29,6 +40,16 @@ def log_rho(A: complex) -> tuple[float, float]:
     """Return the real part and the magnitude of the imaginary part of log rho.
 
     A and its conjugate give the same estimate.
+
+    Parameters
+    ----------
+    A : complex
+        Coefficient of the squared norm of the frequency, of real part below 1/8.
+
+    Returns
+    -------
+    lam, phi : float
+        The two parts, for rho = 1 / (1 - 8A).
     """
     log_inverse = log_one_minus(8 * A)
     return -log_inverse.real, abs(log_inverse.imag)
@@ -41,10 +62,26 @@ def second_moment(
     q: float | np.ndarray,
     n_features: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return u + v, u, v >= 0 and theta; ``lam`` and ``phi``, or q, may be arrays.
+    """Return u + v, u, v >= 0 and theta.
 
     All terms are written so that none cancels, for rho -> 1, rho -> 0 and q -> 0; u + v
     apart, since u may be far below zero for s = -1.
+
+    Parameters
+    ----------
+    lam, phi : float or ndarray
+        Real and imaginary part of log rho; arrays where q is a number.
+    s : int
+        The sign, 1 or -1.
+    q : float or ndarray
+        The squared length of x + sy.
+    n_features : int
+        Dimension d of the rows.
+
+    Returns
+    -------
+    size, u, v, theta : ndarray
+        The sum u + v, its terms, and the phase.
     """
     sin_phi, rest = np.sin(phi), 2 * np.sin(phi / 2) ** 2
     c = 1 - rest
@@ -75,7 +112,18 @@ def scaled_variance(
     v: float | np.ndarray,
     theta: float | np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return Var / K^2 of one product as two arrays: a number times an exponential."""
+    """Return Var / K^2 of one product as two arrays: a number times an exponential.
+
+    Parameters
+    ----------
+    size, u, v, theta : ndarray
+        What ``second_moment`` returns.
+
+    Returns
+    -------
+    variance, log_scale : ndarray
+        The number, not negative, and the exponent.
+    """
     log_scale = np.maximum(size, 0)
     # expm1(u) + e^u (2 sinh(v/2)^2 - e^-v sin(theta/2)^2), nowhere above its scale
     variance = np.sign(u) * -np.expm1(-np.abs(u))

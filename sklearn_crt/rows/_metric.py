@@ -8,7 +8,25 @@ from sklearn.utils import check_array
 
 
 def metric_factor(metric: ArrayLike | None, n_features: int) -> np.ndarray | None:
-    """Return the L of M = L L', so |u|_M = |L'u|; None where ``metric`` is None."""
+    """Return the L of M = L L', so |u|_M = |L'u|.
+
+    Parameters
+    ----------
+    metric : array-like of shape (n_features, n_features) or None
+        The matrix M, symmetric and positive definite.
+    n_features : int
+        Number of columns of the rows.
+
+    Returns
+    -------
+    factor : ndarray of shape (n_features, n_features) or None
+        Lower triangular; None where ``metric`` is None.
+
+    Raises
+    ------
+    ValueError
+        If the matrix has another shape, or is not symmetric positive definite.
+    """
     if metric is None:
         return None
     M = check_array(metric, dtype=np.float64, input_name="metric")

@@ -117,7 +117,7 @@ class UnitRows:
         Returns
         -------
         projection : ndarray of shape (n_rows, n_frequencies)
-            w.x for each row and frequency, an array of the caller's own.
+            One w.x for each row and frequency, an array of the caller's own.
         """
         projection = frequencies.apply(self._rows)
         if self._shift is not None:
@@ -297,7 +297,7 @@ class UnitRows:
         Returns
         -------
         products : ndarray of shape (n_rows, n_other)
-            x.y for all pairs.
+            All x.y of pairs of rows.
         """
         product = safe_sparse_dot(self._rows, other._rows.T, dense_output=True)
         if self._shift is not None:  # both are sparse, with one shift

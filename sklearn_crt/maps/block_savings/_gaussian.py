@@ -75,7 +75,22 @@ def _new_log_factors(n_terms: int, n_features: int, cosine: float) -> np.ndarray
 
 
 def log_conformity(q: np.ndarray, n_features: int, cosine: float) -> np.ndarray:
-    """Return log F_c(q) for an array q >= 0."""
+    """Return log F_c(q) for an array q >= 0.
+
+    Parameters
+    ----------
+    q : ndarray
+        Squared lengths, not negative.
+    n_features : int
+        Dimension d of the frequencies.
+    cosine : float
+        The c of their angle.
+
+    Returns
+    -------
+    log_moment : ndarray of the shape of q
+        Not negative.
+    """
     q = np.asarray(q, dtype=np.float64)
     n_terms = int(np.ceil(2 * q.max(initial=0) + 12 * np.sqrt(q.max(initial=0)) + 80))
     factors, k = _log_factors(n_terms, n_features, cosine), np.arange(n_terms)
@@ -89,6 +104,20 @@ def positive_gap(q: np.ndarray, n_features: int, cosine: float = 0.0) -> np.ndar
 
     It is the mean of 1 - r_k m_k over k of the Poisson law of mean q, never taken as
     a difference.
+
+    Parameters
+    ----------
+    q : ndarray
+        Squared lengths, not negative.
+    n_features : int
+        Dimension d of the frequencies.
+    cosine : float, default=0.0
+        The c of their angle.
+
+    Returns
+    -------
+    gap : ndarray of the shape of q
+        What a pair saves, in units of exp(q).
     """
     q = np.asarray(q, dtype=np.float64)
     reach = 500 + 8 * n_features
@@ -194,6 +223,20 @@ def trigonometric_gap(
 
     F_c(-q) is the mean over psi of F_0(-q (1 + c sin(psi))), so the gap is the mean of
     those of right angles, less exp(-q) (cosh(q c sin(psi)) - 1).
+
+    Parameters
+    ----------
+    q : ndarray
+        Squared lengths, not negative.
+    n_features : int
+        Dimension d of the frequencies.
+    cosine : float, default=0.0
+        The c of their angle.
+
+    Returns
+    -------
+    gap : ndarray of the shape of q
+        What a pair saves.
     """
     q = np.asarray(q, dtype=np.float64)
 

@@ -33,7 +33,20 @@ _STEP = 0.4  # of trapezoidal rules on the log scale
 
 @lru_cache(maxsize=32)
 def student_gap(nu: float, n_features: int) -> Function:
-    """Return the function of r that an orthogonal pair saves for the Matern kernel."""
+    """Return the function of r that an orthogonal pair saves for the Matern kernel.
+
+    Parameters
+    ----------
+    nu : float
+        Smoothness, positive; infinity for the Gaussian kernel.
+    n_features : int
+        Dimension d of the frequencies.
+
+    Returns
+    -------
+    gap : callable
+        Takes and returns an array.
+    """
     if nu == math.inf:
         return lambda r: trigonometric_gap(r**2, n_features)
     t, t_weights = _beta_nodes(n_features / 2)
@@ -57,7 +70,20 @@ def student_gap(nu: float, n_features: int) -> Function:
 
 @lru_cache(maxsize=32)
 def stable_gap(alpha: float, n_features: int) -> Function:
-    """Return the same for the exponential-power kernel, 0.05 <= alpha <= 2."""
+    """Return the same for the exponential-power kernel.
+
+    Parameters
+    ----------
+    alpha : float
+        Exponent, from 0.05 to 2.
+    n_features : int
+        Dimension d of the frequencies.
+
+    Returns
+    -------
+    gap : callable
+        Takes and returns an array.
+    """
     if alpha == 2:
         return lambda r: trigonometric_gap(2 * r**2, n_features)
     a = alpha / 2

@@ -30,6 +30,16 @@ def angles(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
 
     Twice the arc tangent of |u - v| / |u + v| for the unit vectors, which is accurate
     at 0 and at pi.
+
+    Parameters
+    ----------
+    X, Y : ndarray of shape (n_X, n_features), (n_Y, n_features)
+        Rows.
+
+    Returns
+    -------
+    theta : ndarray of shape (n_X, n_Y)
+        In radians; 0 where both rows are zero.
     """
     lengths = [np.linalg.norm(Z, axis=1) for Z in (X, Y)]
     units = [
@@ -44,7 +54,20 @@ def angles(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
 
 
 def orthogonal_sign_moment(theta: np.ndarray, n_features: int) -> np.ndarray:
-    """Return the mean of the product of two sign products, orthogonal directions."""
+    """Return the mean of the product of two sign products, orthogonal directions.
+
+    Parameters
+    ----------
+    theta : ndarray
+        Angles of pairs of rows, from 0 to pi.
+    n_features : int
+        Dimension of the rows, at least 2.
+
+    Returns
+    -------
+    moment : ndarray of the shape of theta
+        The mean.
+    """
     folded = np.minimum(theta, np.pi - theta)
     if n_features == 2:  # the projections are the directions
         return 1 - 4 / np.pi * folded
