@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
@@ -15,6 +15,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
 from .._compat import Interval, StrOptions, validate_params
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +75,7 @@ class Comparison:
         differences = self.errors - self.errors[self.names.index(name)]
         return differences.mean(axis=1), _standard_error(differences)
 
-    def to_frame(self):
+    def to_frame(self) -> pd.DataFrame:
         """Return the table as a pandas DataFrame, the least error first.
 
         Returns
@@ -89,7 +93,7 @@ class Comparison:
         frame = pd.DataFrame(columns, index=self.names)
         return frame.sort_values("error")
 
-    def plot(self, ax=None):
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw error against time, one point a map, with standard errors.
 
         Parameters
@@ -208,7 +212,7 @@ def compare_samplers(
     if not samplers:
         raise ValueError("compare_samplers needs at least one sampler.")
     X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
-    classes, codes = None, None
+    classes, codes = None, np.zeros(X.shape[0], dtype=int)
     if metric == "posterior":
         if y is None:
             raise ValueError("metric='posterior' needs the classes y of the rows.")

@@ -9,6 +9,7 @@ import numpy as np
 from ._coupling import Coupling, register
 from ._frequencies import Frequencies
 from ._orthogonal import Orthogonal
+from ._radial import RadialLaw
 
 
 @register("antithetic")
@@ -66,7 +67,7 @@ class Antithetic(Coupling):
 
     def draw(
         self,
-        radial_law: Callable,
+        radial_law: Callable[[int], RadialLaw],
         n_frequencies: int,
         n_features: int,
         rng: np.random.Generator,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils import gen_batches
 
 from ._unit_rows import Rows
@@ -70,7 +69,7 @@ class Covariance:
             return cls(0.0, np.zeros(d), np.zeros((d, d)))
         share = weights / weight
         mean = np.asarray(share @ X)
-        if sparse.issparse(X):
+        if not isinstance(X, np.ndarray):
             products = (X.T @ X.multiply(share[:, None])).toarray()
             return cls(weight, mean, products - np.outer(mean, mean))
         centred = (X - mean) * np.sqrt(share)[:, None]

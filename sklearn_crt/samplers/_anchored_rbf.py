@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Integral
+from typing import Literal, Self, overload
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from .._compat import Interval, StrOptions
 from .._docs import fill_doc
 from ..frequencies import Coupling, Frequencies, chi_law, get_coupling
 from ..maps import AnchoredMap, AnchorLaw, GaussianKernel, PairedColumns
+from ..rows import TableLike
 from ._base import BaseFeatureSampler
 from ._exponential import middle
 
@@ -103,6 +105,7 @@ class AnchoredRBFSampler(BaseFeatureSampler):
     0.022
     """
 
+    map_: AnchoredMap
     _parameter_constraints: dict = {
         **BaseFeatureSampler._parameter_constraints,
         "n_anchors": [Interval(Integral, 1, None, closed="left")],
@@ -169,7 +172,7 @@ class AnchoredRBFSampler(BaseFeatureSampler):
             GaussianKernel(softmax=self.kernel == "softmax"),
         )
 
-    def freeze(self):
+    def freeze(self) -> Self:
         """Fix the map for good, and forget the rows, and so ``kernel_variance``.
 
         Returns
@@ -183,7 +186,23 @@ class AnchoredRBFSampler(BaseFeatureSampler):
         self.map_ = replace(self.map_, law=None)
         return self
 
-    def kernel_variance(self, X, Y=None, *, return_error=False):
+    @overload
+    def kernel_variance(
+        self,
+        X: TableLike,
+        Y: TableLike | None = ...,
+        *,
+        return_error: Literal[False] = ...,
+    ) -> np.ndarray: ...
+
+    @overload
+    def kernel_variance(
+        self, X: TableLike, Y: TableLike | None = ..., *, return_error: bool
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]: ...
+
+    def kernel_variance(
+        self, X: TableLike, Y: TableLike | None = None, *, return_error: bool = False
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Return an estimate of the variance of ``approximate_kernel``.
 
         As of independent points, from draws that are not those of the map.

@@ -14,7 +14,7 @@ from ..maps import (
     PairedColumns,
     PositiveMap,
 )
-from ..rows import Frame
+from ..rows import Frame, Statistics
 from ._base import BaseFeatureSampler, fitted
 from ._exponential import middle
 
@@ -182,7 +182,9 @@ class DERFSampler(BaseFeatureSampler):
     A_ = fitted("map_.A", "Coefficient of the squares of the frequency, a matrix.")
 
 
-def best_quadratic(statistics, frame: Frame) -> DenseQuadratic | AffineQuadratic:
+def best_quadratic(
+    statistics: Statistics, frame: Frame
+) -> DenseQuadratic | AffineQuadratic:
     """Return the quadratic form of least mean log second moment over the pairs.
 
     Parameters
@@ -198,9 +200,8 @@ def best_quadratic(statistics, frame: Frame) -> DenseQuadratic | AffineQuadratic
         The second where the key side is another than the query side.
     """
     center = 0.0 if frame.center is None else frame.center
-    sides = [statistics.query_covariance]
-    if statistics.key_covariance is not None:
-        sides.append(statistics.key_covariance)
+    both = statistics.query_covariance, statistics.key_covariance
+    sides = [side for side in both if side is not None]
     sigma = np.broadcast_to(frame.sigma, statistics.n_features)
     means = [sigma * (side.mean - center) for side in sides]
     covariances = [sigma[:, None] * side.matrix * sigma for side in sides]

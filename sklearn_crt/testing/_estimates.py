@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import stats
 from sklearn.base import clone
@@ -68,7 +70,9 @@ def _coupling(sampler: BaseFeatureSampler) -> Coupling | None:
     return getattr(getattr(sampler, "map_", None), "coupling", None)
 
 
-def stated_variance(fitted, X, Y):
+def stated_variance(
+    fitted: Any, X: np.ndarray, Y: np.ndarray | None
+) -> tuple[np.ndarray, float | np.ndarray]:
     """Return what ``kernel_variance`` states, and its standard error, 0 if exact."""
     if hasattr(fitted.map_, "variance_with_error"):
         return fitted.kernel_variance(X, Y, return_error=True)
