@@ -5,8 +5,10 @@ from __future__ import annotations
 import warnings
 from abc import ABCMeta, abstractmethod
 from numbers import Real
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -19,6 +21,7 @@ from .._compat import (
     _check_sample_weight,
     _fit_context,
 )
+from ..rows import TableLike
 from ._exact import ExactEngine
 from ._features import FeatureEngine
 from ._log_sums import get_kernel
@@ -29,6 +32,7 @@ _EXACT_ONLY = {"kernel": "gaussian", "sigma": "auto", "nu": 1.5}  # and the defa
 class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
     """Kernel-weighted averages of targets. A subclass encodes and decodes them."""
 
+    _engine: Any  # ExactEngine or FeatureEngine, each of which merges with its own kind
     _parameter_constraints: dict = {
         "sampler": [StrOptions({"exact"}), HasMethods(["fit", "transform"]), None],
         "kernel": [StrOptions({"gaussian", "laplacian", "matern"}), callable],
@@ -57,7 +61,9 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y, sample_weight=None):
+    def fit(
+        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit the sampler, where there is one, and sum features times targets.
 
         Parameters
@@ -87,7 +93,7 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
 
-    def merge(self, other):
+    def merge(self, other: Self) -> Self:
         """Add the training rows behind another fitted estimator.
 
         With a sampler both must use the same fitted map: give both
@@ -131,7 +137,7 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
         self._merge_targets(other)
         return self
 
-    def freeze(self):
+    def freeze(self) -> Self:
         """Fix the map for good, and forget the training rows kept until now.
 
         ``partial_fit`` keeps up to about 4 million entries of X, so that the map can
@@ -259,12 +265,12 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
             )
 
     @property
-    def sampler_(self):
+    def sampler_(self) -> BaseEstimator | str | None:
         """The fitted sampler, "exact" or None."""
         return self._engine.sampler
 
     @property
-    def sigma_(self):
+    def sigma_(self) -> float | np.ndarray:
         """The multiplier of the inputs, with ``sampler="exact"`` alone."""
         return self._engine.sigma
 

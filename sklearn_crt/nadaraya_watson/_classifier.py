@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from .._compat import _check_partial_fit_first_call, _fit_context
 from .._docs import fill_doc
+from ..rows import TableLike
 from ._base import BaseNadarayaWatson
 from ._reliability import trust
 from ._targets import OneHot
@@ -93,10 +97,17 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
     The rows look like no features of a kernel
     """
 
+    class_count_: np.ndarray
     _y_checks: dict = {}
 
     @_fit_context(prefer_skip_nested_validation=False)
-    def partial_fit(self, X, y, classes=None, sample_weight=None):
+    def partial_fit(
+        self,
+        X: TableLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Add a batch of training rows.
 
         Until about 4 million entries of X have come, the sampler is fitted on all
@@ -182,7 +193,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
         best[empty] = np.argmax(self.class_prior_)
         return best
 
-    def predict(self, X):
+    def predict(self, X: TableLike) -> np.ndarray:
         """Return the labels of largest score.
 
         Parameters
@@ -199,7 +210,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
         codes = self._decode(X, lambda scores, *_: np.argmax(scores, axis=1), instead)
         return self.classes_[codes]
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: TableLike) -> np.ndarray:
         """Return the probabilities of the classes.
 
         Parameters
@@ -220,7 +231,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
         instead = "the class prior is predicted there, in part or altogether"
         return self._cast(self._decode(X, mixed, instead), X)
 
-    def decision_function(self, X):
+    def decision_function(self, X: TableLike) -> np.ndarray:
         """Return the class scores, ``sum_j w_j K(x, x_j) [y_j = c]``.
 
         Parameters

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 
 from .._docs import fill_doc
+from ..rows import TableLike
 from ._classifier import NadarayaWatsonClassifier
 from ._regressor import NadarayaWatsonRegressor
 from ._search import BaseNadarayaWatsonCV, _has_best
@@ -110,7 +112,7 @@ class NadarayaWatsonClassifierCV(ClassifierMixin, BaseNadarayaWatsonCV):
         return NadarayaWatsonClassifier(sampler, **options)
 
     @available_if(_has_best)
-    def predict_proba(self, X):
+    def predict_proba(self, X: TableLike) -> np.ndarray:
         """Return the probabilities of the classes, of the best estimator.
 
         Parameters
@@ -126,7 +128,7 @@ class NadarayaWatsonClassifierCV(ClassifierMixin, BaseNadarayaWatsonCV):
         return self._best().predict_proba(X)
 
     @available_if(_has_best)
-    def decision_function(self, X):
+    def decision_function(self, X: TableLike) -> np.ndarray:
         """Return the class scores, of the best estimator.
 
         Parameters

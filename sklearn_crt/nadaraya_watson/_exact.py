@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from scipy import sparse
@@ -55,7 +55,15 @@ class ExactEngine:
         """Return an engine that further rows may be added to, apart from this one."""
         return copy.copy(self)
 
-    def add(self, X, y, weights, *, final=False, step=None):
+    def add(
+        self,
+        X: Rows,
+        y: np.ndarray,
+        weights: np.ndarray,
+        *,
+        final: bool = False,
+        step: Callable[[], None] | None = None,
+    ) -> None:
         """Keep rows of positive weight."""
         median = isinstance(self._sigma, str) and self._sigma == "median"
         self._statistics = self._statistics.read(X, None, weights, median=median)
@@ -65,12 +73,12 @@ class ExactEngine:
         if final or not automatic:  # raises for one that does not fit the columns
             self._number = self.resolve(self._sigma)
 
-    def merge(self, other: ExactEngine):
+    def merge(self, other: ExactEngine) -> None:
         """Keep the rows of another engine too."""
         for part in other._parts:
             self.add(*part)
 
-    def freeze(self):
+    def freeze(self) -> None:
         """Fix sigma for good; rows that are added later do not change it."""
         self._sigma = self.sigma
         self._statistics = self._statistics.without_rows()
@@ -102,7 +110,7 @@ class ExactEngine:
         X, y, weights = zip(*self._parts, strict=True)
         join = sparse.vstack if any(map(sparse.issparse, X)) else np.vstack
         rows = join(X)
-        if sparse.issparse(rows):
+        if not isinstance(rows, np.ndarray):
             rows = rows.tocsr()
         return rows, np.concatenate(y), np.concatenate(weights)
 

@@ -49,7 +49,7 @@ class FeatureEngine:
         # what makes the features: a map, a fitted transformer, or None
         self.source = _source(sampler) if self.frozen else None
         self._sums = FeatureSums()
-        self._pending: tuple = ()
+        self._pending: tuple[tuple[Rows, np.ndarray, np.ndarray], ...] = ()
         self._norms = Norms()
 
     def copy(self) -> FeatureEngine:
@@ -66,7 +66,7 @@ class FeatureEngine:
         *,
         final: bool = False,
         step: Callable[[], None] = lambda: None,
-    ):
+    ) -> None:
         """Add rows of positive weight; ``final`` fixes the map.
 
         ``step`` is called after each chunk of rows.
@@ -82,7 +82,7 @@ class FeatureEngine:
         if final or n_pending > _PENDING_ENTRIES or self.frozen:
             self.freeze(step)
 
-    def freeze(self, step: Callable[[], None] = lambda: None):
+    def freeze(self, step: Callable[[], None] = lambda: None) -> None:
         """Fix the map for good, and forget the rows kept until now."""
         if self._sums.empty:
             self._absorb(step)
@@ -142,7 +142,7 @@ class FeatureEngine:
         """Return why the rows are hardly features of a kernel, or None."""
         return self._norms.why_no_features(self.targets.weight(self._sums.sums))
 
-    def merge(self, other: FeatureEngine):
+    def merge(self, other: FeatureEngine) -> None:
         """Add the rows behind another engine."""
         if not other.frozen:
             for rows in other._pending:

@@ -161,9 +161,14 @@ class Member:
         groups = group_columns(index, weights.size)
         self._parted = sums.beside(split_sums(weights, groups)) if errors else None
 
-    def averages(self, mantissa, exponent, segments):
+    def averages(
+        self,
+        mantissa: np.ndarray | None,
+        exponent: np.ndarray | None,
+        segments: Sequence[slice | np.ndarray],
+    ) -> Iterator[KernelSums]:
         """Yield the kernel sums over the first, the first two, ... segments."""
-        if not self._errors or mantissa is None:
+        if self._parted is None or mantissa is None:
             for found in self._plain.prefix_averages(mantissa, exponent, segments):
                 yield KernelSums(*found)
             return
@@ -208,7 +213,7 @@ def _as_slice(columns):
 
 def _accuracies(model, blocks, test):
     """Return the accuracy of each candidate; keeps no class scores."""
-    hits = defaultdict(float)
+    hits: defaultdict[Candidate, float] = defaultdict(float)
     right = np.searchsorted(model.classes_, test.y)  # unknown ones are never hit
     right = np.minimum(right, model.classes_.size - 1)
     right[model.classes_[right] != test.y] = -1

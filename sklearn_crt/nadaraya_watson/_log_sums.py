@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -38,9 +38,10 @@ class LogSum:
     """Sum of exp(logs) times targets, over exp(log_scale), one scale a row."""
 
     def __init__(self):
-        self._scores, self._log_scale = 0.0, -np.inf
+        self._scores: np.ndarray = 0.0  # type: ignore[assignment]  # before any rows
+        self._log_scale: float | np.ndarray = -np.inf
 
-    def add(self, logs: np.ndarray, targets: np.ndarray):
+    def add(self, logs: np.ndarray, targets: np.ndarray) -> None:
         """Add blocks: logs (n_rows, n_keys), overwritten; targets (n_keys, k)."""
         total = np.maximum(self._log_scale, logs.max(axis=1, keepdims=True))
         shift = np.where(np.isfinite(total), total, 0)
@@ -70,7 +71,7 @@ def log_values(kernel: Kernel, queries: UnitRows, keys: UnitRows) -> np.ndarray:
 
 
 def log_path(
-    kernel: Kernel, queries: UnitRows, keys: UnitRows, sigmas: Sequence[float]
+    kernel: Kernel, queries: UnitRows, keys: UnitRows, sigmas: Iterable[float]
 ) -> Iterator[np.ndarray]:
     """Yield ``log_values`` of the rows times each sigma, from distances taken once."""
     if isinstance(kernel, RadialKernel):

@@ -50,7 +50,7 @@ def with_error(
 
 
 def find_cancelling(
-    mantissa: np.ndarray | None, signed: np.ndarray
+    mantissa: np.ndarray | None, signed: np.ndarray | np.bool_
 ) -> np.ndarray | None:
     """Return for which rows terms of kernel sums may cancel; None for none.
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
 from .._compat import _fit_context
 from .._docs import fill_doc
+from ..rows import TableLike
 from ._base import BaseNadarayaWatson
 from ._reliability import trust
 from ._targets import Numbers
@@ -64,7 +68,9 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseNadarayaWatson):
     _y_checks: dict = {"multi_output": True, "y_numeric": True}
 
     @_fit_context(prefer_skip_nested_validation=False)
-    def partial_fit(self, X, y, sample_weight=None):
+    def partial_fit(
+        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Add a batch of training rows.
 
         Until about 4 million entries of X have come, the sampler is fitted on all
@@ -129,7 +135,7 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseNadarayaWatson):
         self._y_min = np.minimum(self._y_min, least)
         self._y_max = np.maximum(self._y_max, most)
 
-    def predict(self, X):
+    def predict(self, X: TableLike) -> np.ndarray:
         """Return the averages of the targets.
 
         Parameters

@@ -82,7 +82,9 @@ def split_sums(sums: np.ndarray, groups: np.ndarray) -> np.ndarray:
     return parts
 
 
-def standard_error(parts: np.ndarray, index: np.ndarray | None, n_components: int):
+def standard_error(
+    parts: np.ndarray, index: np.ndarray | None, n_components: int
+) -> np.ndarray:
     """Return the standard error of denominators, the grouped jackknife of their parts.
 
     Parameters

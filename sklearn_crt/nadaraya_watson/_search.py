@@ -5,8 +5,10 @@ from __future__ import annotations
 from abc import ABCMeta, abstractmethod
 from itertools import product
 from numbers import Integral, Real
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.metrics import get_scorer_names
@@ -23,7 +25,7 @@ from .._compat import (
     _check_sample_weight,
     _fit_context,
 )
-from ..rows import Statistics, resolve_sigma
+from ..rows import Statistics, TableLike, resolve_sigma
 from ..samplers import OPRFSampler
 from ._fold import score_fold
 
@@ -83,7 +85,13 @@ class BaseNadarayaWatsonCV(CallbackSupportMixin, BaseEstimator, metaclass=ABCMet
         """Return the unfitted estimator."""
 
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y, sample_weight=None, groups=None):
+    def fit(
+        self,
+        X: TableLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Score all candidates on all folds, and fit the best.
 
         Parameters
@@ -176,7 +184,7 @@ class BaseNadarayaWatsonCV(CallbackSupportMixin, BaseEstimator, metaclass=ABCMet
         if sizes is None or isinstance(sizes, Integral):
             sizes = [sampler.n_components if sizes is None else sizes]
         sizes = list(sizes)
-        if not sizes or not all(isinstance(m, Integral) and m >= 1 for m in sizes):
+        if not sizes or not all(isinstance(m, Integral) and int(m) >= 1 for m in sizes):
             raise ValueError(
                 f"n_components={self.n_components!r} must be a whole number >= 1, or "
                 "a list of such numbers."
@@ -207,7 +215,7 @@ class BaseNadarayaWatsonCV(CallbackSupportMixin, BaseEstimator, metaclass=ABCMet
             for candidate in product(sizes, sigmas)
         ]
         params = [{name: candidate[name] for name in names} for candidate in params]
-        results = {
+        results: dict[str, Any] = {
             f"param_{name}": np.ma.array([candidate[name] for candidate in params])
             for name in names
         }
@@ -229,7 +237,7 @@ class BaseNadarayaWatsonCV(CallbackSupportMixin, BaseEstimator, metaclass=ABCMet
         return self._make_model(clone(model.sampler).set_params(**self.best_params_))
 
     @available_if(_has_best)
-    def predict(self, X):
+    def predict(self, X: TableLike) -> np.ndarray:
         """Return the predictions of the best estimator.
 
         Parameters
@@ -248,7 +256,7 @@ class BaseNadarayaWatsonCV(CallbackSupportMixin, BaseEstimator, metaclass=ABCMet
         check_is_fitted(self, "cv_results_")
         return self.best_estimator_
 
-    def get_metadata_routing(self):
+    def get_metadata_routing(self) -> MetadataRouter:
         """Return how metadata are routed: ``groups`` to the splitter.
 
         Returns
@@ -272,4 +280,4 @@ def _is_sigma(value):
     """Return whether a value of sigma can be part of a path."""
     if isinstance(value, str):
         return value in ("scale", "median")
-    return isinstance(value, Real) and 0 < value < np.inf
+    return isinstance(value, Real) and 0 < float(value) < np.inf

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -43,21 +44,28 @@ class FeatureSums:
     """
 
     def __init__(self):
-        self.shift = -np.inf
-        self.sums = 0.0
-        self.signed = np.False_  # for each column, whether a feature was negative
+        self.shift: float | np.ndarray = -np.inf
+        self.sums: np.ndarray = 0.0  # type: ignore[assignment]  # before any rows
+        # for each column, whether a feature was negative
+        self.signed: np.ndarray | np.bool_ = np.False_
 
     @property
     def empty(self) -> bool:
         """Whether nothing was added yet."""
         return np.ndim(self.sums) == 0
 
-    def add(self, mantissa, exponent, targets):
+    def add(
+        self,
+        mantissa: np.ndarray | None,
+        exponent: np.ndarray | None,
+        targets: np.ndarray | ClassWeights,
+    ) -> None:
         """Add rows: features (n, m) as mantissa and exponent, targets (n, k)."""
         if mantissa is not None and not (self.signed.ndim and self.signed.all()):
             self.signed = self.signed | (mantissa.min(axis=0) < 0)
         if exponent is None:
-            self._merge(0.0, mantissa.T @ targets)
+            features = mantissa.T  # type: ignore[union-attr]  # not both are None
+            self._merge(0.0, features @ targets)
             return
         shift = exponent.max(axis=0)
         features = np.subtract(exponent, _finite(shift))
@@ -66,7 +74,7 @@ class FeatureSums:
             features = mantissa * features
         self._merge(np.asarray(shift, dtype=np.float64), features.T @ targets)
 
-    def merge(self, other: FeatureSums):
+    def merge(self, other: FeatureSums) -> None:
         """Add the sums of another set of rows."""
         self.signed = self.signed | other.signed
         self._merge(other.shift, other.sums)
@@ -78,7 +86,12 @@ class FeatureSums:
         self.sums = self.sums + np.atleast_1d(new)[:, None] * sums
         self.shift = total
 
-    def average(self, mantissa, exponent, further=None):
+    def average(
+        self,
+        mantissa: np.ndarray | None,
+        exponent: np.ndarray | None,
+        further: np.ndarray | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return the features of queries times the sums, and the log of its scale.
 
         ``further`` columns of sums are multiplied in the type of the features.
@@ -90,7 +103,8 @@ class FeatureSums:
         log_scale : ndarray of shape (n, 1)
         """
         if exponent is None:
-            total = np.atleast_2d(_finite(self.shift)).astype(mantissa.dtype)
+            dtype = mantissa.dtype  # type: ignore[union-attr]  # not both are None
+            total = np.atleast_2d(_finite(self.shift)).astype(dtype)
         else:
             total = exponent + np.asarray(self.shift, dtype=exponent.dtype)
         log_scale = _finite(total.max(axis=1, keepdims=True))
@@ -111,13 +125,19 @@ class FeatureSums:
         other.sums = np.hstack([self.sums, columns])
         return other
 
-    def prefix_averages(self, mantissa, exponent, segments):
+    def prefix_averages(
+        self,
+        mantissa: np.ndarray | None,
+        exponent: np.ndarray | None,
+        segments: Sequence[slice | np.ndarray],
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield ``average`` over the first, the first two, ... segments of columns.
 
         Each feature is computed once: a segment brings its own scale, and the scores
         before it are moved to the larger of the two.
         """
-        scores, log_scale = 0.0, -np.inf
+        scores: np.ndarray = 0.0  # type: ignore[assignment]  # of no columns
+        log_scale: np.ndarray | float = -np.inf
         for columns in segments:
             part = FeatureSums()
             part.sums = self.sums[columns]

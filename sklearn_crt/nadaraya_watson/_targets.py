@@ -71,7 +71,9 @@ class Numbers:
 
     n_outputs: int
 
-    def encode(self, y: np.ndarray, weights: np.ndarray, dtype: DTypeLike = None):
+    def encode(
+        self, y: np.ndarray, weights: np.ndarray, dtype: DTypeLike | None = None
+    ) -> np.ndarray:
         """Return the matrix of the rows.
 
         Parameters
