@@ -17,9 +17,9 @@ from numpy.testing import assert_allclose
 from scipy import sparse, stats
 from sklearn.base import clone
 
-from ._attention import check_attention
 from ..frequencies import Coupling, Frequencies, RadialLaw
 from ..samplers import BaseFeatureSampler
+from ._attention import check_attention
 from ._composed import composed_estimates
 from ._estimates import (
     FAMILY,
