@@ -82,7 +82,7 @@ except ImportError:
 
 numpydoc_show_class_members = False  # autosummary/class.rst lists the methods
 
-sections = "maps", "couplings", "kernels", "hybrids"
+sections = "maps", "couplings", "kernels", "hybrids", "attention"
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",

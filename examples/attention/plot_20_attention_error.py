@@ -63,8 +63,9 @@ for column, size in zip(axes.T, (0.3, 0.6, 1.0), strict=True):
     for ax in column:
         ax.axhline(1, color="grey", linestyle=":")
         ax.grid(alpha=0.3)
-axes[0, 0].set_ylabel("error of the attention matrix")
-axes[1, 0].set_ylabel("error of the output")
+for row, what in zip(axes, ("attention matrix", "output"), strict=True):
+    for ax in row:
+        ax.set_ylabel(f"error of the {what}")
 axes[0, 0].legend()
 
 # %%
