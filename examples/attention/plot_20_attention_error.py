@@ -70,6 +70,7 @@ axes[0, 0].legend()
 
 # %%
 # At entries of unit variance, right, no map is better than an error of 1, which the
-# answer 0 has too. Sines and cosines are some twenty times worse there, since
-# their denominators may be close to zero.
+# answer 0 has too. Sines and cosines look best there for a reason that helps nobody:
+# most of their denominators cannot be told from noise, and such rows are given the mean
+# of the values.
 plt.show()
