@@ -37,7 +37,7 @@ class Frequencies:
     """
 
     def __init__(self, weights: np.ndarray):
-        self.weights = weights
+        self.weights = np.ascontiguousarray(weights)  # products are twice as fast
         self.sq_norms = np.einsum("lm,lm->m", weights, weights)
 
     @property
