@@ -126,7 +126,7 @@ class FeatureMap(ABC):
         elif mantissa is None:
             np.exp(exponent, out=out)
         else:
-            np.multiply(mantissa, np.exp(exponent), out=out)
+            np.multiply(mantissa, np.exp(exponent, out=exponent), out=out)
 
     def estimate(self, X: UnitRows, Y: UnitRows) -> np.ndarray:
         """Return the estimates of the kernel, the inner products of the features.

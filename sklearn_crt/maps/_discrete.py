@@ -97,7 +97,16 @@ class DiscreteMap(FrequencyMap):
             exponent[zeros.project(counts.supports) > 0.5] = -np.inf
         negatives = rows.map(lambda x: (x < 0).astype(x.dtype))
         changes = negatives.project(counts.parities)
-        return 1 - 2 * (changes - 2 * np.floor(changes / 2)), exponent
+        # 1 for even counts of changes, -1 for odd ones, in the memory at hand
+        even = np.multiply(
+            changes, 0.5, out=np.empty_like(changes) if out is None else out
+        )
+        np.floor(even, out=even)
+        even *= 2
+        changes -= even
+        changes *= -2
+        changes += 1
+        return changes, exponent
 
     def kernel(self, X: UnitRows, Y: UnitRows) -> np.ndarray:
         return self.gaussian.values(X, Y)
