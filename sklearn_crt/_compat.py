@@ -63,7 +63,7 @@ except ImportError:
         def __getattr__(self, name):
             return getattr(np, self._renamed.get(name, name))
 
-    def array_namespace(*arrays):
+    def array_namespace(*arrays: Any) -> Any:
         """Stand-in before scikit-learn had other libraries: NumPy alone."""
         for array in arrays:
             if not isinstance(array, (np.ndarray, np.generic)):
@@ -73,7 +73,7 @@ except ImportError:
                 )
         return _NumPyNamespace()
 
-    def array_device(array):
+    def array_device(array: Any) -> Any:
         """Stand-in: NumPy arrays have one device."""
         return "cpu"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -61,11 +62,13 @@ class DeterministicMap(PortedMap):
 
     is_positive = True
 
-    def log_features(self, rows, *, key=False):
+    def log_features(
+        self, rows: Array, *, key: bool = False
+    ) -> tuple[Array | None, Array | None]:
         return _FUNCTIONS[self.name](rows), None
 
 
-def resolve(feature_map: object, like: Array) -> PortedMap | list[PortedMap]:
+def resolve(feature_map: Any, like: Array) -> PortedMap | list[PortedMap]:
     """Return what a ``feature_map`` argument stands for, in the library of an array.
 
     Parameters
@@ -138,6 +141,6 @@ def _resolve_heads(maps, like):
             f"feature_map has {len(maps)} maps, one a head, but q and k have {heads} "
             "heads: give arrays of shape (..., n_heads, n_rows, n_features)."
         )
-    ported = [resolve(feature_map, like) for feature_map in maps]
+    ported: list[Any] = [resolve(feature_map, like) for feature_map in maps]
     stacked = stack_maps(ported)
     return ported if stacked is None else stacked

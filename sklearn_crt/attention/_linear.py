@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from .._arrays import Array, namespace_of
 from ._checks import check_attention_inputs
@@ -123,7 +123,7 @@ def linear_attention(
         )
     ported, bias = resolve(feature_map, k), log_weights(key_mask, k)
     arrays = (q, k, with_ones(v), bias)
-    run = _causal if causal else _bidirectional
+    run: Callable[..., Array] = _causal if causal else _bidirectional
     if not isinstance(ported, list):
         return run(LinearAttentionState(ported), *arrays, chunk_size)
     heads = [

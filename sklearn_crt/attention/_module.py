@@ -162,7 +162,7 @@ class LinearAttention(nn.Module):
         self.statistics = (
             RunningStatistics(num_heads, self.head_dim, momentum) if adapts else None
         )
-        if adapts:
+        if self.statistics is not None:
             self.statistics.to(**place)
 
     @classmethod
@@ -266,7 +266,8 @@ class LinearAttention(nn.Module):
         q, k, v = self._project(*inputs)
         scores = key_scores(key_padding_mask, k)
         with torch.autocast(q.device.type, enabled=False):
-            output = self._attend(*map(_at_least_float32, (q, k, v)), scores, causal)
+            q32, k32, v32 = map(_at_least_float32, (q, k, v))
+            output = self._attend(q32, k32, v32, scores, causal)
         output = self.out_proj(output.transpose(1, 2).flatten(2).to(q.dtype))
         if single:
             return output[0], None
@@ -285,13 +286,13 @@ class LinearAttention(nn.Module):
             )
 
     def _attend(self, q, k, v, scores, causal):
-        learns = self.statistics is not None and self.training
+        statistics = self.statistics if self.training else None
         weights = None if scores is None else scores.exp()
-        if learns and not causal:
-            self.statistics.update(q, k, weights)
+        if statistics is not None and not causal:
+            statistics.update(q, k, weights)
         feature_map = self._feature_map(q)
-        if learns and causal:
-            self.statistics.update(q, k, weights)
+        if statistics is not None and causal:
+            statistics.update(q, k, weights)
         if self.training and self.dropout > 0:
             v = v * F.dropout(torch.ones_like(v[..., :1]), self.dropout)
         options = {"causal": causal, "key_mask": scores}
@@ -316,7 +317,7 @@ class LinearAttention(nn.Module):
             return resolve(self._sampler, torch.empty(1, 1))
         d = self.head_dim
         origin, like = np.zeros((1, d)), torch.empty(1, d, dtype=torch.float64)
-        maps = []
+        maps: list[Any] = []
         for _ in range(self.num_heads):
             seed = self._rng.randint(2**31 - 1)
             sampler = clone(self._sampler).set_params(sigma=d**-0.25, random_state=seed)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -190,13 +191,14 @@ class Groups:
         groups : Groups
             Without keys.
         """
-        index, like = feature_map.frequency_index(), features.mantissa
+        like: Array = features.mantissa
+        index = feature_map.frequency_index()
         index = np.arange(like.shape[-1]) if index is None else index
         sizes = np.bincount(np.unique(index) % _N_GROUPS, minlength=_N_GROUPS)
         used = np.flatnonzero(sizes)
         members = [np.flatnonzero(index % _N_GROUPS == group) for group in used]
         width = max(map(len, members))
-        columns = np.zeros((len(used), width), dtype=np.int64)
+        columns: Array = np.zeros((len(used), width), dtype=np.int64)
         counts = np.zeros((len(used), 1, width))
         for group, own in enumerate(members):
             columns[group, : len(own)], counts[group, :, : len(own)] = own, 1
@@ -237,7 +239,8 @@ class Groups:
         parts : Weighted
             Arrays of shape (..., n_groups, n_queries, 1).
         """
-        return self.sums.read(self._split(queries))
+        sums: Any = self.sums  # there are keys
+        return sums.read(self._split(queries))
 
     def causal(
         self, queries: Features, keys: Features, ones: Array

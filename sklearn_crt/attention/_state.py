@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field
+from typing import Any
 
 from .._arrays import Array, constant, namespace_of
 from ..maps import PortedMap
@@ -58,7 +59,7 @@ class LinearAttentionState:
     True
     """
 
-    feature_map: object
+    feature_map: Any
     _sums: KeySums | None = field(default=None, init=False)
     _seen: Seen | None = field(default=None, init=False)
     _groups: Groups | None = field(default=None, init=False)
@@ -106,7 +107,8 @@ class LinearAttentionState:
         numerators = self._sums.read(queries)
         if self._groups is None:
             return averages(numerators)
-        return self._groups.averages(numerators, self._groups.read(queries), self._seen)
+        seen: Any = self._seen  # set with the groups
+        return self._groups.averages(numerators, self._groups.read(queries), seen)
 
     def _ported(self, like):
         """Return the state with its map in the library of an array."""

@@ -11,6 +11,7 @@ factor for each key does not cancel.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -23,6 +24,7 @@ from .._arrays import (
     transposed,
     without_gradient,
 )
+from ..maps import PortedMap
 
 # a range of exponents in which products of two features lose no digit
 _SAFE = {4: 30.0, 8: 300.0}
@@ -46,7 +48,7 @@ class Features(NamedTuple):
     @classmethod
     def of(
         cls,
-        feature_map,
+        feature_map: PortedMap,
         rows: Array,
         *,
         key: bool = False,
@@ -127,7 +129,7 @@ class Features(NamedTuple):
         """
         return _maxima(self.exponent, -2)
 
-    def map(self, function) -> Features:
+    def map(self, function: Callable[[Array], Array]) -> Features:
         """Return the features with a function applied to both arrays.
 
         Parameters

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import singledispatch
+from typing import Any
 
 import numpy as np
 
@@ -141,13 +142,15 @@ class PortedPositive(PortedMap):
     is_positive = True
 
     @property
-    def n_components(self):
+    def n_components(self) -> int | None:
         return self.weights.shape[-1] + self.n_pairs
 
-    def frequency_index(self):
+    def frequency_index(self) -> np.ndarray | None:
         return _pair_index(self.n_pairs, self.weights.shape[-1])
 
-    def log_features(self, rows, *, key=False):
+    def log_features(
+        self, rows: Array, *, key: bool = False
+    ) -> tuple[Array | None, Array | None]:
         xp, (d, m) = namespace_of(rows), self.weights.shape[-2:]
         rows, squares, raw_squares = self.frame.rows(rows)
         row_term = 0.5 * raw_squares - squares if self.softmax else -squares
@@ -167,7 +170,7 @@ class PortedPositive(PortedMap):
         return None, xp.concat([*pairs, plus[..., n:]], axis=-1)
 
 
-def _pair_index(n_pairs, n_frequencies):
+def _pair_index(n_pairs: int, n_frequencies: int) -> np.ndarray:
     """Return the frequency behind each column: pairs twice, then single ones."""
     pairs = np.arange(n_pairs)
     return np.concatenate([pairs, pairs, np.arange(n_pairs, n_frequencies)])
@@ -199,14 +202,16 @@ class PortedTrigonometric(PortedMap):
 
     is_positive = False
 
-    def frequency_index(self):
+    def frequency_index(self) -> np.ndarray | None:
         return _pair_index(self.n_pairs, self.weights.shape[-1])
 
     @property
-    def n_components(self):
+    def n_components(self) -> int | None:
         return self.weights.shape[-1] + self.n_pairs
 
-    def log_features(self, rows, *, key=False):
+    def log_features(
+        self, rows: Array, *, key: bool = False
+    ) -> tuple[Array | None, Array | None]:
         xp = namespace_of(rows)
         rows, _, raw_squares = self.frame.rows(rows)
         phases, m = xp.matmul(rows, self.weights), self.weights.shape[-1]
@@ -260,7 +265,7 @@ def port(feature_map: object, like: Array) -> PortedMap:
 
 
 @port.register
-def _(feature_map: PositiveMap, like):
+def _(feature_map: PositiveMap, like: Array) -> PortedMap:
     if not isinstance(feature_map.quadratic, IsotropicQuadratic):
         raise TypeError(
             "positive features with a matrix A have no form for other array libraries; "
@@ -270,11 +275,13 @@ def _(feature_map: PositiveMap, like):
 
 
 @port.register
-def _(feature_map: ExponentialMap, like):
+def _(feature_map: ExponentialMap, like: Array) -> PortedMap:
     return _port_positive(feature_map, 0, like)
 
 
-def _port_positive(feature_map, n_pairs, like):
+def _port_positive(
+    feature_map: PositiveMap | ExponentialMap, n_pairs: int, like: Array
+) -> PortedPositive:
     frequencies = feature_map.frequencies
     return PortedPositive(
         port_frame(feature_map.frame, like),
@@ -287,7 +294,7 @@ def _port_positive(feature_map, n_pairs, like):
 
 
 @port.register
-def _(feature_map: TrigonometricMap, like):
+def _(feature_map: TrigonometricMap, like: Array) -> PortedMap:
     gaussian = feature_map.gaussian
     return PortedTrigonometric(
         port_frame(feature_map.frame, like),
@@ -374,10 +381,14 @@ def with_arrays(ported: PortedMap, arrays: dict[str, Array]) -> PortedMap:
     return _refill(ported, (), arrays)
 
 
-def _walk(value, path):
+def _has_fields(value: Any) -> bool:
+    return isinstance(value, (PortedMap, PortedFrame))
+
+
+def _walk(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Array]]:
     if hasattr(value, "shape"):
         yield "__".join(path), value
-    elif isinstance(value, (PortedMap, PortedFrame)):
+    elif _has_fields(value):
         for field in fields(value):
             yield from _walk(getattr(value, field.name), (*path, field.name))
     elif isinstance(value, tuple):
@@ -385,10 +396,10 @@ def _walk(value, path):
             yield from _walk(part, (*path, str(i)))
 
 
-def _refill(value, path, arrays):
+def _refill(value: Any, path: tuple[str, ...], arrays: dict[str, Array]) -> Any:
     if hasattr(value, "shape"):
         return arrays["__".join(path)]
-    if isinstance(value, (PortedMap, PortedFrame)):
+    if _has_fields(value):
         names = [field.name for field in fields(value)]
         return replace(
             value, **{n: _refill(getattr(value, n), (*path, n), arrays) for n in names}
@@ -403,11 +414,11 @@ class _DifferError(Exception):
     """Maps that are no axis of one map."""
 
 
-def _stack(values):
+def _stack(values: list[Any]) -> Any:
     first = values[0]
     if any(type(value) is not type(first) for value in values):
         raise _DifferError
-    if isinstance(first, (PortedMap, PortedFrame)):
+    if _has_fields(first):
         names = [field.name for field in fields(first)]
         stacked = {
             name: _stack([getattr(value, name) for value in values]) for name in names

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from .._arrays import Array, constant, moved, namespace_of
 from ._derived import WeightedMap
@@ -30,10 +32,12 @@ class PortedSign(PortedMap):
     is_positive = False
 
     @property
-    def n_components(self):
+    def n_components(self) -> int | None:
         return self.weights.shape[-1]
 
-    def log_features(self, rows, *, key=False):
+    def log_features(
+        self, rows: Array, *, key: bool = False
+    ) -> tuple[Array | None, Array | None]:
         xp = namespace_of(rows)
         products = xp.matmul(self.frame.rows(rows)[0], self.weights)
         scale = (-1 if key else 1) / math.sqrt(2 * self.weights.shape[-1])
@@ -59,14 +63,17 @@ class PortedWeighted(PortedMap):
     is_positive = False
 
     @property
-    def n_components(self):
+    def n_components(self) -> int | None:
         return self.base.n_components
 
-    def log_features(self, rows, *, key=False):
+    def log_features(
+        self, rows: Array, *, key: bool = False
+    ) -> tuple[Array | None, Array | None]:
         mantissa, exponent = self.base.log_features(rows, key=key)
         scale = math.copysign(math.sqrt(abs(self.weight)), self.weight if key else 1)
         if mantissa is None:
-            return constant(exponent.shape, scale, exponent), exponent
+            shape = exponent.shape  # type: ignore[union-attr]  # not both are None
+            return constant(shape, scale, exponent), exponent
         return scale * mantissa, exponent
 
 
@@ -89,21 +96,21 @@ class PortedSum(PortedMap):
     frame: PortedFrame
     bases: tuple[PortedMap, ...]
     coefficients: tuple[PortedMap, ...]
-    terms: tuple[tuple, ...]
+    terms: tuple[tuple[int, int | None, float, int], ...]
     softmax: bool
 
     is_positive = False
 
     @property
-    def n_components(self):
-        widths = [
-            self.bases[base].n_components
-            * (1 if part is None else self.coefficients[part].n_components)
-            for base, part, *_ in self.terms
-        ]
-        return sum(widths)
+    def n_components(self) -> int | None:
+        bases: list[Any] = [part.n_components for part in self.bases]
+        factors: list[Any] = [part.n_components for part in self.coefficients]
+        terms = ((base, part) for base, part, *_ in self.terms)
+        return sum(bases[i] * (1 if k is None else factors[k]) for i, k in terms)
 
-    def log_features(self, rows, *, key=False):
+    def log_features(
+        self, rows: Array, *, key: bool = False
+    ) -> tuple[Array | None, Array | None]:
         xp = namespace_of(rows)
         rows, _, raw_squares = self.frame.rows(rows)
         bases, coefficients = (
@@ -123,7 +130,9 @@ class PortedSum(PortedMap):
         return mantissa, exponent + 0.5 * raw_squares if self.softmax else exponent
 
 
-def _filled(features, rows):
+def _filled(
+    features: tuple[Array | None, Array | None], rows: Array
+) -> Sequence[Array]:
     """Return mantissas and exponents as arrays of one shape."""
     xp, (mantissa, exponent) = namespace_of(rows), features
     shape = (*(1,) * (rows.ndim - 2), rows.shape[-2], 1)
@@ -132,25 +141,27 @@ def _filled(features, rows):
     return xp.broadcast_arrays(mantissa, exponent)
 
 
-def _flat(function, left, right):
+def _flat(
+    function: Callable[[Array, Array], Array], left: Array, right: Array
+) -> Array:
     """Return a function of all columns of one with all columns of the other."""
     pairs = function(left[..., :, None], right[..., None, :])
     return namespace_of(pairs).reshape(pairs, (*pairs.shape[:-2], -1))
 
 
 @port.register
-def _(feature_map: SignMap, like):
+def _(feature_map: SignMap, like: Array) -> PortedMap:
     weights = moved(feature_map.frequencies.to_dense(), like)
     return PortedSign(port_frame(feature_map.frame, like), weights)
 
 
 @port.register
-def _(feature_map: WeightedMap, like):
+def _(feature_map: WeightedMap, like: Array) -> PortedMap:
     return PortedWeighted(port(feature_map.base, like), feature_map.weight)
 
 
 @port.register
-def _(feature_map: SumOfProductsMap, like):
+def _(feature_map: SumOfProductsMap, like: Array) -> PortedMap:
     spare = () if feature_map.spare is None else (feature_map.spare,)
     return PortedSum(
         port_frame(feature_map.frame, like),

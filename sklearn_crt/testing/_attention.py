@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from ..attention import linear_attention, softmax_attention
 from ..maps import port
+from ..samplers import BaseFeatureSampler
 from ._estimates import assert_mean
 
 _LENGTH, _COLUMNS, _CUT = 16, 4, 9
@@ -75,7 +76,9 @@ def check_attention(
             _check_stable(attention, scale, dtype, positive)
 
 
-def _rows(scale=0.7, dtype=np.float64, seed=3):
+def _rows(
+    scale: float = 0.7, dtype: type[np.floating] = np.float64, seed: int = 3
+) -> tuple[np.ndarray, ...]:
     """Return queries, keys of several lengths, and values."""
     rng = np.random.default_rng(seed)
     q, k, v = rng.standard_normal((3, _LENGTH, _COLUMNS))
@@ -83,7 +86,9 @@ def _rows(scale=0.7, dtype=np.float64, seed=3):
     return tuple((part).astype(dtype) for part in (scale * q, scale * lengths * k, v))
 
 
-def _fit_before(sampler, n_components, random_state):
+def _fit_before(
+    sampler: BaseFeatureSampler, n_components: int, random_state: int
+) -> BaseFeatureSampler:
     """Fit a sampler on rows that stand for earlier batches."""
     q, k, _ = _rows(seed=4)
     sampler = clone(sampler).set_params(
@@ -92,15 +97,25 @@ def _fit_before(sampler, n_components, random_state):
     return sampler.fit(q, X_key=k)
 
 
-def _attend_with(sampler) -> Callable[..., np.ndarray]:
-    def attend(q, k, v, *, causal, n_components, random_state):
+def _attend_with(sampler: BaseFeatureSampler) -> Callable[..., np.ndarray]:
+    def attend(
+        q: np.ndarray,
+        k: np.ndarray,
+        v: np.ndarray,
+        *,
+        causal: bool,
+        n_components: int,
+        random_state: int,
+    ) -> np.ndarray:
         fitted = _fit_before(sampler, n_components, random_state)
         return linear_attention(q, k, v, fitted, causal=causal)
 
     return attend
 
 
-def _check_converges(attend, causal, n_components, n_draws):
+def _check_converges(
+    attend: Callable[..., np.ndarray], causal: bool, n_components: int, n_draws: int
+) -> None:
     q, k, v = _rows()
     estimates = []
     for seed in range(n_draws):
@@ -117,7 +132,7 @@ def _check_converges(attend, causal, n_components, n_draws):
         ) from None
 
 
-def _check_causal(attend, n_components):
+def _check_causal(attend: Callable[..., np.ndarray], n_components: int) -> None:
     q, k, v = _rows()
     options = {"causal": True, "n_components": n_components, "random_state": 0}
     before = attend(q, k, v, **options)
@@ -131,7 +146,12 @@ def _check_causal(attend, n_components):
         )
 
 
-def _check_stable(attend, scale, dtype, positive):
+def _check_stable(
+    attend: Callable[..., np.ndarray],
+    scale: float,
+    dtype: type[np.floating],
+    positive: bool,
+) -> None:
     q, k, v = _rows(scale, dtype)
     for causal in (False, True):
         with np.errstate(all="ignore"):
