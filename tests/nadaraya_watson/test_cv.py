@@ -357,3 +357,23 @@ def test_folds_are_steps_of_a_progress_bar(wine):
     search = NadarayaWatsonClassifierCV("exact", cv=4).set_callbacks(Recorder())
     search.fit(*wine)
     assert ended == ["fold"] * 4 + ["fit"]
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        NadarayaWatsonClassifierCV(OPRFSampler(random_state=0), sigmas=[0.5, 1.0]),
+        NadarayaWatsonRegressorCV(TrigRBFSampler(random_state=0), sigmas=[0.5, 1.0]),
+        NadarayaWatsonRegressorCV("exact", sigmas=[0.5, 1.0]),
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore:For .* rows all the kernel weights:RuntimeWarning")
+def test_a_search_survives_skops(search, rng):
+    io = pytest.importorskip("skops.io", reason="skops is not installed")
+    X = rng.normal(size=(60, 3))
+    fitted = search.fit(X, (X[:, 0] > 0).astype(int))
+    dumped = io.dumps(fitted)
+    restored = io.loads(dumped, trusted=io.get_untrusted_types(data=dumped))
+    assert_array_equal(restored.predict(X), fitted.predict(X))
+    assert restored.best_params_ == fitted.best_params_
