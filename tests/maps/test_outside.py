@@ -155,7 +155,7 @@ def test_samplers_from_elsewhere(params):
 def test_a_wrong_variance_of_a_part_is_seen():
     bases = [Modest(), PositivePairSampler(coupling="iid")]
     sampler = hybrid(n_components=60, coupling="iid", bases=bases)
-    with pytest.raises(AssertionError, match=r"biased: .* at \(np.int64\(0\),\)"):
+    with pytest.raises(AssertionError, match=r"biased: .* at \((np\.int64\(0\)|0),\)"):
         judge(sampler, 0.5 * contract_rows(4))
 
 

@@ -166,7 +166,7 @@ def test_translation_changes_nothing(rng):
 
 
 def test_sparse_rows_stay_sparse(rng):
-    X = sparse.random_array((300, 50), density=0.05, rng=rng, format="csr")
+    X = sparse.random(300, 50, density=0.05, random_state=0, format="csr")
     dense = AnchoredRBFSampler(random_state=0).fit(X.toarray()).transform(X.toarray())
     assert_allclose(
         AnchoredRBFSampler(random_state=0).fit(X).transform(X), dense, rtol=1e-8
