@@ -22,10 +22,8 @@ import numpy as np
 
 from .._arrays import Array, constant, moved, namespace_of, positions, transposed
 from .._compat import array_device
-from ..maps import PortedMap
+from ..maps import N_ERRORS, N_GROUPS, PortedMap
 from ._sums import Features, KeySums, Weighted, causal_block
-
-_N_GROUPS, _N_ERRORS = 16, 2.0
 
 
 def averages(numerators: Weighted) -> Array:
@@ -194,9 +192,9 @@ class Groups:
         like: Array = features.mantissa
         index = feature_map.frequency_index()
         index = np.arange(like.shape[-1]) if index is None else index
-        sizes = np.bincount(np.unique(index) % _N_GROUPS, minlength=_N_GROUPS)
+        sizes = np.bincount(np.unique(index) % N_GROUPS, minlength=N_GROUPS)
         used = np.flatnonzero(sizes)
-        members = [np.flatnonzero(index % _N_GROUPS == group) for group in used]
+        members = [np.flatnonzero(index % N_GROUPS == group) for group in used]
         width = max(map(len, members))
         columns: Array = np.zeros((len(used), width), dtype=np.int64)
         counts = np.zeros((len(used), 1, width))
@@ -309,7 +307,7 @@ class Groups:
         total = values[..., -1:]
         gaps = scaled - total * self.shares
         squares = xp.sum(gaps * gaps, axis=-1, keepdims=True)
-        squares = squares * (n_groups / (n_groups - 1) * _N_ERRORS**2)
+        squares = squares * (n_groups / (n_groups - 1) * N_ERRORS**2)
         zero, one = xp.zeros_like(total), xp.ones_like(total)
         # (S / 2 s)^2, without a root whose gradient may be infinite
         share = total * total / xp.where(squares > 0, squares, one)

@@ -4,7 +4,7 @@ from ._anchor_law import AnchorLaw
 from ._anchored import AnchoredMap
 from ._base import FeatureMap, FrequencyMap
 from ._clustered import Block, ClusteredMap, Clusters
-from ._columns import PairedColumns
+from ._columns import N_ERRORS, N_GROUPS, PairedColumns
 from ._complex_exponential import ComplexExponentialMap
 from ._count_laws import CountLaw, GeometricLaw, PoissonLaw
 from ._dense import AffineQuadratic, DenseQuadratic
@@ -39,6 +39,8 @@ from ._sum_of_products import SumOfProductsMap
 from ._trigonometric import TrigonometricMap
 
 __all__ = [
+    "N_ERRORS",
+    "N_GROUPS",
     "AffineQuadratic",
     "AnchorLaw",
     "AnchoredMap",

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+N_GROUPS = 16  # of frequencies, whose parts of a sum tell its error (jackknife)
+N_ERRORS = 2.0  # standard errors that a denominator has to reach
+
 
 @dataclass(frozen=True)
 class PairedColumns:

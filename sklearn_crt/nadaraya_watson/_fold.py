@@ -12,10 +12,10 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.metrics import check_scoring
 
-from ..maps import iter_path
+from ..maps import N_GROUPS, iter_path
 from ..rows import Rows
 from ._parts import find_cancelling, with_error
-from ._reliability import N_GROUPS, group_columns, split_sums
+from ._reliability import group_columns, split_sums
 from ._sums import ClassWeights, FeatureSums, KernelSums
 
 
@@ -156,7 +156,7 @@ class Member:
     """A map of the path: the sums of its features, and all its sizes."""
 
     def __init__(self, sums, index, weights, errors):
-        self._index, self._n_columns, self._errors = index, weights.size, errors
+        self._index, self._n_columns = index, weights.size
         self._plain = sums
         groups = group_columns(index, weights.size)
         self._parted = sums.beside(split_sums(weights, groups)) if errors else None

@@ -37,10 +37,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..maps import N_ERRORS, N_GROUPS
 from ._norms import Norms
-
-N_GROUPS = 16
-N_ERRORS = 2.0  # standard errors that a denominator has to reach
 
 
 def group_columns(index: np.ndarray | None, n_components: int) -> np.ndarray:

@@ -8,7 +8,7 @@ from sklearn.utils import check_array
 
 
 def metric_factor(metric: ArrayLike | None, n_features: int) -> np.ndarray | None:
-    """Return the L of M = L L', so |u|_M = |L'u|.
+    """Return the L of M = L L', so ``|u|_M = |L'u|``.
 
     Parameters
     ----------
