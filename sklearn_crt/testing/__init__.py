@@ -359,7 +359,9 @@ def _largest_phases(fitted: BaseFeatureSampler, X: np.ndarray) -> np.ndarray:
     return norms[:, None] * np.sqrt(sq_norms)
 
 
-def check_sampler(sampler: BaseFeatureSampler, n_features: int = 4) -> None:
+def check_sampler(
+    sampler: BaseFeatureSampler, n_features: int = 4, *, X: np.ndarray | None = None
+) -> None:
     """Run all the checks of a sampler: what it estimates, how well, what is invariant.
 
     The variance is that of the coupling where ``variance_is_exact_``, elsewhere that
@@ -373,6 +375,9 @@ def check_sampler(sampler: BaseFeatureSampler, n_features: int = 4) -> None:
         the data, since the rows have norm 0.7.
     n_features : int, default=4
         Number of columns of the rows.
+    X : ndarray of shape (n_samples, n_features), default=None
+        Rows of norm 1 or less for mean and variance, ``contract_rows(n_features)`` if
+        None. A map that depends on clusters wants rows that have some.
 
     Raises
     ------
@@ -387,7 +392,8 @@ def check_sampler(sampler: BaseFeatureSampler, n_features: int = 4) -> None:
     """
     if isinstance(getattr(sampler, "sigma", None), str):
         sampler = clone(sampler).set_params(sigma=1.0)
-    X = contract_rows(n_features)
+    X = contract_rows(n_features) if X is None else X
+    n_features = X.shape[1]
     assert_nested(sampler, X)
     rng = np.random.default_rng(1)
     assert_invariant(sampler, 0.3 * rng.standard_normal((2000, n_features)) + 0.1)
