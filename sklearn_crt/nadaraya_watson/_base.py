@@ -21,7 +21,7 @@ from .._compat import (
     _check_sample_weight,
     _fit_context,
 )
-from ..rows import TableLike
+from ..rows import TableLike, blas_within_processors
 from ._exact import ExactEngine
 from ._features import FeatureEngine
 from ._log_sums import get_kernel
@@ -183,7 +183,8 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
                 part.call_on_fit_task_end(estimator=self)
 
         engine = self._make_engine() if first else self._engine.copy()
-        engine.add(X, y, weights, final=final, step=step)
+        with blas_within_processors(X.shape[0]):
+            engine.add(X, y, weights, final=final, step=step)
         self._engine = engine
         self._add_targets(y, weights, first)
         return self
@@ -231,7 +232,8 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
         X = validate_data(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
         )
-        yield from self._engine.scores(X)
+        with blas_within_processors(X.shape[0]):
+            yield from self._engine.scores(X)
 
     @staticmethod
     def _float_type(X):

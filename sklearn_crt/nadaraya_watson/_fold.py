@@ -13,7 +13,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.metrics import check_scoring
 
 from ..maps import N_GROUPS, iter_path
-from ..rows import Rows
+from ..rows import Rows, blas_within_processors
 from ._parts import find_cancelling, with_error
 from ._reliability import group_columns, split_sums
 from ._sums import ClassWeights, FeatureSums, KernelSums
@@ -94,10 +94,11 @@ def score_fold(
         blocks = _exact_blocks(model, train, test.X, sigmas)
     else:
         blocks = _feature_blocks(model, train, test.X, sizes, sigmas, not by_label)
-    if by_label:
-        table = _accuracies(model, blocks, test)
-    else:
-        table = _scores(model, blocks, train, test, scoring)
+    with blas_within_processors(weights.size):  # in which the blocks are made
+        if by_label:
+            table = _accuracies(model, blocks, test)
+        else:
+            table = _scores(model, blocks, train, test, scoring)
     return [table[Candidate(size, sigma)] for size in sizes for sigma in sigmas]
 
 

@@ -1,6 +1,11 @@
 """Rows of a table at unit bandwidth, and what ``fit`` reads of them."""
 
-from ._chunks import effective_n_threads, in_threads, row_chunks
+from ._chunks import (
+    blas_within_processors,
+    effective_n_threads,
+    in_threads,
+    row_chunks,
+)
 from ._covariance import Covariance
 from ._frame import Frame
 from ._metric import metric_factor
@@ -20,6 +25,7 @@ __all__ = [
     "Statistics",
     "TableLike",
     "UnitRows",
+    "blas_within_processors",
     "check_sigma",
     "effective_n_threads",
     "in_threads",

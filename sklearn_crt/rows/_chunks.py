@@ -155,6 +155,31 @@ def one_blas_thread() -> Iterator[None]:
 
 
 @contextmanager
+def blas_within_processors(n_rows: int) -> Iterator[None]:
+    """Hold BLAS to one thread where it has more than this process has processors.
+
+    As under a quota of a container, or in a process that is bound to a processor. A
+    loop over chunks is a barrier for the threads of BLAS at each chunk, and those
+    that share a processor wait for each other in turn: ten times as long, and more.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows of the loop; nothing is done for a single chunk.
+
+    Yields
+    ------
+    None
+        While the limit holds.
+    """
+    if n_rows <= _LEAST or _n_blas_threads() <= cpu_count():
+        yield
+        return
+    with one_blas_thread():
+        yield
+
+
+@contextmanager
 def _any_thread_may_set() -> Iterator[None]:
     """Let this thread set the number: the last user need not be the first."""
     _clear_controlling_thread(force=True)

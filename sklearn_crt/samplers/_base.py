@@ -35,6 +35,7 @@ from ..rows import (
     Sigma,
     Statistics,
     TableLike,
+    blas_within_processors,
     effective_n_threads,
     in_threads,
     resolve_sigma,
@@ -293,16 +294,17 @@ class BaseFeatureSampler(
             X_key = self._validate(X_key, reset=False)
         recipe = self._recipe
         sigma = getattr(recipe, "sigma", None)
-        statistics = self._statistics.read(
-            X,
-            X_key,
-            sample_weight,
-            median=isinstance(sigma, str) and sigma == "median",
-            rows=recipe._reads_rows(),
-            n_rows=recipe._n_sampled_rows(),
-            covariance=recipe._reads_covariance(),
-        )
-        self._settle(statistics, X.dtype)
+        with blas_within_processors(X.shape[0]):
+            statistics = self._statistics.read(
+                X,
+                X_key,
+                sample_weight,
+                median=isinstance(sigma, str) and sigma == "median",
+                rows=recipe._reads_rows(),
+                n_rows=recipe._n_sampled_rows(),
+                covariance=recipe._reads_covariance(),
+            )
+            self._settle(statistics, X.dtype)
 
     def _settle(self, statistics, dtype=None):
         """Set the statistics, and the map that follows from them."""

@@ -6,9 +6,11 @@ import joblib
 import numpy as np
 import pytest
 from joblib import parallel_config
+from sklearn.preprocessing import FunctionTransformer
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from sklearn_crt.rows import effective_n_threads, in_threads, row_chunks
+from sklearn_crt import NadarayaWatsonRegressor, OPRFSampler
+from sklearn_crt.rows import Statistics, effective_n_threads, in_threads, row_chunks
 from sklearn_crt.rows._chunks import one_blas_thread
 
 
@@ -86,3 +88,45 @@ def test_results_come_in_the_order_of_the_rows():
     parts = in_threads(lambda part: np.arange(4000)[part], 4000, 3)
     assert len(parts) == 3
     assert np.array_equal(np.concatenate(parts), np.arange(4000))
+
+
+class Watched:
+    """A kernel that notes the threads of BLAS while it works."""
+
+    def __init__(self):
+        self.seen = set()
+
+    def __call__(self, X, Y):
+        self.seen |= blas_threads()
+        return np.exp(X @ Y.T)
+
+
+@pytest.mark.parametrize("n_processors, expected", [(1, {1}), (2, {2})])
+def test_estimators_give_blas_no_more_threads_than_processors(
+    n_processors, expected, monkeypatch, rng
+):
+    monkeypatch.setattr("sklearn_crt.rows._chunks.cpu_count", lambda: n_processors)
+    X, kernel = 0.1 * rng.standard_normal((600, 3)), Watched()
+    statistics, read = [], Statistics.read
+    monkeypatch.setattr(
+        Statistics,
+        "read",
+        lambda *args, **options: (
+            statistics.append(blas_threads()) or read(*args, **options)
+        ),
+    )
+    features = FunctionTransformer(lambda rows: kernel(rows, rows[:2]))
+    with threadpool_limits(2, user_api="blas"):
+        exact = NadarayaWatsonRegressor("exact", kernel=kernel, sigma=1.0)
+        exact.fit(X, X[:, 0]).predict(X)
+        assert kernel.seen == expected
+        kernel.seen = set()
+        model = NadarayaWatsonRegressor(features).fit(X, X[:, 0])
+        assert kernel.seen == expected
+        kernel.seen = set()
+        model.predict(X)
+        assert kernel.seen == expected
+        statistics.clear()
+        OPRFSampler().fit(X)
+        assert statistics == [expected]
+        assert blas_threads() == {2}
