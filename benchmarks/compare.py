@@ -11,16 +11,17 @@ import sys
 import textwrap
 import time
 import warnings
+from dataclasses import replace
 
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from .cases import CASES, gamma_of, make_maps, make_rows
+from .groups import BASELINE, GROUPS
 from .roofline import make_rooflines
-from .tables import ROOT, Table, report, write_between
+from .tables import ROOT, Table, against_baseline, report, write_between
 from .timing import header, interleave
 
-BASELINE = "RBFSampler"
 OWN_ROOFLINE = {
     "TrigRBFSampler": "half product, cos and sin",
     "PositiveRBFSampler": "product, exp",
@@ -42,16 +43,6 @@ def fits(case, n_threads):
     X, _ = make_rows(case)
     maps = make_maps(case, gamma_of(X), n_jobs=n_threads)
     return {name: lambda m=m: m.fit(X) for name, m in maps.items()}
-
-
-def against_baseline(title, results):
-    """Return the table of milliseconds and ratios to the baseline."""
-    names = list(next(iter(results.values())))
-    rows = [
-        [str(case)] + [f"{1e3 * t[n]:.3g} ({t[BASELINE] / t[n]:.1f})" for n in names]
-        for case, t in results.items()
-    ]
-    return Table(title, ["rows to columns", *names], rows)
 
 
 def against_roofline(title, results):
@@ -81,28 +72,12 @@ def for_readme(results, facts, n_threads):
     return f"{table.csv()}\n{textwrap.fill('. '.join(facts), 88)}.\n"
 
 
-def main():
-    """Run the comparison that the command line asks for."""
-    parser = argparse.ArgumentParser(prog="benchmarks.compare", description=__doc__)
-    parser.add_argument(
-        "--cases",
-        default="default",
-        choices=list(CASES),
-        help="full adds d = 784 and 4096 columns; quick is one small case",
-    )
-    parser.add_argument("--threads", type=int, nargs="+", default=[1])
-    parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument(
-        "--write", action="store_true", help="write the page of the docs and the README"
-    )
-    args = parser.parse_args()
-    cases = CASES[args.cases]
-    warnings.simplefilter("ignore")  # fewer rows than components (Nystroem)
+def measure_grid(cases, threads, repeats):
+    """Return the tables of transform and fit, and the medians of each."""
     tables, medians = [], {}
-    progress = tqdm(total=2 * len(cases) * len(args.threads), file=sys.stderr)
-    for n_threads in args.threads:
-        # processor time ignores what else runs, and cannot tell threads
-        clock = time.process_time if n_threads == 1 else time.perf_counter
+    progress = tqdm(total=2 * len(cases) * len(threads), file=sys.stderr)
+    for n_threads in threads:
+        clock = clock_of(n_threads)
         name = f"{n_threads} thread{'s' * (n_threads > 1)}"
         for what, candidates in (("transform", transforms), ("fit", fits)):
             results = medians[n_threads, what] = {}
@@ -110,21 +85,88 @@ def main():
                 progress.set_description(f"{what}, {case}")
                 with threadpool_limits(n_threads, user_api="blas"):
                     todo = candidates(case, n_threads)
-                    results[case] = interleave(todo, args.repeats, clock)
+                    results[case] = interleave(todo, repeats, clock)
                 progress.update()
-            title = f"{what}, {name}: milliseconds (times faster than {BASELINE})"
-            tables.append(against_baseline(title, results))
+            tables.append(against_baseline(f"{what}, {name}", results, BASELINE))
             if what == "transform":
                 title = f"{what}, {name}: time over that of the own roofline"
                 tables.append(against_roofline(title, results))
-    facts = header(args.threads, args.repeats, clock)
-    page = "transform.inc" if args.write else None
-    command = "python -m benchmarks.compare " + " ".join(sys.argv[1:])
-    report(tables, facts, command.strip(), page)
-    if args.write:
+    return tables, medians
+
+
+def clock_of(n_threads):
+    """Return the clock: processor time ignores what else runs, but adds threads up."""
+    return time.process_time if n_threads == 1 else time.perf_counter
+
+
+def measure_groups(names, quick, repeats):
+    """Return the tables of groups of cases."""
+    tables = []
+    for name in (progress := tqdm(names, file=sys.stderr)):
+        progress.set_description(name)
+        notes = textwrap.wrap(GROUPS[name].__doc__.split("\n")[0], 88)
+        for table in GROUPS[name](quick, repeats):
+            tables.append(replace(table, notes=(*notes, *table.notes)))
+            notes = ()
+    return tables
+
+
+def parse(arguments=None):
+    """Return the options, with a grid or None and a list of groups."""
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.compare",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="groups beside the grids, all of them by the name groups:\n"
+        + "\n".join(
+            f"  {name:10} {group.__doc__.splitlines()[0]}"
+            for name, group in GROUPS.items()
+        ),
+    )
+    parser.add_argument(
+        "--cases",
+        default="default",
+        help=f"one grid of {', '.join(CASES)}, or groups, with commas between; full "
+        "adds d = 784 and 4096 columns to the default, quick is one small case",
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="small sizes, to see that groups run"
+    )
+    parser.add_argument("--threads", type=int, nargs="+", default=[1], help="of a grid")
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument(
+        "--write",
+        action="store_true",
+        help="write the page of the docs, and of a grid the table of the README",
+    )
+    args = parser.parse_args(arguments)
+    names = args.cases.split(",")
+    args.grid = names.pop(0) if names[0] in CASES else None
+    args.groups = list(GROUPS) if names == ["groups"] else names
+    if unknown := set(args.groups) - set(GROUPS):
+        parser.error(f"unknown cases {', '.join(sorted(unknown))}")
+    if args.write and args.grid and args.groups:
+        parser.error("a grid and groups have pages of their own: write one at a time")
+    return args
+
+
+def main():
+    """Run the comparison that the command line asks for."""
+    args = parse()
+    warnings.filterwarnings("ignore", "n_components > n_samples")  # Nystroem
+    command = f"python -m benchmarks.compare {' '.join(sys.argv[1:])}".strip()
+    if args.grid:
+        tables, medians = measure_grid(CASES[args.grid], args.threads, args.repeats)
         last = args.threads[-1]
-        text = for_readme(medians[last, "transform"], facts, last)
-        write_between(ROOT / "README.rst", "speed", text)
+        facts = header(args.threads, args.repeats, clock_of(last))
+        report(tables, facts, command, "transform.inc" if args.write else None)
+        if args.write:
+            text = for_readme(medians[last, "transform"], facts, last)
+            write_between(ROOT / "README.rst", "speed", text)
+    if args.groups:
+        tables = measure_groups(args.groups, args.quick, args.repeats)
+        facts = header(1, args.repeats, time.process_time)
+        report(tables, facts, command, "groups.inc" if args.write else None)
 
 
 if __name__ == "__main__":

@@ -46,6 +46,21 @@ class Table:
         return "\n".join(lines) + "\n"
 
 
+UNITS = {"milliseconds": 1e3, "microseconds": 1e6}
+
+
+def against_baseline(title, results, baseline, unit="milliseconds"):
+    """Return the table of times, and of ratios to the baseline, one row a case."""
+    names = list(next(iter(results.values())))
+    rows = [
+        [str(case)]
+        + [f"{UNITS[unit] * t[n]:.3g} ({t[baseline] / t[n]:.1f})" for n in names]
+        for case, t in results.items()
+    ]
+    title = f"{title}: {unit} (times faster than {baseline})"
+    return Table(title, ["rows to columns", *names], rows)
+
+
 def report(tables, facts, command, page=None):
     """Print the tables, and write them to a page of the documentation.
 
