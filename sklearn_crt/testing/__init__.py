@@ -20,18 +20,9 @@ from sklearn.base import clone
 from ..frequencies import Coupling, Frequencies, RadialLaw
 from ..samplers import BaseFeatureSampler
 from ._attention import check_attention
-from ._composed import composed_estimates
-from ._estimates import (
-    FAMILY,
-    assert_mean,
-    block_estimates,
-    contract_rows,
-    cuts_into_blocks,
-    fit_sides,
-    seed_estimates,
-    stated_bias,
-    stated_variance,
-)
+from ._blocks import block_estimates, cuts_into_blocks
+from ._draws import Draws
+from ._estimates import FAMILY, assert_mean, contract_rows, seed_estimates
 from ._registry import sampler_cases, sampler_classes
 
 __all__ = [
@@ -88,12 +79,8 @@ def assert_unbiased(
     >>> assert_unbiased(OPRFSampler(sigma=1.0), n_blocks=1000)
     """
     X = contract_rows() if X is None else X
-    fitted = fit_sides(clone(sampler), X, Y)
-    expected, bias = fitted.exact_kernel(X, Y), stated_bias(fitted)
-    assert_mean(seed_estimates(sampler, X, Y, n_draws=n_draws), expected, bias=bias)
-    if n_blocks and cuts_into_blocks(fitted):
-        estimates, narrow = block_estimates(sampler, X, Y, n_blocks=n_blocks)
-        assert_mean(estimates, narrow.exact_kernel(X, Y), bias=bias)
+    block = X.shape[1]
+    Draws(sampler, X, Y, [(n_blocks, block)]).judge_mean(n_blocks, block, n_draws)
 
 
 def assert_variance(
@@ -128,28 +115,8 @@ def assert_variance(
         If a z statistic of the sample variance is beyond family-wise 1e-6.
     """
     X = contract_rows() if X is None else X
-    narrow, estimates = fit_sides(clone(sampler), X, Y), None
-    if cuts_into_blocks(narrow):
-        estimates, narrow = block_estimates(
-            sampler, X, Y, n_blocks=n_blocks, block=block
-        )
-    elif hasattr(narrow, "bases_"):
-        estimates = composed_estimates(narrow, X, Y)
-    if estimates is None:
-        estimates = seed_estimates(sampler, X, Y, n_draws=n_draws)
-    expected, error = stated_variance(narrow, X, Y)
-    centred = estimates - estimates.mean(axis=0)
-    sample = np.mean(centred**2, axis=0)
-    fourth = np.mean(centred**4, axis=0)
-    squared = np.maximum(fourth - sample**2, 0) / len(estimates)
-    standard = np.sqrt(squared + error**2) + 1e-12
-    z = np.abs(sample - expected) / standard
-    limit = stats.norm.isf(FAMILY / (2 * z.size))
-    worst = np.unravel_index(np.argmax(z), z.shape)
-    assert z.max() < limit, (
-        f"wrong variance: z = {z.max():.1f} (limit {limit:.1f}) at {worst}, sample "
-        f"{sample[worst]:.6g}, formula {expected[worst]:.6g}"
-    )
+    block = X.shape[1] if block is None else block
+    Draws(sampler, X, Y, [(n_blocks, block)]).judge_variance(n_blocks, block, n_draws)
 
 
 def assert_coupling(
@@ -400,12 +367,12 @@ def check_sampler(
     fitted = clone(sampler).fit(X)
     if fitted.frequency_index() is not None:
         fitted = fitted.set_params(n_components=4 * n_features).fit(X)
-    n_blocks = min(50_000, 200_000 // n_features)  # as many frequencies in all
-    assert_unbiased(sampler, X, n_blocks=n_blocks)
+    sizes = [(50_000, n_features), (20_000, 2 * n_features + 1)]
+    draws = Draws(sampler, X, None, sizes)
+    draws.judge_mean(*sizes[0], n_draws=64)
     if not getattr(fitted, "variance_is_exact_", True):
         if "coupling" not in sampler.get_params():
             return
-        sampler = clone(sampler).set_params(coupling="iid")
-    assert_variance(sampler, X)  # all blocks: squares of positive features have tails
-    if cuts_into_blocks(clone(sampler).fit(X)):
-        assert_variance(sampler, X, n_blocks=20_000, block=2 * n_features + 1)
+        draws = Draws(clone(sampler).set_params(coupling="iid"), X, None, sizes)
+    for size in sizes if cuts_into_blocks(draws.fitted) else sizes[:1]:
+        draws.judge_variance(*size, n_draws=400)

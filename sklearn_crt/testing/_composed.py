@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ._estimates import block_estimates, cuts_into_blocks
+from ._blocks import block_estimates, cuts_into_blocks
 
 
 def composed_estimates(

@@ -8,7 +8,6 @@ import numpy as np
 from scipy import stats
 from sklearn.base import clone
 
-from ..frequencies import Coupling
 from ..maps import FeatureMap
 from ..samplers import BaseFeatureSampler
 
@@ -65,11 +64,6 @@ def _bias(feature_map: FeatureMap | None) -> float:
     return max([own, *map(_bias, getattr(feature_map, "parts", ()))])
 
 
-def _coupling(sampler: BaseFeatureSampler) -> Coupling | None:
-    """Return the coupling of the frequencies of a fitted sampler, or None."""
-    return getattr(getattr(sampler, "map_", None), "coupling", None)
-
-
 def stated_variance(
     fitted: Any, X: np.ndarray, Y: np.ndarray | None
 ) -> tuple[np.ndarray, float | np.ndarray]:
@@ -77,22 +71,6 @@ def stated_variance(
     if hasattr(fitted.map_, "variance_with_error"):
         return fitted.kernel_variance(X, Y, return_error=True)
     return fitted.kernel_variance(X, Y), 0.0
-
-
-def coupled_size(sampler: BaseFeatureSampler, n_features: int) -> int:
-    """Return after how many frequencies the coupling starts anew; 0 for never."""
-    coupling = _coupling(sampler)
-    if coupling is None:
-        return n_features
-    sizes = coupling.block_sizes(32 * n_features, n_features)  # some pad to 16
-    return max(n_features, int(np.max(sizes))) if len(sizes) > 1 else 0
-
-
-def cuts_into_blocks(fitted: BaseFeatureSampler) -> bool:
-    """Whether groups of frequencies of a fitted sampler make independent estimates."""
-    if fitted.frequency_index() is None:
-        return False
-    return coupled_size(fitted, fitted.n_features_in_) > 0
 
 
 def seed_estimates(
@@ -120,62 +98,6 @@ def seed_estimates(
     """
     draws = (clone(sampler).set_params(random_state=seed) for seed in range(n_draws))
     return np.stack([fit_sides(draw, X, Y).approximate_kernel(X, Y) for draw in draws])
-
-
-def block_estimates(
-    sampler: BaseFeatureSampler,
-    X: np.ndarray,
-    Y: np.ndarray | None = None,
-    *,
-    n_blocks: int = 50_000,
-    block: int | None = None,
-    random_state: int = 0,
-) -> tuple[np.ndarray, BaseFeatureSampler]:
-    """Return independent estimates of the kernel, one a block of frequencies.
-
-    One wide fit stands for many narrow ones: its blocks are independent and each has
-    the law of a fit with as many frequencies.
-
-    Parameters
-    ----------
-    sampler : sampler
-        With ``frequency_index``, as all of this package.
-    X, Y : ndarray of shape (n_X, n_features), (n_Y, n_features)
-        Rows of the two sides; Y is X if None.
-    n_blocks : int, default=50000
-        Number of estimates.
-    block : int, default=None
-        Frequencies a block, the number of columns of X if None.
-    random_state : int, default=0
-        Seed of the wide fit.
-
-    Returns
-    -------
-    estimates : ndarray of shape (n_blocks, n_X, n_Y)
-        Independent along the first axis.
-    narrow : sampler
-        Fitted with the columns of one block, for its exact kernel and variance.
-    """
-    block = X.shape[1] if block is None else block
-    sampler = clone(sampler).set_params(random_state=random_state, n_components=1)
-    fit_sides(sampler, X, Y)
-    whole = coupled_size(sampler, X.shape[1])
-    stride = -(-block // whole) * whole
-    per_frequency = sampler.columns_per_frequency
-    narrow = clone(sampler).set_params(n_components=block * per_frequency)
-    wide = clone(sampler).set_params(n_components=stride * n_blocks * per_frequency)
-    fit_sides(narrow, X, Y)
-    fit_sides(wide, X, Y)
-    owner, place = np.divmod(wide.frequency_index(), stride)
-    kept = place < block
-    queries = wide.transform(X)[:, kept]
-    keys = wide.transform_key(X if Y is None else Y)[:, kept]
-    scale = stride * n_blocks / block
-    estimates = np.empty((n_blocks, *queries.shape[:1], *keys.shape[:1]))
-    for i, query in enumerate(queries):
-        for j, key in enumerate(keys):
-            estimates[:, i, j] = np.bincount(owner[kept], query * key) * scale
-    return estimates, narrow
 
 
 def assert_mean(
