@@ -63,7 +63,7 @@ class WideFit:
         self.whole = coupled_size(first, X.shape[1])
         self.n_frequencies = max(self._stride(size) * n for n, size in sizes)
         wide = self._fit(self.n_frequencies)
-        index = wide.frequency_index()
+        index = np.asarray(wide.frequency_index())
         order = np.argsort(index, kind="stable")
         self.begins = np.searchsorted(index[order], np.arange(self.n_frequencies + 1))
         self.queries = wide.transform(X)[:, order]
