@@ -55,19 +55,23 @@ class Frequencies:
         """The floating type."""
         return self.sq_norms.dtype
 
-    def apply(self, X: Rows) -> np.ndarray:
+    def apply(self, X: Rows, out: np.ndarray | None = None) -> np.ndarray:
         """Apply the frequencies to rows.
 
         Parameters
         ----------
         X : {ndarray, sparse matrix} of shape (n_samples, n_features)
             Rows x.
+        out : ndarray of shape (n_samples, n_frequencies), default=None
+            Room that may be written to and returned.
 
         Returns
         -------
         projection : ndarray of shape (n_samples, n_frequencies)
             The inner products w.x.
         """
+        if isinstance(X, np.ndarray):
+            return np.matmul(X, self.weights, out=out)
         return safe_sparse_dot(X, self.weights, dense_output=True)
 
     def stack(self, scale: float, offsets: np.ndarray) -> np.ndarray | None:

@@ -99,10 +99,11 @@ class HadamardFrequencies(Frequencies):
     def n_features(self) -> int:
         return self._n_features
 
-    def apply(self, X: Rows) -> np.ndarray:
+    def apply(self, X: Rows, out: np.ndarray | None = None) -> np.ndarray:
         n_rows, (_, n_blocks, size) = X.shape[0], self._signs.shape
         dtype = np.result_type(X.dtype, self._norms.dtype)
-        out = np.empty((n_rows, self.n_frequencies), dtype=dtype)
+        if out is None:
+            out = np.empty((n_rows, self.n_frequencies), dtype=dtype)
         chunk = max(1, _SCRATCH // size)
         for start in range(0, n_rows, chunk):
             rows = slice(start, min(start + chunk, n_rows))

@@ -45,7 +45,7 @@ class JointFrequencies(Frequencies):
             return np.zeros((0, 0))
         return np.hstack([part.to_dense() for part in self.parts])
 
-    def apply(self, X: Rows) -> np.ndarray:
+    def apply(self, X: Rows, out: np.ndarray | None = None) -> np.ndarray:
         return np.hstack([part.apply(X) for part in self.parts])
 
     def to(self, dtype: DTypeLike) -> Frequencies:

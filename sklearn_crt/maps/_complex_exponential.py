@@ -76,7 +76,7 @@ class ComplexExponentialMap(FrequencyMap):
         log_D = 0.25 * self.n_features * log_one_minus(4 * A)
         if key:
             A, B, log_D = A.conjugate(), s * B.conjugate(), log_D.conjugate()
-        projection = rows.project(self.frequencies)
+        projection = rows.project(self.frequencies, brief=True)
         phases = B.imag * projection
         if A.imag != 0:
             phases += A.imag * sq_norms + log_D.imag

@@ -7,14 +7,18 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from sklearn.utils import gen_batches
 
-from ..rows import Frame, Rows, UnitRows, row_chunks
+from ..rows import Frame, Rows, Scratch, UnitRows, row_chunks
 from ._base import FeatureMap, LogFeatures
 
 _PAIRS = 2**18  # whose variances are taken at once: larger arrays cost more to make
 
 
 def iter_log_features(
-    feature_map: FeatureMap, X: Rows, *, key: bool = False
+    feature_map: FeatureMap,
+    X: Rows,
+    *,
+    key: bool = False,
+    scratch: Scratch | None = None,
 ) -> Iterator[tuple[slice, np.ndarray | None, np.ndarray | None]]:
     """Yield the log features of the rows of a table, chunk by chunk.
 
@@ -26,6 +30,9 @@ def iter_log_features(
         Raw rows, float32 or float64.
     key : bool, default=False
         Whether to take the map of the key side.
+    scratch : Scratch, default=None
+        Memory for the features of a chunk, which are gone with the next one; where it
+        is None each chunk has its own.
 
     Yields
     ------
@@ -36,8 +43,9 @@ def iter_log_features(
     """
     feature_map = feature_map.to(X.dtype)
     for rows in _chunks(feature_map, X):
-        part = feature_map.frame.rows(X[rows])
-        yield rows, *feature_map.log_features(part, key=key)
+        part = feature_map.frame.rows(X[rows], scratch)
+        out = _room(scratch, part, feature_map)
+        yield rows, *feature_map.log_features(part, key=key, out=out)
 
 
 def iter_path(
@@ -112,6 +120,15 @@ def _path_features(
                 units[place] = Frame(1.0, center).rows(X)
             rows = units[place].scaled(frame.sigma)  # type: ignore[arg-type]  # a number
         yield member.log_features(rows, key=key)
+
+
+def _room(
+    scratch: Scratch | None, rows: UnitRows, feature_map: FeatureMap
+) -> np.ndarray | None:
+    if scratch is None:
+        return None
+    shape = rows.shape[0], feature_map.n_components
+    return scratch.array("features", shape, rows.dtype)
 
 
 def _chunks(feature_map: FeatureMap, X: Rows) -> Iterator[slice]:

@@ -36,7 +36,8 @@ class SignMap(FrequencyMap):
             out = np.empty((rows.shape[0], self.n_components), rows.dtype)
         scale = 1 / math.sqrt(2 * self.n_components)
         scale = -scale if key else scale
-        np.multiply(rows.project(self.frequencies) >= 0, 2 * scale, out=out)
+        products = rows.project(self.frequencies, brief=True)
+        np.multiply(products >= 0, 2 * scale, out=out)
         out -= scale
         return out, None
 

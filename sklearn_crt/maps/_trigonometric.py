@@ -77,7 +77,7 @@ class TrigonometricMap(FrequencyMap):
 
     def _phases(self, rows: UnitRows) -> np.ndarray:
         """Return w.x, or what differs from it by multiples of 2 pi."""
-        phases = rows.project(self.frequencies)
+        phases = rows.project(self.frequencies, brief=True)
         if self.folds and phases.dtype == np.float32:
             # w.x in float64, less multiples of 2 pi; for few frequencies, if any
             largest = math.sqrt(rows.sq_norms.max(initial=0))

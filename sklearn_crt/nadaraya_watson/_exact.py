@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import gen_batches
 
-from ..rows import Frame, Rows, Statistics, UnitRows, resolve_sigma
+from ..rows import Frame, Rows, Scratch, Statistics, UnitRows, resolve_sigma
 from ._leave_one_out import best_multiple, sample
 from ._log_sums import Kernel, LogSum, log_path, log_values
 from ._sums import KernelSums
@@ -118,11 +118,13 @@ class ExactEngine:
         """Yield rows and their kernel sums, in which nothing cancels."""
         frame, kind = self._frame(X, self.sigma)
         keys = self._keys(frame, X.dtype, kind)
+        scratch = Scratch()
         for rows in gen_batches(X.shape[0], _QUERY_ROWS):
             queries = frame.rows(_as_kind(X[rows], kind))
             total = LogSum()
             for block, targets in keys:
-                total.add(log_values(self._kernel, queries, block), targets)
+                logs = log_values(self._kernel, queries, block, scratch)
+                total.add(logs, targets, scratch)
             yield rows, KernelSums(*total.value)
 
     def path_scores(

@@ -14,7 +14,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import has_fit_parameter
 
 from ..maps import FeatureMap, iter_log_features
-from ..rows import Rows
+from ..rows import Rows, Scratch
 from ._norms import Norms
 from ._parts import MapParts, find_cancelling
 from ._reliability import error_of_signs
@@ -108,34 +108,37 @@ class FeatureEngine:
             self._accumulate(*rows, step)
 
     def _accumulate(self, X, y, weights, step):
-        for rows, mantissa, exponent in self._features(X, key=True):
+        scratch = Scratch()
+        for rows, mantissa, exponent in self._features(X, True, scratch):
             targets = self.targets.encode(y[rows], weights[rows], X.dtype)
-            self._sums.add(mantissa, exponent, targets)
+            self._sums.add(mantissa, exponent, targets, scratch)
             if not isinstance(self.source, FeatureMap):
                 self._norms += Norms.of(mantissa, weights[rows])
             step()
 
-    def _features(self, X, key):
+    def _features(self, X, key, scratch=None):
         if self.sampler is not None:
             _check_columns(self.sampler, X)
-        return log_features(self.source, X, key=key)
+        return log_features(self.source, X, key=key, scratch=scratch)
 
     def scores(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
         """Yield rows and their kernel sums, with errors where terms cancel."""
         if self._pending and self._sums.empty:
             self._absorb()
         weights, parts = self.targets.weight(self._sums.sums), None
-        for rows, mantissa, exponent in self._features(X, key=False):
-            cancels = find_cancelling(mantissa, self._sums.signed)
+        sums = self._sums.to(self.targets.product_type(X.dtype))
+        scratch = Scratch()
+        for rows, mantissa, exponent in self._features(X, False, scratch):
+            cancels = find_cancelling(mantissa, sums.signed)
             if cancels is None:
-                yield rows, KernelSums(*self._sums.average(mantissa, exponent))
+                yield rows, KernelSums(*sums.average(mantissa, exponent, None, scratch))
             elif isinstance(self.source, FeatureMap):
                 if parts is None:
-                    parts = MapParts(self.source.frequency_index(), self._sums, weights)
-                yield rows, parts.average(mantissa, exponent, cancels)
+                    parts = MapParts(self.source.frequency_index(), sums, weights)
+                yield rows, parts.average(mantissa, exponent, cancels, scratch)
             else:
                 error = error_of_signs(mantissa, weights, self._norms)
-                found = self._sums.average(mantissa, exponent)
+                found = sums.average(mantissa, exponent)
                 yield rows, KernelSums(*found, np.where(cancels, error, 0.0))
 
     def why_no_features(self) -> str | None:
@@ -175,7 +178,7 @@ class FeatureEngine:
 
 
 def log_features(
-    source: Any, X: Rows, *, key: bool = False
+    source: Any, X: Rows, *, key: bool = False, scratch: Scratch | None = None
 ) -> Iterator[tuple[slice, np.ndarray | None, np.ndarray | None]]:
     """Yield rows and their features, as mantissas and exponents, chunk by chunk.
 
@@ -187,6 +190,8 @@ def log_features(
         Raw rows.
     key : bool, default=False
         Whether to take the map of the key side.
+    scratch : Scratch, default=None
+        Memory for features that are gone with the next chunk.
 
     Yields
     ------
@@ -196,7 +201,7 @@ def log_features(
         As ``FeatureMap.log_features`` returns them.
     """
     if isinstance(source, FeatureMap):
-        yield from iter_log_features(source, X, key=key)
+        yield from iter_log_features(source, X, key=key, scratch=scratch)
         return
     for rows in gen_batches(X.shape[0], _CHUNK_ROWS):
         chunk = X[rows] if source is None else source.transform(X[rows])

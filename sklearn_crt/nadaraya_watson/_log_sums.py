@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 
 from ..maps import GaussianRadial, LaplacianRadial, MaternRadial, RadialKernel
-from ..rows import UnitRows
+from ..rows import Scratch, UnitRows
 
 Kernel = RadialKernel | Callable
 
@@ -41,14 +41,17 @@ class LogSum:
         self._scores: np.ndarray = 0.0  # type: ignore[assignment]  # before any rows
         self._log_scale: float | np.ndarray = -np.inf
 
-    def add(self, logs: np.ndarray, targets: np.ndarray) -> None:
+    def add(
+        self, logs: np.ndarray, targets: np.ndarray, scratch: Scratch | None = None
+    ) -> None:
         """Add blocks: logs (n_rows, n_keys), overwritten; targets (n_keys, k)."""
         total = np.maximum(self._log_scale, logs.max(axis=1, keepdims=True))
         shift = np.where(np.isfinite(total), total, 0)
         logs -= shift
         np.exp(logs, out=logs)
         before = np.exp(self._log_scale - shift)
-        self._scores = self._scores * before + logs @ targets
+        values = logs if scratch is None else scratch.cast(logs, targets.dtype)
+        self._scores = self._scores * before + values @ targets
         self._log_scale = total
 
     @property
@@ -58,10 +61,16 @@ class LogSum:
         return self._scores, np.where(finite, self._log_scale, 0)
 
 
-def log_values(kernel: Kernel, queries: UnitRows, keys: UnitRows) -> np.ndarray:
-    """Return the log of the kernel of all pairs, an array of the caller's own."""
+def log_values(
+    kernel: Kernel, queries: UnitRows, keys: UnitRows, scratch: Scratch | None = None
+) -> np.ndarray:
+    """Return the log of the kernel of all pairs, until the next use of the scratch."""
     if isinstance(kernel, GaussianRadial):
-        squares = queries.sq_distances(keys)
+        room = None
+        if scratch is not None:
+            shape = queries.shape[0], keys.shape[0]
+            room = scratch.array("logs", shape, queries.dtype)
+        squares = queries.sq_distances(keys, room)
         squares *= -0.5
         return squares
     if isinstance(kernel, RadialKernel):

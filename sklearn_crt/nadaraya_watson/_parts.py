@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..rows import Scratch
 from ._reliability import N_GROUPS, group_columns, split_sums, standard_error
 from ._sums import FeatureSums, KernelSums
 
@@ -29,10 +30,14 @@ class MapParts:
         self._index = index
 
     def average(
-        self, mantissa: np.ndarray, exponent: np.ndarray | None, cancels: np.ndarray
+        self,
+        mantissa: np.ndarray,
+        exponent: np.ndarray | None,
+        cancels: np.ndarray,
+        scratch: Scratch,
     ) -> KernelSums:
-        """Return the kernel sums of queries."""
-        values, log_scale = self._sums.average(mantissa, exponent, self._parts)
+        """Return the kernel sums of queries, whose features are overwritten."""
+        values, log_scale = self._sums.average(mantissa, exponent, self._parts, scratch)
         return with_error(values, log_scale, cancels, self._index, mantissa.shape[1])
 
 

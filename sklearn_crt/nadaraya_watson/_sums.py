@@ -6,6 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
+
+from ..rows import Scratch
 
 
 def _finite(shift):
@@ -59,20 +62,25 @@ class FeatureSums:
         mantissa: np.ndarray | None,
         exponent: np.ndarray | None,
         targets: np.ndarray | ClassWeights,
+        scratch: Scratch | None = None,
     ) -> None:
-        """Add rows: features (n, m) as mantissa and exponent, targets (n, k)."""
+        """Add rows: features (n, m) as mantissa and exponent, targets (n, k).
+
+        With ``scratch``, features that have an exponent are overwritten.
+        """
         if mantissa is not None and not (self.signed.ndim and self.signed.all()):
             self.signed = self.signed | (mantissa.min(axis=0) < 0)
         if exponent is None:
-            features = mantissa.T  # type: ignore[union-attr]  # not both are None
-            self._merge(0.0, features @ targets)
+            self._merge(0.0, _cast(mantissa, targets, scratch).T @ targets)
             return
         shift = exponent.max(axis=0)
-        features = np.subtract(exponent, _finite(shift))
+        out = None if scratch is None else exponent
+        features = np.subtract(exponent, _finite(shift), out=out)
         np.exp(features, out=features)
         if mantissa is not None:
-            features = mantissa * features
-        self._merge(np.asarray(shift, dtype=np.float64), features.T @ targets)
+            features = _times(mantissa, features, scratch)
+        product = _cast(features, targets, scratch).T @ targets
+        self._merge(np.asarray(shift, dtype=np.float64), product)
 
     def merge(self, other: FeatureSums) -> None:
         """Add the sums of another set of rows."""
@@ -86,37 +94,56 @@ class FeatureSums:
         self.sums = self.sums + np.atleast_1d(new)[:, None] * sums
         self.shift = total
 
+    def to(self, dtype: DTypeLike) -> FeatureSums:
+        """Return these sums for averages whose products are taken in a type."""
+        other = FeatureSums()
+        other.shift, other.signed = self.shift, self.signed
+        other.sums = self.sums.astype(dtype)
+        return other
+
     def average(
         self,
         mantissa: np.ndarray | None,
         exponent: np.ndarray | None,
         further: np.ndarray | None = None,
+        scratch: Scratch | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the features of queries times the sums, and the log of its scale.
 
-        ``further`` columns of sums are multiplied in the type of the features.
+        ``further`` columns of sums are multiplied in the type of the features. With
+        ``scratch``, features that have an exponent are overwritten.
 
         Returns
         -------
-        scores : ndarray of shape (n, k), float64
+        scores : ndarray of shape (n, k), in the type of the sums
             ``sum_m F[i, m] sums[m, k]`` divided by ``exp(log_scale[i])``.
         log_scale : ndarray of shape (n, 1)
         """
-        if exponent is None:
-            dtype = mantissa.dtype  # type: ignore[union-attr]  # not both are None
-            total = np.atleast_2d(_finite(self.shift)).astype(dtype)
+        plain = mantissa if exponent is None else None
+        if plain is not None and np.ndim(self.shift) == 0:  # which is 0
+            weights, log_scale = plain, np.zeros((1, 1), plain.dtype)
         else:
-            total = exponent + np.asarray(self.shift, dtype=exponent.dtype)
-        log_scale = _finite(total.max(axis=1, keepdims=True))
-        total -= log_scale
-        weights = np.exp(total, out=total)
-        if mantissa is not None:
-            weights = mantissa * weights
-        scores = weights @ self.sums
+            weights, log_scale = self._weights(mantissa, exponent, scratch)
+        scores = _cast(weights, self.sums, scratch) @ self.sums
         if further is not None:
             further = weights @ further.astype(weights.dtype, copy=False)
             scores = np.hstack([scores, further])
         return scores, log_scale
+
+    def _weights(self, mantissa, exponent, scratch):
+        if exponent is None:
+            total = np.atleast_2d(_finite(self.shift)).astype(mantissa.dtype)
+        else:
+            shift = np.asarray(self.shift, dtype=exponent.dtype)
+            wide = exponent.shape[1] >= shift.size
+            out = exponent if wide and scratch is not None else None
+            total = np.add(exponent, shift, out=out)
+        log_scale = _finite(total.max(axis=1, keepdims=True))
+        total -= log_scale
+        weights = np.exp(total, out=total)
+        if mantissa is not None:
+            weights = _times(mantissa, weights, scratch)
+        return weights, log_scale
 
     def beside(self, columns: np.ndarray) -> FeatureSums:
         """Return these sums with further columns, of features on the same scale."""
@@ -157,6 +184,18 @@ def _take(values, columns):
     """Return these columns of an array; None and one column stand for all."""
     few = values is None or values.shape[-1] == 1
     return values if few else values[..., columns]
+
+
+def _times(mantissa, factors, scratch):
+    """Return the product, in the memory of the larger one where there is scratch."""
+    larger = mantissa if mantissa.size > factors.size else factors
+    return np.multiply(mantissa, factors, out=None if scratch is None else larger)
+
+
+def _cast(features, targets, scratch):
+    """Return features in the type of the matrix with which they are multiplied."""
+    dtype = getattr(targets, "dtype", features.dtype)
+    return features if scratch is None else scratch.cast(features, dtype)
 
 
 class ClassWeights:

@@ -43,6 +43,10 @@ class OneHot:
         targets[np.arange(codes.size), codes] = weights
         return targets
 
+    def product_type(self, dtype: DTypeLike) -> DTypeLike:
+        """Return the type of products of features in a type with sums of targets."""
+        return dtype
+
     def weight(self, sums: np.ndarray) -> np.ndarray:
         """Return the part of sums of targets that is the weight of the rows alone.
 
@@ -92,6 +96,10 @@ class Numbers:
         """
         weights = weights[:, None].astype(np.float64)
         return np.hstack([weights * y, weights])
+
+    def product_type(self, dtype: DTypeLike) -> DTypeLike:
+        """Return float64, as for ``encode``."""
+        return np.float64
 
     def weight(self, sums: np.ndarray) -> np.ndarray:
         """Return the part of sums of targets that is the weight of the rows alone.

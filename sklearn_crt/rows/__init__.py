@@ -11,6 +11,7 @@ from ._frame import Frame
 from ._metric import metric_factor
 from ._moments import Moments
 from ._row_sample import RowSample
+from ._scratch import Scratch
 from ._sigma import Sigma, check_sigma, resolve_sigma
 from ._statistics import Statistics
 from ._unit_rows import Rows, TableLike, UnitRows
@@ -21,6 +22,7 @@ __all__ = [
     "Moments",
     "RowSample",
     "Rows",
+    "Scratch",
     "Sigma",
     "Statistics",
     "TableLike",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
+from ._scratch import Scratch
 from ._unit_rows import Rows, UnitRows
 
 
@@ -38,19 +39,26 @@ class Frame:
         """Whether rows at unit bandwidth are the raw rows."""
         return self.center is None and np.ndim(self.sigma) == 0 and self.sigma == 1
 
-    def rows(self, X: Rows) -> UnitRows:
+    def rows(self, X: Rows, scratch: Scratch | None = None) -> UnitRows:
         """Return the rows at unit bandwidth; sparse ones stay sparse.
 
         Parameters
         ----------
         X : {ndarray, sparse matrix} of shape (n_rows, n_features)
             Raw rows, float32 or float64.
+        scratch : Scratch, default=None
+            Memory for dense rows and for products with them, which are gone with the
+            next rows.
 
         Returns
         -------
         rows : UnitRows
             In the type of X.
         """
+
+        def room(X: np.ndarray) -> np.ndarray | None:
+            return None if scratch is None else scratch.array("rows", X.shape, X.dtype)
+
         sigma, center = np.asarray(self.sigma, dtype=X.dtype), self.center
         origin = None if center is None else (sigma * center).astype(X.dtype)
         if sparse.issparse(X):
@@ -58,11 +66,12 @@ class Frame:
             shift = None if center is None else columns * center.astype(X.dtype)
             return UnitRows(X @ sparse.diags(columns).tocsr(), shift, origin)
         if center is None:
-            return UnitRows(X if self.is_identity else X * sigma)
+            rows = X if self.is_identity else np.multiply(X, sigma, out=room(X))
+            return UnitRows(rows, scratch=scratch)
         # subtracted here: no cancellation in w.x - w.c
-        rows = X - center.astype(X.dtype)
+        rows = np.subtract(X, center.astype(X.dtype), out=room(X))
         rows *= sigma
-        return UnitRows(rows, None, origin)
+        return UnitRows(rows, None, origin, scratch)
 
     def pair(self, X: Rows, Y: Rows | None) -> tuple[UnitRows, UnitRows]:
         """Return two sets of rows in float64, one and the same where Y is None.

@@ -13,7 +13,11 @@ if TYPE_CHECKING:
 class Linear(Protocol):
     """A linear map of rows: frequencies."""
 
-    def apply(self, X: Rows) -> np.ndarray:
+    @property
+    def n_frequencies(self) -> int:
+        """Number of inner products a row."""
+
+    def apply(self, X: Rows, out: np.ndarray | None = None) -> np.ndarray:
         """Return the inner products with the rows, (n_rows, n_frequencies)."""
 
     def to_dense(self) -> np.ndarray:

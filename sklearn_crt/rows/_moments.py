@@ -9,9 +9,10 @@ from scipy import sparse
 from sklearn.utils import gen_batches
 from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
 
+from ._scratch import Scratch
 from ._unit_rows import Rows
 
-_CHUNK_BYTES = 2**22  # float64 copies are made of this much at a time
+_CHUNK_BYTES = 2**19  # of float64 at a time: few enough for the cache
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,10 @@ class Moments:
             Of all the rows.
         """
         n_rows = max(1, _CHUNK_BYTES // (8 * X.shape[1]))
+        scratch = Scratch()
         parts = (
             cls._of_rows(
-                X[rows], None if sample_weight is None else sample_weight[rows]
+                X[rows], None if sample_weight is None else sample_weight[rows], scratch
             )
             for rows in gen_batches(X.shape[0], n_rows)
         )
@@ -66,8 +68,11 @@ class Moments:
         return total
 
     @classmethod
-    def _of_rows(cls, X: Rows, weights: np.ndarray | None) -> Moments:
-        X = X.astype(np.float64, copy=False)
+    def _of_rows(cls, X: Rows, weights: np.ndarray | None, scratch: Scratch) -> Moments:
+        if isinstance(X, np.ndarray):
+            X = scratch.cast(X, np.float64)
+        else:
+            X = X.astype(np.float64, copy=False)
         if weights is None:
             weights = np.ones(X.shape[0])
         weight = float(weights.sum())
@@ -81,7 +86,11 @@ class Moments:
             minimum, _ = min_max_axis(counted, axis=0)
             return cls(weight, mean, variance, share @ abs(X), minimum)
         mean, minimum = share @ X, counted.min(axis=0)
-        return cls(weight, mean, share @ (X - mean) ** 2, share @ np.abs(X), minimum)
+        room = scratch.array("room", X.shape, np.float64)
+        mean_abs = share @ np.abs(X, out=room)
+        np.subtract(X, mean, out=room)
+        variance = share @ np.square(room, out=room)
+        return cls(weight, mean, variance, mean_abs, minimum)
 
     def __add__(self, other: Moments) -> Moments:
         """Return the statistics of both sets of rows together."""

@@ -15,6 +15,7 @@ from sklearn.metrics.pairwise import manhattan_distances
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from ._linear import AffineForm, Linear
+from ._scratch import Scratch
 
 Rows: TypeAlias = np.ndarray | sparse.csr_matrix | sparse.csr_array
 TableLike: TypeAlias = ArrayLike | sparse.spmatrix | sparse.sparray  # X of users
@@ -36,17 +37,22 @@ class UnitRows:
         What is still to be subtracted from sparse rows; None for zero.
     origin : ndarray of shape (n_features,) or None, default=None
         The centre times sigma, which raw rows have and these have not.
+    scratch : Scratch or None, default=None
+        Memory for products that are gone with the next rows.
     """
 
     _is_direct = True  # products with the rows are those with the stored matrix
+    _scratch: Scratch | None = None
 
     def __init__(
         self,
         rows: Rows,
         shift: np.ndarray | None = None,
         origin: np.ndarray | None = None,
+        scratch: Scratch | None = None,
     ):
         self._rows, self._shift, self._origin = rows, shift, origin
+        self._scratch = scratch
 
     @property
     def dtype(self) -> np.dtype:
@@ -106,20 +112,26 @@ class UnitRows:
             return UnitRows(self._rows, shift)
         return UnitRows(self._rows - vector)
 
-    def project(self, frequencies: Linear) -> np.ndarray:
+    def project(self, frequencies: Linear, *, brief: bool = False) -> np.ndarray:
         """Return the inner products with frequencies.
 
         Parameters
         ----------
         frequencies : Frequencies
             In the type of the rows.
+        brief : bool, default=False
+            Whether the next such call, on any rows, may overwrite the products.
 
         Returns
         -------
         projection : ndarray of shape (n_rows, n_frequencies)
             One w.x for each row and frequency, an array of the caller's own.
         """
-        projection = frequencies.apply(self._rows)
+        room = None
+        if brief and self._scratch is not None:
+            shape = self.shape[0], frequencies.n_frequencies
+            room = self._scratch.array("projection", shape, self.dtype)
+        projection = frequencies.apply(self._rows, room)
         if self._shift is not None:
             projection -= frequencies.apply(self._shift[None, :])
         return projection
@@ -145,12 +157,25 @@ class UnitRows:
             The argument.
         """
         if self._is_direct and form.stacked is not None and not self._is_sparse:
-            rows = np.hstack([self._rows, np.ones_like(row_term), row_term])
+            rows = self._with_columns(row_term)
             return np.matmul(rows, form.stacked, out=out)
-        np.multiply(self.project(form.frequencies), form.scale, out=out)
+        projection = self.project(form.frequencies, brief=True)
+        np.multiply(projection, form.scale, out=out)
         out += form.offsets
         out += row_term
         return out
+
+    def _with_columns(self, row_term: np.ndarray) -> np.ndarray:
+        """Return the rows (x, 1, r)."""
+        n_rows, d = self.shape
+        if self._scratch is None:
+            rows = np.empty((n_rows, d + 2), self.dtype)
+        else:
+            rows = self._scratch.array("stacked", (n_rows, d + 2), self.dtype)
+        rows[:, :d] = self._rows
+        rows[:, d] = 1
+        rows[:, d + 1 :] = row_term
+        return rows
 
     @property
     def _is_sparse(self) -> bool:
@@ -286,27 +311,34 @@ class UnitRows:
             column[rows.indices[start:stop]] += rows.data[start:stop]
             yield column
 
-    def inner(self, other: UnitRows) -> np.ndarray:
+    def inner(self, other: UnitRows, out: np.ndarray | None = None) -> np.ndarray:
         """Return the inner products with other rows.
 
         Parameters
         ----------
         other : UnitRows
             Of the same frame.
+        out : ndarray of shape (n_rows, n_other), default=None
+            Room that may be written to and returned.
 
         Returns
         -------
         products : ndarray of shape (n_rows, n_other)
             All x.y of pairs of rows.
         """
-        product = safe_sparse_dot(self._rows, other._rows.T, dense_output=True)
+        if isinstance(self._rows, np.ndarray) and isinstance(other._rows, np.ndarray):
+            product = np.matmul(self._rows, other._rows.T, out=out)
+        else:
+            product = safe_sparse_dot(self._rows, other._rows.T, dense_output=True)
         if self._shift is not None:  # both are sparse, with one shift
             product = product - (self._rows @ self._shift)[:, None]
             product = product - other._rows @ self._shift
             product = product + self._shift @ self._shift
         return product
 
-    def sq_distances(self, other: UnitRows) -> np.ndarray:
+    def sq_distances(
+        self, other: UnitRows, out: np.ndarray | None = None
+    ) -> np.ndarray:
         """Return the squared distances to other rows.
 
         Those of close pairs are taken from the differences of the rows: of
@@ -316,13 +348,15 @@ class UnitRows:
         ----------
         other : UnitRows
             Of the same frame.
+        out : ndarray of shape (n_rows, n_other), default=None
+            Room that may be written to and returned.
 
         Returns
         -------
         squares : ndarray of shape (n_rows, n_other)
             ``|x - y|^2`` for all pairs.
         """
-        squares = self.inner(other)
+        squares = self.inner(other, out)
         squares *= -2
         squares += self.sq_norms
         squares += other.sq_norms.T
@@ -398,7 +432,7 @@ class _ScaledRows(UnitRows):
     def _rows(self) -> Rows:  # type: ignore[override]  # made when asked for
         return self._base._rows * self._sigma
 
-    def project(self, frequencies: Linear) -> np.ndarray:
+    def project(self, frequencies: Linear, *, brief: bool = False) -> np.ndarray:
         place = id(frequencies)
         if place not in self._projections:
             self._projections[place] = self._base.project(frequencies)
