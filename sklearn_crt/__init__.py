@@ -6,6 +6,7 @@ from .nadaraya_watson import (
     NadarayaWatsonClassifierCV,
     NadarayaWatsonRegressor,
     NadarayaWatsonRegressorCV,
+    learn_sigma,
 )
 from .samplers import (
     AnchoredRBFSampler,
@@ -45,5 +46,6 @@ __all__ = [
     "TrigRBFSampler",
     "__version__",
     "compare_samplers",
+    "learn_sigma",
     "n_components_for",
 ]

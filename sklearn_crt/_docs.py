@@ -137,30 +137,44 @@ default="scale"
         structured blocks without padding that of the exact blocks;
         ``variance_is_exact_`` is then False.""",
     "nw_parameters": """\
-        sampler : None, "exact" or transformer, default=None
+        sampler : None, "exact", "prototypes" or transformer, default=None
             None: X already holds features, whose inner products are the kernel (the
             last step of a Pipeline); ``fit`` warns of rows that look like none. A
             sampler: it is cloned, fitted, and used on
             both sides in log space, so nothing over- or underflows; a
             ``FrozenEstimator`` around a fitted sampler is used as it is. ``"exact"``:
-            the kernel itself, which costs n_train * n_query.
+            the kernel itself, which costs n_train * n_query. ``"prototypes"``: the
+            kernel itself, on few weighted points, the k-means of the rows of each class
+            (or of like targets); several times as accurate per number stored as
+            features, and no estimate that more columns would make exact.
         kernel : {"gaussian", "laplacian", "matern"} or callable, default="gaussian"
-            Kernel of ``sampler="exact"``. A callable takes two arrays (n, d) and
-            (m, d) of rows multiplied by sigma and returns the kernel (n, m).
-        sigma : float, {"auto", "scale", "median"} or array-like of shape \
+            Kernel of ``"exact"`` and ``"prototypes"``. A callable takes two arrays
+            (n, d) and (m, d) of rows multiplied by sigma and returns the kernel (n, m).
+        sigma : float, {"auto", "learned", "scale", "median"} or array-like of shape \
 (n_features,), default="auto"
-            Multiplies the inputs of ``sampler="exact"``, as in the samplers. ``"auto"``
-            is the multiple of ``"scale"`` (1/2 to 45) of least leave-one-out squared
-            error, on up to 500 of the rows: averages want a narrower kernel than
-            linear models.
+            Multiplies the inputs of ``"exact"`` and ``"prototypes"``, as in the
+            samplers. ``"auto"`` is the multiple of ``"scale"`` (1/2 to 45, 1/8 to 45 of
+            prototypes) of least leave-one-out squared error, on up to 500 (2000) of the
+            rows: averages want a narrower kernel than linear models. ``"learned"``:
+            one number a column, see :func:`~sklearn_crt.learn_sigma`.
         nu : float, default=1.5
             Smoothness of ``kernel="matern"``.
+        n_prototypes : int, default=128
+            Number of points of ``sampler="prototypes"``; classes have their shares of
+            them, at least one each. With as many as rows it is the exact estimator.
+        clouds : bool, default=False
+            Whether each prototype is a Gaussian cloud as wide as its rows are spread
+            (Gaussian kernel only): closer probabilities where the kernel is wide.
         random_state : int, RandomState instance or None, default=None
-            Seed of a sampler whose own ``random_state`` is None, and of the sample of
-            rows behind ``sigma="median"``.""",
+            Seed of a sampler whose own ``random_state`` is None, of k-means, and of the
+            sample of rows behind ``sigma="median"``.""",
     "nw_fitted": """\
-        sampler_ : transformer, "exact" or None
+        sampler_ : transformer, "exact", "prototypes" or None
             The fitted sampler.
+        sigma_ : float or ndarray of shape (n_features,)
+            The multiplier in use, of ``"exact"`` and ``"prototypes"``.
+        prototypes_ : Centers
+            Points and weights, of ``"prototypes"``.
         n_features_in_ : int
             Number of columns of X.
         feature_names_in_ : ndarray of shape (`n_features_in_`,)

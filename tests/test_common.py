@@ -17,8 +17,17 @@ from sklearn_crt.testing import sampler_cases
 ESTIMATORS = [
     estimator(sampler)
     for estimator in (NadarayaWatsonClassifier, NadarayaWatsonRegressor)
-    for sampler in (None, "exact", OPRFSampler(), TrigRBFSampler(), HybridSampler())
+    for sampler in (
+        None,
+        "exact",
+        "prototypes",
+        OPRFSampler(),
+        TrigRBFSampler(),
+        HybridSampler(),
+    )
 ] + [
+    NadarayaWatsonClassifier("exact", sigma="learned"),
+    NadarayaWatsonRegressor("prototypes", sigma="learned", clouds=True),
     NadarayaWatsonClassifier("exact", kernel="matern", sigma="median"),
     NadarayaWatsonClassifierCV(OPRFSampler(), sigmas=[0.1, 1.0], cv=3),
     NadarayaWatsonClassifierCV("exact", sigmas=[0.1, 1.0], cv=3),

@@ -2,6 +2,7 @@
 
 from ._classifier import NadarayaWatsonClassifier
 from ._cv import NadarayaWatsonClassifierCV, NadarayaWatsonRegressorCV
+from ._learn_sigma import learn_sigma
 from ._regressor import NadarayaWatsonRegressor
 
 __all__ = [
@@ -9,4 +10,5 @@ __all__ = [
     "NadarayaWatsonClassifierCV",
     "NadarayaWatsonRegressor",
     "NadarayaWatsonRegressorCV",
+    "learn_sigma",
 ]

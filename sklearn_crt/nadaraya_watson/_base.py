@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABCMeta, abstractmethod
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -21,27 +21,35 @@ from .._compat import (
     _check_sample_weight,
     _fit_context,
 )
-from ..rows import TableLike, blas_within_processors
+from ..rows import Centers, TableLike, blas_within_processors
 from ._exact import ExactEngine
 from ._features import FeatureEngine
 from ._log_sums import get_kernel
+from ._prototypes import PrototypeEngine
 
 _EXACT_ONLY = {"kernel": "gaussian", "sigma": "auto", "nu": 1.5}  # and the defaults
+_PROTOTYPES_ONLY = {"n_prototypes": 128, "clouds": False}
 
 
 class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
     """Kernel-weighted averages of targets. A subclass encodes and decodes them."""
 
-    _engine: Any  # ExactEngine or FeatureEngine, each of which merges with its own kind
+    _engine: Any  # one of three, each of which merges with its own kind
     _parameter_constraints: dict = {
-        "sampler": [StrOptions({"exact"}), HasMethods(["fit", "transform"]), None],
+        "sampler": [
+            StrOptions({"exact", "prototypes"}),
+            HasMethods(["fit", "transform"]),
+            None,
+        ],
         "kernel": [StrOptions({"gaussian", "laplacian", "matern"}), callable],
         "sigma": [
             Interval(Real, 0, None, closed="neither"),
-            StrOptions({"auto", "scale", "median"}),
+            StrOptions({"auto", "learned", "scale", "median"}),
             "array-like",
         ],
         "nu": [Interval(Real, 0, None, closed="right")],  # infinity is the Gaussian
+        "n_prototypes": [Interval(Integral, 1, None, closed="left")],
+        "clouds": ["boolean"],
         "random_state": ["random_state"],
     }
 
@@ -52,12 +60,16 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
         kernel="gaussian",
         sigma="auto",
         nu=1.5,
+        n_prototypes=128,
+        clouds=False,
         random_state=None,
     ):
         self.sampler = sampler
         self.kernel = kernel
         self.sigma = sigma
         self.nu = nu
+        self.n_prototypes = n_prototypes
+        self.clouds = clouds
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=False)
@@ -78,7 +90,8 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
         Returns
         -------
         self : object
-            The fitted estimator. Unless it is exact, it holds no training row.
+            The fitted estimator. Unless it is exact, or has a prototype of a single
+            row, it holds no training row.
 
         Raises
         ------
@@ -147,8 +160,9 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
         of the fixed map.
 
         Not so where the rows are the model: with ``sampler="exact"`` they stay and
-        only sigma is fixed, and a transformer such as ``Nystroem`` keeps its own. A
-        ``FrozenEstimator`` is used as it came: freeze the sampler inside it.
+        only sigma is fixed; ``"prototypes"`` keeps means, some of a single row; a
+        transformer such as ``Nystroem`` keeps its own. A ``FrozenEstimator`` is used as
+        it came: freeze the sampler inside it.
 
         Returns
         -------
@@ -192,11 +206,14 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
     def _make_engine(self):
         targets = self._encoder()
         random_state = check_random_state(self.random_state)
+        self._refuse_parameters_of_others()
         if isinstance(self.sampler, str):
             kernel = get_kernel(self.kernel, self.nu)
             seed = tuple(random_state.randint(2**31 - 1, size=4).tolist())
-            return ExactEngine(kernel, self.sigma, seed, targets)
-        self._refuse_exact_parameters()
+            parts = kernel, self.sigma, seed, targets
+            if self.sampler == "exact":
+                return ExactEngine(*parts)
+            return PrototypeEngine(*parts, self.n_prototypes, self.clouds)
         engine = FeatureEngine(self.sampler, targets)
         if self.random_state is not None and not engine.frozen:
             params = engine.sampler.get_params()
@@ -204,15 +221,26 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
                 engine.sampler.set_params(random_state=random_state.randint(2**31 - 1))
         return engine
 
-    def _refuse_exact_parameters(self):
-        """Raise for parameters of the exact estimator beside another sampler."""
-        for name, default in _EXACT_ONLY.items():
+    def _refuse_parameters_of_others(self):
+        """Raise for parameters that the sampler makes no use of."""
+        named = isinstance(self.sampler, str)
+        if not (named and self.sampler == "prototypes"):
+            self._refuse(_PROTOTYPES_ONLY, "sampler='prototypes'", "leave it out.")
+        if not named:
+            self._refuse(
+                _EXACT_ONLY,
+                "sampler='exact' or 'prototypes'",
+                "leave it out, and set the kernel and its bandwidth where the "
+                "features are made.",
+            )
+
+    def _refuse(self, parameters, owner, advice):
+        for name, default in parameters.items():
             value = getattr(self, name)
             if not isinstance(value, type(default)) or value != default:
                 raise ValueError(
-                    f"{name}={value!r} belongs to sampler='exact' and has no effect "
-                    f"with sampler={self.sampler!r}; leave it out, and set the kernel "
-                    "and its bandwidth where the features are made."
+                    f"{name}={value!r} belongs to {owner} and has no effect "
+                    f"with sampler={self.sampler!r}; {advice}"
                 )
 
     def _validate_rows(self, X, y, reset):
@@ -268,13 +296,18 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
 
     @property
     def sampler_(self) -> BaseEstimator | str | None:
-        """The fitted sampler, "exact" or None."""
+        """The fitted sampler, "exact", "prototypes" or None."""
         return self._engine.sampler
 
     @property
     def sigma_(self) -> float | np.ndarray:
-        """The multiplier of the inputs, with ``sampler="exact"`` alone."""
+        """The multiplier of the inputs, of the kernel itself alone."""
         return self._engine.sigma
+
+    @property
+    def prototypes_(self) -> Centers:
+        """Points, weights and variances, with ``sampler="prototypes"`` alone."""
+        return self._engine.prototypes
 
     def __sklearn_is_fitted__(self):
         """Return whether there are training rows."""

@@ -115,6 +115,10 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
         with ``freeze()``, the map is fixed, the rows are forgotten, and memory stays
         constant.
 
+        With ``"prototypes"`` the rows are then replaced by eight times as many points
+        as there are to be prototypes, which later rows go into. ``"exact"`` keeps all
+        rows.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)

@@ -10,12 +10,14 @@ from scipy import sparse
 from sklearn.utils import gen_batches
 
 from ..rows import Frame, Rows, Scratch, Statistics, UnitRows, resolve_sigma
+from ._learned_sigma import learn_columns
 from ._leave_one_out import best_multiple, sample
 from ._log_sums import Kernel, LogSum, log_path, log_values
 from ._sums import KernelSums
 from ._targets import Numbers, OneHot
 
 _QUERY_ROWS, _KEY_ROWS = 256, 2048  # kernel values computed at a time
+_FROM_TARGETS = "auto", "learned"  # sigmas that look at y
 
 Keys = list[tuple[UnitRows, np.ndarray]]  # blocks of rows, and their targets
 
@@ -27,7 +29,7 @@ class ExactEngine:
     ----------
     kernel : RadialKernel or callable
         A callable takes two arrays of rows at unit bandwidth.
-    sigma : float, {"auto", "scale", "median"} or ndarray of shape (n_features,)
+    sigma : float, {"auto", "learned", "scale", "median"} or ndarray (n_features,)
         Multiplier of the rows.
     seed : tuple of int
         Of the sample of rows behind ``sigma="median"``.
@@ -69,7 +71,7 @@ class ExactEngine:
         self._statistics = self._statistics.read(X, None, weights, median=median)
         self._parts += ((X, y, weights),)
         self._number = None
-        automatic = isinstance(self._sigma, str) and self._sigma == "auto"
+        automatic = isinstance(self._sigma, str) and self._sigma in _FROM_TARGETS
         if final or not automatic:  # raises for one that does not fit the columns
             self._number = self.resolve(self._sigma)
 
@@ -92,10 +94,13 @@ class ExactEngine:
 
     def resolve(self, sigma: float | str | np.ndarray) -> float | np.ndarray:
         """Return the number behind another sigma, for the rows seen so far."""
-        if not (isinstance(sigma, str) and sigma == "auto"):
+        if not (isinstance(sigma, str) and sigma in _FROM_TARGETS):
             return resolve_sigma(sigma, self._statistics)
-        first = resolve_sigma("scale", self._statistics)
         X, y, weights = self._rows()
+        if sigma == "auto":
+            first = resolve_sigma("scale", self._statistics)
+        else:
+            first = learn_columns(X, y, weights, self.targets)
         keys = sample(X.shape[0])
         frame, kind = self._frame(X, first)
         rows = frame.rows(_as_kind(X[keys], kind))

@@ -1,5 +1,6 @@
 """Rows of a table at unit bandwidth, and what ``fit`` reads of them."""
 
+from ._centers import Centers
 from ._chunks import (
     blas_within_processors,
     effective_n_threads,
@@ -17,6 +18,7 @@ from ._statistics import Statistics
 from ._unit_rows import Rows, TableLike, UnitRows
 
 __all__ = [
+    "Centers",
     "Covariance",
     "Frame",
     "Moments",
