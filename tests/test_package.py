@@ -29,7 +29,7 @@ def test_data_files_are_installed():
 
 
 def test_core_needs_no_optional_package():
-    optional = {"pandas", "polars", "matplotlib", "tqdm", "torch"}
+    optional = {"pandas", "polars", "matplotlib", "tqdm", "torch", "dask"}
     code = (  # scikit-learn itself imports pandas where it is installed
         "import sys, sklearn.datasets; before = set(sys.modules); "
         "import sklearn_crt.testing, sklearn_crt.datasets; "

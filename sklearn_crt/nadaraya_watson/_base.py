@@ -21,6 +21,7 @@ from .._compat import (
     _check_sample_weight,
     _fit_context,
 )
+from .._lazy import refuse_lazy
 from ..rows import Centers, TableLike, blas_within_processors
 from ._exact import ExactEngine
 from ._features import FeatureEngine
@@ -176,6 +177,8 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
         return self
 
     def _add(self, X, y, sample_weight, final, context=None):
+        instead = "sklearn_crt.dask.fit(estimator, X, y)"
+        refuse_lazy(self, instead, X, y, sample_weight)
         first = getattr(self, "_engine", None) is None
         X, y = self._validate_rows(X, y, reset=first)
         y = self._check_targets(y, first, final)
@@ -214,6 +217,10 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
             if self.sampler == "exact":
                 return ExactEngine(*parts)
             return PrototypeEngine(*parts, self.n_prototypes, self.clouds)
+        return self._feature_engine(targets, random_state)
+
+    def _feature_engine(self, targets, random_state):
+        """Return an engine without rows, its sampler with a seed of the estimator."""
         engine = FeatureEngine(self.sampler, targets)
         if self.random_state is not None and not engine.frozen:
             params = engine.sampler.get_params()
@@ -257,6 +264,7 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
     def _score_blocks(self, X):
         """Yield slices of the rows of X and their kernel sums."""
         check_is_fitted(self)
+        refuse_lazy(self, "sklearn_crt.dask.map_rows(estimator.predict, X)", X)
         X = validate_data(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
         )

@@ -90,6 +90,18 @@ class FeatureEngine:
         if isinstance(self.source, FeatureMap) and hasattr(self.sampler, "freeze"):
             self.sampler = copy.copy(self.sampler).freeze()
 
+    def without_map(self) -> FeatureEngine:
+        """Return the sums of a fixed map alone: what blocks of rows exchange."""
+        other = self.copy()
+        other.sampler = other.source = None
+        return other
+
+    def with_map(self, sampler: Any) -> FeatureEngine:
+        """Return these sums with the fitted sampler whose map they are of."""
+        other = self.copy()
+        other.sampler, other.source = sampler, _source(sampler)
+        return other
+
     def _fit_sampler(self, X, weights):
         if hasattr(self.sampler, "partial_fit"):
             ours = isinstance(self.source, FeatureMap)  # fitting sets attributes alone

@@ -25,6 +25,7 @@ from .._compat import (
     _check_sample_weight,
     _fit_context,
 )
+from .._lazy import refuse_lazy
 from ..rows import Statistics, TableLike, resolve_sigma
 from ..samplers import OPRFSampler
 from ._fold import score_fold
@@ -116,6 +117,9 @@ class BaseNadarayaWatsonCV(CallbackSupportMixin, BaseEstimator, metaclass=ABCMet
         ValueError
             If a parameter, X, y or a weight is out of range.
         """
+        best = "sklearn_crt.dask.fit(best_estimator_, X, y)"
+        instead = f"it on a sample of the rows, then {best}"
+        refuse_lazy(self, instead, X, y, sample_weight)
         model, sizes, sigmas = self._candidates()
         options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
         rows, targets = validate_data(self, X, y, **options, **model._y_checks)

@@ -93,6 +93,7 @@ class Statistics:
         rows: bool = False,
         n_rows: int = 1000,
         covariance: bool = False,
+        n_before: int = 0,
     ) -> Statistics:
         """Return the statistics of the rows so far and of further ones.
 
@@ -110,6 +111,9 @@ class Statistics:
             Size of the samples of each side.
         covariance : bool, default=False
             Whether to read second moments of pairs of columns.
+        n_before : int, default=0
+            Number of rows of the table before these, which others read: the samples
+            of parts of a table are then that of the table.
 
         Returns
         -------
@@ -124,8 +128,8 @@ class Statistics:
             side: int | None,
             size: int = 1000,
         ) -> RowSample:
-            n_before = 0 if old is None else old.n_seen
-            new = RowSample.of(Z, weights, self._row_stream(side), n_before, size)
+            before = n_before if old is None else old.n_seen
+            new = RowSample.of(Z, weights, self._row_stream(side), before, size)
             return new if old is None else old + new
 
         changes: dict[str, Any] = {

@@ -28,6 +28,7 @@ from .._compat import (
     _check_sample_weight,
     _fit_context,
 )
+from .._lazy import refuse_lazy
 from ..maps import FeatureMap, iter_log_features, variance_in_blocks
 from ..rows import (
     Frame,
@@ -285,6 +286,12 @@ class BaseFeatureSampler(
         self.__dict__.pop("map_", None)
 
     def _read(self, X, X_key, sample_weight, reset):
+        instead = "sklearn_crt.dask.fit(sampler, X)"
+        refuse_lazy(self, instead, X, X_key, sample_weight)
+        self._settle(*self._observe(X, X_key, sample_weight, reset))
+
+    def _observe(self, X, X_key, sample_weight, reset, n_before=0):
+        """Return the statistics of the rows so far and of these, and their type."""
         X = self._validate(X, reset=reset)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(
@@ -303,8 +310,9 @@ class BaseFeatureSampler(
                 rows=recipe._reads_rows(),
                 n_rows=recipe._n_sampled_rows(),
                 covariance=recipe._reads_covariance(),
+                n_before=n_before,
             )
-            self._settle(statistics, X.dtype)
+        return statistics, X.dtype
 
     def _settle(self, statistics, dtype=None):
         """Set the statistics, and the map that follows from them."""
@@ -336,6 +344,7 @@ class BaseFeatureSampler(
             )
 
     def _validate(self, X, reset):
+        refuse_lazy(self, "sklearn_crt.dask.map_rows(sampler.transform, X)", X)
         return validate_data(
             self,
             X,

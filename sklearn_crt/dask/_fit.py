@@ -1,0 +1,182 @@
+"""Fitting an estimator of this package to collections of Dask."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import dask
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone, is_classifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import check_random_state
+
+from ..nadaraya_watson._base import BaseNadarayaWatson
+from ..samplers import BaseFeatureSampler
+from ._blocks import Blocks
+from ._observe import labels, observed, settle
+from ._tree import tree_sum
+
+
+def fit(
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    sample_weight: Any = None,
+    classes: ArrayLike | None = None,
+) -> Any:
+    """Return an estimator fitted to Dask arrays or DataFrames, block by block.
+
+    A block is read twice: for the statistics that choose the map, then for the sums of
+    its features. Once is enough with a fixed map, ``FrozenEstimator(sampler)``, and
+    with ``classes``. Blocks return statistics and sums, which are added in a tree of
+    fixed order: two runs agree to the last bit whichever worker computes what, also
+    where one is lost. They differ from ``estimator.fit`` on all the rows by rounding
+    alone, but for ``sigma="median"`` and hybrids: blocks of unknown lengths (those of
+    a DataFrame) have another sample of the rows.
+
+    Parameters
+    ----------
+    estimator : sampler, NadarayaWatsonClassifier or NadarayaWatsonRegressor
+        Left as it is. A Nadaraya-Watson estimator has ``sampler=None``, a sampler of
+        this package, or any transformer in a ``FrozenEstimator``.
+    X : dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_features)
+        Rows, in blocks of any lengths; blocks of columns are joined.
+    y : dask collection or array-like of shape (n_samples,) or (n_samples, n_outputs)
+        Labels, or numbers; not looked at by samplers.
+    sample_weight : dask collection or array-like of shape (n_samples,), default=None
+        Non-negative weights.
+    classes : array-like of shape (n_classes,), default=None
+        All the labels, sorted or not; read from y where they are None.
+
+    Returns
+    -------
+    estimator : estimator
+        Fitted, of the same class: it predicts, pickles and merges as any other.
+
+    Raises
+    ------
+    TypeError
+        If X is in memory, or the estimator needs all the rows at once: the exact one,
+        and those that search by cross-validation.
+    ValueError
+        If a parameter, X, y or a weight is out of range.
+
+    See Also
+    --------
+    map_rows : Lazy features and predictions.
+
+    Notes
+    -----
+    Computed by the scheduler in use, a ``distributed.Client`` where there is one.
+    Columns are of one floating type: DataFrames of strings or categories raise.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from sklearn_crt import NadarayaWatsonClassifier, OPRFSampler
+    >>> from sklearn_crt import dask as crt_dask
+    >>> X = da.random.default_rng(0).normal(size=(10_000, 4), chunks=(1000, 4))
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> model = NadarayaWatsonClassifier(OPRFSampler(random_state=0))
+    >>> model = crt_dask.fit(model, X, y)
+    >>> bool(model.score(X[:1000].compute(), y[:1000].compute()) > 0.8)
+    True
+    """
+    if isinstance(estimator, BaseNadarayaWatson):
+        return _fit_averages(clone(estimator), X, y, sample_weight, classes)
+    if isinstance(estimator, BaseFeatureSampler):
+        sampler = clone(estimator)
+        found = observed(sampler, Blocks(X, None, sample_weight)).compute()
+        return settle(sampler, _or_raise(found, sample_weight))
+    raise TypeError(
+        f"sklearn_crt.dask.fit takes samplers of sklearn_crt, NadarayaWatsonClassifier "
+        f"and NadarayaWatsonRegressor, got {estimator!r}. {_instead(estimator)}"
+    )
+
+
+def _instead(estimator):
+    if hasattr(estimator, "cv"):
+        return (
+            "A search scores folds of rows that are in memory: run it on a sample of "
+            "the rows, and give best_estimator_ here."
+        )
+    return "Other estimators are for dask-ml, or for partial_fit block by block."
+
+
+def _fit_averages(model, X, y, sample_weight, classes):
+    model._validate_params()
+    if isinstance(model.sampler, str):
+        raise TypeError(
+            f"sampler={model.sampler!r} keeps training rows, and blocks exchange none. "
+            "Give a sampler, such as OPRFSampler(), or fit the estimator to a sample "
+            "of the rows in memory."
+        )
+    if y is None:
+        raise ValueError(f"{type(model).__name__} needs y, its targets.")
+    blocks = Blocks(X, y, sample_weight)
+    sampler = _read(model, blocks, sample_weight, classes)
+    shell = copy.copy(model)
+    fixed = sampler is None or isinstance(sampler, FrozenEstimator)
+    shell.sampler = sampler if fixed else FrozenEstimator(sampler)
+    shell = dask.delayed(shell, pure=False, traverse=False)
+    add_up = dask.delayed(_add_up, pure=False)
+    tables = blocks.select("X", "y", "sample_weight")
+    sums = tree_sum(_merge, [add_up(shell, table) for table in tables]).compute()
+    total = _or_raise(sums, sample_weight)
+    total.sampler = model.sampler
+    total._engine = total._engine.with_map(sampler)
+    total._warn_of_raw_rows()
+    return total
+
+
+def _read(model, blocks, sample_weight, classes):
+    """Return what makes the features, fitted here or given so, and set the labels."""
+    model._refuse_parameters_of_others()
+    random_state = check_random_state(model.random_state)
+    sampler = model._feature_engine(None, random_state).sampler
+    fixed = sampler is None or isinstance(sampler, FrozenEstimator)
+    if not (fixed or isinstance(sampler, BaseFeatureSampler)):
+        raise TypeError(
+            f"sampler={sampler!r} has no statistics that blocks could exchange. Fit it "
+            "to a sample of the rows, and give FrozenEstimator(sampler)."
+        )
+    found = None if fixed else observed(sampler, blocks)
+    if not is_classifier(model):
+        if classes is not None:
+            raise ValueError("classes= is for classifiers.")
+        (found,) = dask.compute(found)
+    else:
+        given = None if classes is None else np.unique(classes)
+        # in one graph: targets that follow from the rows are computed with them
+        found, there = dask.compute(found, labels(blocks) if given is None else None)
+        model.classes_ = given if given is not None else _or_raise(there)
+    if fixed:
+        return sampler
+    return settle(sampler, _or_raise(found, sample_weight)).freeze()
+
+
+def _or_raise(found, sample_weight=None):
+    if found is None and sample_weight is not None:
+        raise ValueError("Sample weights must contain at least one non-zero number.")
+    if found is None:
+        raise ValueError("Found array with 0 sample(s): all blocks are empty.")
+    return found
+
+
+def _add_up(shell, table):
+    """Return an estimator that holds the sums of a block, without the map."""
+    X, y, sample_weight = table
+    weights = None if sample_weight is None else np.asarray(sample_weight)
+    if X.shape[0] == 0 or (weights is not None and not weights.any()):
+        return None
+    part = copy.copy(shell)
+    part._add(X, np.asarray(y), weights, final=False)
+    part.sampler, part._engine = None, part._engine.without_map()
+    return part
+
+
+def _merge(a, b):
+    return copy.copy(a).merge(b)

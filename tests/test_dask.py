@@ -1,0 +1,388 @@
+"""Fitting on Dask's collections, against fitting on the same rows in memory."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.frozen import FrozenEstimator
+from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from sklearn_crt import (
+    HybridSampler,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonClassifierCV,
+    NadarayaWatsonRegressor,
+    OPRFSampler,
+    TrigRBFSampler,
+)
+from sklearn_crt.testing import sampler_cases
+
+dask = pytest.importorskip("dask", reason="needs the extra dask")
+da = pytest.importorskip("dask.array", reason="needs the extra dask")
+crt_dask = pytest.importorskip("sklearn_crt.dask", reason="needs the extra dask")
+
+UNRELIABLE = pytest.mark.filterwarnings("ignore:For .* rows all the kernel weights")
+
+N, D = 900, 5
+ODD = ((7, 0, 300, 93, 500), (2, 3))  # blocks: one empty, and of columns
+
+
+@pytest.fixture
+def table(rng):
+    """Return rows, labels, numbers and weights in memory."""
+    X = rng.standard_normal((N, D))
+    labels = np.array(["a", "bb", "ccc"])[(X[:, 0] > 0).astype(int) + (X[:, 1] > 0.5)]
+    return X, labels, X[:, 0] + 100, rng.integers(1, 4, N).astype(float)
+
+
+def lazy(values, chunks=None):
+    return da.from_array(values, chunks=ODD if chunks is None else chunks)
+
+
+def sums_of(model):
+    """Return what a model adds up of the rows."""
+    sums = model._engine._sums
+    return np.broadcast_to(sums.shift, len(sums.sums)), sums.sums
+
+
+@pytest.mark.parametrize("sampler", sampler_cases(), ids=repr)
+def test_samplers_fit_as_in_memory(sampler, table):
+    X = table[0][:, :4]  # few enough for all cases
+    sampler = sampler.set_params(n_components=40, random_state=0, n_jobs=1)
+    before = repr(sampler)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of parameters, in both
+        found = crt_dask.fit(sampler, lazy(X, (ODD[0], 4)))
+        expected = sampler.fit(X)
+    assert repr(sampler) == before
+    assert type(found) is type(sampler)
+    rows = X[:20]
+    assert_allclose(found.transform(rows), expected.transform(rows), rtol=1e-7)
+    assert_allclose(found.sigma_, expected.sigma_, rtol=1e-12)
+    assert found.n_features_in_ == 4
+
+
+@UNRELIABLE
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        OPRFSampler(n_components=64, random_state=0),
+        TrigRBFSampler(n_components=64, sigma="median", random_state=0),
+        HybridSampler(n_components=64, random_state=0),
+    ],
+    ids=repr,
+)
+def test_averages_of_labels_as_in_memory(sampler, dtype, weighted, table):
+    X, labels, _, weights = table
+    X, weights = X.astype(dtype), weights if weighted else None
+    model = NadarayaWatsonClassifier(sampler)
+    there = None if weights is None else lazy(weights, 100)
+    found = crt_dask.fit(model, lazy(X), lazy(labels, 250), sample_weight=there)
+    expected = NadarayaWatsonClassifier(sampler).fit(X, labels, weights)
+    assert not hasattr(model, "classes_")
+    assert_array_equal(found.classes_, ["a", "bb", "ccc"])
+    assert_allclose(found.class_count_, expected.class_count_, rtol=1e-15)
+    tolerance = 1e-12 if dtype == np.float64 else 2e-5
+    for mine, theirs in zip(sums_of(found), sums_of(expected), strict=True):
+        assert_allclose(mine, theirs, rtol=tolerance, atol=tolerance)
+    assert found.sampler is not expected.sampler
+    assert found.get_params()["sampler"].get_params() == sampler.get_params()
+    proba = expected.predict_proba(X[:50])
+    assert_allclose(found.predict_proba(X[:50]), proba, rtol=1e-5)
+    assert found.predict_proba(X[:50]).dtype == dtype
+
+
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_averages_of_numbers_as_in_memory(n_outputs, table):
+    X, _, y, weights = table
+    if n_outputs == 2:
+        y = np.c_[y, -y]
+    chunks = 111 if n_outputs == 1 else (111, 1)
+    model = NadarayaWatsonRegressor(OPRFSampler(n_components=64, random_state=0))
+    found = crt_dask.fit(model, lazy(X), lazy(y, chunks), sample_weight=weights)
+    expected = model.fit(X, y, weights)
+    assert_allclose(found.y_mean_, expected.y_mean_, rtol=1e-14)
+    assert_allclose(found.predict(X), expected.predict(X), rtol=1e-12)
+
+
+@UNRELIABLE
+def test_rows_that_are_features(table):
+    X, labels, *_ = table
+    features = np.abs(X) / np.linalg.norm(X, axis=1, keepdims=True)
+    found = crt_dask.fit(NadarayaWatsonClassifier(), lazy(features), labels)
+    expected = NadarayaWatsonClassifier().fit(features, labels)
+    assert found.sampler_ is None
+    assert_allclose(found.predict_proba(X), expected.predict_proba(X), rtol=1e-12)
+    with pytest.warns(UserWarning, match="look like no features") as caught:
+        crt_dask.fit(NadarayaWatsonClassifier(), lazy(X + 50), labels)
+    assert caught[0].filename == __file__
+
+
+def test_a_frozen_transformer_and_classes_need_one_pass(table):
+    """Each block is read once, and labels beyond those given raise."""
+    X, labels, *_ = table
+    read = []
+
+    def seen(block):
+        read.append(len(block))
+        return block
+
+    transformer = make_pipeline(StandardScaler(), RBFSampler(random_state=0)).fit(X)
+    model = NadarayaWatsonClassifier(FrozenEstimator(transformer))
+    rows = lazy(X, (300, D)).map_blocks(seen, dtype=X.dtype, meta=X[:0])
+    with dask.config.set(scheduler="synchronous"):
+        found = crt_dask.fit(model, rows, labels, classes=["ccc", "a", "bb", "d"])
+        assert read == [300, 300, 300]
+        assert_array_equal(found.classes_, ["a", "bb", "ccc", "d"])
+        expected = NadarayaWatsonClassifier(FrozenEstimator(transformer)).fit(X, labels)
+        assert_allclose(found.class_count_[:3], expected.class_count_)
+        assert found.sampler_ is model.sampler
+        with pytest.raises(ValueError, match=r"y has the labels \['ccc'\]"):
+            crt_dask.fit(model, rows, labels, classes=["a", "bb"])
+
+
+@UNRELIABLE
+def test_one_seed_for_all_blocks(table):
+    """With random_state=None all blocks are mapped by one map."""
+    X, labels, *_ = table
+    model = NadarayaWatsonClassifier(TrigRBFSampler(n_components=16))
+    found, other = (crt_dask.fit(model, lazy(X), labels) for _ in range(2))
+    again = NadarayaWatsonClassifier(FrozenEstimator(found.sampler_)).fit(X, labels)
+    assert_allclose(found.predict_proba(X), again.predict_proba(X), rtol=1e-10)
+    assert not np.allclose(sums_of(found)[1], sums_of(other)[1])
+    seeded = NadarayaWatsonClassifier(TrigRBFSampler(n_components=16), random_state=3)
+    found, other = (crt_dask.fit(seeded, lazy(X), labels) for _ in range(2))
+    assert_array_equal(sums_of(found)[1], sums_of(other)[1])
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "synchronous"])
+def test_the_order_of_sums_is_fixed(scheduler, table):
+    X, labels, *_ = table
+    model = NadarayaWatsonClassifier(OPRFSampler(n_components=32, random_state=0))
+    fits = []
+    for now in ("synchronous", scheduler):
+        with dask.config.set(scheduler=now):
+            fits.append(crt_dask.fit(model, lazy(X, (10, D)), labels))
+    assert_array_equal(sums_of(fits[0])[1], sums_of(fits[1])[1])
+    assert fits[0].sampler_.A_ == fits[1].sampler_.A_
+
+
+def test_blocks_exchange_sums_and_no_maps(table):
+    X, labels, *_ = table
+    sizes = []
+
+    def measure(key, result, *_):
+        if isinstance(result, NadarayaWatsonClassifier) and "_engine" in vars(result):
+            sizes.append(len(pickle.dumps(result)))
+
+    width = 4096
+    model = NadarayaWatsonClassifier(OPRFSampler(n_components=width, random_state=0))
+    scheduler = dask.config.set(scheduler="synchronous")
+    with scheduler, dask.callbacks.Callback(posttask=measure):
+        crt_dask.fit(model, lazy(X, (300, D)), labels)
+    assert len(sizes) > 3
+    assert max(sizes) < 8 * width * (3 + 1) + 5000  # sums of three classes, shifts
+
+
+def test_a_model_goes_on_like_any_other(table):
+    X, labels, *_ = table
+    half, rest = slice(0, 500), slice(500, N)
+    model = NadarayaWatsonClassifier(OPRFSampler(n_components=32, random_state=0))
+    found = crt_dask.fit(model, lazy(X[half], (123, D)), labels[half])
+    found = pickle.loads(pickle.dumps(found)).partial_fit(X[rest], labels[rest])
+    frozen = NadarayaWatsonClassifier(FrozenEstimator(found.sampler_)).fit(X, labels)
+    assert_allclose(found.predict_proba(X), frozen.predict_proba(X), rtol=1e-10)
+    sampler = crt_dask.fit(OPRFSampler(random_state=0), lazy(X[half], (123, D)))
+    sampler.partial_fit(X[rest])
+    expected = OPRFSampler(random_state=0).fit(X)
+    assert_allclose(sampler.transform(X), expected.transform(X), rtol=1e-10)
+
+
+def test_weights_of_zero_and_blocks_without_rows(table):
+    X, labels, _, weights = table
+    weights[:400] = 0
+    model = NadarayaWatsonClassifier(OPRFSampler(n_components=32, random_state=0))
+    found = crt_dask.fit(model, lazy(X), labels, sample_weight=weights)
+    expected = model.fit(X, labels, weights)
+    assert_allclose(found.predict_proba(X), expected.predict_proba(X), rtol=1e-10)
+    with pytest.raises(ValueError, match="at least one non-zero"):
+        crt_dask.fit(model, lazy(X), labels, sample_weight=0 * weights)
+    with pytest.raises(ValueError, match="all blocks are empty"):
+        crt_dask.fit(model, lazy(X[:0], (10, D)), labels[:0])
+    with pytest.raises(ValueError, match="Negative values"):
+        crt_dask.fit(model, lazy(X), labels, sample_weight=-weights)
+    X[3, 2] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        crt_dask.fit(model, lazy(X), labels)
+
+
+@pytest.fixture
+def frames(table):
+    """Return a DataFrame of rows and targets in parts, one empty, and in memory."""
+    dd = pytest.importorskip("dask.dataframe")
+    pd = pytest.importorskip("pandas")
+    X, labels, y, weights = table
+    frame = pd.DataFrame(X, columns=list("vwxyz"))
+    frame = frame.assign(label=labels, number=y, weight=weights)
+    parts = dd.from_pandas(frame, npartitions=4)
+    return frame[frame.v > -1], parts[parts.v > -1]
+
+
+def test_data_frames_keep_their_names(frames):
+    here, there = frames
+    names = list("vwxyz")
+    model = NadarayaWatsonClassifier(OPRFSampler(n_components=32, random_state=0))
+    fits = [
+        crt_dask.fit(
+            model, there[names], there["label"], sample_weight=there["weight"]
+        ),
+        model.fit(here[names], here["label"], here["weight"]),
+    ]
+    found, expected = fits
+    for fitted in (found, found.sampler_):
+        assert fitted.feature_names_in_.tolist() == names
+    proba = expected.predict_proba(here[names])
+    assert_allclose(found.predict_proba(here[names]), proba, rtol=1e-10)
+    lazily = crt_dask.map_rows(found.predict_proba, there[names])
+    assert_allclose(lazily.compute(), proba, rtol=1e-10)
+    assert lazily.dtype == np.float64
+    assert lazily.ndim == 2
+    labels = crt_dask.map_rows(found.predict, there[names]).compute()
+    assert_array_equal(labels, expected.predict(here[names]))
+    with pytest.raises(ValueError, match="feature names"):
+        crt_dask.map_rows(found.predict, there[names[::-1]])
+    median = crt_dask.fit(OPRFSampler(sigma="median", random_state=0), there[names])
+    assert_allclose(
+        median.sigma_,
+        OPRFSampler(sigma="median", random_state=0).fit(here[names]).sigma_,
+        rtol=1e-9,  # 1000 rows are more than there are
+    )
+
+
+def test_numbers_of_frames_and_unknown_lengths(frames):
+    here, there = frames
+    model = NadarayaWatsonRegressor(OPRFSampler(n_components=32, random_state=0))
+    rows, numbers = there[list("vwxyz")], there["number"]
+    X = here[list("vwxyz")].to_numpy()
+    expected = model.fit(X, here["number"]).predict(X)
+    array = rows.to_dask_array()
+    found = crt_dask.fit(model, array, numbers)
+    assert_allclose(found.predict(X), expected, rtol=1e-12)
+    shape = crt_dask.map_rows(found.predict, array).shape
+    assert len(shape) == 1
+    assert np.isnan(shape[0])
+    with pytest.raises(ValueError, match="y is in memory"):
+        crt_dask.fit(model, array, here["number"])
+    with pytest.raises(ValueError, match="X has 4 blocks and y 1"):
+        crt_dask.fit(model, array, numbers.repartition(npartitions=1))
+
+
+def test_map_rows_knows_shape_type_and_blocks(table):
+    X, labels, *_ = table
+    rows = lazy(X.astype(np.float32))
+    model = NadarayaWatsonClassifier(OPRFSampler(n_components=48, random_state=0))
+    model.fit(X.astype(np.float32), labels)
+    with dask.config.set(scheduler=_nothing_is_computed):
+        features = crt_dask.map_rows(model.sampler_.transform, rows)
+        proba = crt_dask.map_rows(model.predict_proba, rows)
+        found = crt_dask.map_rows(model.predict, rows)
+    assert (features.shape, features.dtype) == ((N, 48), np.float32)
+    assert features.chunks == (ODD[0], (48,))
+    assert (proba.chunks, proba.dtype) == ((ODD[0], (3,)), np.float32)
+    assert (found.chunks, found.dtype) == ((ODD[0],), labels.dtype)
+    assert_array_equal(features.compute(), model.sampler_.transform(rows.compute()))
+    assert_array_equal(found.compute(), model.predict(rows.compute()))
+    assert_array_equal(proba[310:420].compute(), proba.compute()[310:420])
+    plain = crt_dask.map_rows(lambda Z: Z[:, :1] > 0, rows)
+    assert (plain.shape, plain.dtype) == ((N, 1), bool)
+    assert_array_equal(plain.compute(), X[:, :1] > 0)
+
+
+def _nothing_is_computed(*args, **kwargs):
+    raise AssertionError("something was computed")
+
+
+def test_map_rows_splits_what_grows(table):
+    X = table[0]
+    sampler = OPRFSampler(n_components=500, random_state=0).fit(X)
+    with dask.config.set({"array.chunk-size": "1MiB"}):
+        features = crt_dask.map_rows(sampler.transform, lazy(X))
+    assert max(features.chunks[0]) * 500 * 8 <= 2**20
+    assert sum(features.chunks[0]) == N
+    assert_array_equal(features.compute(), sampler.transform(X))
+
+
+@pytest.mark.parametrize(
+    "estimator, message",
+    [
+        (NadarayaWatsonClassifier("exact"), "keeps training rows"),
+        (NadarayaWatsonClassifier("prototypes"), "keeps training rows"),
+        (NadarayaWatsonClassifierCV(), "run it on a sample of the rows"),
+        (GridSearchCV(LogisticRegression(), {}), "run it on a sample of the rows"),
+        (LogisticRegression(), "dask-ml, or for partial_fit"),
+        (NadarayaWatsonClassifier(Nystroem()), r"give FrozenEstimator\(sampler\)"),
+    ],
+    ids=repr,
+)
+def test_what_needs_all_rows_says_so(estimator, message, table):
+    X, labels, *_ = table
+    with pytest.raises(TypeError, match=message):
+        crt_dask.fit(estimator, lazy(X), labels)
+
+
+def test_tables_in_memory_and_wrong_shapes(table):
+    X, labels, y, _ = table
+    model = NadarayaWatsonClassifier(OPRFSampler(random_state=0))
+    for call in (
+        lambda: crt_dask.fit(model, X, labels),
+        lambda: crt_dask.map_rows(len, X),
+    ):
+        with pytest.raises(TypeError, match=r"takes Dask arrays and DataFrames"):
+            call()
+    with pytest.raises(ValueError, match="needs y"):
+        crt_dask.fit(model, lazy(X))
+    with pytest.raises(ValueError, match="X must have two axes"):
+        crt_dask.fit(model, lazy(y, 100), labels)
+    with pytest.raises(ValueError, match="X has 900 rows, but y has 899"):
+        crt_dask.fit(model, lazy(X), lazy(labels[1:], 100))
+    with pytest.raises(ValueError, match="for classifiers"):
+        regressor = NadarayaWatsonRegressor(OPRFSampler())
+        crt_dask.fit(regressor, lazy(X), y, classes=[0])
+    with pytest.raises(ValueError, match="nu=3 belongs to"):
+        crt_dask.fit(model.set_params(nu=3), lazy(X), labels)
+    with pytest.raises(ValueError, match="sigma"):
+        crt_dask.fit(OPRFSampler(sigma=-1.0), lazy(X))
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        OPRFSampler(),
+        NadarayaWatsonClassifier(OPRFSampler()),
+        NadarayaWatsonRegressor("exact"),
+        NadarayaWatsonClassifierCV(OPRFSampler()),
+    ],
+    ids=repr,
+)
+def test_estimators_refuse_what_they_would_load(estimator, table):
+    X, labels, y, _ = table
+    targets = y if isinstance(estimator, NadarayaWatsonRegressor) else labels
+    with dask.config.set(scheduler=_nothing_is_computed):
+        with pytest.raises(TypeError, match=r"sklearn_crt\.dask\.fit"):
+            estimator.fit(lazy(X), targets)
+        if not isinstance(estimator, OPRFSampler):
+            with pytest.raises(TypeError, match=r"sklearn_crt\.dask\.fit"):
+                estimator.fit(X, lazy(targets, 100))
+    estimator.fit(X[:100], targets[:100])
+    method = estimator.transform if hasattr(estimator, "transform") else None
+    method = estimator.predict if method is None else method
+    with pytest.raises(TypeError, match=r"sklearn_crt\.dask\.map_rows"):
+        method(lazy(X))
