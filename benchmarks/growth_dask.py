@@ -1,0 +1,214 @@
+"""How a fit on Dask grows with its workers: python -m benchmarks.growth_dask.
+
+Rows of 16 columns in float32 are drawn block by block, 2**17 a block, by whoever needs
+them; NadarayaWatsonClassifier(OPRFSampler) of four classes is fitted to them by worker
+processes of one thread each, and by one process that has all of them in memory.
+Measured are processor seconds of the workers, those of the process with scheduler and
+client, and the largest memory of a worker.
+"""
+
+import argparse
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+from typing import NamedTuple
+
+import dask.array as da
+import numpy as np
+from distributed import Client, LocalCluster
+from threadpoolctl import threadpool_limits
+
+from sklearn_crt import NadarayaWatsonClassifier, OPRFSampler
+from sklearn_crt import dask as crt_dask
+from sklearn_crt.rows import Statistics
+
+from .tables import Table, report
+from .timing import header
+
+SIZE, D, N_CLASSES = 2**17, 16, 4
+MIB = 2**20
+ON_PAPER = [(10**9, 8), (10**9, 64), (10**11, 64), (10**11, 1024)]  # rows, workers
+
+
+class Fit(NamedTuple):
+    """A fit and what it cost: seconds, and MiB of the largest worker."""
+
+    model: NadarayaWatsonClassifier
+    wall: float
+    workers: float
+    scheduler: float
+    memory: float
+
+
+def draw(n_rows, number):
+    """Return the rows of a block."""
+    rng = np.random.default_rng([7, number])
+    return rng.standard_normal((min(SIZE, n_rows - number * SIZE), D), np.float32)
+
+
+def make_block(n_rows, block_info):
+    """Return the rows of a block of a Dask array."""
+    return draw(n_rows, block_info[None]["chunk-location"][0])
+
+
+def label(X):
+    """Return one of four classes for each row."""
+    return (X[:, 0] > 0) + 2 * (X[:, 1] > 0)
+
+
+def tables(n_rows):
+    """Return rows and labels as Dask arrays."""
+    sizes = [SIZE] * (n_rows // SIZE) + [n_rows % SIZE] * (n_rows % SIZE > 0)
+    meta = np.empty((0, D), np.float32)
+    X = da.map_blocks(
+        make_block, n_rows, chunks=(tuple(sizes), (D,)), dtype=meta.dtype, meta=meta
+    )
+    return X, label(X)
+
+
+def peak_memory():
+    """Return the largest resident memory of this process, in MiB."""
+    with open("/proc/self/status") as status:
+        lines = dict(line.split(":", 1) for line in status)
+    return int(lines["VmHWM"].split()[0]) / 1024
+
+
+def fit_in_one_process(model, n_rows):
+    """Return a fit on all the rows in memory, drawn in it."""
+    start, wall = time.process_time(), time.perf_counter()
+    X = np.empty((n_rows, D), np.float32)
+    for number, first in enumerate(range(0, n_rows, SIZE)):
+        X[first : first + SIZE] = draw(n_rows, number)
+    with threadpool_limits(1):
+        fitted = model.fit(X, label(X))
+    seconds = time.process_time() - start, time.perf_counter() - wall
+    return Fit(fitted, seconds[1], seconds[0], 0.0, peak_memory())
+
+
+def fit_on_workers(model, n_rows, client, *, kill_after=None):
+    """Return a fit by the workers; one of them may be killed after some seconds."""
+    killer = None
+    before = client.run(time.process_time)
+    if kill_after is not None:
+        victim = min(client.run(os.getpid).values())
+        killer = threading.Timer(kill_after, os.kill, (victim, signal.SIGKILL))
+        killer.start()
+    here, wall = time.process_time(), time.perf_counter()
+    fitted = crt_dask.fit(model, *tables(n_rows))
+    wall, here = time.perf_counter() - wall, time.process_time() - here
+    if killer is not None:
+        killer.join()
+    seconds = client.run(time.process_time)
+    used = sum(now - before.get(worker, 0) for worker, now in seconds.items())
+    return Fit(fitted, wall, used, here, max(client.run(peak_memory).values()))
+
+
+def same(a, b):
+    """Return whether the sums of two fits agree to the last bit."""
+    a, b = (fit.model._engine._sums for fit in (a, b))
+    return np.array_equal(a.sums, b.sums) and np.array_equal(a.shift, b.shift)
+
+
+def largest_error(a, b):
+    """Return the largest relative difference of the sums of two fits."""
+    a, b = (fit.model._engine._sums.sums for fit in (a, b))
+    return float(np.max(np.abs(a / b - 1)))
+
+
+def sizes_of_state(model):
+    """Return the bytes of what a block returns in each pass, and of the map."""
+    X = draw(SIZE, 0)
+    part = pickle.dumps(model._engine.without_map())
+    statistics = pickle.dumps(Statistics((0,)).read(X))
+    return len(statistics), len(part), len(pickle.dumps(model.sampler_))
+
+
+def on_paper(seconds_a_row, states):
+    """Return the table of what large fits cost, from measured constants."""
+    statistics, part, _ = states
+    rows = []
+    for n_rows, n_workers in ON_PAPER:
+        n_blocks = -(-n_rows // SIZE)
+        read = 2 * n_rows * D * 4
+        moved = n_blocks * (statistics + part) * 8 / 7  # and sums of eight, again
+        cells = [
+            f"{n_rows:.0e}",
+            str(n_workers),
+            f"{n_blocks}",
+            f"{read / 1e9:.3g}",
+            f"{moved / 1e9:.3g}",
+            f"{n_rows * seconds_a_row / n_workers:.3g}",
+            f"{read / n_workers / (n_rows * seconds_a_row / n_workers) / 1e6:.3g}",
+        ]
+        rows.append(cells)
+    columns = ["rows", "workers", "blocks", "GB of rows, read in two passes"]
+    columns += ["GB of statistics and sums, at most", "processor seconds a worker"]
+    columns.append("MB/s that a worker reads")
+    return Table("On paper, from the constants above", columns, rows)
+
+
+def main():
+    """Print the tables."""
+    parser = argparse.ArgumentParser(prog="benchmarks.growth_dask", description=__doc__)
+    parser.add_argument("--rows", type=float, default=1e7)
+    parser.add_argument("--columns", type=int, default=512)
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4, 8])
+    parser.add_argument("--write", action="store_true", help="write the page")
+    args = parser.parse_args()
+    n_rows = int(args.rows)
+    model = NadarayaWatsonClassifier(
+        OPRFSampler(n_components=args.columns, random_state=0)
+    )
+    one = fit_in_one_process(model, n_rows)
+    states = sizes_of_state(one.model)
+    rows = [["one process", *_cells(one, one), "", "", ""]]
+    for n_workers in args.workers:
+        cluster = LocalCluster(
+            n_workers=n_workers,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+        )
+        with cluster, Client(cluster) as client:
+            crt_dask.fit(model, *tables(SIZE * n_workers))  # imports
+            first, second = (fit_on_workers(model, n_rows, client) for _ in range(2))
+            killed = None
+            if n_workers > 1:
+                kill_after = 0.7 * second.wall
+                killed = fit_on_workers(model, n_rows, client, kill_after=kill_after)
+        seconds_a_row = second.workers / n_rows
+        verdicts = [
+            f"{largest_error(second, one):.1e}",
+            str(same(first, second)),
+            "" if killed is None else f"{same(killed, first)}, {killed.wall:.3g} s",
+        ]
+        rows.append([f"{n_workers} workers", *_cells(second, one), *verdicts])
+        print(rows[-1], file=sys.stderr)
+    columns = ["", "wall, s", "processor, s", "and scheduler, s", "over one process"]
+    columns += ["and scheduler", "memory, MiB", "largest difference of sums"]
+    columns += ["twice the same bits", "one killed: same bits, wall"]
+    title = f"{n_rows:.0e} rows of {D} columns, {args.columns} features"
+    facts = [
+        *header(1),
+        f"{os.cpu_count()} processors; one thread a worker",
+        f"a block returns {states[0]} bytes of statistics, then {states[1]} of sums; "
+        f"the map, which goes to each worker once, has {states[2]}",
+        f"{1e6 * seconds_a_row:.3g} processor seconds of the workers a million rows, "
+        "drawing them twice among these",
+    ]
+    command = "python -m benchmarks.growth_dask " + " ".join(sys.argv[1:])
+    found = [Table(title, columns, rows), on_paper(seconds_a_row, states)]
+    report(found, facts, command.strip(), "dask.inc" if args.write else None)
+
+
+def _cells(fit, one):
+    both = fit.workers + fit.scheduler
+    numbers = fit.wall, fit.workers, both, fit.workers / one.workers, both / one.workers
+    return [*(f"{number:.3g}" for number in numbers), f"{fit.memory:.0f}"]
+
+
+if __name__ == "__main__":
+    main()
