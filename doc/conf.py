@@ -75,10 +75,7 @@ html_sidebars = {name: [] for name in alone}
 mathjax_file = "tex-svg.js"
 mathjax_path = f"mathjax/{mathjax_file}"
 
-try:
-    import torch  # noqa: F401
-except ImportError:
-    autodoc_mock_imports = ["torch"]
+autodoc_mock_imports = [name for name in ("torch", "dask") if find_spec(name) is None]
 
 numpydoc_show_class_members = False  # autosummary/class.rst lists the methods
 

@@ -267,6 +267,28 @@ def test_data_frames_keep_their_names(frames):
     )
 
 
+def test_files_whose_parts_dask_joins(frames, tmp_path):
+    """For few columns of a file, Dask makes fewer blocks than it has parts."""
+    pytest.importorskip("pyarrow")
+    here, _ = frames
+    names = list("vwxyz")
+    file = tmp_path / "rows.parquet"
+    here.to_parquet(file, row_group_size=100)
+    there = dask.dataframe.read_parquet(file, split_row_groups=True)
+    assert there["label"].optimize().npartitions < there.npartitions
+    model = NadarayaWatsonClassifier(OPRFSampler(n_components=32, random_state=0))
+    for weight in (None, "weight"):
+        weights = None if weight is None else there[weight]
+        found = crt_dask.fit(
+            model, there[names[:1]], there["label"], sample_weight=weights
+        )
+        expected = model.fit(
+            here[names[:1]], here["label"], None if weight is None else here[weight]
+        )
+        proba = expected.predict_proba(here[names[:1]])
+        assert_allclose(found.predict_proba(here[names[:1]]), proba, rtol=1e-10)
+
+
 def test_numbers_of_frames_and_unknown_lengths(frames):
     here, there = frames
     model = NadarayaWatsonRegressor(OPRFSampler(n_components=32, random_state=0))

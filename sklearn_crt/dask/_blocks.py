@@ -29,12 +29,6 @@ class Blocks:
     y, sample_weight : dask collection, array-like or None
         Cut as X is.
 
-    Attributes
-    ----------
-    starts : list of int
-        Number of rows before each block; where the lengths are not known, numbers that
-        leave room for them.
-
     Raises
     ------
     TypeError
@@ -53,15 +47,28 @@ class Blocks:
         n_blocks = _n_blocks(X)
         for name, table in tables.items():
             if _n_blocks(table) != n_blocks:
-                raise ValueError(
-                    f"X has {n_blocks} blocks and {name} {_n_blocks(table)}, of "
-                    "unknown lengths: take both from one DataFrame, or call "
-                    "compute_chunk_sizes() on both."
-                )
-        self.starts = _starts(sizes, n_blocks)
-        self._tables = tables
+                raise _unlike(n_blocks, name, _n_blocks(table))
+        self._tables, self._sizes = tables, sizes
         frames = all(map(is_frame, tables.values()))
         self._parts = None if frames else _delayed(tables)
+
+    def starts(self, n_blocks: int) -> list[int]:
+        """Return the number of rows before each block.
+
+        Parameters
+        ----------
+        n_blocks : int
+            Number of blocks: for the columns of a file that are asked for Dask may
+            join some.
+
+        Returns
+        -------
+        starts : list of int
+            Where the lengths are not known, numbers that leave room for them.
+        """
+        if self._sizes is None or any(map(math.isnan, self._sizes)):
+            return [i * _SECTION for i in range(n_blocks)]
+        return np.cumsum([0, *self._sizes[:-1]]).tolist()
 
     def select(self, *names: str) -> list[Any]:
         """Return some of the tables, block by block.
@@ -78,7 +85,7 @@ class Blocks:
             no such table.
         """
         if self._parts is not None:
-            missing = [None] * len(self.starts)
+            missing = [None] * len(self._parts["X"])
             return list(zip(*(self._parts.get(name, missing) for name in names)))
         # one expression: columns that nothing asks for are not read from a file
         present = [self._tables[name] for name in names if name in self._tables]
@@ -158,10 +165,13 @@ def _delayed(tables):
             parts[name] = list(np.ravel(blocks))
         else:
             parts[name] = list(table.to_delayed())
+        if len(parts[name]) != len(parts["X"]):
+            raise _unlike(len(parts["X"]), name, len(parts[name]))
     return parts
 
 
-def _starts(sizes, n_blocks):
-    if sizes is None or any(map(math.isnan, sizes)):
-        return [i * _SECTION for i in range(n_blocks)]
-    return np.cumsum([0, *sizes[:-1]]).tolist()
+def _unlike(n_blocks, name, n_others):
+    return ValueError(
+        f"X has {n_blocks} blocks and {name} {n_others}, of unknown lengths: take both "
+        "from one DataFrame, or call compute_chunk_sizes() on both."
+    )

@@ -61,7 +61,7 @@ def observed(sampler: BaseFeatureSampler, blocks: Blocks) -> Any:
     shell = dask.delayed(copy.copy(sampler), pure=False, traverse=False)
     observe = dask.delayed(_observe, pure=False)
     tables = blocks.select("X", "sample_weight")
-    pairs = zip(tables, blocks.starts, strict=True)
+    pairs = zip(tables, blocks.starts(len(tables)), strict=True)
     return tree_sum(operator.add, [observe(shell, *pair) for pair in pairs])
 
 
