@@ -128,6 +128,23 @@ class FeatureMap(ABC):
         else:
             np.multiply(mantissa, np.exp(exponent, out=exponent), out=out)
 
+    def may_vanish(self, rows: UnitRows) -> bool:
+        """Return whether all features of a row can be too small for their type.
+
+        A hook: where a map knows better, no one looks for zeros.
+
+        Parameters
+        ----------
+        rows : UnitRows
+            Of ``frame``.
+
+        Returns
+        -------
+        may_vanish : bool
+            False only if each of these rows has a feature that is not zero.
+        """
+        return True
+
     def estimate(self, X: UnitRows, Y: UnitRows) -> np.ndarray:
         """Return the estimates of the kernel, the inner products of the features.
 

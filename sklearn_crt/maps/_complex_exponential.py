@@ -5,16 +5,19 @@ from __future__ import annotations
 import cmath
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from ..rows import UnitRows
 from ._base import FrequencyMap, LogFeatures
-from ._circle import write_cos_sin
+from ._circle import phase_blocks, write_cos_sin
 from ._columns import PairedColumns
 from ._gaussian import GaussianKernel
 from ._second_moment import log_one_minus, log_rho, scaled_variance, second_moment
 from .block_savings import positive_gap, trigonometric_gap
+
+Side = tuple[complex, np.ndarray, np.ndarray | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,41 +68,58 @@ class ComplexExponentialMap(FrequencyMap):
     def frequency_index(self) -> np.ndarray | None:
         return self.columns.index
 
-    def log_features(
-        self, rows: UnitRows, *, key: bool = False, out: np.ndarray | None = None
-    ) -> LogFeatures:
-        if out is None:
-            out = np.empty((rows.shape[0], self.n_components), rows.dtype)
+    @cached_property
+    def _sides(self) -> tuple[Side, Side]:
+        """Coefficient B of w.x, and growth and phase of each column, of both sides."""
+        return self._side(key=False), self._side(key=True)
+
+    def _side(self, key: bool) -> Side:
         # a key has (Re g, -Im g), so it is the map with conjugate coefficients
         s, A, sq_norms = self.s, self.A, self.frequencies.sq_norms
         B = cmath.sqrt(s * (1 - 4 * A))
         log_D = 0.25 * self.n_features * log_one_minus(4 * A)
         if key:
             A, B, log_D = A.conjugate(), s * B.conjugate(), log_D.conjugate()
-        projection = rows.project(self.frequencies, brief=True)
-        phases = B.imag * projection
-        if A.imag != 0:
-            phases += A.imag * sq_norms + log_D.imag
-        column_term = A.real * sq_norms + (
-            log_D.real - 0.5 * math.log(self.n_frequencies)
-        )
+        growth = A.real * sq_norms
+        growth += log_D.real - 0.5 * math.log(self.n_frequencies)
+        return B, growth, None if A.imag == 0 else A.imag * sq_norms + log_D.imag
+
+    def log_features(
+        self, rows: UnitRows, *, key: bool = False, out: np.ndarray | None = None
+    ) -> LogFeatures:
+        if out is None:
+            out = np.empty((rows.shape[0], self.n_components), rows.dtype)
+        B, column_term, turn = self._sides[key]
         # exp fits in float32
         is_scale = B.real == 0 and np.abs(column_term).max() < 80
         scale = np.exp(column_term) if is_scale else np.ones_like(column_term)
+        shape = rows.shape[0], self.n_frequencies
+        growth = None if is_scale else np.empty(shape, rows.dtype)
+        for block, some in phase_blocks(rows, self.n_frequencies):
+            phases = some.project(self.frequencies, brief=True)
+            if growth is not None:
+                np.multiply(phases, B.real, out=growth[block])
+            phases *= B.imag
+            if turn is not None:
+                phases += turn
+            self._write_circle(some, phases, scale, out[block])
+        if growth is None:
+            return out, self.gaussian.log_row_factor(rows)
+        growth += column_term
+        row_term = -0.5 * (self.s + 1) * rows.sq_norms
+        growth += self.gaussian.plus_row_factor(row_term, rows)
+        return out, growth[:, self.columns.index]
+
+    def _write_circle(
+        self, rows: UnitRows, phases: np.ndarray, scale: np.ndarray, out: np.ndarray
+    ) -> None:
+        """Write scaled cosines and sines of the phases, which are overwritten."""
         n_pairs = self.columns.n_pairs
         cosines, sines, single = self.columns.split(out)
         if self.columns.n_single:
             shifted = np.cos(phases[:, n_pairs:] + self.phase)
             np.multiply(shifted, math.sqrt(2) * scale[n_pairs:], out=single)
-        write_cos_sin(phases[:, :n_pairs], scale[:n_pairs], cosines, sines)
-        if is_scale:
-            return out, self.gaussian.log_row_factor(rows)
-        exponent = projection
-        exponent *= B.real
-        exponent += column_term
-        row_term = -0.5 * (s + 1) * rows.sq_norms
-        exponent += self.gaussian.plus_row_factor(row_term, rows)
-        return out, exponent[:, self.columns.index]
+        write_cos_sin(phases[:, :n_pairs], scale[:n_pairs], cosines, sines, rows)
 
     def kernel(self, X: UnitRows, Y: UnitRows) -> np.ndarray:
         return self.gaussian.values(X, Y)

@@ -15,6 +15,8 @@ from ._base import FrequencyMap, LogFeatures
 from ._gaussian import GaussianKernel
 from .block_savings import positive_gap
 
+_LARGEST = {"float32": 80.0, "float64": 700.0}  # exp of minus it is a normal number
+
 
 @dataclass(frozen=True, eq=False)
 class ExponentialMap(FrequencyMap):
@@ -49,6 +51,16 @@ class ExponentialMap(FrequencyMap):
             out = np.empty((rows.shape[0], self.n_components), rows.dtype)
         row_term = self.gaussian.plus_row_factor(-rows.sq_norms, rows)
         return None, rows.affine(self._form, row_term, out)
+
+    @cached_property
+    def _reach(self) -> tuple[float, float]:
+        """Largest factor of the norm of a row in an exponent, and largest offset."""
+        norm = math.sqrt(self.frequencies.sq_norms.max())
+        return self._form.scale * norm, float(np.abs(self._form.offsets).max())
+
+    def may_vanish(self, rows: UnitRows) -> bool:
+        (factor, offset), norm = self._reach, rows.norm_bound
+        return not factor * norm + offset + norm**2 < _LARGEST[rows.dtype.name]
 
     def kernel(self, X: UnitRows, Y: UnitRows) -> np.ndarray:
         return self.gaussian.values(X, Y)

@@ -21,7 +21,7 @@ def raw(rows: UnitRows) -> UnitRows:
     rows : UnitRows
         The same rows, which had no centre.
     """
-    return UnitRows(rows.matrix)
+    return UnitRows(rows.matrix, scratch=rows.scratch)
 
 
 def raw_pair(X: UnitRows, Y: UnitRows) -> tuple[UnitRows, UnitRows]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from ..rows import UnitRows
 from ._base import FrequencyMap, LogFeatures
-from ._circle import write_cos_sin
+from ._circle import phase_blocks, write_cos_sin
 from ._columns import PairedColumns
 from ._gaussian import GaussianKernel
 from ._radial import RadialKernel
@@ -64,22 +65,34 @@ class TrigonometricMap(FrequencyMap):
     ) -> LogFeatures:
         if out is None:
             out = np.empty((rows.shape[0], self.n_components), rows.dtype)
-        phases, n_pairs = self._phases(rows), self.columns.n_pairs
-        scale = 1 / math.sqrt(self.n_frequencies)
-        cosines, sines, singles = self.columns.split(out)
-        if self.columns.n_single:
-            shifted = phases[:, n_pairs:] + np.asarray(self.phase, phases.dtype)
-            np.multiply(np.cos(shifted), math.sqrt(2) * scale, out=singles)
-        write_cos_sin(phases[:, :n_pairs], scale, cosines, sines)
+        for block, some in phase_blocks(rows, self.n_frequencies):
+            self._write(some, out[block])
         if self.gaussian is None:
             return out, None
         return out, self.gaussian.log_row_factor(rows)
+
+    def may_vanish(self, rows: UnitRows) -> bool:
+        return self.columns.n_pairs == 0  # cos^2 + sin^2 = 1, and no factor is small
+
+    def _write(self, rows: UnitRows, out: np.ndarray) -> None:
+        """Write the features of a block of rows."""
+        phases = self._phases(rows)
+        n_pairs, scale = self.columns.n_pairs, 1 / math.sqrt(self.n_frequencies)
+        cosines, sines, singles = self.columns.split(out)
+        if self.columns.n_single:
+            shifted = phases[:, n_pairs:]
+            shifted += np.asarray(self.phase, phases.dtype)
+            np.multiply(np.cos(shifted, out=shifted), math.sqrt(2) * scale, out=singles)
+        if n_pairs:
+            write_cos_sin(phases[:, :n_pairs], scale, cosines, sines, rows)
 
     def _phases(self, rows: UnitRows) -> np.ndarray:
         """Return w.x, or what differs from it by multiples of 2 pi."""
         phases = rows.project(self.frequencies, brief=True)
         if self.folds and phases.dtype == np.float32:
             # w.x in float64, less multiples of 2 pi; for few frequencies, if any
+            if self._largest_norm * rows.norm_bound <= _LARGE_PHASE:
+                return phases
             largest = math.sqrt(rows.sq_norms.max(initial=0))
             norms = np.sqrt(self.frequencies.sq_norms)
             suspects = np.flatnonzero(norms * largest > _LARGE_PHASE)
@@ -89,6 +102,10 @@ class TrigonometricMap(FrequencyMap):
                 small = np.abs(exact) <= _LARGE_PHASE
                 phases[:, suspects] = np.where(small, phases[:, suspects], folded)
         return phases
+
+    @cached_property
+    def _largest_norm(self) -> float:
+        return math.sqrt(self.frequencies.sq_norms.max())
 
     def _distances(self, X: UnitRows, Y: UnitRows) -> np.ndarray:
         queries = X.times(self.metric_factor)

@@ -12,7 +12,7 @@ from ._frame import Frame
 from ._metric import metric_factor
 from ._moments import Moments
 from ._row_sample import RowSample
-from ._scratch import Scratch
+from ._scratch import Scratch, kept_scratch
 from ._sigma import Sigma, check_sigma, resolve_sigma
 from ._statistics import Statistics
 from ._unit_rows import Rows, TableLike, UnitRows
@@ -33,6 +33,7 @@ __all__ = [
     "check_sigma",
     "effective_n_threads",
     "in_threads",
+    "kept_scratch",
     "metric_factor",
     "resolve_sigma",
     "row_chunks",

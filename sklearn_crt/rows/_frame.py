@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
@@ -34,7 +35,7 @@ class Frame:
     sigma: float | np.ndarray = 1.0
     center: np.ndarray | None = None
 
-    @property
+    @cached_property
     def is_identity(self) -> bool:
         """Whether rows at unit bandwidth are the raw rows."""
         return self.center is None and np.ndim(self.sigma) == 0 and self.sigma == 1

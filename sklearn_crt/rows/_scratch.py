@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import math
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import DTypeLike
+
+_KEPT_BYTES = 2**20  # of an array that stays between two loops
+_kept = threading.local()
 
 
 class Scratch:
@@ -73,3 +79,29 @@ class Scratch:
         room = self.array("cast", values.shape, dtype)
         np.copyto(room, values)
         return room
+
+    def drop_large(self) -> None:
+        """Forget the memory of arrays beyond 1 MiB."""
+        small = {k: v for k, v in self._memory.items() if v.size <= _KEPT_BYTES}
+        self._memory = small
+
+
+@contextmanager
+def kept_scratch() -> Iterator[Scratch]:
+    """Lend the scratch that this thread keeps between loops.
+
+    The system clears each page of new memory, and where a loop has few chunks this
+    takes as long as the rest.
+
+    Yields
+    ------
+    scratch : Scratch
+        Of this loop alone: one inside of it, in the same thread, gets another.
+    """
+    scratch = getattr(_kept, "scratch", None) or Scratch()
+    _kept.scratch = None
+    try:
+        yield scratch
+    finally:
+        scratch.drop_large()
+        _kept.scratch = scratch

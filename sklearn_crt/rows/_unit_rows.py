@@ -65,6 +65,11 @@ class UnitRows:
         return self._rows.shape
 
     @property
+    def scratch(self) -> Scratch | None:
+        """Memory for products that are gone with the next rows."""
+        return self._scratch
+
+    @property
     def matrix(self) -> Rows:
         """The rows, sparse where the table is and nothing was subtracted."""
         if self._shift is None:
@@ -91,7 +96,49 @@ class UnitRows:
         rows : UnitRows
             These rows, in the order of the numbers.
         """
-        return UnitRows(self._rows[index], self._shift, self._origin)
+        return UnitRows(self._rows[index], self._shift, self._origin, self._scratch)
+
+    def blocks(self, size: int) -> Iterator[tuple[slice, UnitRows]]:
+        """Yield the rows in blocks, for products that stay in the cache.
+
+        Parameters
+        ----------
+        size : int
+            Number of rows of a block.
+
+        Yields
+        ------
+        block : slice
+            Which rows.
+        rows : UnitRows
+            These rows; all at once where parts of them cost more than they save.
+        """
+        n_rows = self.shape[0]
+        if size >= n_rows or not self._is_direct or self._is_sparse:
+            yield slice(None), self
+            return
+        for start in range(0, n_rows, size):
+            block = slice(start, start + size)
+            yield block, self.take(block)
+
+    def room(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
+        """Return an array for numbers that the next rows need no more.
+
+        Parameters
+        ----------
+        name : str
+            Of what it holds: rows with a scratch have one memory for each name.
+        shape : tuple of int
+            Its shape.
+
+        Returns
+        -------
+        room : ndarray
+            In the type of the rows, with any numbers in it.
+        """
+        if self._scratch is None:
+            return np.empty(shape, self.dtype)
+        return self._scratch.array(name, shape, self.dtype)
 
     def shifted(self, vector: np.ndarray) -> UnitRows:
         """Return these rows less a vector.
@@ -130,7 +177,7 @@ class UnitRows:
         room = None
         if brief and self._scratch is not None:
             shape = self.shape[0], frequencies.n_frequencies
-            room = self._scratch.array("projection", shape, self.dtype)
+            room = self.room("projection", shape)
         projection = frequencies.apply(self._rows, room)
         if self._shift is not None:
             projection -= frequencies.apply(self._shift[None, :])
@@ -168,10 +215,7 @@ class UnitRows:
     def _with_columns(self, row_term: np.ndarray) -> np.ndarray:
         """Return the rows (x, 1, r)."""
         n_rows, d = self.shape
-        if self._scratch is None:
-            rows = np.empty((n_rows, d + 2), self.dtype)
-        else:
-            rows = self._scratch.array("stacked", (n_rows, d + 2), self.dtype)
+        rows = self.room("stacked", (n_rows, d + 2))
         rows[:, :d] = self._rows
         rows[:, d] = 1
         rows[:, d + 1 :] = row_term
@@ -184,11 +228,23 @@ class UnitRows:
     @cached_property
     def sq_norms(self) -> np.ndarray:
         """Squared norms of the centred rows, (n_rows, 1)."""
+        if isinstance(self._rows, np.ndarray):
+            # of narrow rows twice as fast as row_norms
+            squares = np.square(self._rows, out=self.room("squares", self.shape))
+            return squares @ np.ones((self.shape[1], 1), self.dtype)
         squares = row_norms(self._rows, squared=True)
         if self._shift is not None:
             squares = squares - 2 * (self._rows @ self._shift)
             squares = np.maximum(squares + self._shift @ self._shift, 0)
         return squares[:, None]
+
+    @property
+    def norm_bound(self) -> float:
+        """A number that no norm is above, sooner found than the largest."""
+        if isinstance(self._rows, np.ndarray) and self._rows.size:
+            largest = max(float(self._rows.max()), -float(self._rows.min()))
+            return math.sqrt(self.shape[1]) * largest
+        return math.sqrt(self.sq_norms.max(initial=0))
 
     @cached_property
     def raw_sq_norms(self) -> np.ndarray:

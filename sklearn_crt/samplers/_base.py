@@ -39,6 +39,7 @@ from ..rows import (
     blas_within_processors,
     effective_n_threads,
     in_threads,
+    kept_scratch,
     resolve_sigma,
     row_chunks,
 )
@@ -637,11 +638,13 @@ def _fill(feature_map, X, out, key):
     """Write the features of X to out; return the number of zero rows, overflow."""
     n_zero, overflows = 0, []
     width = max(out.shape[1], X.shape[1])
-    with np.errstate(over="call", call=lambda *_: overflows.append(1)):
+    counted = np.errstate(over="call", call=lambda *_: overflows.append(1))
+    with counted, kept_scratch() as scratch:
         for rows in row_chunks(X.shape[0], width, X.dtype.itemsize, in_place=True):
             part = out[rows]
-            feature_map.features(feature_map.frame.rows(X[rows]), part, key=key)
-            if not part[:, 0].all():
+            unit = feature_map.frame.rows(X[rows], scratch)
+            feature_map.features(unit, part, key=key)
+            if feature_map.may_vanish(unit) and not part[:, 0].all():
                 suspects = part[part[:, 0] == 0]
                 n_zero += int(np.sum(~suspects.any(axis=1)))
     return n_zero, bool(overflows)
