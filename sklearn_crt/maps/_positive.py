@@ -71,6 +71,26 @@ class PositiveMap(FrequencyMap):
         offsets = (form.offsets + log_scale).astype(form.frequencies.dtype)
         return Affine(form.frequencies, form.scale, offsets)
 
+    @cached_property
+    def _pair_factors(self) -> tuple[np.ndarray, np.ndarray]:
+        """What features of w times those of -w are, but for the term of the row."""
+        pairs = slice(None, self.columns.n_pairs)
+        with np.errstate(over="ignore"):  # used in range alone
+            plain, key = (np.exp(2 * form.offsets[pairs]) for form in self._forms)
+        return plain, key
+
+    @cached_property
+    def _sizes(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Largest factor of the norm of a row, and largest offset."""
+        plain, key = (
+            (
+                form.scale * math.sqrt(form.frequencies.sq_norms.max()),
+                float(np.abs(form.offsets).max()),
+            )
+            for form in self._forms
+        )
+        return plain, key
+
     def _row_term(self, rows: UnitRows, key: bool) -> np.ndarray:
         return self.gaussian.plus_row_factor(
             self.quadratic.row_term(rows, key=key), rows
@@ -92,15 +112,16 @@ class PositiveMap(FrequencyMap):
     def features(self, rows: UnitRows, out: np.ndarray, *, key: bool = False) -> None:
         form, row_term = self._forms[key], self._row_term(rows, key)
         moved = self.quadratic.rows(rows, key=key)
-        if not self._is_in_range(moved, form, row_term):
+        if not self._is_in_range(moved, row_term, key):
             super().features(rows, out, key=key)
             return
         self._write_single(moved, form, row_term, out)
         plus, minus, singles = self.columns.split(out)
         np.exp(plus, out=plus)
-        np.exp(singles, out=singles)
+        if singles.shape[1]:
+            np.exp(singles, out=singles)
         np.divide(np.exp(2 * row_term), plus, out=minus)
-        minus *= np.exp(2 * form.offsets[: self.columns.n_pairs])
+        minus *= self._pair_factors[key]
 
     def _write_single(
         self, rows: UnitRows, form: Affine, row_term: np.ndarray, out: np.ndarray
@@ -115,14 +136,14 @@ class PositiveMap(FrequencyMap):
         plus[:] = room[:, : self.columns.n_pairs]
         singles[:] = room[:, self.columns.n_pairs :]
 
-    def _is_in_range(self, rows: UnitRows, form: Affine, row_term: np.ndarray) -> bool:
+    def _is_in_range(self, rows: UnitRows, row_term: np.ndarray, key: bool) -> bool:
         """Whether features of -w may be had from one over those of w."""
         if self.columns.n_pairs == 0 or rows.shape[0] == 0:
             return False
-        norms = rows.sq_norms.max() * form.frequencies.sq_norms.max()
-        largest = form.scale * math.sqrt(norms)
-        largest += 2 * np.abs(form.offsets).max() + 2 * np.abs(row_term).max()
-        return largest < _LARGEST[rows.dtype.name]
+        spread, offset = self._sizes[key]
+        largest = spread * math.sqrt(rows.sq_norms.max())
+        largest += 2 * offset + 2 * np.abs(row_term).max()
+        return bool(largest < _LARGEST[rows.dtype.name])
 
     def kernel(self, X: UnitRows, Y: UnitRows) -> np.ndarray:
         return self.gaussian.values(X, Y)

@@ -101,7 +101,7 @@ def write_products(
         factor = None if term.coefficient is None else coefficients[term.coefficient]
         scale = out.dtype.type(term.scale * (term.key_sign if key else 1))
         if factor is None:
-            factor = np.broadcast_to(scale, (1, term.n_outer))
+            factor = np.full((1, term.n_outer), scale)
         elif scale != 1:
             factor = factor * scale
         _outer(np.multiply, term, factor, _ones_if_none(bases[term.base], out), out)
