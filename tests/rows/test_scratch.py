@@ -9,6 +9,13 @@ from sklearn_crt.maps import OutsideMap
 from sklearn_crt.rows import Frame, kept_scratch
 
 
+@pytest.fixture(autouse=True)
+def kept():
+    """Let this thread have something to keep."""
+    with kept_scratch():
+        pass
+
+
 def test_a_loop_inside_of_a_loop_has_memory_of_its_own():
     with kept_scratch() as outer:
         numbers = outer.array("rows", (3,), np.float64)
