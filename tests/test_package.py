@@ -28,22 +28,59 @@ def test_data_files_are_installed():
     assert (package / "datasets" / "descr" / "abalone.rst").is_file()
 
 
-def test_core_needs_no_optional_package():
-    optional = {"pandas", "polars", "matplotlib", "tqdm", "torch", "dask"}
-    code = (  # scikit-learn itself imports pandas where it is installed
-        "import sys, sklearn.datasets; before = set(sys.modules); "
-        "import sklearn_crt.testing, sklearn_crt.datasets; "
-        f"print({optional} & (set(sys.modules) - before))"
+def imported(code, before="import sklearn.kernel_approximation"):
+    """Return the modules that some code imports in a fresh process, beside others."""
+    code = (
+        f"import sys; {before}; known = set(sys.modules)\n{code}\n"
+        "print(*(set(sys.modules) - known))"
     )
     command = [sys.executable, "-c", code]
-    out = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "set()"
+    return set(
+        subprocess.run(command, capture_output=True, text=True, check=True)
+        .stdout.strip()
+        .split()
+    )
+
+
+def test_core_needs_no_optional_package():
+    optional = {"pandas", "polars", "matplotlib", "tqdm", "torch", "dask", "jax"}
+    found = imported(  # scikit-learn itself imports pandas where it is installed
+        "import sklearn_crt.testing, sklearn_crt.datasets\nfrom sklearn_crt import *",
+        before="import sklearn.datasets",
+    )
+    assert "sklearn_crt.testing" in found
+    assert not optional & found
+
+
+def test_the_package_imports_what_is_used():
+    """Importing it takes no time, one sampler no estimator, all names no KMeans."""
+    bare = imported("import sklearn_crt", before="pass")
+    assert "sklearn_crt" in bare
+    assert not {"numpy", "scipy", "sklearn"} & bare
+
+    sampler = imported("from sklearn_crt import OPRFSampler")
+    assert "sklearn_crt.samplers._oprf" in sampler
+    assert not any(name.startswith("sklearn_crt.nadaraya_watson") for name in sampler)
+    assert not any(name.startswith(("sklearn.", "scipy.")) for name in sampler)
+
+    everything = imported("from sklearn_crt import *")
+    assert {"sklearn_crt.nadaraya_watson", "sklearn_crt.accuracy"} <= everything
+    theirs = {name for name in everything if name.startswith(("sklearn.", "scipy."))}
+    allowed = "sklearn.frozen", "sklearn.model_selection", "sklearn.utils"
+    assert not {name for name in theirs if not name.startswith(allowed)}
+
+
+def test_names_come_when_they_are_used():
+    assert set(sklearn_crt.__all__) <= set(dir(sklearn_crt))
+    assert sklearn_crt.samplers is samplers
+    with pytest.raises(AttributeError, match="has no attribute 'NoSampler'"):
+        _ = sklearn_crt.NoSampler
 
 
 ESTIMATORS = [
     cls
     for module in (sklearn_crt, samplers)
-    for cls in map(vars(module).get, module.__all__)
+    for cls in (getattr(module, name) for name in module.__all__)
     if isinstance(cls, type) and issubclass(cls, BaseEstimator)
 ]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.cluster import KMeans
 
 _N_BINS = 8  # of numbers
 
@@ -71,6 +70,8 @@ def group_numbers(
         scaled = (y - y.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
         if len(np.unique(scaled, axis=0)) <= n_bins:
             return np.unique(scaled, axis=0, return_inverse=True)[1].ravel()
+        from sklearn.cluster import KMeans  # slow to import, and few need it
+
         model = KMeans(n_bins, n_init=1, random_state=seed)
         return model.fit(scaled, sample_weight=weights).labels_
     order = np.argsort(y[:, 0], kind="stable")

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
-from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from ._frame import Frame
@@ -123,6 +122,8 @@ class Centers:
         return self._grouped(labels, spread), labels
 
     def _cluster(self, n_points: int, frame: Frame, seed: int) -> np.ndarray:
+        from sklearn.cluster import KMeans, MiniBatchKMeans  # slow to import
+
         rows = frame.rows(self.points).matrix
         options = {"n_init": 1, "random_state": seed}
         if rows.shape[0] * n_points > _MANY:
