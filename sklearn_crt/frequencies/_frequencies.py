@@ -74,6 +74,30 @@ class Frequencies:
             return np.matmul(X, self.weights, out=out)
         return safe_sparse_dot(X, self.weights, dense_output=True)
 
+    def of_shift(self, shift: np.ndarray) -> np.ndarray:
+        """Return the inner products with a vector that many rows are shifted by.
+
+        Parameters
+        ----------
+        shift : ndarray of shape (n_features,)
+            The vector.
+
+        Returns
+        -------
+        products : ndarray of shape (n_frequencies,)
+            Kept until another vector comes: they may cost more than the products with
+            a chunk of sparse rows.
+        """
+        known, products = self.__dict__.get("_of_shift", (None, None))
+        if known is None or known.dtype != shift.dtype or np.any(known != shift):
+            products = self.apply(shift[None, :])[0]
+            self.__dict__["_of_shift"] = shift.copy(), products
+        return products
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return the state without what is made again."""
+        return {k: v for k, v in self.__dict__.items() if k != "_of_shift"}
+
     def stack(self, scale: float, offsets: np.ndarray) -> np.ndarray | None:
         """Return the matrix that maps (x, 1, r) to scale * w.x + offset + r, or None.
 

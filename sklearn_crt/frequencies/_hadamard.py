@@ -15,6 +15,7 @@ from ._frequencies import Frequencies
 from ._simplex import apply_simplex
 
 _SCRATCH = 2**16  # numbers in flight, which stay in the cache
+_DENSE = 2**19  # numbers of sparse rows written out
 
 
 @lru_cache
@@ -100,22 +101,32 @@ class HadamardFrequencies(Frequencies):
         return self._n_features
 
     def apply(self, X: Rows, out: np.ndarray | None = None) -> np.ndarray:
-        n_rows, (_, n_blocks, size) = X.shape[0], self._signs.shape
-        dtype = np.result_type(X.dtype, self._norms.dtype)
+        n_rows, dtype = X.shape[0], np.result_type(X.dtype, self._norms.dtype)
         if out is None:
             out = np.empty((n_rows, self.n_frequencies), dtype=dtype)
+        # sparse rows are written out, more at a time than are in flight
+        step = n_rows if isinstance(X, np.ndarray) else _DENSE // X.shape[1]
+        for start in range(0, n_rows, max(1, step)):
+            rows = slice(start, start + max(1, step))
+            part = X[rows]
+            dense = part if isinstance(part, np.ndarray) else part.toarray()
+            self._write(dense, out[rows])
+        return out
+
+    def _write(self, X: np.ndarray, out: np.ndarray) -> None:
+        """Write the products of dense rows to out."""
+        _, n_blocks, size = self._signs.shape
         chunk = max(1, _SCRATCH // size)
-        for start in range(0, n_rows, chunk):
-            rows = slice(start, min(start + chunk, n_rows))
-            part = X[rows] if isinstance(X, np.ndarray) else X[rows].toarray()
+        for start in range(0, len(X), chunk):
+            rows = slice(start, min(start + chunk, len(X)))
+            part = X[rows]
             group = max(1, chunk // len(part))  # blocks at once
             for first in range(0, n_blocks, group):
                 columns = slice(first * size, (first + group) * size)
                 norms = self._norms[columns]  # fewer in a last partial block
                 signs = self._signs[:, first : first + group]
-                unit = self._unit_products(part, signs, dtype)
+                unit = self._unit_products(part, signs, out.dtype)
                 np.multiply(unit[:, : norms.size], norms, out=out[rows, columns])
-        return out
 
     def _unit_products(
         self, X: np.ndarray, signs: np.ndarray, dtype: np.dtype

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from sklearn.utils import gen_batches
 
-from ..rows import Frame, Rows, Scratch, UnitRows, row_chunks
+from ..rows import Frame, Rows, Scratch, UnitRows, row_chunks, width_of
 from ._base import FeatureMap, LogFeatures
 
 _PAIRS = 2**18  # whose variances are taken at once: larger arrays cost more to make
@@ -132,5 +132,5 @@ def _room(
 
 
 def _chunks(feature_map: FeatureMap, X: Rows) -> Iterator[slice]:
-    width = max(feature_map.n_components, X.shape[1])
+    width = width_of(X, feature_map.n_components)
     return row_chunks(X.shape[0], width, X.dtype.itemsize)

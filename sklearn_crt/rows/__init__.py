@@ -6,6 +6,7 @@ from ._chunks import (
     effective_n_threads,
     in_threads,
     row_chunks,
+    width_of,
 )
 from ._covariance import Covariance
 from ._frame import Frame
@@ -37,4 +38,5 @@ __all__ = [
     "metric_factor",
     "resolve_sigma",
     "row_chunks",
+    "width_of",
 ]

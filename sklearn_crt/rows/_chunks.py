@@ -8,16 +8,38 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
+import numpy as np
 from joblib import cpu_count, effective_n_jobs
 from joblib.parallel import get_active_backend
 from sklearn.utils import gen_even_slices
 
 from .._compat import _clear_controlling_thread, _get_threadpool_controller
+from ._unit_rows import Rows
 
 _CHUNK_BYTES = 2**21  # of features: few enough for the cache, enough for the product
 _LEAST, _MOST = 256, 1024  # rows
 _MOST_IN_PLACE = 8192  # where the features need no memory of their own
 Result = TypeVar("Result")
+
+
+def width_of(X: Rows, n_components: int) -> int:
+    """Return the width for ``row_chunks`` of a table whose rows become features.
+
+    Parameters
+    ----------
+    X : {ndarray, sparse matrix} of shape (n_rows, n_features)
+        The table.
+    n_components : int
+        Number of columns of the features.
+
+    Returns
+    -------
+    width : int
+        A column of a sparse table counts little, and not nothing: some maps write a
+        chunk of rows out.
+    """
+    share = 1 if isinstance(X, np.ndarray) else 32
+    return max(n_components, X.shape[1] // share)
 
 
 def row_chunks(

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from ._scratch import Scratch
-from ._unit_rows import Rows, UnitRows
+from ._unit_rows import Rows, UnitRows, times_columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +63,9 @@ class Frame:
         sigma, center = np.asarray(self.sigma, dtype=X.dtype), self.center
         origin = None if center is None else (sigma * center).astype(X.dtype)
         if sparse.issparse(X):
-            columns = np.broadcast_to(sigma, X.shape[1])
-            shift = None if center is None else columns * center.astype(X.dtype)
-            return UnitRows(X @ sparse.diags(columns).tocsr(), shift, origin)
+            shift = None if center is None else sigma * center.astype(X.dtype)
+            rows = times_columns(_canonical(X), sigma)
+            return UnitRows(rows, shift, origin, scratch)
         if center is None:
             rows = X if self.is_identity else np.multiply(X, sigma, out=room(X))
             return UnitRows(rows, scratch=scratch)
@@ -124,3 +124,11 @@ class Frame:
             A new value.
         """
         return replace(self, sigma=sigma)
+
+
+def _canonical(X: sparse.csr_array) -> sparse.csr_array:
+    """Return the table with one entry for each place: squares need their sums."""
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X

@@ -20,6 +20,9 @@ class Linear(Protocol):
     def apply(self, X: Rows, out: np.ndarray | None = None) -> np.ndarray:
         """Return the inner products with the rows, (n_rows, n_frequencies)."""
 
+    def of_shift(self, shift: np.ndarray) -> np.ndarray:
+        """Return the inner products with one row, (n_frequencies,)."""
+
     def to_dense(self) -> np.ndarray:
         """Return the matrix, (n_features, n_frequencies)."""
 

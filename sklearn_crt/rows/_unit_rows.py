@@ -78,6 +78,11 @@ class UnitRows:
         return np.asarray(rows.toarray() - self._shift)
 
     @property
+    def stored(self) -> tuple[Rows, np.ndarray | None]:
+        """The rows as they are held, and what is still to be subtracted from them."""
+        return self._rows, self._shift
+
+    @property
     def dense(self) -> np.ndarray:
         """The rows as an ndarray."""
         matrix = self.matrix
@@ -174,13 +179,10 @@ class UnitRows:
         projection : ndarray of shape (n_rows, n_frequencies)
             One w.x for each row and frequency, an array of the caller's own.
         """
-        room = None
-        if brief and self._scratch is not None:
-            shape = self.shape[0], frequencies.n_frequencies
-            room = self.room("projection", shape)
+        room = self._room(frequencies) if brief else None
         projection = frequencies.apply(self._rows, room)
         if self._shift is not None:
-            projection -= frequencies.apply(self._shift[None, :])
+            projection -= frequencies.of_shift(self._shift)
         return projection
 
     def affine(
@@ -206,11 +208,32 @@ class UnitRows:
         if self._is_direct and form.stacked is not None and not self._is_sparse:
             rows = self._with_columns(row_term)
             return np.matmul(rows, form.stacked, out=out)
+        if self._is_direct and self._is_sparse:
+            return self._sparse_affine(form, row_term, out)
         projection = self.project(form.frequencies, brief=True)
         np.multiply(projection, form.scale, out=out)
         out += form.offsets
         out += row_term
         return out
+
+    def _sparse_affine(
+        self, form: AffineForm, row_term: np.ndarray, out: np.ndarray
+    ) -> np.ndarray:
+        """Write the same for sparse rows: what is dense in it is one row."""
+        offsets, scale = form.offsets, self.dtype.type(form.scale)
+        if self._shift is not None:
+            offsets = offsets - scale * form.frequencies.of_shift(self._shift)
+        rows = _with_data(self._rows, scale * self._rows.data)
+        room = self._room(form.frequencies)
+        np.add(form.frequencies.apply(rows, room), offsets, out=out)
+        out += row_term
+        return out
+
+    def _room(self, frequencies: Linear) -> np.ndarray | None:
+        """Return memory for products, where these rows have some."""
+        if self._scratch is None:
+            return None
+        return self.room("projection", (self.shape[0], frequencies.n_frequencies))
 
     def _with_columns(self, row_term: np.ndarray) -> np.ndarray:
         """Return the rows (x, 1, r)."""
@@ -218,7 +241,9 @@ class UnitRows:
         rows = self.room("stacked", (n_rows, d + 2))
         rows[:, :d] = self._rows
         rows[:, d] = 1
-        rows[:, d + 1 :] = row_term
+        # a product with minus infinity is invalid; squares may overflow in float32
+        least = np.finfo(row_term.dtype).min / 4
+        np.maximum(row_term, least, out=rows[:, d + 1 :])
         return rows
 
     @property
@@ -320,14 +345,13 @@ class UnitRows:
             Sparse where these are.
         """
         if isinstance(self._rows, np.ndarray):
-            return UnitRows(function(self._rows))
-        rows = self._rows.copy()
+            return UnitRows(function(self._rows), scratch=self._scratch)
+        rows = self._rows
         none = np.zeros(rows.shape[1], rows.dtype)
         shift = none if self._shift is None else self._shift
         at_zero = function(-shift)  # where nothing is stored
         stored = function(rows.data - shift[rows.indices])
-        rows.data = stored - at_zero[rows.indices]
-        return UnitRows(rows, -at_zero)
+        return UnitRows(_with_data(rows, stored - at_zero[rows.indices]), -at_zero)
 
     def map_columns(self, factors: np.ndarray | float) -> UnitRows:
         """Return these rows with the columns times factors.
@@ -342,12 +366,7 @@ class UnitRows:
         rows : UnitRows
             Their raw rows are themselves.
         """
-        factors = np.asarray(factors, dtype=self._rows.dtype)
-        matrix = self.matrix
-        if sparse.issparse(matrix):
-            columns = np.broadcast_to(factors, matrix.shape[1])
-            return UnitRows(matrix @ sparse.diags(columns).tocsr())
-        return UnitRows(matrix * factors)
+        return UnitRows(times_columns(self.matrix, np.asarray(factors, self.dtype)))
 
     def columns(self) -> Iterator[np.ndarray]:
         """Yield the columns of the rows, each dense.
@@ -501,3 +520,29 @@ class _ScaledRows(UnitRows):
     @cached_property
     def raw_sq_norms(self) -> np.ndarray:
         return self._base.raw_sq_norms * self._sigma**2
+
+
+def times_columns(rows: Rows, factors: np.ndarray) -> Rows:
+    """Return a table with the columns times factors.
+
+    Parameters
+    ----------
+    rows : {ndarray, sparse matrix} of shape (n_rows, n_features)
+        In CSR format where it is sparse.
+    factors : ndarray of shape (n_features,) or ()
+        In the type of the rows.
+
+    Returns
+    -------
+    rows : {ndarray, sparse matrix} of shape (n_rows, n_features)
+        Of the same kind.
+    """
+    if isinstance(rows, np.ndarray):
+        return rows * factors
+    of_entries = factors if factors.ndim == 0 else factors[rows.indices]
+    return _with_data(rows, rows.data * of_entries)
+
+
+def _with_data(rows: sparse.csr_array, data: np.ndarray) -> sparse.csr_array:
+    """Return a sparse table with other numbers in the same places."""
+    return type(rows)((data, rows.indices, rows.indptr), shape=rows.shape)

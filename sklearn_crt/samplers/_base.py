@@ -43,6 +43,7 @@ from ..rows import (
     kept_scratch,
     resolve_sigma,
     row_chunks,
+    width_of,
 )
 
 
@@ -649,7 +650,7 @@ def _differ(before, after, probe):
 def _fill(feature_map, X, out, key):
     """Write the features of X to out; return the number of zero rows, overflow."""
     n_zero, overflows = 0, []
-    width = max(out.shape[1], X.shape[1])
+    width = width_of(X, out.shape[1])
     counted = np.errstate(over="call", call=lambda *_: overflows.append(1))
     with counted, kept_scratch() as scratch:
         for rows in row_chunks(X.shape[0], width, X.dtype.itemsize, in_place=True):

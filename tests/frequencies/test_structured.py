@@ -12,6 +12,7 @@ from sklearn_crt.frequencies import (
     Frequencies,
     StructuredOrthogonal,
     StructuredSimplex,
+    _hadamard,
     chi_law,
 )
 from sklearn_crt.frequencies._hadamard import HadamardFrequencies, hadamard_transform
@@ -89,6 +90,18 @@ def test_projection_is_the_product_of_its_matrices(
     for rows in (X, X[:1], X[:0], np.asfortranarray(X), sparse.csr_array(X)):
         expected = (rows.toarray() if sparse.issparse(rows) else rows) @ weights
         assert_allclose(projection.apply(rows), expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("n_dense", [1, 40, 100, 10**6])
+def test_sparse_rows_are_written_out_a_few_at_a_time(n_dense, rng, monkeypatch):
+    X = rng.normal(size=(11, 20)) * rng.integers(0, 2, size=(11, 20))
+    X[4] = 0
+    frequencies = HadamardFrequencies(*make(rng, 32, 20, 70, False))
+    expected = frequencies.apply(X)
+    monkeypatch.setattr(_hadamard, "_DENSE", n_dense)
+    for convert in (sparse.csr_array, sparse.csr_matrix):
+        assert_allclose(frequencies.apply(convert(X)), expected, rtol=1e-12)
+        assert frequencies.apply(convert(X)[:0]).shape == (0, 70)
 
 
 @pytest.mark.parametrize("simplex", [False, True])

@@ -7,7 +7,14 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from sklearn_crt.frequencies import Affine, Frequencies
-from sklearn_crt.rows import Frame, RowSample, Statistics, UnitRows
+from sklearn_crt.rows import (
+    Frame,
+    RowSample,
+    Statistics,
+    UnitRows,
+    row_chunks,
+    width_of,
+)
 
 both_kinds = pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
 
@@ -108,3 +115,75 @@ def test_distinct_rows_do_not_depend_on_the_order(rng):
     assert_array_equal(rows, others)
     assert_array_equal(weights, other_weights)
     assert sorted(weights) == [1, 1, 2, 3, 4]
+
+
+# ------------------------------------------------------------------- sparse tables
+def with_duplicates(X, dtype=np.float64):
+    """Return the table with each number as a sum of two entries, out of order."""
+    i, j = np.nonzero(X)
+    order = np.argsort(-j, kind="stable")
+    order = order[np.argsort(i[order], kind="stable")]
+    i, j = (np.repeat(index[order], 2) for index in (i, j))
+    values = np.repeat(X[i[::2], j[::2]], 2) * np.tile([3.0, -2.0], i.size // 2)
+    indptr = np.searchsorted(i, np.arange(len(X) + 1))
+    return sparse.csr_array((values.astype(dtype), j, indptr), shape=X.shape)
+
+
+@pytest.mark.parametrize("center", [None, np.arange(4.0)], ids=["raw", "centred"])
+@pytest.mark.parametrize("sigma", [0.5, np.array([1.0, 2.0, 0.5, 3.0])], ids=str)
+def test_entries_of_one_place_are_summed(center, sigma, X):
+    table = with_duplicates(X)
+    assert_allclose(table.toarray(), X)
+    assert not table.has_canonical_format
+    data, frame = table.data.copy(), Frame(sigma, center)
+    one, other = frame.rows(table), frame.rows(X)
+    assert_allclose(one.sq_norms, other.sq_norms)
+    assert_allclose(one.map(np.exp).sq_norms, other.map(np.exp).sq_norms)
+    assert_array_equal(table.data, data)  # that of the caller
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("center", [None, np.arange(4.0)], ids=["raw", "centred"])
+def test_affine_of_sparse_rows(dtype, center, X, rng):
+    X[3], X[:, 2] = 0, 0  # an empty row, an empty column
+    X = X.astype(dtype)
+    W = Frequencies(rng.normal(size=(4, 5)).astype(dtype))
+    form = Affine(W, 1.7, rng.normal(size=5).astype(dtype))
+    frame = Frame(np.array([1.0, 2.0, 0.5, 3.0]), center)
+    tolerance = 1e-5 if dtype == np.float32 else 1e-13
+    for n_rows in (30, 1, 0):
+        row_term = rng.normal(size=(n_rows, 1)).astype(dtype)
+        one, other = (
+            frame.rows(convert(X[:n_rows])).affine(
+                form, row_term, np.empty((n_rows, 5), dtype)
+            )
+            for convert in (np.asarray, sparse.csr_array)
+        )
+        assert other.dtype == dtype
+        assert_allclose(other, one, rtol=tolerance, atol=10 * tolerance)
+
+
+def test_products_with_a_shift_are_kept_until_another_comes(rng):
+    W = Frequencies(rng.normal(size=(4, 3)))
+    one, other = rng.normal(size=(2, 4))
+    for shift in (one, other, one, one.copy()):
+        assert_allclose(W.of_shift(shift), shift @ W.weights, rtol=1e-14)
+    assert W.of_shift(one) is W.of_shift(one.copy())
+    one += 1  # what is kept is a copy
+    assert_allclose(W.of_shift(one), one @ W.weights, rtol=1e-14)
+    assert "_of_shift" not in W.__getstate__()
+    narrow = W.to(np.float32)
+    for dtype in (np.float64, np.float32):  # of the same numbers
+        assert narrow.of_shift(np.ones(4, dtype)).dtype == dtype
+
+
+def test_chunks_of_sparse_rows_may_be_written_out():
+    for n_features in (1, 1000, 10**5, 10**7):
+        table = sparse.csr_array((1, n_features))
+        for n_components in (1, 64, 4096):
+            width = width_of(table, n_components)
+            assert width >= max(1, n_components)
+            chunk = next(row_chunks(10**6, width, 8, in_place=True))
+            assert chunk.stop == 256 or chunk.stop * n_features * 8 <= 2**26
+    assert width_of(np.empty((1, 1000)), 64) == 1000
+    assert width_of(sparse.csr_array((1, 1000)), 64) == 64
