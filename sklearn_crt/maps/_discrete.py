@@ -7,13 +7,19 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy import special
 
-from ..frequencies import Frequencies
+from ..frequencies import Affine, Frequencies
 from ..rows import UnitRows
 from ._base import FrequencyMap, LogFeatures
 from ._count_laws import CountLaw
 from ._gaussian import GaussianKernel, log_expm1
+from ._parities import Parities, flip_signs
+
+# in place of minus infinity: times 0 it is 0, times a count nothing outweighs it, and
+# times a count of 1e15 it does not overflow
+_LOG_OF_ZERO = {"float32": -1e20, "float64": -1e200}
 
 
 class Counts(Frequencies):
@@ -26,19 +32,28 @@ class Counts(Frequencies):
     """
 
     @cached_property
-    def parities(self) -> Frequencies:
-        """The counts modulo 2, as frequencies."""
-        return Frequencies(np.mod(self.weights, 2))
+    def parities(self) -> Parities:
+        """The counts modulo 2."""
+        return Parities(self.weights)
 
     @cached_property
     def supports(self) -> Frequencies:
-        """One where a count is not zero, as frequencies."""
-        return Frequencies((self.weights > 0).astype(self.weights.dtype))
+        """One where a count is not zero, as frequencies for rows of zeros and ones."""
+        return Frequencies((self.weights > 0).astype(np.float32))  # which counts them
 
     @cached_property
     def log_factorials(self) -> np.ndarray:
         """Sum over l of log(w_l!) for each frequency w, in float64."""
         return special.gammaln(self.weights.astype(np.float64) + 1).sum(axis=0)
+
+    def to(self, dtype: DTypeLike) -> Counts:
+        if self.dtype == dtype:
+            return self
+        moved = super().to(dtype)
+        assert isinstance(moved, Counts)
+        # of the counts, which another type may round
+        moved.parities, moved.log_factorials = self.parities, self.log_factorials
+        return moved
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,47 +81,59 @@ class DiscreteMap(FrequencyMap):
     least: float | None = None
 
     @cached_property
-    def _log_weights(self) -> np.ndarray:
+    def _form(self) -> Affine:
         counts = self.frequencies
         log_weights = self.law.log_weights(counts.log_factorials, self.n_features)
-        log_weights = log_weights - 0.5 * math.log(self.n_components)
-        return np.asarray(log_weights, dtype=counts.dtype)
+        offsets = np.broadcast_to(log_weights, counts.n_frequencies)
+        offsets = offsets - 0.5 * math.log(self.n_components)
+        return Affine(counts, 1.0, offsets.astype(counts.dtype))
 
     def _raised(self, x: np.ndarray) -> np.ndarray:
         """Return coordinates, not below ``least``."""
         return x if self.least is None else np.maximum(x, self.least)
 
-    def _log_magnitude(self, x: np.ndarray) -> np.ndarray:
-        """Return log|x / scale|, 0 for x = 0."""
-        x, scale = np.abs(self._raised(x)), self.law.scale
-        return np.log(np.where(x == 0, scale, x)) - math.log(scale)
+    def _log_magnitude(self, x: np.ndarray, of_zero: float = 0.0) -> np.ndarray:
+        """Return log|x / scale|, and a number for x = 0."""
+        magnitudes = np.abs(self._raised(x))
+        with np.errstate(divide="ignore"):
+            logs = np.log(magnitudes, out=magnitudes)
+        logs -= math.log(self.law.scale)
+        logs[logs == -np.inf] = of_zero
+        return logs
+
+    def _write_exponents(self, rows: UnitRows, out: np.ndarray) -> None:
+        """Write the logs of the magnitudes; zeros become about ``_LOG_OF_ZERO``."""
+        raised = rows if self.least is None else rows.map(self._raised)
+        row_term = self.gaussian.plus_row_factor(-0.5 * raised.sq_norms, rows)
+        of_zero = _LOG_OF_ZERO[rows.dtype.name]
+        if isinstance(rows.stored[0], np.ndarray):
+            logs = rows.map(lambda x: self._log_magnitude(x, of_zero))
+            logs.affine(self._form, row_term, out)
+            return
+        rows.map(self._log_magnitude).affine(self._form, row_term, out)
+        if self.least is None and _has_zeros(rows):
+            zeros = rows.map(lambda x: (x == 0).astype(np.float32))
+            out[zeros.project(self.frequencies.supports) > 0.5] = of_zero
 
     def log_features(
         self, rows: UnitRows, *, key: bool = False, out: np.ndarray | None = None
     ) -> LogFeatures:
-        counts = self.frequencies
-        exponent = rows.map(self._log_magnitude).project(counts)
-        exponent += self._log_weights
-        row_term = -0.5 * rows.map(self._raised).sq_norms
-        exponent += self.gaussian.plus_row_factor(row_term, rows)
+        exponent = np.empty((rows.shape[0], self.n_components), rows.dtype)
+        self._write_exponents(rows, exponent)
         if self.least is not None:
             return None, exponent
+        if _has_zeros(rows):
+            exponent[exponent <= 0.1 * _LOG_OF_ZERO[rows.dtype.name]] = -np.inf
+        signs = np.empty_like(exponent) if out is None else out
+        signs[:] = 1
+        flip_signs(signs, self.frequencies.parities.are_odd(rows))
+        return signs, exponent
 
-        zeros = rows.map(lambda x: (x == 0).astype(x.dtype))
-        if zeros.sq_norms.any():
-            exponent[zeros.project(counts.supports) > 0.5] = -np.inf
-        negatives = rows.map(lambda x: (x < 0).astype(x.dtype))
-        changes = negatives.project(counts.parities)
-        # 1 for even counts of changes, -1 for odd ones, in the memory at hand
-        even = np.multiply(
-            changes, 0.5, out=np.empty_like(changes) if out is None else out
-        )
-        np.floor(even, out=even)
-        even *= 2
-        changes -= even
-        changes *= -2
-        changes += 1
-        return changes, exponent
+    def features(self, rows: UnitRows, out: np.ndarray, *, key: bool = False) -> None:
+        self._write_exponents(rows, out)
+        np.exp(out, out=out)
+        if self.least is None:
+            flip_signs(out, self.frequencies.parities.are_odd(rows))
 
     def kernel(self, X: UnitRows, Y: UnitRows) -> np.ndarray:
         return self.gaussian.values(X, Y)
@@ -119,3 +146,13 @@ class DiscreteMap(FrequencyMap):
             sq_distances = sq_distances + np.subtract.outer(x, y) ** 2
         log_variance = log_expm1(log_ratio) - math.log(self.n_components) - sq_distances
         return self.gaussian.variance(log_variance, X, Y)
+
+
+def _has_zeros(rows: UnitRows) -> bool:
+    """Whether a coordinate may be 0; nearly all of sparse rows that nothing moved."""
+    stored, shift = rows.stored
+    if isinstance(stored, np.ndarray):
+        return not stored.all()
+    if shift is None or not shift.all():
+        return True
+    return bool(np.any(stored.data == shift[stored.indices]))

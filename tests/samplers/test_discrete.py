@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,13 @@ from scipy import optimize, sparse, special, stats
 from sklearn.base import clone
 
 from sklearn_crt import NadarayaWatsonClassifier
-from sklearn_crt.maps import Counts, DiscreteMap, GeometricLaw, PoissonLaw
+from sklearn_crt.maps import (
+    Counts,
+    DiscreteMap,
+    FeatureMap,
+    GeometricLaw,
+    PoissonLaw,
+)
 from sklearn_crt.rows import Frame, Moments, Statistics
 from sklearn_crt.samplers import GeometricSampler, PoissonSampler
 from sklearn_crt.samplers._geometric import optimal_p
@@ -156,7 +163,10 @@ def test_contract_sees_a_lost_sign_and_a_wrong_bandwidth(sampler, with_fault):
     def off(self, rows, **options):
         return DiscreteMap.log_features(self, rows.scaled(1.02), **options)
 
-    lost, wide = (with_fault(sampler, log_features=f) for f in (unsigned, off))
+    lost, wide = (
+        with_fault(sampler, log_features=f, features=FeatureMap.features)
+        for f in (unsigned, off)
+    )
     for wrong in (lost(sigma=1.0), wide(sigma=1.0), wide(sigma=1.0, positive=True)):
         with pytest.raises(AssertionError, match="biased"):
             assert_unbiased(wrong)
@@ -501,3 +511,32 @@ def test_a_constant_column_warns_of_nothing(sampler, X):
     fitted = sampler(random_state=0).fit(X)
     moved = X[:5] + np.array([0.0, 0.3, 0.0]) / fitted.sigma_
     assert np.all(np.isfinite(fitted.kernel_variance(moved)))
+
+
+@every_sampler
+@both_signs
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
+def test_transform_is_mantissa_times_exponential(
+    sampler, positive, center, dtype, convert, X
+):
+    """Of zeros, empty rows and columns without any entry too."""
+    X = np.column_stack([X, np.zeros(300)]).astype(dtype)
+    X[::3, 1], X[7] = 0, 0
+    fitted = sampler(positive=positive, center=center, n_components=70, random_state=0)
+    table = convert(X)
+    features = fitted.fit(table).transform(table)
+    for rows, mantissa, exponent in fitted.iter_log_features(table):
+        expected = np.exp(exponent) * (1 if mantissa is None else mantissa)
+        tolerance = 1e-5 if dtype == np.float32 else 1e-13
+        assert_allclose(features[rows], expected, rtol=tolerance)
+        assert positive or np.any(expected == 0)  # the column of zeros
+
+
+@every_sampler
+def test_a_pickle_holds_no_table(sampler, X):
+    fitted = sampler(n_components=640, random_state=0).fit(X)
+    size = len(pickle.dumps(fitted))
+    fitted.transform(X)
+    assert len(pickle.dumps(fitted)) < size + 640 * (8 + X.shape[1]) + 1000
