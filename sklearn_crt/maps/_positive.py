@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..frequencies import Affine
+from ..frequencies import Affine, Frequencies
 from ..rows import UnitRows
 from ._base import FrequencyMap, LogFeatures
 from ._columns import PairedColumns
@@ -17,6 +17,7 @@ from ._quadratic import Quadratic
 from .block_savings import positive_gap
 
 _LARGEST = {"float32": 80.0, "float64": 700.0}  # exp of it, and of minus it, are finite
+_FEW = 48  # coordinates, up to which a quotient costs more than half of the product
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,15 +104,36 @@ class PositiveMap(FrequencyMap):
             out = np.empty((rows.shape[0], self.n_components), rows.dtype)
         form, row_term = self._forms[key], self._row_term(rows, key)
         rows = self.quadratic.rows(rows, key=key)
+        if self._has_few(rows):
+            return None, rows.affine(self._forms_of_columns[key], row_term, out)
         self._write_single(rows, form, row_term, out)
         plus, minus, _ = self.columns.split(out)
         np.subtract(2 * row_term, plus, out=minus)
         minus += 2 * form.offsets[: self.columns.n_pairs]
         return None, out
 
+    @cached_property
+    def _forms_of_columns(self) -> tuple[Affine, Affine]:
+        """The forms of all columns, those of -w written out."""
+        n_pairs = self.columns.n_pairs
+        signs = np.ones(self.n_components, self.frequencies.dtype)
+        signs[n_pairs : 2 * n_pairs] = -1
+        index = self.columns.index
+
+        def of_columns(form: Affine) -> Affine:
+            weights = form.frequencies.to_dense()[:, index] * signs
+            return Affine(Frequencies(weights), form.scale, form.offsets[index])
+
+        one, other = self._forms
+        return of_columns(one), of_columns(other)
+
     def features(self, rows: UnitRows, out: np.ndarray, *, key: bool = False) -> None:
         form, row_term = self._forms[key], self._row_term(rows, key)
         moved = self.quadratic.rows(rows, key=key)
+        if self._has_few(moved):
+            moved.affine(self._forms_of_columns[key], row_term, out)
+            np.exp(out, out=out)
+            return
         if not self._is_in_range(moved, row_term, key):
             super().features(rows, out, key=key)
             return
@@ -135,6 +157,11 @@ class PositiveMap(FrequencyMap):
         rows.affine(form, row_term, room)
         plus[:] = room[:, : self.columns.n_pairs]
         singles[:] = room[:, self.columns.n_pairs :]
+
+    def _has_few(self, rows: UnitRows) -> bool:
+        """Whether all columns come from a product with dense rows."""
+        is_dense = isinstance(rows.stored[0], np.ndarray)
+        return is_dense and self.columns.n_pairs > 0 and self.n_features <= _FEW
 
     def _is_in_range(self, rows: UnitRows, row_term: np.ndarray, key: bool) -> bool:
         """Whether features of -w may be had from one over those of w."""

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy import sparse
 
 from sklearn_crt.frequencies import (
     Antithetic,
@@ -12,7 +13,13 @@ from sklearn_crt.frequencies import (
     SimplexPlus,
     chi_law,
 )
-from sklearn_crt.samplers import OPRFSampler, PositiveRBFSampler, TrigRBFSampler
+from sklearn_crt.maps import _positive
+from sklearn_crt.samplers import (
+    DERFSampler,
+    OPRFSampler,
+    PositiveRBFSampler,
+    TrigRBFSampler,
+)
 from sklearn_crt.samplers._optimal_A import optimal_A, optimal_antithetic_A
 from sklearn_crt.testing import (
     assert_coupling,
@@ -121,9 +128,13 @@ def test_columns_are_those_of_w_and_of_minus_w(sampler, base, rng):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("scale", [0.1, 5.0, 40.0])
-def test_features_are_the_exponentials_of_log_features(scale, dtype, rng):
-    X = (rng.normal(size=(50, 4)) * scale).astype(dtype)
-    fitted = OPRFSampler(sigma=1.0, n_components=20, coupling="antithetic").fit(X)
+@pytest.mark.parametrize("n_features", [4, 60])  # without and with half of the product
+@pytest.mark.parametrize("width", [20, 21])
+def test_features_are_the_exponentials_of_log_features(
+    scale, n_features, width, dtype, rng
+):
+    X = (rng.normal(size=(50, n_features)) * scale / n_features**0.5).astype(dtype)
+    fitted = OPRFSampler(sigma=1.0, n_components=width, coupling="antithetic").fit(X)
     ((_, mantissa, exponent),) = fitted.iter_log_features(X)
     assert mantissa is None
     with np.errstate(under="ignore", over="ignore"):
@@ -133,6 +144,21 @@ def test_features_are_the_exponentials_of_log_features(scale, dtype, rng):
         fitted.map_.features(fitted.map_.frame.rows(X), out)
     tolerance = 1e-12 if dtype == np.float64 else 2e-3
     assert_allclose(out, expected, rtol=tolerance, atol=np.finfo(dtype).tiny * 1e6)
+
+
+@pytest.mark.parametrize("sampler", [OPRFSampler, DERFSampler])
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("width", [1, 2, 20, 21])
+def test_half_of_the_product_changes_nothing(sampler, convert, width, rng, monkeypatch):
+    X, Y = rng.normal(size=(2, 30, 6))
+    fitted = sampler(n_components=width, coupling="antithetic", kernel="softmax")
+    fitted.fit(X, X_key=Y)
+    whole = [fitted.transform(convert(X)), fitted.transform_key(convert(X))]
+    monkeypatch.setattr(_positive, "_FEW", 0)
+    for one, other in zip(
+        whole, [fitted.transform(convert(X)), fitted.transform_key(convert(X))]
+    ):
+        assert_allclose(one, other, rtol=1e-12)
 
 
 def test_draws_nest():
