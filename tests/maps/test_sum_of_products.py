@@ -11,11 +11,11 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn_crt import HybridSampler, OPRFSampler, TrigRBFSampler
 from sklearn_crt.samplers import (
     AngularCoefficient,
+    BaseFeatureSampler,
     ComplexExponentialSampler,
     GaussianCoefficient,
     MixtureCoefficient,
     PositivePairSampler,
-    _base,
 )
 from sklearn_crt.testing import assert_variance, contract_rows
 
@@ -144,9 +144,11 @@ def test_raw_rows_of_a_part_are_the_unit_rows_of_the_hybrid(rng):
 def test_a_chunk_is_validated_once_not_once_a_part(rng, monkeypatch):
     X = rng.normal(size=(3000, 4))
     sampler = hybrid(n_components=64).fit(X)
-    calls, validate = [], _base.validate_data
+    calls, validate = [], BaseFeatureSampler._validate
     monkeypatch.setattr(
-        _base, "validate_data", lambda *a, **k: calls.append(1) or validate(*a, **k)
+        BaseFeatureSampler,
+        "_validate",
+        lambda *args, **kwargs: calls.append(1) or validate(*args, **kwargs),
     )
     sampler.transform(X)
     sampler.kernel_variance(X[:5])
