@@ -21,6 +21,7 @@ from sklearn_crt.datasets import fetch_uci
 from .tables import Table, report
 from .timing import header
 
+SPACE = "\N{NO-BREAK SPACE}"  # a ratio and its error stay on one line
 SETS = ["abalone", "banknote", "car", "yeast", "cmc", "nursery", "wifi", "chess"]
 MAPS = {
     "sines and cosines": crt.TrigRBFSampler(),
@@ -63,7 +64,7 @@ def table(errors, title):
     spread = ratios.std(axis=0, ddof=1) / np.sqrt(len(SETS))
     rows = [
         [name, *(f"{e:.3f}" for e in column), f"{np.exp(log.mean()):.3f}"]
-        + [f"{np.exp(r):.2f} x/ {np.exp(s):.2f}"]
+        + [f"{np.exp(r):.2f}{SPACE}x/{SPACE}{np.exp(s):.2f}"]
         for name, column, log, r, s in zip(
             MAPS, errors.T, logs.T, ratios.mean(axis=0), spread, strict=True
         )
