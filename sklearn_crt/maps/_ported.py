@@ -26,8 +26,10 @@ from ._trigonometric import TrigonometricMap
 class PortedMap(ABC):
     """A map as arrays of one library.
 
-    Its fields are arrays with two axes or more, other ported maps, or numbers. Leading
-    axes are one map each (a head each); they broadcast against those of the rows.
+    Subclasses must be dataclasses (``frozen=True, eq=False``), since maps of several
+    heads are stacked, and arrays are exchanged, field by field. Fields are arrays with
+    two axes or more, other ported maps, tuples of these, or numbers. Leading axes are
+    one map each (a head each); they broadcast against those of the rows.
     """
 
     @abstractmethod
