@@ -12,25 +12,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..maps import PortedPositive, arrays_of, stack_maps, with_arrays
-from ..samplers import (
-    HybridSampler,
-    OPRFSampler,
-    PositiveRBFSampler,
-    TrigRBFSampler,
-)
-from ._features import DETERMINISTIC, resolve
+from ..samplers import OPRFSampler
+from ._features import resolve
 from ._linear import linear_attention
 from ._masks import is_causal_mask, key_scores
+from ._named import get_sampler
 from ._running import RunningStatistics
 from ._softmax import softmax_attention
-
-_SAMPLERS = {
-    "favor+": PositiveRBFSampler(kernel="softmax"),
-    "favor++": OPRFSampler(kernel="softmax"),
-    "simplex": OPRFSampler(kernel="softmax", coupling="simplex"),
-    "trigonometric": TrigRBFSampler(kernel="softmax"),
-    "hybrid": HybridSampler(kernel="softmax", kind="angular"),
-}
 
 
 class LinearAttention(nn.Module):
@@ -154,7 +142,7 @@ class LinearAttention(nn.Module):
             self.near_logit = nn.Parameter(torch.zeros(num_heads, 1, 1, **place))
             self.far_logit = nn.Parameter(torch.zeros(num_heads, 1, 1, **place))
         self._rng = check_random_state(random_state)
-        self._sampler = _get_sampler(feature_map, n_components)
+        self._sampler = get_sampler(feature_map, n_components)
         self._map = self._draw()
         for name, array in arrays_of(self._map).items():
             self.register_buffer(f"map_{name}", array.to(**place))
@@ -342,54 +330,6 @@ class LinearAttention(nn.Module):
             f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, "
             f"causal={self.causal}, band={self.band}, feature_map={self._sampler}"
         )
-
-
-def replace_attention(model: nn.Module, **options: Any) -> int:
-    """Replace each ``MultiheadAttention`` inside a model by linear attention.
-
-    Parameters
-    ----------
-    model : Module
-        Changed in place; its weights are kept.
-    **options
-        Keyword-only parameters of :class:`LinearAttention`. A ``random_state`` gives
-        each layer a seed of its own.
-
-    Returns
-    -------
-    n_replaced : int
-        Number of layers that were changed.
-    """
-    rng = check_random_state(options.pop("random_state", None))
-    n_replaced = 0
-    for module in list(model.modules()):
-        if isinstance(module, nn.TransformerEncoder):
-            module.use_nested_tensor = False  # there is no linear attention for these
-        for name, child in list(module.named_children()):
-            if isinstance(child, nn.MultiheadAttention):
-                linear = LinearAttention.from_multihead(
-                    child, random_state=rng.randint(2**31 - 1), **options
-                )
-                setattr(module, name, linear)
-                n_replaced += 1
-    return n_replaced
-
-
-def _get_sampler(feature_map, n_components):
-    if isinstance(feature_map, str):
-        if feature_map in DETERMINISTIC:
-            return feature_map
-        if feature_map not in _SAMPLERS:
-            raise ValueError(
-                f"feature_map={feature_map!r} is none of "
-                f"{sorted((*_SAMPLERS, *DETERMINISTIC))}, nor a sampler."
-            )
-        sampler = _SAMPLERS[feature_map]
-        feature_map = clone(sampler).set_params(n_components=n_components)
-    feature_map = clone(feature_map)
-    if "center" in feature_map.get_params():
-        feature_map.set_params(center=False)  # there are no rows to be centred yet
-    return feature_map
 
 
 def _at_least_float32(x):

@@ -8,10 +8,13 @@ from typing import Any
 
 from .._arrays import Array, constant, namespace_of
 from ..maps import PortedMap
+from ._causal import causal_block
 from ._checks import check_rows, check_values
 from ._features import resolve
-from ._ratio import Groups, Seen, averages
-from ._sums import Features, KeySums, causal_block
+from ._log_features import Features
+from ._ratio import Groups, averages
+from ._seen import Seen
+from ._sums import KeySums
 
 
 @dataclass(frozen=True, eq=False)

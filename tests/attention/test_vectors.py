@@ -10,7 +10,8 @@ from sklearn_crt.attention import (
     softmax_attention,
 )
 from sklearn_crt.attention._heads import mean_sq_sum, optimal_A
-from sklearn_crt.attention._sums import Features, KeySums
+from sklearn_crt.attention._log_features import Features
+from sklearn_crt.attention._sums import KeySums
 from sklearn_crt.maps import port
 
 from .conftest import SIGMOID_1, angular_hybrid, exponential_map, trigonometric_map

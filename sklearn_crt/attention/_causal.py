@@ -1,0 +1,134 @@
+"""Causal sums inside a chunk of rows."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from .._arrays import (
+    Array,
+    constant,
+    namespace_of,
+    positions,
+    transposed,
+    without_gradient,
+)
+from ._log_features import Features, itemsize, least_log
+from ._sums import KeySums, Weighted
+
+# a range of exponents in which products of two features lose no digit
+_SAFE = {4: 30.0, 8: 300.0}
+
+
+def causal_block(
+    before: KeySums | None, queries: Features, keys: Features, values: Array
+) -> tuple[Weighted, KeySums]:
+    """Return the numerators of a chunk of rows over all the keys up to each of them.
+
+    Where the exponents of the keys lie close together, one product of the features
+    does; else a key may vanish beside a later one, and halves of halves are taken,
+    where the second half sees all keys of the first.
+
+    Parameters
+    ----------
+    before : KeySums or None
+        Over the keys before the chunk.
+    queries, keys : Features
+        Of the rows of the chunk.
+    values : array of shape (..., n_rows, n_values + 1)
+        With a column of ones.
+
+    Returns
+    -------
+    numerators : Weighted
+        Of the rows.
+    after : KeySums
+        Over the keys before and in the chunk.
+    """
+    inside = KeySums.of(keys, values)
+    after = inside if before is None else before.plus(inside)
+    if _is_narrow(before, after, keys):
+        return _one_product(before, after, queries, keys, values), after
+    numerators = _halves(queries, keys, values)
+    if before is not None:
+        numerators = numerators.plus(before.read(queries))
+    return numerators, after
+
+
+def _one_product(before, after, queries, keys, values):
+    xp, n = namespace_of(values), values.shape[-2]
+    moved = queries.plus(after.shift)
+    log_scale = moved.row_maxima()
+    left, right = moved.scaled(log_scale), keys.scaled(after.shift)
+    index = positions(n, values)
+    seen = index[:, None] >= index[None, :]
+    products = xp.matmul(left, transposed(right))
+    products = xp.where(seen, products, xp.zeros_like(products))
+    numerators = xp.matmul(products, values)
+    if before is not None:
+        sums = before.sums * transposed(xp.exp(before.shift - after.shift))
+        numerators = numerators + xp.matmul(left, sums)
+    return Weighted(numerators, log_scale)
+
+
+def _is_narrow(before, after, keys):
+    """Return whether every row has a key that counts, on the scale of the chunk."""
+    xp, exponent = namespace_of(after.sums), without_gradient(keys.exponent)
+    safe = _SAFE[itemsize(exponent)]
+    hidden = exponent == -xp.inf
+    within = hidden | (after.shift - exponent <= safe)
+    try:
+        if before is not None and bool(xp.any(hidden)):
+            # the row's own key may be hidden: then one of those before must count
+            within = within & (after.shift - before.shift <= safe)
+        return bool(xp.all(within))
+    except TypeError:  # traced, the numbers are not known: halves are right for all
+        return False
+
+
+def _halves(queries, keys, values):
+    """Numerators inside a chunk, level by level: blocks of 2 b rows, b = n/2 ... 1."""
+    n = values.shape[-2]
+    if n & (n - 1):
+        raise ValueError(f"a chunk has a power of two rows, got {n}.")
+    xp = namespace_of(values)
+    own = queries.plus(keys.exponent)  # every row sees its own key
+    log_scale = own.row_maxima()
+    weights = own.scaled(log_scale)
+    if keys.mantissa is not None:
+        weights = weights * keys.mantissa
+    weights = xp.sum(weights, axis=-1, keepdims=True)
+    numerators = Weighted(weights * values, log_scale)
+    size = n // 2
+    while size:
+        early, late = partial(_early, size=size), partial(_late, size=size)
+        seen = KeySums.of(keys.map(early), early(values)).read(queries.map(late))
+        least = constant(seen.log_scale.shape, least_log(values), values)
+        nothing = Weighted(xp.zeros_like(seen.values), least)
+        level = Weighted(
+            *(
+                _rows(xp.concat([none, some], axis=-2))
+                for none, some in zip(nothing, seen, strict=True)
+            )
+        )
+        numerators = numerators.plus(level)
+        size //= 2
+    return numerators
+
+
+def _early(array, size):
+    """Return the first halves of blocks of 2 size rows, (..., n_blocks, size, c)."""
+    return _blocks(array, size)[..., :size, :]
+
+
+def _late(array, size):
+    return _blocks(array, size)[..., size:, :]
+
+
+def _blocks(array, size):
+    xp = namespace_of(array)
+    return xp.reshape(array, (*array.shape[:-2], -1, 2 * size, array.shape[-1]))
+
+
+def _rows(blocks):
+    xp = namespace_of(blocks)
+    return xp.reshape(blocks, (*blocks.shape[:-3], -1, blocks.shape[-1]))
