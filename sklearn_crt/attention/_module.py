@@ -311,6 +311,12 @@ class LinearAttention(nn.Module):
             sampler = clone(self._sampler).set_params(sigma=d**-0.25, random_state=seed)
             maps.append(resolve(sampler.fit(origin), like))
         stacked = stack_maps(maps)
+        if stacked is None:
+            raise TypeError(
+                f"{self._sampler!r} draws maps of several kinds or sizes for the "
+                "heads, but the heads of one module need maps that differ in their "
+                "numbers alone."
+            )
         adapts = isinstance(self._sampler, OPRFSampler)
         if adapts and not isinstance(stacked, PortedPositive):
             raise TypeError(

@@ -296,6 +296,16 @@ def test_errors():
         LinearAttention.from_multihead(nn.MultiheadAttention(16, 4, kdim=8))
     with pytest.raises(ValueError, match="a factor of each key would be missing"):
         make(OPRFSampler())
+    with pytest.raises(TypeError, match="draws maps of several kinds or sizes"):
+        make(OfManySizes(kernel="softmax"))
+
+
+class OfManySizes(PositiveRBFSampler):
+    """A sampler with a number of columns that depends on the seed."""
+
+    def fit(self, X, y=None, X_key=None):
+        self.n_components = 8 + self.random_state % 5
+        return super().fit(X, X_key=X_key)
 
 
 def test_the_rest_of_the_package_leaves_torch_alone():
