@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 
-from sklearn_crt import OPRFSampler, PositiveRBFSampler, TrigRBFSampler
+from sklearn_crt import (
+    HybridSampler,
+    OPRFSampler,
+    PositiveRBFSampler,
+    TrigRBFSampler,
+)
 from sklearn_crt.attention import linear_attention
 from sklearn_crt.maps import port
 from sklearn_crt.testing import check_attention
@@ -85,6 +90,7 @@ def without_logs(q, k, v, *, causal, n_components, random_state):
         OPRFSampler(kernel="softmax"),
         OPRFSampler(kernel="softmax", coupling="simplex", center=False),
         TrigRBFSampler(kernel="softmax"),
+        HybridSampler(kernel="softmax", n_coefficients=1),
         right,
     ],
 )
