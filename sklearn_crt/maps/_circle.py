@@ -77,12 +77,11 @@ def write_cos_sin(
     if has_fast_tangent():
         write, n_arrays = _from_tangents, 1
     elif phases.dtype == np.float32:
-        write, n_arrays = _one_by_one, 0
+        write, n_arrays = _one_by_one, 1
     else:
         write, n_arrays = _from_quotients, 4
     n_rows, width = phases.shape
-    entries = _ENTRIES // max(n_arrays, 1)
-    size = max(1, min(n_rows, entries // max(width, 1)))
+    size = max(1, min(n_rows, _ENTRIES // n_arrays // max(width, 1)))
     shape = n_arrays, size, width
     room = np.empty(shape, phases.dtype) if rows is None else rows.room("circle", shape)
     for start in range(0, n_rows, size):
@@ -118,10 +117,8 @@ def _one_by_one(
     sines: np.ndarray,
     room: np.ndarray,
 ) -> None:
-    np.cos(phases, out=cosines)
-    np.sin(phases, out=sines)
-    cosines *= scale
-    sines *= scale
+    np.multiply(np.cos(phases, out=room[0]), scale, out=cosines)
+    np.multiply(np.sin(phases, out=phases), scale, out=sines)
 
 
 def _from_tangents(
