@@ -11,6 +11,8 @@ from scipy import sparse
 from ._scratch import Scratch
 from ._unit_rows import Rows, UnitRows, times_columns
 
+_NARROW = 128  # numbers a row: of fewer, loops over rows take longer than their sums
+
 
 @dataclass(frozen=True, eq=False)
 class Frame:
@@ -56,22 +58,23 @@ class Frame:
         rows : UnitRows
             In the type of X.
         """
-
-        def room(X: np.ndarray) -> np.ndarray | None:
-            return None if scratch is None else scratch.array("rows", X.shape, X.dtype)
-
         sigma, center = np.asarray(self.sigma, dtype=X.dtype), self.center
         origin = None if center is None else (sigma * center).astype(X.dtype)
         if sparse.issparse(X):
             shift = None if center is None else sigma * center.astype(X.dtype)
             rows = times_columns(_canonical(X), sigma)
             return UnitRows(rows, shift, origin, scratch)
+        if self.is_identity:
+            return UnitRows(X, scratch=scratch)
+        if scratch is None:
+            rows = np.empty(X.shape, X.dtype)
+        else:
+            rows = scratch.array("rows", X.shape, X.dtype)
         if center is None:
-            rows = X if self.is_identity else np.multiply(X, sigma, out=room(X))
-            return UnitRows(rows, scratch=scratch)
+            return UnitRows(_each_row(np.multiply, X, sigma, rows), scratch=scratch)
         # subtracted here: no cancellation in w.x - w.c
-        rows = np.subtract(X, center.astype(X.dtype), out=room(X))
-        rows *= sigma
+        _each_row(np.subtract, X, center.astype(X.dtype), rows)
+        _each_row(np.multiply, rows, sigma, rows)
         return UnitRows(rows, None, origin, scratch)
 
     def pair(self, X: Rows, Y: Rows | None) -> tuple[UnitRows, UnitRows]:
@@ -132,3 +135,18 @@ def _canonical(X: sparse.csr_array) -> sparse.csr_array:
         X = X.copy()
         X.sum_duplicates()
     return X
+
+
+def _each_row(
+    operation: np.ufunc, X: np.ndarray, vector: np.ndarray, out: np.ndarray
+) -> np.ndarray:
+    """Return operation(X, vector); NumPy takes several narrow rows as a long one."""
+    n_rows, d = X.shape
+    n = _NARROW // d
+    if vector.ndim == 0 or n_rows < 4 * n or n < 2 or not X.flags.c_contiguous:
+        return operation(X, vector, out=out)
+    whole, wide = n_rows - n_rows % n, (-1, n * d)
+    several = X[:whole].reshape(wide), np.tile(vector, n)
+    operation(*several, out=out[:whole].reshape(wide))
+    operation(X[whole:], vector, out=out[whole:])
+    return out

@@ -267,7 +267,8 @@ class UnitRows:
     @property
     def norm_bound(self) -> float:
         """A number that no norm is above, sooner found than the largest."""
-        if isinstance(self._rows, np.ndarray) and self._rows.size:
+        known = "sq_norms" in self.__dict__
+        if isinstance(self._rows, np.ndarray) and self._rows.size and not known:
             largest = max(float(self._rows.max()), -float(self._rows.min()))
             return math.sqrt(self.shape[1]) * largest
         return math.sqrt(self.sq_norms.max(initial=0))
