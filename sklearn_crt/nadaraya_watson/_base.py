@@ -23,12 +23,14 @@ from .._compat import (
 )
 from .._lazy import refuse_lazy
 from ..rows import Centers, TableLike, blas_within_processors
+from ._clustered import ClusteredEngine
 from ._exact import ExactEngine
 from ._features import FeatureEngine
 from ._log_sums import get_kernel
 from ._prototypes import PrototypeEngine
 
-_EXACT_ONLY = {"kernel": "gaussian", "sigma": "auto", "nu": 1.5}  # and the defaults
+_KERNEL_ONLY = {"kernel": "gaussian", "sigma": "auto", "nu": 1.5}  # and the defaults
+_EXACT_ONLY = {"tol": 0.0}
 _PROTOTYPES_ONLY = {"n_prototypes": 128, "clouds": False}
 
 
@@ -42,13 +44,19 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
             HasMethods(["fit", "transform"]),
             None,
         ],
-        "kernel": [StrOptions({"gaussian", "laplacian", "matern"}), callable],
+        "kernel": [
+            StrOptions({"gaussian", "laplacian", "matern"}),
+            callable,
+            HasMethods(["log_profile"]),
+        ],
         "sigma": [
             Interval(Real, 0, None, closed="neither"),
             StrOptions({"auto", "learned", "scale", "median"}),
             "array-like",
         ],
         "nu": [Interval(Real, 0, None, closed="right")],  # infinity is the Gaussian
+        "tol": [Interval(Real, 0, 1, closed="left")],
+        "bound": [StrOptions({"estimated", "certified"})],
         "n_prototypes": [Interval(Integral, 1, None, closed="left")],
         "clouds": ["boolean"],
         "random_state": ["random_state"],
@@ -61,6 +69,8 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
         kernel="gaussian",
         sigma="auto",
         nu=1.5,
+        tol=0.0,
+        bound="estimated",
         n_prototypes=128,
         clouds=False,
         random_state=None,
@@ -69,6 +79,8 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
         self.kernel = kernel
         self.sigma = sigma
         self.nu = nu
+        self.tol = tol
+        self.bound = bound
         self.n_prototypes = n_prototypes
         self.clouds = clouds
         self.random_state = random_state
@@ -214,9 +226,12 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
             kernel = get_kernel(self.kernel, self.nu)
             seed = tuple(random_state.randint(2**31 - 1, size=4).tolist())
             parts = kernel, self.sigma, seed, targets
-            if self.sampler == "exact":
-                return ExactEngine(*parts)
-            return PrototypeEngine(*parts, self.n_prototypes, self.clouds)
+            if self.sampler == "prototypes":
+                return PrototypeEngine(*parts, self.n_prototypes, self.clouds)
+            if self.tol > 0:
+                certified = self.bound == "certified"
+                return ClusteredEngine(*parts, float(self.tol), certified)
+            return ExactEngine(*parts)
         return self._feature_engine(targets, random_state)
 
     def _feature_engine(self, targets, random_state):
@@ -233,9 +248,11 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
         named = isinstance(self.sampler, str)
         if not (named and self.sampler == "prototypes"):
             self._refuse(_PROTOTYPES_ONLY, "sampler='prototypes'", "leave it out.")
+        if not (named and self.sampler == "exact"):
+            self._refuse(_EXACT_ONLY, "sampler='exact'", "leave it out.")
         if not named:
             self._refuse(
-                _EXACT_ONLY,
+                _KERNEL_ONLY,
                 "sampler='exact' or 'prototypes'",
                 "leave it out, and set the kernel and its bandwidth where the "
                 "features are made.",
@@ -244,7 +261,7 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
     def _refuse(self, parameters, owner, advice):
         for name, default in parameters.items():
             value = getattr(self, name)
-            if not isinstance(value, type(default)) or value != default:
+            if not isinstance(value, str | Real) or value != default:
                 raise ValueError(
                     f"{name}={value!r} belongs to {owner} and has no effect "
                     f"with sampler={self.sampler!r}; {advice}"

@@ -77,7 +77,7 @@ class ExactEngine:
 
     def merge(self, other: ExactEngine) -> None:
         """Keep the rows of another engine too."""
-        for part in other._parts:
+        for part in other._all_parts():
             self.add(*part)
 
     def freeze(self) -> None:
@@ -108,11 +108,16 @@ class ExactEngine:
         best = best_multiple(self._kernel, rows, encoded, self.targets, X.shape[0])
         return first * best
 
+    def _all_parts(self):
+        """Return the rows in parts, as they came."""
+        return self._parts
+
     def _rows(self):
         """Return all rows, their targets and weights, as single arrays."""
-        if len(self._parts) == 1:
-            return self._parts[0]
-        X, y, weights = zip(*self._parts, strict=True)
+        parts = self._all_parts()
+        if len(parts) == 1:
+            return parts[0]
+        X, y, weights = zip(*parts, strict=True)
         join = sparse.vstack if any(map(sparse.issparse, X)) else np.vstack
         rows = join(X)
         if not isinstance(rows, np.ndarray):

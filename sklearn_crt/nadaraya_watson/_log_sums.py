@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -27,11 +29,51 @@ def get_kernel(name: str | Callable, nu: float) -> Kernel:
     kernel : RadialKernel or callable
         At unit bandwidth.
     """
-    if callable(name):
+    if not isinstance(name, str):
         return name
     if name == "matern":
         return MaternRadial(nu)
     return {"gaussian": GaussianRadial(), "laplacian": LaplacianRadial()}[name]
+
+
+@dataclass(frozen=True)
+class StatedRadial(RadialKernel):
+    """A kernel of the Euclidean distance that an object states as ``log_profile``.
+
+    Attributes
+    ----------
+    stated : object
+        Whose method takes distances and returns logs of the kernel.
+    """
+
+    stated: Any
+
+    def log_profile(self, r: np.ndarray) -> np.ndarray:
+        return np.asarray(self.stated.log_profile(r))
+
+
+def radial(kernel: Kernel) -> RadialKernel:
+    """Return a kernel as a function of the distance, or raise ValueError.
+
+    Parameters
+    ----------
+    kernel : RadialKernel or callable
+        A callable says that it is one by a method ``log_profile``.
+
+    Returns
+    -------
+    kernel : RadialKernel
+        At unit bandwidth.
+    """
+    if isinstance(kernel, RadialKernel):
+        return kernel
+    if hasattr(kernel, "log_profile"):
+        return StatedRadial(kernel)
+    raise ValueError(
+        f"tol needs a kernel that falls with the distance and says so, but "
+        f"kernel={kernel!r} has no log_profile(r), the log of the kernel at the "
+        "distances r of rows multiplied by sigma. Give it one, or take tol=0.0."
+    )
 
 
 class LogSum:
@@ -77,6 +119,19 @@ def log_values(
         return kernel.log_profile(kernel.distances(queries, keys))
     with np.errstate(divide="ignore"):
         return np.log(np.asarray(kernel(queries.matrix, keys.matrix)))
+
+
+def log_radial(
+    kernel: RadialKernel, sigma: float, queries: UnitRows, keys: UnitRows
+) -> np.ndarray:
+    """Return the log of a kernel of sigma times the rows, from their distances."""
+    if isinstance(kernel, GaussianRadial):
+        squares = queries.sq_distances(keys)
+        squares *= -0.5 * sigma**2
+        return squares
+    distances = kernel.distances(queries, keys)
+    distances *= sigma
+    return kernel.log_profile(distances)
 
 
 def log_path(

@@ -5,6 +5,7 @@ from ._chunks import (
     blas_within_processors,
     effective_n_threads,
     in_threads,
+    one_blas_thread,
     row_chunks,
     width_of,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "in_threads",
     "kept_scratch",
     "metric_factor",
+    "one_blas_thread",
     "resolve_sigma",
     "row_chunks",
     "width_of",

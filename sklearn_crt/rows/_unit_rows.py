@@ -101,7 +101,11 @@ class UnitRows:
         rows : UnitRows
             These rows, in the order of the numbers.
         """
-        return UnitRows(self._rows[index], self._shift, self._origin, self._scratch)
+        rest = self._shift, self._origin, self._scratch
+        rows = UnitRows(self._rows[index], *rest)
+        if "sq_norms" in self.__dict__:  # known already
+            rows.__dict__["sq_norms"] = self.sq_norms[index]
+        return rows
 
     def blocks(self, size: int) -> Iterator[tuple[slice, UnitRows]]:
         """Yield the rows in blocks, for products that stay in the cache.

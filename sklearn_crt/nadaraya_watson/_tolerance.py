@@ -1,0 +1,216 @@
+r"""Answers within a tolerance: the near clusters exactly, the others as clouds.
+
+Of all clusters (``_clusters``) a query visits first the one of largest estimated weight
+(``_cluster_mass``), then those of largest weight until the rest is a share
+:math:`\epsilon` of the whole: their rows are summed exactly, and the others stand as
+clouds with the mean targets of their rows.
+
+With the weight S of the rows visited and a bound U of all others, both the exact answer
+and this one are the average over the rows visited, mixed with other averages whose
+share is at most :math:`U / (S + U)`. So they are no farther apart than that: in total
+variation, or in units of the range of the targets. ``"certified"`` visits clusters
+until :math:`U / (S + U) \le` tol with the certified bound.
+
+``"estimated"`` takes for U what the clouds say, and the largest :math:`\epsilon` for
+which 256 of the training rows, left out of their own averages, come out well
+(``_calibration``). Where none does, at bandwidths for which a nearest row decides, it
+is ``"certified"`` too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from sklearn.utils import gen_batches
+
+from ..maps import RadialKernel
+from ..rows import UnitRows, one_blas_thread
+from ._cluster_mass import least_distances, log_bound, log_cloud
+from ._clusters import BLOCK_ROWS, Clusters
+from ._log_sums import LogSum, log_path, log_radial
+from ._sums import KernelSums
+from ._targets import Numbers, OneHot
+from ._visits import QUERY_ROWS, QuerySums, enough, visit
+
+_MOST = 0.5  # share of the cost of all rows; from there visits do not pay
+_SLACK = 2  # times the share, that clouds may have when all is visited
+_BLOCK = 3e4  # kernel values that take as long as the calls for a block of them
+
+
+class Near:
+    """Queries beside the clusters: distances, taken once for all sigmas.
+
+    Parameters
+    ----------
+    kernel : RadialKernel
+        At unit bandwidth.
+    clusters : Clusters
+        The training rows.
+    queries : UnitRows
+        As the rows are.
+    targets : OneHot or Numbers
+        What encodes the targets.
+    """
+
+    def __init__(
+        self,
+        kernel: RadialKernel,
+        clusters: Clusters,
+        queries: UnitRows,
+        targets: OneHot | Numbers,
+    ):
+        self._kernel, self._clusters = kernel, clusters
+        self._queries, self._targets = queries, targets
+        self._distances = clusters.distances(queries, kernel)
+
+    def clouds(self, sigma: float) -> np.ndarray:
+        """Return logs of the estimated weights of the clusters, for a sigma."""
+        return log_cloud(self._kernel, sigma, self._distances, self._clusters)
+
+    def answers(
+        self,
+        sigmas: Sequence[float],
+        shares: Sequence[float | None],
+        means: np.ndarray,
+        tol: float,
+    ) -> list[KernelSums]:
+        """Return the kernel sums of the queries, one for each sigma.
+
+        Parameters
+        ----------
+        sigmas : sequence of float
+            Multipliers of the distances.
+        shares : sequence of float or None
+            Estimated shares of the weight that may be left to clouds; None for what is
+            to be certified.
+        means : ndarray of shape (n_clusters, n_columns)
+            Targets of the clusters, for a weight of 1.
+        tol : float
+            Certified share.
+
+        Returns
+        -------
+        sums : list of KernelSums
+            Exact where most of the rows would be visited.
+        """
+        with one_blas_thread():
+            found = [
+                self._answer(sigma, means, share, tol)
+                for sigma, share in zip(sigmas, shares, strict=True)
+            ]
+        rest = [k for k, sums in enumerate(found) if sums is None]
+        exact = self._exact([sigmas[k] for k in rest]) if rest else []
+        for k, sums in zip(rest, exact, strict=True):
+            found[k] = sums
+        return found
+
+    def _exact(self, sigmas):
+        """Return the kernel sums over all rows."""
+        parts = []
+        blocks = list(self._clusters.blocks(self._targets, self._queries.dtype))
+        for batch in gen_batches(self._queries.shape[0], QUERY_ROWS):
+            rows, totals = self._queries.take(batch), [LogSum() for _ in sigmas]
+            for keys, targets in blocks:
+                path = log_path(self._kernel, rows, keys, sigmas)
+                if len(sigmas) == 1:  # needs no roots of squares
+                    path = iter([log_radial(self._kernel, sigmas[0], rows, keys)])
+                for total, logs in zip(totals, path, strict=True):
+                    total.add(logs, targets)
+            parts.append([total.value for total in totals])
+        return [KernelSums(*map(np.concatenate, zip(*p))) for p in zip(*parts)]
+
+    def _answer(self, sigma, means, share, tol):
+        """Return kernel sums, or None where it costs less to sum all rows."""
+        certified = share is None
+        logs = self.clouds(sigma)
+        which, bounds, least = first_cluster(logs), logs, share
+        sums = QuerySums(len(logs), means.shape[1])
+        if certified:
+            bounds, share = self._bounds(sigma), tol
+            least = tol / (1 - tol) * (1 - 1e-6)
+        mass, _ = self._relative(logs, sums, False)
+        if self._is_dear(enough(mass, share * mass.sum(axis=1, keepdims=True))):
+            return None
+        self._visit(sums, sigma, which)
+        mass, found = self._relative(logs, sums, which)
+        whole = found + mass.sum(axis=1, keepdims=True)
+        more = enough(mass, share * whole)
+        which |= more
+        guess = which
+        if certified:
+            mass, _ = self._relative(bounds, sums, which)
+            guess = which | enough(mass, least * whole)
+        if self._is_dear(guess):
+            return None
+        self._visit(sums, sigma, more)
+        # the rest beside what was found, no longer beside what was hoped for
+        mass, found = self._relative(bounds, sums, which)
+        more = enough(mass, least * found)
+        if not certified:
+            more &= mass.sum(axis=1, keepdims=True) > _SLACK * share * found
+        self._visit(sums, sigma, more)
+        which |= more
+        np.minimum(logs, bounds, out=logs)
+        logs[which] = -np.inf
+        return with_clouds(sums, logs, means)
+
+    def _bounds(self, sigma):
+        least = least_distances(self._clusters, self._distances)
+        log_weights = self._clusters.log_weights
+        return log_bound(self._kernel, sigma, least, log_weights)
+
+    def _visit(self, sums, sigma, which):
+        rest = self._kernel, sigma, self._queries, self._clusters
+        visit(sums, *rest, which, self._targets)
+
+    def _relative(self, logs, sums, visited):
+        """Return weights of clusters not visited, and of all visited, on one scale.
+
+        That of the latter, where there is one: nothing beside it underflows.
+        """
+        found = sums.log_weights(self._targets)
+        none = found == -np.inf
+        scale = np.where(none, logs.max(axis=1, keepdims=True), found)
+        scale[scale == -np.inf] = 0
+        mass = np.exp(np.clip(logs - scale, -700, 600))
+        mass[visited | (logs == -np.inf)] = 0
+        return mass, np.where(none, 0.0, 1.0)
+
+    def _is_dear(self, which):
+        """Return whether to visit these clusters costs more than half of all rows."""
+        sizes = self._clusters.sizes.astype(np.float64)
+        blocks = np.ceil(which.sum(axis=0) / QUERY_ROWS) @ np.ceil(sizes / BLOCK_ROWS)
+        cost = (which @ sizes).sum() + _BLOCK * blocks
+        n_queries, n_rows = len(which), sizes.sum()
+        all_blocks = np.ceil(n_queries / QUERY_ROWS) * np.ceil(n_rows / BLOCK_ROWS)
+        return cost > _MOST * (n_queries * n_rows + _BLOCK * all_blocks)
+
+
+def first_cluster(logs: np.ndarray) -> np.ndarray:
+    """Return for each query the cluster of largest weight, as booleans."""
+    return np.arange(logs.shape[1]) == logs.argmax(axis=1)[:, None]
+
+
+def with_clouds(sums: QuerySums, logs: np.ndarray, means: np.ndarray) -> KernelSums:
+    """Return the sums with clouds added.
+
+    Parameters
+    ----------
+    sums : QuerySums
+        Of the queries.
+    logs : ndarray of shape (n_queries, n_clusters)
+        Of the weights of the clouds; minus infinity for none.
+    means : ndarray of shape (n_clusters, n_columns)
+        Their targets, for a weight of 1.
+
+    Returns
+    -------
+    sums : KernelSums
+        Of both.
+    """
+    log_scale = np.maximum(sums.log_scale, logs.max(axis=1, keepdims=True))
+    log_scale[~np.isfinite(log_scale)] = 0
+    scores = sums.scores * np.exp(sums.log_scale - log_scale)
+    scores += np.exp(logs - log_scale) @ means
+    return KernelSums(scores, log_scale)
