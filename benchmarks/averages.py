@@ -34,8 +34,8 @@ NUMBERS, UCI_NUMBERS = ["diabetes"], ["housing", "sgemm"]
 MOST_ROWS = 5000
 
 
-def load(name):
-    """Return rows and targets, at most 5000 of them; None where there is no file."""
+def load(name, most=MOST_ROWS):
+    """Return rows and targets, at most so many; None where there is no file."""
     if name in LABELS + NUMBERS:
         X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
         return X, y
@@ -44,7 +44,7 @@ def load(name):
     except OSError:
         return None
     X, y = table.data, table.target
-    keep = np.random.default_rng(0).permutation(len(y))[:MOST_ROWS]
+    keep = np.random.default_rng(0).permutation(len(y))[:most]
     if table.categorical_features:
         encode = make_column_transformer(
             (OneHotEncoder(sparse_output=False), table.categorical_features),

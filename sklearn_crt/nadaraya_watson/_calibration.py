@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..maps import RadialKernel
+from ..rows import Scratch
 from ._clusters import Clusters
 from ._log_sums import log_radial
 from ._targets import Numbers, OneHot
@@ -47,8 +48,8 @@ def calibrated_share(
     -------
     share : float or None
         At most tol: the mean error plus two standard errors is at most half of the
-        tolerance, and the error of 95 % of the rows at most the tolerance. None where no share that was tried, down
-        to tol / 32768, does it.
+        tolerance, and the error of 95 % of the rows at most the tolerance. None where
+        no share that was tried, down to tol / 32768, does it.
     """
     n_rows = clusters.rows.shape[0]
     size = min(n_rows, _N_QUERIES)
@@ -58,19 +59,20 @@ def calibrated_share(
     logs = near.clouds(sigma)
     shares = tol * 0.5 ** np.arange(_N_SHARES)
     first, levels = first_cluster(logs), None
+    scratch = Scratch()
     sums = [QuerySums(size, means.shape[1]) for _ in range(_N_SHARES + 2)]
 
     def add(which, level_of):
         for k in np.flatnonzero(which.any(axis=0)).tolist():
             start, rows = clusters.starts[k], np.flatnonzero(which[:, k])
             for keys, encoded in clusters.blocks(targets, queries.dtype, k):
-                block = log_radial(kernel, sigma, queries.take(rows), keys)
+                block = log_radial(kernel, sigma, queries.take(rows), keys, scratch)
                 block[own[rows][:, None] == start + np.arange(len(encoded))] = -np.inf
                 start += len(encoded)
                 found = level_of[rows, k]
                 for level in np.unique(found):
                     some = found == level
-                    sums[level].add(rows[some], block[some], encoded)
+                    sums[level].add(rows[some], block[some], encoded, scratch)
 
     add(first, np.zeros(logs.shape, dtype=int))
     mass, found = near._relative(logs, sums[0], first)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -66,7 +67,7 @@ class ClusteredEngine(ExactEngine):
     ----------
     kernel : RadialKernel or callable
         Falling with the distance; a callable has a ``log_profile``.
-    sigma : float, {"auto", "scale", "median"} or ndarray of shape (n_features,)
+    sigma : float, {"auto", "learned", "scale", "median"} or ndarray (n_features,)
         Multiplier of the rows.
     seed : tuple of int
         Of the sample of rows behind ``sigma="median"``.
@@ -78,7 +79,7 @@ class ClusteredEngine(ExactEngine):
         Whether it is proved for each query, or estimated.
     """
 
-    _held: tuple[Sorted | None, tuple] = (None, ())  # sorted rows, and later ones
+    _held: tuple[Any, tuple] = (None, ())  # Sorted or None, and rows that came later
 
     def __init__(
         self,
@@ -124,16 +125,15 @@ class ClusteredEngine(ExactEngine):
         state, parts = self._held
         if not parts:
             return state
+        unit = self.sigma if np.ndim(self.sigma) else 1.0
+        if state is not None and not np.array_equal(unit, state.unit):  # learned anew
+            state, parts = None, self._all_parts()
         n_old = 0 if state is None else state.clusters.rows.shape[0]
         n_rows = n_old + sum(X.shape[0] for X, *_ in parts)
         if n_rows < _LEAST_ROWS or any(sparse.issparse(X) for X, *_ in parts):
             self._held = None, self._all_parts()
             return None
-        if state is None:
-            origin = self._statistics.query.mean
-            unit = self.sigma if np.ndim(self.sigma) else 1.0
-        else:
-            origin, unit = state.origin, state.unit
+        origin = self._statistics.query.mean if state is None else state.origin
         blocks = [(_moved(X, origin, unit), y, w) for X, y, w in parts]
         old = None if state is None else state.clusters
         if old is not None and n_rows > _GROWTH * old.n_built:

@@ -42,6 +42,11 @@ class NadarayaWatsonClassifierCV(ClassifierMixin, BaseNadarayaWatsonCV):
     refit : bool, default=True
         Whether to fit the best candidate on all the rows. Without it there are no
         ``predict`` and no ``best_estimator_``.
+    tol : float, default=0.0
+        Of ``"exact"``, as in :class:`NadarayaWatsonClassifier`: answers within a tolerance. The sigmas share
+        the clusters of rows.
+    bound : {"estimated", "certified"}, default="estimated"
+        What ``tol`` promises.
     n_jobs : int, default=None
         Number of threads, each with a fold; None is one, -1 all processors.
     random_state : int, RandomState instance or None, default=None
@@ -173,6 +178,11 @@ class NadarayaWatsonRegressorCV(RegressorMixin, BaseNadarayaWatsonCV):
     refit : bool, default=True
         Whether to fit the best candidate on all the rows. Without it there are no
         ``predict`` and no ``best_estimator_``.
+    tol : float, default=0.0
+        Of ``"exact"``, as in :class:`NadarayaWatsonRegressor`: answers within a tolerance. The sigmas share
+        the clusters of rows.
+    bound : {"estimated", "certified"}, default="estimated"
+        What ``tol`` promises.
     n_jobs : int, default=None
         Number of threads, each with a fold; None is one, -1 all processors.
     random_state : int, RandomState instance or None, default=None

@@ -122,11 +122,16 @@ def log_values(
 
 
 def log_radial(
-    kernel: RadialKernel, sigma: float, queries: UnitRows, keys: UnitRows
+    kernel: RadialKernel,
+    sigma: float,
+    queries: UnitRows,
+    keys: UnitRows,
+    scratch: Scratch,
 ) -> np.ndarray:
-    """Return the log of a kernel of sigma times the rows, from their distances."""
+    """Return the log of a kernel of sigma times the rows, until the next call."""
     if isinstance(kernel, GaussianRadial):
-        squares = queries.sq_distances(keys)
+        shape = queries.shape[0], keys.shape[0]
+        squares = queries.sq_distances(keys, scratch.array("logs", shape, keys.dtype))
         squares *= -0.5 * sigma**2
         return squares
     distances = kernel.distances(queries, keys)

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._compat import (
     CallbackSupportMixin,
+    Interval,
     StrOptions,
     _check_sample_weight,
     _fit_context,
@@ -54,6 +55,8 @@ class BaseNadarayaWatsonCV(CallbackSupportMixin, BaseEstimator, metaclass=ABCMet
         "cv": ["cv_object"],
         "scoring": [StrOptions(set(get_scorer_names())), callable, None],
         "refit": ["boolean"],
+        "tol": [Interval(Real, 0, 1, closed="left")],
+        "bound": [StrOptions({"estimated", "certified"})],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
@@ -69,6 +72,8 @@ class BaseNadarayaWatsonCV(CallbackSupportMixin, BaseEstimator, metaclass=ABCMet
         cv=None,
         scoring=None,
         refit=True,
+        tol=0.0,
+        bound="estimated",
         n_jobs=None,
         random_state=None,
     ):
@@ -78,6 +83,8 @@ class BaseNadarayaWatsonCV(CallbackSupportMixin, BaseEstimator, metaclass=ABCMet
         self.cv = cv
         self.scoring = scoring
         self.refit = refit
+        self.tol = tol
+        self.bound = bound
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -167,6 +174,11 @@ class BaseNadarayaWatsonCV(CallbackSupportMixin, BaseEstimator, metaclass=ABCMet
                 "for other transformers use GridSearchCV around "
                 f"{type(self._make_model(None)).__name__}."
             )
+        if not exact and self.tol > 0:
+            raise ValueError(
+                f"tol={self.tol!r} belongs to sampler='exact' and has no effect with "
+                f"sampler={self.sampler!r}; leave it out."
+            )
         if not exact:
             sampler = clone(sampler)
             if sampler.random_state is None:
@@ -181,7 +193,8 @@ class BaseNadarayaWatsonCV(CallbackSupportMixin, BaseEstimator, metaclass=ABCMet
             )
         if sigmas is not None:
             sigmas = [s if isinstance(s, str | int) else float(s) for s in sigmas]
-        return self._make_model(sampler), sizes, sigmas
+        options = {"tol": self.tol, "bound": self.bound} if exact else {}
+        return self._make_model(sampler, **options), sizes, sigmas
 
     def _sizes(self, sampler):
         sizes = self.n_components
@@ -237,7 +250,7 @@ class BaseNadarayaWatsonCV(CallbackSupportMixin, BaseEstimator, metaclass=ABCMet
 
     def _best_model(self, model):
         if isinstance(model.sampler, str):
-            return self._make_model("exact", **self.best_params_)
+            return clone(model).set_params(**self.best_params_)
         return self._make_model(clone(model.sampler).set_params(**self.best_params_))
 
     @available_if(_has_best)

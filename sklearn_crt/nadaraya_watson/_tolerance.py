@@ -25,7 +25,7 @@ import numpy as np
 from sklearn.utils import gen_batches
 
 from ..maps import RadialKernel
-from ..rows import UnitRows, one_blas_thread
+from ..rows import Scratch, UnitRows, one_blas_thread
 from ._cluster_mass import least_distances, log_bound, log_cloud
 from ._clusters import BLOCK_ROWS, Clusters
 from ._log_sums import LogSum, log_path, log_radial
@@ -107,16 +107,17 @@ class Near:
 
     def _exact(self, sigmas):
         """Return the kernel sums over all rows."""
-        parts = []
+        parts, scratch = [], Scratch()
         blocks = list(self._clusters.blocks(self._targets, self._queries.dtype))
         for batch in gen_batches(self._queries.shape[0], QUERY_ROWS):
             rows, totals = self._queries.take(batch), [LogSum() for _ in sigmas]
             for keys, targets in blocks:
                 path = log_path(self._kernel, rows, keys, sigmas)
                 if len(sigmas) == 1:  # needs no roots of squares
-                    path = iter([log_radial(self._kernel, sigmas[0], rows, keys)])
+                    rest = self._kernel, sigmas[0], rows, keys, scratch
+                    path = iter([log_radial(*rest)])
                 for total, logs in zip(totals, path, strict=True):
-                    total.add(logs, targets)
+                    total.add(logs, targets, scratch)
             parts.append([total.value for total in totals])
         return [KernelSums(*map(np.concatenate, zip(*p))) for p in zip(*parts)]
 

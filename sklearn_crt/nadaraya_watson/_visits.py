@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils import gen_batches
 
 from ..maps import RadialKernel
-from ..rows import UnitRows
+from ..rows import Scratch, UnitRows
 from ._clusters import Clusters
 from ._log_sums import log_radial
 from ._targets import Numbers, OneHot
@@ -34,7 +34,9 @@ class QuerySums:
         self.scores = np.zeros((n_queries, n_columns))
         self.log_scale = np.full((n_queries, 1), -np.inf)
 
-    def add(self, index: np.ndarray | slice, logs: np.ndarray, targets: np.ndarray):
+    def add(
+        self, index: np.ndarray, logs: np.ndarray, targets: np.ndarray, scratch: Scratch
+    ) -> None:
         """Add for some queries: logs (n, n_keys), overwritten; targets (n_keys, k)."""
         before = self.log_scale[index]
         after = np.maximum(before, logs.max(axis=1, keepdims=True))
@@ -43,7 +45,7 @@ class QuerySums:
         np.exp(logs, out=logs)
         scores = self.scores[index]
         scores *= np.exp(before - shift)
-        scores += logs @ targets
+        scores += scratch.cast(logs, targets.dtype) @ targets
         self.scores[index] = scores
         self.log_scale[index] = after
 
@@ -81,6 +83,7 @@ def visit(
     targets : OneHot or Numbers
         What encodes the targets of the rows.
     """
+    scratch = Scratch()
     by_cluster = np.ascontiguousarray(which.T)
     for k in np.flatnonzero(by_cluster.any(axis=1)).tolist():
         visitors = np.flatnonzero(by_cluster[k])
@@ -89,7 +92,8 @@ def visit(
             index = visitors[part]
             rows = queries.take(index)
             for keys, encoded in blocks:
-                sums.add(index, log_radial(kernel, sigma, rows, keys), encoded)
+                logs = log_radial(kernel, sigma, rows, keys, scratch)
+                sums.add(index, logs, encoded, scratch)
 
 
 def enough(mass: np.ndarray, allowed: np.ndarray) -> np.ndarray:

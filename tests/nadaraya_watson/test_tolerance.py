@@ -25,6 +25,7 @@ from sklearn_crt.nadaraya_watson._cluster_mass import least_distances, log_bound
 from sklearn_crt.nadaraya_watson._clusters import Clusters
 from sklearn_crt.nadaraya_watson._half_spaces import HalfSpaces
 from sklearn_crt.nadaraya_watson._log_sums import log_radial
+from sklearn_crt.rows import Scratch
 
 TOL = 0.02
 BOUNDS = ["certified", "estimated"]
@@ -210,7 +211,7 @@ def test_no_cluster_weighs_more_than_its_bound(kernel, sigma, rng):
     model = NadarayaWatsonClassifier("exact", **options).fit(X, y, weights)
     clusters, profile = model._engine._held[0].clusters, model._engine._radial
     queries = clusters.rows.take(np.arange(0, 2000, 7))
-    values = np.exp(log_radial(profile, sigma, queries, clusters.rows))
+    values = np.exp(log_radial(profile, sigma, queries, clusters.rows, Scratch()))
     mass = np.add.reduceat(values * clusters.weights, clusters.starts[:-1], axis=1)
     distances = clusters.distances(queries, profile)
     rows = profile.distances(queries, clusters.rows)
@@ -344,7 +345,9 @@ def test_an_object_that_states_its_profile_needs_no_call(rng):
 
 
 @pytest.mark.parametrize("bound", BOUNDS)
-@pytest.mark.parametrize("sigma", ["auto", "scale", "median", 0.5 + np.arange(6) / 6])
+@pytest.mark.parametrize(
+    "sigma", ["auto", "learned", "scale", "median", 0.5 + np.arange(6) / 6]
+)
 def test_sigmas(sigma, bound, rng):
     X, y = blobs(rng)
     X = X + 10
