@@ -29,6 +29,8 @@ ESTIMATORS = [
     NadarayaWatsonClassifier("exact", sigma="learned"),
     NadarayaWatsonRegressor("prototypes", sigma="learned", clouds=True),
     NadarayaWatsonClassifier("exact", kernel="matern", sigma="median"),
+    NadarayaWatsonClassifier("exact", tol=0.01),
+    NadarayaWatsonClassifierCV("exact", sigmas=[0.1, 1.0], tol=0.01, cv=3),
     NadarayaWatsonClassifierCV(OPRFSampler(), sigmas=[0.1, 1.0], cv=3),
     NadarayaWatsonClassifierCV("exact", sigmas=[0.1, 1.0], cv=3),
     NadarayaWatsonRegressorCV(sigmas=[0.1, 1.0], cv=3),

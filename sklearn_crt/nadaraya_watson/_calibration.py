@@ -7,7 +7,7 @@ import numpy as np
 from ..maps import RadialKernel
 from ..rows import Scratch
 from ._clusters import Clusters
-from ._log_sums import log_radial
+from ._log_sums import leave_out, log_radial
 from ._targets import Numbers, OneHot
 from ._tolerance import Near, first_cluster, with_clouds
 from ._visits import QuerySums, enough
@@ -67,7 +67,7 @@ def calibrated_share(
             start, rows = clusters.starts[k], np.flatnonzero(which[:, k])
             for keys, encoded in clusters.blocks(targets, queries.dtype, k):
                 block = log_radial(kernel, sigma, queries.take(rows), keys, scratch)
-                block[own[rows][:, None] == start + np.arange(len(encoded))] = -np.inf
+                leave_out(block, own[rows] - start)
                 start += len(encoded)
                 found = level_of[rows, k]
                 for level in np.unique(found):

@@ -25,6 +25,7 @@ import numpy as np
 
 from ..maps import GaussianRadial, RadialKernel
 from ._clusters import Clusters
+from ._left_out import blurred
 
 _STEP, _N_TANGENTS = 0.01, 2  # relative, of the slope; and how often it is taken
 
@@ -101,21 +102,19 @@ def log_cloud(
     squares = np.square(sigma * distances)
     spreads = sigma**2 * clusters.sq_radii
     if isinstance(kernel, GaussianRadial):
-        wide = 1 + spreads / n_features
-        squares *= -0.5 / wide
-        squares += clusters.log_weights - 0.5 * n_features * np.log(wide)
-        return np.minimum(squares, bound, out=squares)
+        squares *= -0.5
+        log_mass = blurred(squares, spreads / n_features, n_features)
+        log_mass += clusters.log_weights
+        return np.minimum(log_mass, bound, out=log_mass)
+    wide: float | np.ndarray = 1.0
     with np.errstate(all="ignore"):  # of kernels that end somewhere
-        at = squares + spreads
-        for step in range(_N_TANGENTS):
-            if step > 0:
-                at = squares / wide**2 + spreads / wide
+        for _ in range(_N_TANGENTS):
+            at = squares / wide**2 + spreads / wide
             slope = kernel.log_profile(np.sqrt((1 + _STEP) * at))
             slope -= kernel.log_profile(np.sqrt((1 - _STEP) * at))
             precision = -slope / (_STEP * at)
             wide = 1 + precision * spreads / n_features
-        log_mass = kernel.log_profile(np.sqrt(at)) + 0.5 * precision * at
-        log_mass -= 0.5 * n_features * np.log(wide)
-        log_mass -= 0.5 * precision * squares / wide
+        log_mass = blurred(-0.5 * precision * squares, wide - 1, n_features)
+        log_mass += kernel.log_profile(np.sqrt(at)) + 0.5 * precision * at
         log_mass += clusters.log_weights
     return np.where(np.isfinite(log_mass), np.minimum(log_mass, bound), bound)

@@ -51,10 +51,10 @@ class Sorted:
 
     def raw(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the rows as they came, their targets and their weights."""
-        rows = self.clusters.rows.dense
-        unit = np.asarray(self.unit, dtype=rows.dtype)
-        raw = rows / unit + self.origin.astype(rows.dtype)
-        return raw, self.clusters.y, self.clusters.weights
+        rows, y, weights = self.clusters.table()
+        rows /= np.asarray(self.unit, dtype=rows.dtype)
+        rows += self.origin.astype(rows.dtype)
+        return rows, y, weights
 
 
 class ClusteredEngine(ExactEngine):
@@ -137,7 +137,7 @@ class ClusteredEngine(ExactEngine):
         blocks = [(_moved(X, origin, unit), y, w) for X, y, w in parts]
         old = None if state is None else state.clusters
         if old is not None and n_rows > _GROWTH * old.n_built:
-            blocks, old = [(old.rows.dense, old.y, old.weights), *blocks], None
+            blocks, old = [old.table(), *blocks], None
         X, y, weights = (
             block[0] if len(block) == 1 else np.concatenate(block)
             for block in zip(*blocks, strict=True)
@@ -186,18 +186,38 @@ class ClusteredEngine(ExactEngine):
         else:
             yield from self._answers(X, [float(sigma) for sigma in sigmas])
 
+    def left_out(
+        self, sigmas: Sequence[float]
+    ) -> Iterator[tuple[np.ndarray, list[KernelSums]]]:
+        """Yield numbers of rows, and their kernel sums without themselves."""
+        if self._sort() is None:
+            yield from super().left_out(sigmas)
+            return
+        clusters = self._held[0].clusters
+        for rows, path in self._near(clusters.rows, sigmas, left_out=True):
+            yield clusters.order[rows], path
+
     def _answers(self, X, sigmas):
-        state, shares = self._prepared(sigmas)
-
-        def answer(part):
-            rows = queries.take(part)
-            near = Near(self._radial, state.clusters, rows, self.targets)
-            return near.answers(sigmas, shares, state.means, self._tol)
-
+        state = self._held[0]
         size = max(_LEAST_QUERIES, _DISTANCES // len(state.means))
         for rows in gen_batches(X.shape[0], size):
             queries = UnitRows(_moved(X[rows], state.origin, state.unit))
-            n_rows = queries.shape[0]
+            for part, path in self._near(queries, sigmas):
+                yield slice(rows.start + part.start, rows.start + part.stop), path
+
+    def _near(self, all_queries, sigmas, left_out=False):
+        """Yield slices of queries and their path of kernel sums."""
+        state, shares = self._prepared(sigmas)
+
+        def answer(part):
+            own = np.arange(rows.start, rows.stop)[part] if left_out else None
+            taken = queries.take(part)
+            near = Near(self._radial, state.clusters, taken, self.targets, own)
+            return near.answers(sigmas, shares, state.means, self._tol)
+
+        size = max(_LEAST_QUERIES, _DISTANCES // len(state.means))
+        for rows in gen_batches(all_queries.shape[0], size):
+            queries, n_rows = all_queries.take(rows), rows.stop - rows.start
             parts = in_threads(answer, n_rows, effective_n_threads(None, n_rows))
             yield rows, [_stacked(sums) for sums in zip(*parts, strict=True)]
 

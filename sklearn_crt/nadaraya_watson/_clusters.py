@@ -46,6 +46,8 @@ class Clusters:
         None where nothing asks for them.
     n_built : int
         Number of rows that the clusters were made of; the others were assigned later.
+    order : ndarray of int of shape (n,)
+        When each row came: its number among all of them.
     """
 
     rows: UnitRows
@@ -58,6 +60,7 @@ class Clusters:
     log_weights: np.ndarray
     half_spaces: HalfSpaces | None
     n_built: int
+    order: np.ndarray
 
     @classmethod
     def of(
@@ -107,7 +110,7 @@ class Clusters:
             random_state=0,
         ).fit(sample)
         labels = _nearest(X, means.cluster_centers_)
-        parts = X, y, weights
+        parts = X, y, weights, np.arange(n_rows)
         return cls._sorted(parts, labels, kernel, n_rows)
 
     def appended(
@@ -133,17 +136,18 @@ class Clusters:
         """
         labels = np.repeat(np.arange(len(self.centers)), np.diff(self.starts))
         labels = np.concatenate([labels, _nearest(X, self.centers)])
-        old = self.rows.matrix, self.y, self.weights
-        parts = [np.concatenate(pair) for pair in zip(old, (X, y, weights))]
+        old = self.rows.matrix, self.y, self.weights, self.order
+        new = X, y, weights, self.order.size + np.arange(X.shape[0])
+        parts = [np.concatenate(pair) for pair in zip(old, new, strict=True)]
         return self._sorted(parts, labels, kernel, self.n_built)
 
     @classmethod
     def _sorted(cls, parts, labels, kernel, n_built):
         """Sort the rows by label, and measure the clusters that have some."""
         codes, labels = np.unique(labels, return_inverse=True)
-        order = np.argsort(labels.astype(np.min_scalar_type(codes.size)), kind="stable")
-        X, y, weights = (part[order] for part in parts)
-        starts = np.searchsorted(labels[order], np.arange(codes.size + 1))
+        sort = np.argsort(labels.astype(np.min_scalar_type(codes.size)), kind="stable")
+        X, y, weights, order = (part[sort] for part in parts)
+        starts = np.searchsorted(labels[sort], np.arange(codes.size + 1))
         found = in_threads(
             lambda part: [
                 _measure(X[a:b], weights[a:b], kernel)
@@ -157,7 +161,7 @@ class Clusters:
         rows = UnitRows(X)
         _ = rows.sq_norms  # computed once, and kept with the rows
         measures = centers, radii, sq_radii, log_weights
-        return cls(rows, y, weights, starts, *measures, None, n_built)
+        return cls(rows, y, weights, starts, *measures, None, n_built, order)
 
     def with_half_spaces(self, kernel: RadialKernel) -> Clusters:
         """Return the same with half spaces, where the distance is Euclidean.
@@ -176,6 +180,11 @@ class Clusters:
             return self
         spaces = HalfSpaces.of(self.rows.dense, self.starts, self.centers)
         return replace(self, half_spaces=spaces)
+
+    def table(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return rows, targets and weights in the order in which they came."""
+        back = np.argsort(self.order)
+        return self.rows.dense[back], self.y[back], self.weights[back]
 
     @property
     def sizes(self) -> np.ndarray:

@@ -43,8 +43,8 @@ class NadarayaWatsonClassifierCV(ClassifierMixin, BaseNadarayaWatsonCV):
         Whether to fit the best candidate on all the rows. Without it there are no
         ``predict`` and no ``best_estimator_``.
     tol : float, default=0.0
-        Of ``"exact"``, as in :class:`NadarayaWatsonClassifier`: answers within a tolerance. The sigmas share
-        the clusters of rows.
+        Of ``"exact"``, as in :class:`NadarayaWatsonClassifier`: answers within a
+        tolerance. All sigmas share the clusters of rows.
     bound : {"estimated", "certified"}, default="estimated"
         What ``tol`` promises.
     n_jobs : int, default=None
@@ -179,8 +179,8 @@ class NadarayaWatsonRegressorCV(RegressorMixin, BaseNadarayaWatsonCV):
         Whether to fit the best candidate on all the rows. Without it there are no
         ``predict`` and no ``best_estimator_``.
     tol : float, default=0.0
-        Of ``"exact"``, as in :class:`NadarayaWatsonRegressor`: answers within a tolerance. The sigmas share
-        the clusters of rows.
+        Of ``"exact"``, as in :class:`NadarayaWatsonRegressor`: answers within a
+        tolerance. All sigmas share the clusters of rows.
     bound : {"estimated", "certified"}, default="estimated"
         What ``tol`` promises.
     n_jobs : int, default=None

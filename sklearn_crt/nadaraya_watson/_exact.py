@@ -12,7 +12,7 @@ from sklearn.utils import gen_batches
 from ..rows import Frame, Rows, Scratch, Statistics, UnitRows, resolve_sigma
 from ._learned_sigma import learn_columns
 from ._leave_one_out import best_multiple, sample
-from ._log_sums import Kernel, LogSum, log_path, log_values
+from ._log_sums import Kernel, LogSum, leave_out, log_path, log_values
 from ._sums import KernelSums
 from ._targets import Numbers, OneHot
 
@@ -154,6 +154,28 @@ class ExactEngine:
                 for total, logs in zip(totals, path, strict=True):
                     total.add(logs, targets)
             yield rows, [KernelSums(*total.value) for total in totals]
+
+    def left_out(
+        self, sigmas: Sequence[float]
+    ) -> Iterator[tuple[np.ndarray, list[KernelSums]]]:
+        """Yield numbers of rows, and their kernel sums without themselves.
+
+        The row is left out of the sum and not taken off: nothing cancels.
+        """
+        X, *_ = self._rows()
+        frame, kind = self._frame(X, 1.0)
+        keys = self._keys(frame, X.dtype, kind)
+        for rows in gen_batches(X.shape[0], _QUERY_ROWS):
+            queries = frame.rows(_as_kind(X[rows], kind))
+            totals, own = [LogSum() for _ in sigmas], np.arange(rows.start, rows.stop)
+            for block, targets in keys:
+                path = log_path(self._kernel, queries, block, sigmas)
+                for total, logs in zip(totals, path, strict=True):
+                    leave_out(logs, own)
+                    total.add(logs, targets)
+                own -= len(targets)
+            numbers = np.arange(rows.start, rows.stop)
+            yield numbers, [KernelSums(*total.value) for total in totals]
 
     def _frame(self, X, sigma):
         """Return the frame of the rows, and the sparse kind that all take, or None."""

@@ -150,3 +150,17 @@ def log_path(
         return
     for sigma in sigmas:
         yield log_values(kernel, queries.scaled(sigma), keys.scaled(sigma))
+
+
+def leave_out(logs: np.ndarray, own: np.ndarray) -> None:
+    """Make the logs of some pairs minus infinity.
+
+    Parameters
+    ----------
+    logs : ndarray of shape (n_queries, n_keys)
+        Changed.
+    own : ndarray of int of shape (n_queries,)
+        The key of each query; none where that is not one of them.
+    """
+    inside = np.flatnonzero((own >= 0) & (own < logs.shape[1]))
+    logs[inside, own[inside]] = -np.inf

@@ -29,6 +29,7 @@ from .._compat import (
 from .._lazy import refuse_lazy
 from ..rows import Statistics, TableLike, resolve_sigma
 from ..samplers import OPRFSampler
+from ._each_left_out import score_each, scores_each
 from ._fold import score_fold
 
 _N_COMPONENTS = 2000  # of the default sampler
@@ -140,7 +141,29 @@ class BaseNadarayaWatsonCV(CallbackSupportMixin, BaseEstimator, metaclass=ABCMet
         splits = self._splits(rows, targets, weights, groups)
         context = self._init_callback_context(max_subtasks=len(splits))
         context.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        rest = sizes, sigmas, self.scoring
+        if self._in_closed_form(model, sigmas):
+            rest = sigmas, self.scoring
+            table = score_each(clone(model), rows, targets, weights, *rest)
+        else:
+            rest = sizes, sigmas, self.scoring
+            table = self._score_folds(
+                context, model, rows, targets, weights, splits, rest
+            )
+        # contiguous: as in GridSearchCV, equal scores have equal means to the last bit
+        self._publish(np.ascontiguousarray(np.transpose(table)), sizes, sigmas)
+        if self.refit:
+            self.best_estimator_ = self._best_model(model).fit(X, y, sample_weight)
+        if is_classifier(self):
+            self.classes_ = np.unique(targets)
+        context.call_on_fit_task_end(estimator=self, X=X, y=y)
+        return self
+
+    def _in_closed_form(self, model, sigmas):
+        numbers = not any(isinstance(sigma, str) for sigma in sigmas)
+        return numbers and scores_each(model, self.cv, self.scoring)
+
+    def _score_folds(self, context, model, rows, targets, weights, splits, rest):
+        """Return the scores of all candidates on each fold."""
         parallel = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")
         folds = parallel(
             delayed(score_fold)(clone(model), rows, targets, weights, split, *rest)
@@ -152,14 +175,7 @@ class BaseNadarayaWatsonCV(CallbackSupportMixin, BaseEstimator, metaclass=ABCMet
             part.call_on_fit_task_begin(estimator=self)
             table.append(scores)
             part.call_on_fit_task_end(estimator=self)
-        # contiguous: as in GridSearchCV, equal scores have equal means to the last bit
-        self._publish(np.ascontiguousarray(np.transpose(table)), sizes, sigmas)
-        if self.refit:
-            self.best_estimator_ = self._best_model(model).fit(X, y, sample_weight)
-        if is_classifier(self):
-            self.classes_ = np.unique(targets)
-        context.call_on_fit_task_end(estimator=self, X=X, y=y)
-        return self
+        return table
 
     def _candidates(self):
         """Return the estimator, its sampler with a seed, and the axes of the grid."""

@@ -28,7 +28,7 @@ from ..maps import RadialKernel
 from ..rows import Scratch, UnitRows, one_blas_thread
 from ._cluster_mass import least_distances, log_bound, log_cloud
 from ._clusters import BLOCK_ROWS, Clusters
-from ._log_sums import LogSum, log_path, log_radial
+from ._log_sums import LogSum, leave_out, log_path, log_radial
 from ._sums import KernelSums
 from ._targets import Numbers, OneHot
 from ._visits import QUERY_ROWS, QuerySums, enough, visit
@@ -51,6 +51,8 @@ class Near:
         As the rows are.
     targets : OneHot or Numbers
         What encodes the targets.
+    own : ndarray of int of shape (n_queries,), default=None
+        Numbers of rows that are left out, one a query.
     """
 
     def __init__(
@@ -59,7 +61,9 @@ class Near:
         clusters: Clusters,
         queries: UnitRows,
         targets: OneHot | Numbers,
+        own: np.ndarray | None = None,
     ):
+        self._own = own
         self._kernel, self._clusters = kernel, clusters
         self._queries, self._targets = queries, targets
         self._distances = clusters.distances(queries, kernel)
@@ -111,13 +115,17 @@ class Near:
         blocks = list(self._clusters.blocks(self._targets, self._queries.dtype))
         for batch in gen_batches(self._queries.shape[0], QUERY_ROWS):
             rows, totals = self._queries.take(batch), [LogSum() for _ in sigmas]
+            start = 0
             for keys, targets in blocks:
                 path = log_path(self._kernel, rows, keys, sigmas)
                 if len(sigmas) == 1:  # needs no roots of squares
                     rest = self._kernel, sigmas[0], rows, keys, scratch
                     path = iter([log_radial(*rest)])
                 for total, logs in zip(totals, path, strict=True):
+                    if self._own is not None:
+                        leave_out(logs, self._own[batch] - start)
                     total.add(logs, targets, scratch)
+                start += len(targets)
             parts.append([total.value for total in totals])
         return [KernelSums(*map(np.concatenate, zip(*p))) for p in zip(*parts)]
 
@@ -126,6 +134,10 @@ class Near:
         certified = share is None
         logs = self.clouds(sigma)
         which, bounds, least = first_cluster(logs), logs, share
+        if self._own is not None:
+            starts = self._clusters.starts
+            home = np.searchsorted(starts, self._own, side="right") - 1
+            which[np.arange(len(which)), home] = True
         sums = QuerySums(len(logs), means.shape[1])
         if certified:
             bounds, share = self._bounds(sigma), tol
@@ -163,7 +175,7 @@ class Near:
 
     def _visit(self, sums, sigma, which):
         rest = self._kernel, sigma, self._queries, self._clusters
-        visit(sums, *rest, which, self._targets)
+        visit(sums, *rest, which, self._targets, self._own)
 
     def _relative(self, logs, sums, visited):
         """Return weights of clusters not visited, and of all visited, on one scale.

@@ -8,7 +8,7 @@ from sklearn.utils import gen_batches
 from ..maps import RadialKernel
 from ..rows import Scratch, UnitRows
 from ._clusters import Clusters
-from ._log_sums import log_radial
+from ._log_sums import leave_out, log_radial
 from ._targets import Numbers, OneHot
 
 QUERY_ROWS = 256  # kernel values computed at a time
@@ -63,6 +63,7 @@ def visit(
     clusters: Clusters,
     which: np.ndarray,
     targets: OneHot | Numbers,
+    own: np.ndarray | None = None,
 ) -> None:
     """Add the rows of clusters to the sums of the queries that visit them.
 
@@ -82,6 +83,8 @@ def visit(
         Who visits what.
     targets : OneHot or Numbers
         What encodes the targets of the rows.
+    own : ndarray of int of shape (n_queries,), default=None
+        Numbers of rows that are left out, one a query.
     """
     scratch = Scratch()
     by_cluster = np.ascontiguousarray(which.T)
@@ -91,8 +94,12 @@ def visit(
         for part in gen_batches(visitors.size, QUERY_ROWS):
             index = visitors[part]
             rows = queries.take(index)
+            start = clusters.starts[k]
             for keys, encoded in blocks:
                 logs = log_radial(kernel, sigma, rows, keys, scratch)
+                if own is not None:
+                    leave_out(logs, own[index] - start)
+                    start += len(encoded)
                 sums.add(index, logs, encoded, scratch)
 
 
