@@ -9,22 +9,23 @@ from ..rows import Scratch
 from ._clusters import Clusters
 from ._log_sums import leave_out, log_radial
 from ._targets import Numbers, OneHot
-from ._tolerance import Near, first_cluster, with_clouds
+from ._tolerance import Near, Rule, with_clouds
 from ._visits import QuerySums, enough
 
 _N_QUERIES = 256  # training rows that are answered exactly
+_MOST = 1e3  # ratio of clouds to rows, from which sizes of clouds say nothing
 _N_SHARES = 16  # shares tol, tol / 2, tol / 4, ... that are tried
 
 
-def calibrated_share(
+def calibrated_rule(
     kernel: RadialKernel,
     sigma: float,
     clusters: Clusters,
     means: np.ndarray,
     targets: OneHot | Numbers,
     tol: float,
-) -> float | None:
-    """Return the largest estimated share whose answers are within a tolerance.
+) -> Rule | None:
+    """Return the largest share of clouds whose answers are within a tolerance.
 
     Up to 256 training rows, drawn with a fixed seed, are answered exactly and for
     each share, without themselves.
@@ -46,10 +47,12 @@ def calibrated_share(
 
     Returns
     -------
-    share : float or None
-        At most tol: the mean error plus two standard errors is at most half of the
-        tolerance, and the error of 95 % of the rows at most the tolerance. None where
-        no share that was tried, down to tol / 32768, does it.
+    rule : Rule or None
+        A share of at most tol: the mean error plus two standard errors is at most
+        half of the tolerance, and the error of 95 % of the rows at most the tolerance.
+        None where no share that was tried, down to tol / 32768, does it. ``most`` is
+        the largest ratio of clouds to rows visited that was met, infinite where it
+        says nothing.
     """
     n_rows = clusters.rows.shape[0]
     size = min(n_rows, _N_QUERIES)
@@ -58,47 +61,36 @@ def calibrated_share(
     near = Near(kernel, clusters, queries, targets)
     logs = near.clouds(sigma)
     shares = tol * 0.5 ** np.arange(_N_SHARES)
-    first, levels = first_cluster(logs), None
     scratch = Scratch()
-    sums = [QuerySums(size, means.shape[1]) for _ in range(_N_SHARES + 2)]
-
-    def add(which, level_of):
-        for k in np.flatnonzero(which.any(axis=0)).tolist():
-            start, rows = clusters.starts[k], np.flatnonzero(which[:, k])
-            for keys, encoded in clusters.blocks(targets, queries.dtype, k):
-                block = log_radial(kernel, sigma, queries.take(rows), keys, scratch)
-                leave_out(block, own[rows] - start)
-                start += len(encoded)
-                found = level_of[rows, k]
-                for level in np.unique(found):
-                    some = found == level
-                    sums[level].add(rows[some], block[some], encoded, scratch)
-
-    add(first, np.zeros(logs.shape, dtype=int))
-    mass, found = near._relative(logs, sums[0], first)
-    total = found + mass.sum(axis=1, keepdims=True)
-    levels = np.full(logs.shape, _N_SHARES + 1)
-    for level, share in reversed(list(enumerate(shares, start=1))):
-        levels[enough(mass, share * total)] = level
-    add(~first, levels)
-    levels[first] = 0
-    return _largest(sums, logs, levels, means, shares, _Gap(clusters, targets), tol)
-
-
-def _largest(sums, logs, levels, means, shares, gap, tol):
-    """Return the largest share whose answers are near the exact ones."""
+    sums = [QuerySums(size, means.shape[1]) for _ in range(_N_SHARES + 1)]
+    mass, _ = near.relative(logs, sums[0], False)
+    whole = mass.sum(axis=1, keepdims=True)
+    levels = np.full(logs.shape, _N_SHARES)  # of the share from which it is visited
+    for level, share in reversed(list(enumerate(shares))):
+        levels[enough(mass, share * whole)] = level
+    for k, start in enumerate(clusters.starts[:-1].tolist()):
+        for keys, encoded in clusters.blocks(targets, queries.dtype, k):
+            block = log_radial(kernel, sigma, queries, keys, scratch)
+            leave_out(block, own - start)
+            start += len(encoded)
+            for level in np.unique(levels[:, k]):
+                some = np.flatnonzero(levels[:, k] == level)
+                sums[level].add(some, block[some], encoded, scratch)
     answers, so_far = [], sums[0]
     for level in range(len(sums)):
         if level > 0:
             so_far = _plus(so_far, sums[level])
         rest = np.where(levels > level, logs, -np.inf)
-        answers.append(with_clouds(so_far, rest, means).scores)
-    for level, share in enumerate(shares, start=1):
-        errors = gap(answers[level], answers[-1])
+        answers.append((with_clouds(so_far, rest, means).scores, so_far, rest))
+    gap, (exact, *_) = _Gap(clusters, targets), answers[-1]
+    for share, (found, visited, rest) in zip(shares, answers[:-1], strict=True):
+        errors = gap(found, exact)
         standard_error = errors.std() / np.sqrt(errors.size)
         likely = errors.mean() + 2 * standard_error
         if likely <= tol / 2 and np.quantile(errors, 0.95) <= tol:
-            return float(share)
+            mass, weight = near.relative(rest, visited, False)
+            most = mass.sum(axis=1)[weight[:, 0] > 0].max(initial=share)
+            return Rule(float(share), float(most) if most < _MOST else np.inf)
     return None
 
 

@@ -106,7 +106,7 @@ def log_cloud(
         log_mass = blurred(squares, spreads / n_features, n_features)
         log_mass += clusters.log_weights
         return np.minimum(log_mass, bound, out=log_mass)
-    wide: float | np.ndarray = 1.0
+    wide = np.ones(1)
     with np.errstate(all="ignore"):  # of kernels that end somewhere
         for _ in range(_N_TANGENTS):
             at = squares / wide**2 + spreads / wide

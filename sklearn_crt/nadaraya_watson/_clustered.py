@@ -11,13 +11,13 @@ from scipy import sparse
 from sklearn.utils import gen_batches
 
 from ..rows import Rows, UnitRows, effective_n_threads, in_threads
-from ._calibration import calibrated_share
+from ._calibration import calibrated_rule
 from ._clusters import Clusters
 from ._exact import ExactEngine
 from ._log_sums import Kernel, radial
 from ._sums import KernelSums
 from ._targets import Numbers, OneHot
-from ._tolerance import Near
+from ._tolerance import Near, Rule
 
 _LEAST_ROWS = 4000  # from which clusters pay
 _GROWTH = 2  # times as many rows, and the clusters are made anew
@@ -39,15 +39,15 @@ class Sorted:
         An array of sigma, which changes the distances; 1 for a number.
     means : ndarray of shape (n_clusters, n_columns)
         Sums of the targets of the clusters, for a weight of 1.
-    shares : dict
-        Calibrated shares, by sigma; None where the bounds are to be certified.
+    rules : dict
+        What may be left to clouds, by sigma; None where it is to be certified.
     """
 
     clusters: Clusters
     origin: np.ndarray
     unit: float | np.ndarray
     means: np.ndarray
-    shares: dict[float, float | None] = field(default_factory=dict)
+    rules: dict[float, Rule | None] = field(default_factory=dict)
 
     def raw(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the rows as they came, their targets and their weights."""
@@ -151,18 +151,18 @@ class ClusteredEngine(ExactEngine):
         return self._held[0]
 
     def _prepared(self, sigmas):
-        """Return the rows in clusters, and a share for each sigma: None to certify."""
+        """Return the rows in clusters, and a rule for each sigma: None to certify."""
         state, parts = self._held
-        shares = dict(state.shares)
+        rules = dict(state.rules)
         for sigma in sigmas:
-            if not self._certified and sigma not in shares:
+            if not self._certified and sigma not in rules:
                 rest = state.clusters, state.means, self.targets, self._tol
-                shares[sigma] = calibrated_share(self._radial, sigma, *rest)
-        found = [shares.get(sigma) for sigma in sigmas]
+                rules[sigma] = calibrated_rule(self._radial, sigma, *rest)
+        found = [rules.get(sigma) for sigma in sigmas]
         clusters = state.clusters
         if None in found:
             clusters = clusters.with_half_spaces(self._radial)
-        state = replace(state, clusters=clusters, shares=shares)
+        state = replace(state, clusters=clusters, rules=rules)
         self._held = state, parts
         return state, found
 
@@ -207,13 +207,13 @@ class ClusteredEngine(ExactEngine):
 
     def _near(self, all_queries, sigmas, left_out=False):
         """Yield slices of queries and their path of kernel sums."""
-        state, shares = self._prepared(sigmas)
+        state, rules = self._prepared(sigmas)
 
         def answer(part):
             own = np.arange(rows.start, rows.stop)[part] if left_out else None
             taken = queries.take(part)
             near = Near(self._radial, state.clusters, taken, self.targets, own)
-            return near.answers(sigmas, shares, state.means, self._tol)
+            return near.answers(sigmas, rules, state.means, self._tol)
 
         size = max(_LEAST_QUERIES, _DISTANCES // len(state.means))
         for rows in gen_batches(all_queries.shape[0], size):

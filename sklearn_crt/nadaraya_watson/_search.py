@@ -142,8 +142,8 @@ class BaseNadarayaWatsonCV(CallbackSupportMixin, BaseEstimator, metaclass=ABCMet
         context = self._init_callback_context(max_subtasks=len(splits))
         context.call_on_fit_task_begin(estimator=self, X=X, y=y)
         if self._in_closed_form(model, sigmas):
-            rest = sigmas, self.scoring
-            table = score_each(clone(model), rows, targets, weights, *rest)
+            candidates = sigmas, self.scoring
+            table = score_each(clone(model), rows, targets, weights, *candidates)
         else:
             rest = sizes, sigmas, self.scoring
             table = self._score_folds(

@@ -1,25 +1,27 @@
 r"""Answers within a tolerance: the near clusters exactly, the others as clouds.
 
-Of all clusters (``_clusters``) a query visits first the one of largest estimated weight
-(``_cluster_mass``), then those of largest weight until the rest is a share
-:math:`\epsilon` of the whole: their rows are summed exactly, and the others stand as
-clouds with the mean targets of their rows.
+A query visits the clusters (``_clusters``) of largest estimated weight
+(``_cluster_mass``), until the rest is a share :math:`\epsilon` of the whole: their rows
+are summed exactly, and the others stand as clouds with the mean targets of their rows.
 
 With the weight S of the rows visited and a bound U of all others, both the exact answer
 and this one are the average over the rows visited, mixed with other averages whose
 share is at most :math:`U / (S + U)`. So they are no farther apart than that: in total
-variation, or in units of the range of the targets. ``"certified"`` visits clusters
-until :math:`U / (S + U) \le` tol with the certified bound.
+variation, or in units of the range of the targets. ``"certified"`` visits further
+clusters until :math:`U / (S + U) \le` tol with the certified bound.
 
 ``"estimated"`` takes for U what the clouds say, and the largest :math:`\epsilon` for
 which 256 of the training rows, left out of their own averages, come out well
-(``_calibration``). Where none does, at bandwidths for which a nearest row decides, it
-is ``"certified"`` too.
+(``_calibration``). A query for which clouds would stand for more, beside the rows
+visited, than for any of these rows is not like them and visits more. Where no
+:math:`\epsilon` does, at bandwidths for which a nearest row decides, it is
+``"certified"`` too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.utils import gen_batches
@@ -34,8 +36,22 @@ from ._targets import Numbers, OneHot
 from ._visits import QUERY_ROWS, QuerySums, enough, visit
 
 _MOST = 0.5  # share of the cost of all rows; from there visits do not pay
-_SLACK = 2  # times the share, that clouds may have when all is visited
 _BLOCK = 3e4  # kernel values that take as long as the calls for a block of them
+
+
+class Rule(NamedTuple):
+    """What may be left to clouds.
+
+    Attributes
+    ----------
+    share : float
+        Of the weight of all clusters, as clouds.
+    most : float
+        Times the weight of the rows visited.
+    """
+
+    share: float
+    most: float
 
 
 class Near:
@@ -66,6 +82,7 @@ class Near:
         self._own = own
         self._kernel, self._clusters = kernel, clusters
         self._queries, self._targets = queries, targets
+        _ = queries.sq_norms  # computed once, and kept with the rows
         self._distances = clusters.distances(queries, kernel)
 
     def clouds(self, sigma: float) -> np.ndarray:
@@ -75,7 +92,7 @@ class Near:
     def answers(
         self,
         sigmas: Sequence[float],
-        shares: Sequence[float | None],
+        rules: Sequence[Rule | None],
         means: np.ndarray,
         tol: float,
     ) -> list[KernelSums]:
@@ -85,9 +102,8 @@ class Near:
         ----------
         sigmas : sequence of float
             Multipliers of the distances.
-        shares : sequence of float or None
-            Estimated shares of the weight that may be left to clouds; None for what is
-            to be certified.
+        rules : sequence of Rule or None
+            What may be left to clouds; None for what is to be certified.
         means : ndarray of shape (n_clusters, n_columns)
             Targets of the clusters, for a weight of 1.
         tol : float
@@ -100,8 +116,8 @@ class Near:
         """
         with one_blas_thread():
             found = [
-                self._answer(sigma, means, share, tol)
-                for sigma, share in zip(sigmas, shares, strict=True)
+                self._answer(sigma, means, rule, tol)
+                for sigma, rule in zip(sigmas, rules, strict=True)
             ]
         rest = [k for k, sums in enumerate(found) if sums is None]
         exact = self._exact([sigmas[k] for k in rest]) if rest else []
@@ -129,41 +145,34 @@ class Near:
             parts.append([total.value for total in totals])
         return [KernelSums(*map(np.concatenate, zip(*p))) for p in zip(*parts)]
 
-    def _answer(self, sigma, means, share, tol):
+    def _answer(self, sigma, means, rule, tol):
         """Return kernel sums, or None where it costs less to sum all rows."""
-        certified = share is None
-        logs = self.clouds(sigma)
-        which, bounds, least = first_cluster(logs), logs, share
+        logs = bounds = self.clouds(sigma)
+        sums = QuerySums(len(logs), means.shape[1])
+        share, most = rule or (tol, tol / (1 - tol) * (1 - 1e-6))
+        mass, _ = self.relative(logs, sums, False)
+        whole = mass.sum(axis=1, keepdims=True)
+        which = enough(mass, share * whole)
         if self._own is not None:
             starts = self._clusters.starts
             home = np.searchsorted(starts, self._own, side="right") - 1
             which[np.arange(len(which)), home] = True
-        sums = QuerySums(len(logs), means.shape[1])
-        if certified:
-            bounds, share = self._bounds(sigma), tol
-            least = tol / (1 - tol) * (1 - 1e-6)
-        mass, _ = self._relative(logs, sums, False)
-        if self._is_dear(enough(mass, share * mass.sum(axis=1, keepdims=True))):
+        if self._is_dear(which):
             return None
+        if rule is None:
+            bounds, top = self._bounds(sigma), logs.max(axis=1, keepdims=True)
+            top[top == -np.inf] = 0
+            likely = np.exp(np.clip(bounds - top, -700, 600))
+            likely[which] = 0
+            if self._is_dear(which | enough(likely, most * whole)):
+                return None
         self._visit(sums, sigma, which)
-        mass, found = self._relative(logs, sums, which)
-        whole = found + mass.sum(axis=1, keepdims=True)
-        more = enough(mass, share * whole)
-        which |= more
-        guess = which
-        if certified:
-            mass, _ = self._relative(bounds, sums, which)
-            guess = which | enough(mass, least * whole)
-        if self._is_dear(guess):
-            return None
-        self._visit(sums, sigma, more)
         # the rest beside what was found, no longer beside what was hoped for
-        mass, found = self._relative(bounds, sums, which)
-        more = enough(mass, least * found)
-        if not certified:
-            more &= mass.sum(axis=1, keepdims=True) > _SLACK * share * found
-        self._visit(sums, sigma, more)
-        which |= more
+        if most < np.inf:
+            mass, found = self.relative(bounds, sums, which)
+            more = enough(mass, most * found)
+            self._visit(sums, sigma, more)
+            which |= more
         np.minimum(logs, bounds, out=logs)
         logs[which] = -np.inf
         return with_clouds(sums, logs, means)
@@ -177,7 +186,7 @@ class Near:
         rest = self._kernel, sigma, self._queries, self._clusters
         visit(sums, *rest, which, self._targets, self._own)
 
-    def _relative(self, logs, sums, visited):
+    def relative(self, logs, sums, visited):
         """Return weights of clusters not visited, and of all visited, on one scale.
 
         That of the latter, where there is one: nothing beside it underflows.
@@ -198,11 +207,6 @@ class Near:
         n_queries, n_rows = len(which), sizes.sum()
         all_blocks = np.ceil(n_queries / QUERY_ROWS) * np.ceil(n_rows / BLOCK_ROWS)
         return cost > _MOST * (n_queries * n_rows + _BLOCK * all_blocks)
-
-
-def first_cluster(logs: np.ndarray) -> np.ndarray:
-    """Return for each query the cluster of largest weight, as booleans."""
-    return np.arange(logs.shape[1]) == logs.argmax(axis=1)[:, None]
 
 
 def with_clouds(sums: QuerySums, logs: np.ndarray, means: np.ndarray) -> KernelSums:
