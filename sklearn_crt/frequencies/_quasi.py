@@ -43,7 +43,7 @@ class QuasiCoupling(Coupling):
         points = self._points(n_frequencies, n_features, {_KEYWORD: points_rng})
         normal = special.ndtri(np.clip(points, _EDGE, 1 - _EDGE))
         lengths = np.linalg.norm(normal, axis=1)
-        level = np.minimum(stats.chi(n_features).cdf(lengths), 1 - 2.0**-53)
+        level = np.minimum(stats.chi.cdf(lengths, n_features), 1 - 2.0**-53)
         norms = law.ppf(level)
         return Frequencies((normal * (norms / lengths)[:, None]).T)
 

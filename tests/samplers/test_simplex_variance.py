@@ -20,7 +20,7 @@ from sklearn_crt.conformity import (
 )
 from sklearn_crt.frequencies import Orthogonal, Simplex, chi_law
 from sklearn_crt.maps.block_savings import positive_gap, trigonometric_gap
-from sklearn_crt.testing import assert_mean, assert_variance
+from sklearn_crt.testing import assert_mean, assert_variance, seed_estimates
 
 COUPLINGS = ["iid", "orthogonal", "simplex"]
 # d, v: the reference has log F wrong in the sixth digit there (64 nodes are too few
@@ -228,12 +228,8 @@ def test_other_members_of_the_family(s, A, columns):
     if columns == 6:
         assert_variance(model, X, Y, n_blocks=30_000)
         return
-    estimates = np.stack(
-        [
-            model.set_params(random_state=seed).fit(X, X_key=Y).approximate_kernel(X, Y)
-            for seed in range(500)
-        ]
-    )
+    estimates = seed_estimates(model, X, Y, n_draws=500)
+    model.fit(X, X_key=Y)
     squares = (estimates - model.exact_kernel(X, Y)) ** 2
     assert_mean(squares, model.kernel_variance(X, Y))
 

@@ -1,8 +1,5 @@
 """Maps of clusters: where their variance vanishes, which rows have which columns."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -188,11 +185,3 @@ def test_attributes_are_those_of_the_map():
     assert sampler.blocks_ == list(sampler.map_.blocks)
     with pytest.raises(AttributeError):
         sampler.blocks_ = []
-
-
-def test_clusterers_are_imported_where_they_are_used():
-    code = "import sys, sklearn_crt; print('sklearn.cluster' in sys.modules)"
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert result.stdout.strip() == "False"
