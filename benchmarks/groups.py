@@ -32,6 +32,7 @@ from .timing import avx512_names, interleave
 BASELINE = "RBFSampler"
 TYPES = "float64", "float32"
 OURS = BASELINE, "TrigRBFSampler", "PositiveRBFSampler", "OPRFSampler", "GERFSampler"
+DENSITIES = 0.002, 0.01, 0.05
 N_CALLS = 20  # of a few microseconds, timed together
 
 
@@ -160,33 +161,41 @@ def hybrid(quick, repeats):
 
 def sparse_rows(quick, repeats):
     """Sparse rows of 10000 columns, a few of which are not zero."""
-    n_rows, n_features, n_components = (100, 500, 64) if quick else (2000, 10000, 1024)
+    sizes = (100, 500, 64) if quick else (2000, 10000, 1024)
     results = {}
-    for density in (0.01,) if quick else (0.002, 0.01, 0.05):
+    for density in (0.01,) if quick else DENSITIES:
         for dtype in TYPES:
-            case = Case(n_rows, n_features, n_components, dtype)
-            rng = np.random.default_rng(0)
-            X = sparse.random_array(
-                (n_rows, n_features), density=density, format="csr", rng=rng
-            ).astype(dtype)
-            gamma = 1 / (n_features * X.toarray().var())
-            maps = {
-                BASELINE: RBFSampler(
-                    gamma=gamma, n_components=n_components, random_state=0
-                ),
-                "TrigRBFSampler": own(TrigRBFSampler, case, gamma),
-                "OPRFSampler": own(OPRFSampler, case, gamma),
-                "OPRF, antithetic": own(
-                    OPRFSampler, case, gamma, coupling="antithetic"
-                ),
-                "OPRF, structured": own(
-                    OPRFSampler, case, gamma, coupling="structured-orthogonal"
-                ),
-            }
-            maps = {name: sampler.fit(X) for name, sampler in maps.items()}
+            case = Case(*sizes, dtype)
+            X = make_sparse(case, density)
             label = f"{case}, density {density}"
-            results[label] = timed(transforms(maps, X), repeats)
+            results[label] = timed(transforms(sparse_maps(case, X), X), repeats)
     return [against_baseline("transform, sparse rows", results, BASELINE)]
+
+
+def make_sparse(case, density):
+    """Return sparse rows, of which this share is uniform in [0, 1), else 0."""
+    shape = case.n_rows, case.n_features
+    rng = np.random.default_rng(0)
+    X = sparse.random_array(shape, density=density, format="csr", rng=rng)
+    return X.astype(case.dtype)
+
+
+def sparse_maps(case, X):
+    """Return the maps that are compared on sparse rows, fitted."""
+    mean = X.data.sum() / case.n_rows / case.n_features
+    variance = (X.data**2).sum() / case.n_rows / case.n_features - mean**2
+    gamma = 1 / (case.n_features * float(variance))
+    common = {"n_components": case.n_components, "random_state": 0}
+    maps = {
+        BASELINE: RBFSampler(gamma=gamma, **common),
+        "TrigRBFSampler": own(TrigRBFSampler, case, gamma),
+        "OPRFSampler": own(OPRFSampler, case, gamma),
+        "OPRF, antithetic": own(OPRFSampler, case, gamma, coupling="antithetic"),
+        "OPRF, structured": own(
+            OPRFSampler, case, gamma, coupling="structured-orthogonal"
+        ),
+    }
+    return {name: sampler.fit(X) for name, sampler in maps.items()}
 
 
 def pinned(quick, repeats):
@@ -242,18 +251,24 @@ def no_avx512(quick, repeats):
 
     In a process whose NumPy and OpenBLAS are told to leave these instructions alone.
     """
-    names = avx512_names()
-    if not names:
+    environment = environment_without_avx512()
+    if environment is None:
         warnings.warn("no-avx512 left out: NumPy does not use it here", stacklevel=2)
         return []
     sizes = [(8, 64)] if quick else [(16, 1024), (64, 1024), (256, 1024)]
     cases = grid(sizes, 500 if quick else 20000)
-    environment = {
+    results = in_child(with_rooflines, cases, repeats, environment=environment)
+    return [against_baseline("transform without AVX-512", results, BASELINE)]
+
+
+def environment_without_avx512():
+    """Return what NumPy and OpenBLAS read at their import, None where it is as is."""
+    if not (names := avx512_names()):
+        return None
+    return {
         "NPY_DISABLE_CPU_FEATURES": " ".join(names),
         "OPENBLAS_CORETYPE": "Haswell",
     }
-    results = in_child(with_rooflines, cases, repeats, environment=environment)
-    return [against_baseline("transform without AVX-512", results, BASELINE)]
 
 
 def with_rooflines(cases, repeats):
