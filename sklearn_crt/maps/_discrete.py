@@ -139,12 +139,14 @@ class DiscreteMap(FrequencyMap):
         return self.gaussian.values(X, Y)
 
     def variance(self, X: UnitRows, Y: UnitRows) -> np.ndarray:
-        log_ratio = sq_distances = np.zeros((X.shape[0], Y.shape[0]))
-        for x, y in zip(X.columns(), Y.columns(), strict=True):
-            x, y = self._raised(x), self._raised(y)
-            log_ratio = log_ratio + self.law.log_excess(np.multiply.outer(x, y))
-            sq_distances = sq_distances + np.subtract.outer(x, y) ** 2
-        log_variance = log_expm1(log_ratio) - math.log(self.n_components) - sq_distances
+        left, right = (
+            rows if self.least is None else rows.map(self._raised) for rows in (X, Y)
+        )
+        columns = zip(left.columns(), right.columns(), strict=True)
+        log_variance = log_expm1(self.law.sum_of_log_excesses(columns))
+        log_variance -= math.log(self.n_components)
+        for x, y in zip(left.columns(), right.columns(), strict=True):
+            log_variance -= np.subtract.outer(x, y) ** 2
         return self.gaussian.variance(log_variance, X, Y)
 
 

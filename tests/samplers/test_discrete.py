@@ -4,11 +4,13 @@ import itertools
 import math
 import pickle
 from dataclasses import replace
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import optimize, sparse, special, stats
+from scipy.spatial.distance import cdist
 from sklearn.base import clone
 
 from sklearn_crt import NadarayaWatsonClassifier
@@ -18,6 +20,7 @@ from sklearn_crt.maps import (
     FeatureMap,
     GeometricLaw,
     PoissonLaw,
+    _count_laws,
 )
 from sklearn_crt.rows import Frame, Moments, Statistics
 from sklearn_crt.samplers import GeometricSampler, PoissonSampler
@@ -540,3 +543,71 @@ def test_a_pickle_holds_no_table(sampler, X):
     size = len(pickle.dumps(fitted))
     fitted.transform(X)
     assert len(pickle.dumps(fitted)) < size + 640 * (8 + X.shape[1]) + 1000
+
+
+# ---------------------------------------------------- the variance, with all its digits
+def exact_bessel(z):
+    """Return I_0 of a Decimal."""
+    total = term = Decimal(1)
+    k = 0
+    while term > total * Decimal(10) ** -50:
+        k += 1
+        term *= (z / 2) ** 2 / k**2
+        total += term
+    return total
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize(
+    ("scale", "d"), [(1e-3, 4), (0.1, 3), (1.0, 40), (3.0, 8), (8.0, 3)]
+)
+def test_geometric_variance_has_all_its_digits(scale, d, convert, rng):
+    """From nearly none, where p is near 1, to arguments that need many terms."""
+    X, Y = scale * rng.normal(size=(5, d)), scale * rng.normal(size=(7, d))
+    X[0], X[1, 0], Y[2, 0] = 0, 0, 0
+    fitted = GeometricSampler(sigma=1.0, center=False, n_components=1).fit(X, X_key=Y)
+    variance = fitted.kernel_variance(convert(X), convert(Y))
+    with localcontext() as context:
+        context.prec = 60
+        p = Decimal(fitted.p_)
+        root = (1 - p).sqrt()
+        for (i, x), (j, y) in itertools.product(enumerate(X), enumerate(Y)):
+            x, y = (list(map(Decimal, row)) for row in (x, y))
+            ratio = Decimal(1)  # second moment over the squared kernel
+            for one, other in zip(x, y, strict=True):
+                ratio *= exact_bessel(2 * abs(one * other) / root) / p
+                ratio *= (-2 * one * other).exp()
+            distance = sum((a - b) ** 2 for a, b in zip(x, y, strict=True))
+            expected = float((ratio - 1) * (-distance).exp())
+            # exponents of about the squared norms are rounded to 16 digits
+            size = 1 + float(sum(a * a for a in (*x, *y)))
+            assert_allclose(variance[i, j], expected, rtol=4e-15 * size + 1e-13)
+
+
+@pytest.mark.parametrize("shift", [0.0, 3.5])  # which alone makes products overflow
+def test_a_variance_in_groups_of_coordinates(shift, rng, monkeypatch):
+    X, Y = shift + rng.normal(scale=0.2 if shift else 1.0, size=(2, 9, 40))
+    Y[:, 2] = 0
+    if shift == 0:
+        X[3] *= 20  # beyond the series
+    fitted = GeometricSampler(sigma=1.0, center=False, n_components=1).fit(X, X_key=Y)
+    expected = fitted.kernel_variance(X, Y)
+    direct = sum(
+        fitted.map_.law.log_excess(np.multiply.outer(x, y))
+        for x, y in zip(X.T, Y.T, strict=True)
+    )
+    direct = np.exp(direct + np.log(-np.expm1(-direct)) - cdist(X, Y) ** 2)
+    assert_allclose(expected, direct, rtol=1e-9)
+    for name, value in (("_GROUP", 1), ("_GROUP", 5), ("_LARGEST_LOG", 3.0)):
+        with monkeypatch.context() as patch:
+            patch.setattr(_count_laws, name, value)
+            assert_allclose(fitted.kernel_variance(X, Y), expected, rtol=1e-11)
+
+
+@every_sampler
+def test_variance_of_equal_rows_far_from_the_origin(sampler, rng):
+    X = 1e4 + rng.normal(size=(5, 3))
+    fitted = sampler(sigma=1.0).fit(X)
+    one = np.diag(fitted.kernel_variance(X))
+    assert_allclose(one, np.diag(fitted.kernel_variance(X, X.copy())), rtol=1e-12)
+    assert np.all(one > 0)
