@@ -15,6 +15,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from ..maps import FeatureMap, iter_log_features
 from ..rows import Rows, Scratch
+from ._answer_error import ApproximationError, group_blocks, jackknife
 from ._norms import Norms
 from ._parts import MapParts, find_cancelling
 from ._reliability import error_of_signs
@@ -152,6 +153,16 @@ class FeatureEngine:
                 error = error_of_signs(mantissa, weights, self._norms)
                 found = sums.average(mantissa, exponent)
                 yield rows, KernelSums(*found, np.where(cancels, error, 0.0))
+
+    def errors(self, X: Rows) -> Iterator[ApproximationError]:
+        """Yield the errors of the averages of chunks of rows."""
+        if self._pending and self._sums.empty:
+            self._absorb()
+        groups = group_blocks(self.source)
+        scratch = Scratch()
+        for _, mantissa, exponent in self._features(X, False, scratch):
+            weights, _ = self._sums.scaled(mantissa, exponent, scratch)
+            yield jackknife(weights, self._sums, groups, self.targets)
 
     def why_no_features(self) -> str | None:
         """Return why the rows are hardly features of a kernel, or None."""

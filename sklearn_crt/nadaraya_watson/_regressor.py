@@ -153,8 +153,10 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseNadarayaWatson):
             ``y_mean_``, in part or altogether, where a row is unreliable. Never
             outside the range of the training targets.
         """
-        y = self._decode(X)
-        return y[:, 0] if self._one_output else y
+        return self._squeezed(self._decode(X))
+
+    def _squeezed(self, values):
+        return values[:, 0] if self._one_output else values
 
     def _decode(self, X):
         blocks, n_unreliable = [], 0

@@ -123,16 +123,35 @@ class FeatureSums:
         if plain is not None and np.ndim(self.shift) == 0:  # which is 0
             weights, log_scale = plain, np.zeros((1, 1), plain.dtype)
         else:
-            weights, log_scale = self._weights(mantissa, exponent, scratch)
+            weights, log_scale = self.scaled(mantissa, exponent, scratch)
         scores = _cast(weights, self.sums, scratch) @ self.sums
         if further is not None:
             further = weights @ further.astype(weights.dtype, copy=False)
             scores = np.hstack([scores, further])
         return scores, log_scale
 
-    def _weights(self, mantissa, exponent, scratch):
+    def scaled(
+        self,
+        mantissa: np.ndarray | None,
+        exponent: np.ndarray | None,
+        scratch: Scratch | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return features of queries on the scale of the sums, and the log of theirs.
+
+        Parameters
+        ----------
+        mantissa, exponent, scratch
+            As for ``average``.
+
+        Returns
+        -------
+        weights : ndarray of shape (n, m)
+            ``F[i, m]`` times ``exp(shift[m])``, divided by ``exp(log_scale[i])``.
+        log_scale : ndarray of shape (n, 1)
+        """
         if exponent is None:
-            total = np.atleast_2d(_finite(self.shift)).astype(mantissa.dtype)
+            dtype = mantissa.dtype  # type: ignore[union-attr]  # not both are None
+            total = np.atleast_2d(_finite(self.shift)).astype(dtype)
         else:
             shift = np.asarray(self.shift, dtype=exponent.dtype)
             wide = exponent.shape[1] >= shift.size

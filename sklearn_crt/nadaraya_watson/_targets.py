@@ -47,6 +47,11 @@ class OneHot:
         """Return the type of products of features in a type with sums of targets."""
         return dtype
 
+    @property
+    def n_averages(self) -> int:
+        """Number of columns that averages are taken of, the first ones."""
+        return self.n_classes
+
     def weight(self, sums: np.ndarray) -> np.ndarray:
         """Return the part of sums of targets that is the weight of the rows alone.
 
@@ -100,6 +105,11 @@ class Numbers:
     def product_type(self, dtype: DTypeLike) -> DTypeLike:
         """Return float64, as for ``encode``."""
         return np.float64
+
+    @property
+    def n_averages(self) -> int:
+        """Number of columns that averages are taken of, the first ones."""
+        return self.n_outputs
 
     def weight(self, sums: np.ndarray) -> np.ndarray:
         """Return the part of sums of targets that is the weight of the rows alone.
