@@ -158,7 +158,7 @@ class FeatureEngine:
         """Yield the errors of the averages of chunks of rows."""
         if self._pending and self._sums.empty:
             self._absorb()
-        groups = group_blocks(self.source)
+        groups = group_blocks(self.source)  # type: ignore[arg-type]  # a map, as checked
         scratch = Scratch()
         for _, mantissa, exponent in self._features(X, False, scratch):
             weights, _ = self._sums.scaled(mantissa, exponent, scratch)
