@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-from sklearn.cluster import MiniBatchKMeans
 from sklearn.utils import gen_batches
 
 from ..maps import RadialKernel
@@ -95,6 +94,8 @@ class Clusters:
         ----------
         .. [1] D. Sculley, "Web-scale k-means clustering", WWW 2010.
         """
+        from sklearn.cluster import MiniBatchKMeans  # slow to import, and few need it
+
         n_rows = X.shape[0]
         n_clusters = min(n_rows, math.ceil(2 * math.sqrt(n_rows)))
         rng = np.random.default_rng(0)
