@@ -100,10 +100,11 @@ def total_variation(found, exact):
     return 0.5 * np.abs(found.astype(np.float64) - exact).sum(axis=1)
 
 
-def speed(n_rows, repeats, clock):
-    """Return the table of times."""
+def speed(n_rows, repeats, clock, some):
+    """Return the table of times, of the cases whose names hold a text."""
     table = []
-    for name, make, sigma in tqdm(list(cases(n_rows)), file=sys.stderr):
+    chosen = [case for case in cases(n_rows) if some in case[0]]
+    for name, make, sigma in tqdm(chosen, file=sys.stderr):
         made = make()
         if made is None:
             continue
@@ -190,11 +191,15 @@ def main():
     parser = argparse.ArgumentParser(prog="benchmarks.tolerance", description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--only", default="", help="cases whose names hold this text")
     parser.add_argument("--error", action="store_true", help="errors, and no times")
     parser.add_argument("--write", action="store_true", help="write the page")
     args = parser.parse_args()
     clock = time.process_time
-    found = errors() if args.error else speed(args.rows, args.repeats, clock)
+    if args.error:
+        found = errors()
+    else:
+        found = speed(args.rows, args.repeats, clock, args.only)
     command = "python -m benchmarks.tolerance " + " ".join(sys.argv[1:])
     page = "tolerance_error.inc" if args.error else "tolerance.inc"
     threads = max(pool["num_threads"] for pool in threadpool_info())
