@@ -20,6 +20,7 @@ from ._targets import Numbers, OneHot
 from ._tolerance import Near, Rule
 
 _LEAST_ROWS = 4000  # from which clusters pay
+_LARGEST = 1e15  # whose squares single precision can hold
 _GROWTH = 2  # times as many rows, and the clusters are made anew
 _DISTANCES = 2**22  # of queries from centres, at a time
 _LEAST_QUERIES = 256
@@ -135,6 +136,9 @@ class ClusteredEngine(ExactEngine):
             return None
         origin = self._statistics.query.mean if state is None else state.origin
         blocks = [(_moved(X, origin, unit), y, w) for X, y, w in parts]
+        if not all(np.abs(X).max() < _LARGEST for X, *_ in blocks):
+            self._held = None, self._all_parts()
+            return None
         old = None if state is None else state.clusters
         if old is not None and n_rows > _GROWTH * old.n_built:
             blocks, old = [old.table(), *blocks], None

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 from sklearn.utils import gen_batches
 
-from ..maps import RadialKernel
+from ..maps import LaplacianRadial, RadialKernel
 from ..rows import UnitRows, effective_n_threads, in_threads
 from ._half_spaces import HalfSpaces
 from ._targets import Numbers, OneHot
@@ -177,7 +177,7 @@ class Clusters:
         clusters : Clusters
             These, where they have them already or cannot.
         """
-        if self.half_spaces is not None or getattr(kernel, "norm", "l2") != "l2":
+        if self.half_spaces is not None or not _is_euclidean(kernel):
             return self
         spaces = HalfSpaces.of(self.rows.dense, self.starts, self.centers)
         return replace(self, half_spaces=spaces)
@@ -258,6 +258,13 @@ class Clusters:
         """
         wide = UnitRows(queries.dense.astype(np.float64, copy=False))
         return kernel.distances(wide, UnitRows(self.centers))
+
+
+def _is_euclidean(kernel):
+    """Return whether the kernel is one of the Euclidean distance."""
+    if isinstance(kernel, LaplacianRadial):
+        return kernel.norm == "l2"
+    return type(kernel).distances is RadialKernel.distances
 
 
 def _nearest(X, centers):

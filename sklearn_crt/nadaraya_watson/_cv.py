@@ -36,7 +36,8 @@ class NadarayaWatsonClassifierCV(ClassifierMixin, BaseNadarayaWatsonCV):
         Numbers of columns; None is that of the sampler. ``"exact"`` has none and
         ignores it.
     cv : int, splitter or iterable of (train, test), default=None
-        Folds, as in ``GridSearchCV``; None is stratified five-fold.
+        Folds, as in ``GridSearchCV``; None is stratified five-fold. For ``"exact"`` the
+        accuracies of ``LeaveOneOut()`` take one pass over the pairs of rows.
     scoring : str or callable, default=None
         A scorer; None is the accuracy.
     refit : bool, default=True
@@ -172,7 +173,9 @@ class NadarayaWatsonRegressorCV(RegressorMixin, BaseNadarayaWatsonCV):
         Numbers of columns; None is that of the sampler. ``"exact"`` has none and
         ignores it.
     cv : int, splitter or iterable of (train, test), default=None
-        Folds, as in ``GridSearchCV``; None is five-fold.
+        Folds, as in ``GridSearchCV``; None is five-fold. For ``"exact"`` the squared
+        and absolute errors (``scoring="neg_mean_squared_error"``) of ``LeaveOneOut()``
+        take one pass over the pairs of rows.
     scoring : str or callable, default=None
         A scorer; None is the coefficient of determination R2.
     refit : bool, default=True

@@ -11,14 +11,12 @@ the rows x. Along the unit vector e from c_j to c_k,
    \qquad G_{jk} = \min_x \left(|x - c_j|^2 - |x - c_k|^2\right),
 
 and no distance |x - q| is smaller than that. In many dimensions it is much more than
-the distance of the centre less the radius, which is hardly ever positive there. Half
-spaces between centres make k-means fast [1]_, and ranges of distances from other
-centres make searches in metric spaces fast [2]_.
+the distance of the centre less the radius, which is hardly ever positive there. Such
+half spaces between centres make k-means fast [1]_.
 
 References
 ----------
 .. [1] C. Elkan, "Using the triangle inequality to accelerate k-means", ICML 2003.
-.. [2] S. Brin, "Near neighbor search in large metric spaces", VLDB 1995.
 """
 
 from __future__ import annotations

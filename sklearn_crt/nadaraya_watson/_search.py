@@ -138,17 +138,16 @@ class BaseNadarayaWatsonCV(CallbackSupportMixin, BaseEstimator, metaclass=ABCMet
         if sigmas is None:
             moments = Statistics((0,)).read(rows, None, weights)
             sigmas = (resolve_sigma("scale", moments) * _MULTIPLES).tolist()
-        splits = self._splits(rows, targets, weights, groups)
-        context = self._init_callback_context(max_subtasks=len(splits))
+        at_once = self._scores_at_once(model, sigmas, weights)
+        splits = None if at_once else self._splits(rows, targets, weights, groups)
+        n_subtasks = 0 if splits is None else len(splits)
+        context = self._init_callback_context(max_subtasks=n_subtasks)
         context.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        if self._in_closed_form(model, sigmas):
-            candidates = sigmas, self.scoring
-            table = score_each(clone(model), rows, targets, weights, *candidates)
+        data = clone(model), rows, targets, weights
+        if splits is None:
+            table = score_each(*data, sigmas, self.scoring)
         else:
-            rest = sizes, sigmas, self.scoring
-            table = self._score_folds(
-                context, model, rows, targets, weights, splits, rest
-            )
+            table = self._score_folds(context, data, splits, sizes, sigmas)
         # contiguous: as in GridSearchCV, equal scores have equal means to the last bit
         self._publish(np.ascontiguousarray(np.transpose(table)), sizes, sigmas)
         if self.refit:
@@ -158,16 +157,20 @@ class BaseNadarayaWatsonCV(CallbackSupportMixin, BaseEstimator, metaclass=ABCMet
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
 
-    def _in_closed_form(self, model, sigmas):
+    def _scores_at_once(self, model, sigmas, weights):
+        """Return whether all folds are scored in one pass: leave-one-out."""
         numbers = not any(isinstance(sigma, str) for sigma in sigmas)
-        return numbers and scores_each(model, self.cv, self.scoring)
+        # folds say what is wrong with a row of weight 0, or with a single row
+        enough = weights.size > 1 and bool(np.all(weights > 0))
+        return numbers and enough and scores_each(model, self.cv, self.scoring)
 
-    def _score_folds(self, context, model, rows, targets, weights, splits, rest):
+    def _score_folds(self, context, data, splits, sizes, sigmas):
         """Return the scores of all candidates on each fold."""
+        model, *rows = data
+        rest = sizes, sigmas, self.scoring
         parallel = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")
         folds = parallel(
-            delayed(score_fold)(clone(model), rows, targets, weights, split, *rest)
-            for split in splits
+            delayed(score_fold)(clone(model), *rows, split, *rest) for split in splits
         )
         table = []
         for scores in folds:  # of a progress bar: one fold is scored

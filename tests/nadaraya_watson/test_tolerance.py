@@ -474,6 +474,38 @@ def test_sparse_rows_are_summed_exactly(rng):
     assert_allclose(dense.predict_proba(X), expected, atol=1e-10)
 
 
+class Chebyshev(LaplacianRadial):
+    """A kernel of another metric."""
+
+    def distances(self, X, Y):
+        return np.abs(X.dense[:, None] - Y.dense).max(axis=2)
+
+
+def test_half_spaces_are_those_of_the_euclidean_distance(rng):
+    X, y = blobs(rng, 1000)
+    kernels = [Chebyshev("l1"), LaplacianRadial("l1")]
+    kernels += [LaplacianRadial(), MaternRadial()]
+    spaces = []
+    for kernel in kernels:
+        options = {"kernel": kernel, "sigma": 4.0, "tol": TOL, "bound": "certified"}
+        model = NadarayaWatsonClassifier("exact", **options).fit(X, y)
+        spaces.append(model._engine._held[0].clusters.half_spaces is not None)
+        exact = clone(model).set_params(tol=0.0).fit(X, y).predict_proba(X[:100] + 1)
+        gap = total_variation(model.predict_proba(X[:100] + 1), exact).max()
+        assert gap <= TOL + 1e-9
+    assert spaces == [False, False, True, True]
+
+
+def test_rows_too_large_for_clusters(rng):
+    X, y = blobs(rng, 300)
+    exact = NadarayaWatsonClassifier("exact", sigma=1e-20).fit(1e20 * X, y)
+    model = clone(exact).set_params(tol=TOL).fit(1e20 * X, y)
+    assert model._engine._held[0] is None
+    assert_array_equal(
+        model.predict_proba(1e20 * X[:9]), exact.predict_proba(1e20 * X[:9])
+    )
+
+
 def test_decision_function_and_prior(rng):
     X, y = blobs(rng)
     exact = NadarayaWatsonClassifier("exact", sigma=1.0).fit(X, y)
