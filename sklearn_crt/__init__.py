@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     )
     from .samplers import (
         AnchoredRBFSampler,
+        CentersRBFSampler,
         DERFSampler,
         ExponentialPowerSampler,
         GeometricSampler,
@@ -34,6 +35,7 @@ __version__ = "0.1.0.dev0"
 
 __all__ = [
     "AnchoredRBFSampler",
+    "CentersRBFSampler",
     "DERFSampler",
     "ExponentialPowerSampler",
     "GERFSampler",

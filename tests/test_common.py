@@ -4,6 +4,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_crt import (
+    CentersRBFSampler,
     HybridSampler,
     NadarayaWatsonClassifier,
     NadarayaWatsonClassifierCV,
@@ -26,6 +27,8 @@ ESTIMATORS = [
         HybridSampler(),
     )
 ] + [
+    CentersRBFSampler(),
+    CentersRBFSampler(n_components=3, sigma="median", n_jobs=2),
     NadarayaWatsonClassifier("exact", sigma="learned"),
     NadarayaWatsonRegressor("prototypes", sigma="learned", clouds=True),
     NadarayaWatsonClassifier("exact", kernel="matern", sigma="median"),

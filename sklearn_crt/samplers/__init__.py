@@ -2,6 +2,7 @@
 
 from ._anchored_rbf import AnchoredRBFSampler
 from ._base import BaseFeatureSampler
+from ._centers_rbf import CentersRBFSampler
 from ._derf import DERFSampler
 from ._discrete import DiscreteSampler
 from ._exponential import ExponentialSampler
@@ -31,6 +32,7 @@ __all__ = [
     "AnchoredRBFSampler",
     "AngularCoefficient",
     "BaseFeatureSampler",
+    "CentersRBFSampler",
     "ClusteredSampler",
     "ComplexExponentialSampler",
     "DERFSampler",
