@@ -165,7 +165,7 @@ def main():
     )
     one = fit_in_one_process(model, n_rows)
     states = sizes_of_state(one.model)
-    rows = [["one process", *_cells(one, one), "", "", ""]]
+    rows = [["one process", *_cells(one, one), *["–"] * 3]]
     # stacks of the workers a hundred times a second, while they wait too
     dask.config.set({"distributed.worker.profile.enabled": False})
     seconds_a_row = np.inf
@@ -187,11 +187,18 @@ def main():
         verdicts = [
             f"{largest_error(second, one):.1e}",
             str(same(first, second)),
-            "" if killed is None else f"{same(killed, first)}, {killed.wall:.3g} s",
+            "–" if killed is None else f"{same(killed, first)}, {killed.wall:.3g} s",
         ]
-        rows.append([f"{n_workers} workers", *_cells(second, one), *verdicts])
+        name = "1 worker" if n_workers == 1 else f"{n_workers} workers"
+        rows.append([name, *_cells(second, one), *verdicts])
         print(rows[-1], file=sys.stderr)
-    columns = ["", "wall, s", "processor, s", "and scheduler, s", "over one process"]
+    columns = [
+        "fit by",
+        "wall, s",
+        "processor, s",
+        "and scheduler, s",
+        "over one process",
+    ]
     columns += ["and scheduler", "memory, MiB", "largest difference of sums"]
     columns += ["twice the same bits", "one killed: same bits, wall"]
     title = f"{n_rows:.0e} rows of {D} columns, {args.columns} features"
