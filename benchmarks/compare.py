@@ -99,16 +99,18 @@ def clock_of(n_threads):
     return time.process_time if n_threads == 1 else time.perf_counter
 
 
-def measure_groups(names, quick, repeats):
-    """Return the tables of groups of cases."""
-    tables = []
+def report_groups(names, quick, repeats, write):
+    """Print the tables of groups of cases, and write each to a page of its own."""
     for name in (progress := tqdm(names, file=sys.stderr)):
         progress.set_description(name)
-        notes = textwrap.wrap(GROUPS[name].__doc__.split("\n")[0], 88)
-        for table in GROUPS[name](quick, repeats):
-            tables.append(replace(table, notes=(*notes, *table.notes)))
-            notes = ()
-    return tables
+        group = GROUPS[name]
+        tables = group(quick, repeats)
+        if tables:
+            notes = textwrap.wrap(" ".join(group.__doc__.split()), 88)
+            tables[0] = replace(tables[0], notes=(*notes, *tables[0].notes))
+        command = f"python -m benchmarks.compare --cases {name} --repeats {repeats}"
+        page = f"group_{name.replace('-', '_')}.inc" if write else None
+        report(tables, header(1, repeats, time.process_time), command, page)
 
 
 def parse(arguments=None):
@@ -137,7 +139,7 @@ def parse(arguments=None):
     parser.add_argument(
         "--write",
         action="store_true",
-        help="write the page of the docs, and of a grid the table of the README",
+        help="write the pages of the docs, and for a grid the table of the README",
     )
     args = parser.parse_args(arguments)
     names = args.cases.split(",")
@@ -145,8 +147,6 @@ def parse(arguments=None):
     args.groups = list(GROUPS) if names == ["groups"] else names
     if unknown := set(args.groups) - set(GROUPS):
         parser.error(f"unknown cases {', '.join(sorted(unknown))}")
-    if args.write and args.grid and args.groups:
-        parser.error("a grid and groups have pages of their own: write one at a time")
     return args
 
 
@@ -163,10 +163,7 @@ def main():
         if args.write:
             text = for_readme(medians[last, "transform"], facts, last)
             write_between(ROOT / "README.rst", "speed", text)
-    if args.groups:
-        tables = measure_groups(args.groups, args.quick, args.repeats)
-        facts = header(1, args.repeats, time.process_time)
-        report(tables, facts, command, "groups.inc" if args.write else None)
+    report_groups(args.groups, args.quick, args.repeats, args.write)
 
 
 if __name__ == "__main__":
