@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from ._compat import array_device, array_namespace
 
@@ -130,3 +131,71 @@ def without_gradient(array: Array) -> Array:
         Detached from the graph of torch, itself elsewhere.
     """
     return array.detach() if hasattr(array, "detach") else array
+
+
+def taken(rows: Array, index: np.ndarray) -> Array:
+    """Return some of the rows of a table.
+
+    Parameters
+    ----------
+    rows : array or sparse matrix of shape (n_rows, ...)
+        The table.
+    index : ndarray of int
+        Numbers of rows.
+
+    Returns
+    -------
+    rows : array or sparse matrix
+        These rows, in this order.
+    """
+    if isinstance(rows, np.ndarray) or issparse(rows):
+        return rows[index]
+    xp = namespace_of(rows)
+    return xp.take(rows, xp.asarray(index, device=array_device(rows)), axis=0)
+
+
+def columns(array: Array, index: np.ndarray) -> Array:
+    """Return some of the columns of matrices.
+
+    Parameters
+    ----------
+    array : array of shape (..., n, m)
+        Matrices.
+    index : ndarray of int
+        Numbers of columns.
+
+    Returns
+    -------
+    columns : array of shape (..., n, n_index)
+        In this order.
+    """
+    if isinstance(array, np.ndarray):
+        return array[..., index]
+    xp = namespace_of(array)
+    return xp.take(array, xp.asarray(index, device=array_device(array)), axis=-1)
+
+
+def to_host(array: Array) -> np.ndarray:
+    """Return an array as a NumPy array: statistics, never rows of a table.
+
+    Parameters
+    ----------
+    array : array
+        Of any library, on any device.
+
+    Returns
+    -------
+    array : ndarray
+        A copy where it stands elsewhere; not to be written to.
+    """
+    if isinstance(array, np.ndarray):
+        return array
+    array = without_gradient(array)
+    for name in ("cpu", "get"):  # torch, CuPy
+        if hasattr(array, name):
+            array = getattr(array, name)()
+            break
+    try:
+        return np.from_dlpack(array)
+    except (AttributeError, BufferError, RuntimeError, TypeError, ValueError):
+        return np.asarray(array)

@@ -78,7 +78,42 @@ except ImportError:
         return "cpu"
 
 
+try:  # from scikit-learn 1.9 estimators are judged with arrays of other libraries
+    from sklearn.externals.array_api_compat import is_array_api_obj, is_writeable_array
+    from sklearn.utils._array_api import (
+        check_same_namespace,
+        move_to,
+        supported_float_dtypes,
+    )
+
+    ARRAY_API = True
+except ImportError:
+    ARRAY_API = False
+
+    def is_array_api_obj(array: Any) -> bool:
+        """Stand-in: all arrays are made NumPy arrays, as scikit-learn does."""
+        return False
+
+    def is_writeable_array(array: Any) -> bool:
+        """Stand-in: NumPy arrays are."""
+        return True
+
+    def check_same_namespace(
+        X: Any, estimator: Any, *, attribute: str, method: str
+    ) -> None:
+        """Stand-in: there is one namespace."""
+
+    def move_to(*arrays: Any, xp: Any, device: Any) -> Any:
+        """Stand-in: arrays are where they have to be."""
+        return arrays[0] if len(arrays) == 1 else arrays
+
+    def supported_float_dtypes(xp: Any, device: Any = None) -> tuple[Any, ...]:
+        """Stand-in: those of NumPy."""
+        return np.float64, np.float32
+
+
 __all__ = [
+    "ARRAY_API",
     "CallbackSupportMixin",
     "HasMethods",
     "Interval",
@@ -90,5 +125,10 @@ __all__ = [
     "_get_threadpool_controller",
     "array_device",
     "array_namespace",
+    "check_same_namespace",
+    "is_array_api_obj",
+    "is_writeable_array",
+    "move_to",
+    "supported_float_dtypes",
     "validate_params",
 ]

@@ -9,6 +9,7 @@ from ._complex_exponential import ComplexExponentialMap
 from ._count_laws import CountLaw, GeometricLaw, PoissonLaw
 from ._dense import AffineQuadratic, DenseQuadratic
 from ._derived import ColumnFactorsMap, DerivedMap, WeightedMap
+from ._device import features_on_device, iter_on_device
 from ._diagonal_exponential import DiagonalExponentialMap
 from ._discrete import Counts, DiscreteMap
 from ._exponential import ExponentialMap
@@ -23,7 +24,10 @@ from ._ported import (
     stack_maps,
     with_arrays,
 )
+from ._ported_circles import PortedComplex
 from ._ported_hybrids import PortedSum
+from ._ported_others import PortedClusters, PortedColumnFactors, PortedCounts
+from ._ported_positive import PortedAffine
 from ._positive import PositiveMap
 from ._quadratic import IsotropicQuadratic, Quadratic
 from ._radial import (
@@ -68,6 +72,11 @@ __all__ = [
     "OutsideMap",
     "PairedColumns",
     "PoissonLaw",
+    "PortedAffine",
+    "PortedClusters",
+    "PortedColumnFactors",
+    "PortedComplex",
+    "PortedCounts",
     "PortedMap",
     "PortedPositive",
     "PortedSum",
@@ -79,7 +88,9 @@ __all__ = [
     "TrigonometricMap",
     "WeightedMap",
     "arrays_of",
+    "features_on_device",
     "iter_log_features",
+    "iter_on_device",
     "iter_path",
     "log_one_minus",
     "log_rho",

@@ -15,15 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import Array, moved, namespace_of
+from .._arrays import Array, columns, moved, namespace_of, to_host
+from .._dispatch import float_types
 from ..rows import Frame
 from ._exponential import ExponentialMap
 from ._positive import PositiveMap
-from ._quadratic import IsotropicQuadratic
-from ._trigonometric import TrigonometricMap
+from ._trigonometric import LARGE_PHASE, TrigonometricMap
 
 
-class PortedMap(ABC):
+class PortedPart:
+    """What has arrays among its fields, in a ported map."""
+
+
+class PortedMap(PortedPart, ABC):
     """A map as arrays of one library.
 
     Subclasses must be dataclasses (``frozen=True, eq=False``), since maps of several
@@ -77,7 +81,7 @@ class PortedMap(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class PortedFrame:
+class PortedFrame(PortedPart):
     """Centre and sigma of the rows of a ported map.
 
     Parameters
@@ -148,7 +152,7 @@ class PortedPositive(PortedMap):
         return self.weights.shape[-1] + self.n_pairs
 
     def frequency_index(self) -> np.ndarray | None:
-        return _pair_index(self.n_pairs, self.weights.shape[-1])
+        return pair_index(self.n_pairs, self.weights.shape[-1])
 
     def log_features(
         self, rows: Array, *, key: bool = False
@@ -163,17 +167,50 @@ class PortedPositive(PortedMap):
         weights = xp.sqrt(1 - 4 * self.A) * self.weights
         stacked = [weights, offsets, xp.ones_like(offsets)]
         plus = xp.matmul(xp.concat(columns, axis=-1), xp.concat(stacked, axis=-2))
-        n = self.n_pairs
-        if n == 0:
-            return None, plus
-        even = row_term + offsets[..., :n]
-        half = 0.5 * math.log(2)
-        pairs = [plus[..., :n] - half, 2 * even - plus[..., :n] - half]
-        return None, xp.concat([*pairs, plus[..., n:]], axis=-1)
+        even = row_term + offsets if self.n_pairs else None
+        return None, pairs_and_singles(plus, even, self.n_pairs)
 
 
-def _pair_index(n_pairs: int, n_frequencies: int) -> np.ndarray:
-    """Return the frequency behind each column: pairs twice, then single ones."""
+def pairs_and_singles(plus: Array, even: Array, n_pairs: int) -> Array:
+    """Return the exponents of w and -w for pairs, then those of single frequencies.
+
+    Parameters
+    ----------
+    plus : array of shape (..., n_rows, n_frequencies)
+        Exponents of all w, without the factor of a pair.
+    even : array of shape (..., n_rows, n_frequencies)
+        Their part that is even in w.
+    n_pairs : int
+        Number of frequencies that stand for w and -w, which come first.
+
+    Returns
+    -------
+    exponents : array of shape (..., n_rows, n_frequencies + n_pairs)
+        All w of pairs first.
+    """
+    n = n_pairs
+    if n == 0:
+        return plus
+    half = 0.5 * math.log(2)
+    minus = 2 * even[..., :n] - plus[..., :n] - half
+    return namespace_of(plus).concat(
+        [plus[..., :n] - half, minus, plus[..., n:]], axis=-1
+    )
+
+
+def pair_index(n_pairs: int, n_frequencies: int) -> np.ndarray:
+    """Return the frequency behind each column: pairs twice, then single ones.
+
+    Parameters
+    ----------
+    n_pairs, n_frequencies : int
+        Numbers of frequencies with two columns, which come first, and of all.
+
+    Returns
+    -------
+    index : ndarray of int of shape (n_frequencies + n_pairs,)
+        Numbers from 0.
+    """
     pairs = np.arange(n_pairs)
     return np.concatenate([pairs, pairs, np.arange(n_pairs, n_frequencies)])
 
@@ -194,6 +231,8 @@ class PortedTrigonometric(PortedMap):
         Number of frequencies with two columns, which come first.
     softmax : bool
         Whether there is a factor for each row that makes the softmax kernel.
+    folds : bool, default=False
+        Whether float32 phases beyond 2^20 are computed in float64.
     """
 
     frame: PortedFrame
@@ -201,11 +240,12 @@ class PortedTrigonometric(PortedMap):
     phase: Array
     n_pairs: int
     softmax: bool
+    folds: bool = False
 
     is_positive = False
 
     def frequency_index(self) -> np.ndarray | None:
-        return _pair_index(self.n_pairs, self.weights.shape[-1])
+        return pair_index(self.n_pairs, self.weights.shape[-1])
 
     @property
     def n_components(self) -> int | None:
@@ -215,14 +255,34 @@ class PortedTrigonometric(PortedMap):
         self, rows: Array, *, key: bool = False
     ) -> tuple[Array | None, Array | None]:
         xp = namespace_of(rows)
-        rows, _, raw_squares = self.frame.rows(rows)
+        rows, squares, raw_squares = self.frame.rows(rows)
         phases, m = xp.matmul(rows, self.weights), self.weights.shape[-1]
+        if self.folds and rows.dtype == xp.float32:
+            phases = _fold(phases, rows, squares, self.weights)
         pairs, singles = phases[..., : self.n_pairs], phases[..., self.n_pairs :]
         parts = [xp.cos(pairs), xp.sin(pairs)]
         if self.n_pairs < m:
             parts.append(math.sqrt(2) * xp.cos(singles + self.phase))
         mantissa = xp.concat(parts, axis=-1) / math.sqrt(m)
         return mantissa, 0.5 * raw_squares if self.softmax else None
+
+
+def _fold(phases: Array, rows: Array, squares: Array, weights: Array) -> Array:
+    """Return float32 phases, the large ones from float64 less multiples of 2 pi."""
+    xp, wide = namespace_of(rows), float_types(rows)[0]
+    largest = xp.max(squares) * xp.sum(weights * weights, axis=-2)
+    large = to_host(largest > LARGE_PHASE**2)
+    suspects = np.any(large.reshape(-1, large.shape[-1]), axis=0)
+    if wide == rows.dtype or not np.any(suspects):
+        return phases
+    # large phases of a few frequencies, whose columns are put back where they were
+    few, rest = np.flatnonzero(suspects), np.flatnonzero(~suspects)
+    exact = xp.matmul(xp.astype(rows, wide), xp.astype(columns(weights, few), wide))
+    folded = exact - 2 * math.pi * xp.floor(exact / (2 * math.pi))
+    near = columns(phases, few)
+    folded = xp.where(xp.abs(exact) > LARGE_PHASE, xp.astype(folded, near.dtype), near)
+    whole = xp.concat([columns(phases, rest), folded], axis=-1)
+    return columns(whole, np.argsort(np.concatenate([rest, few])))
 
 
 @singledispatch
@@ -267,23 +327,29 @@ def port(feature_map: object, like: Array) -> PortedMap:
 
 
 @port.register
-def _(feature_map: PositiveMap, like: Array) -> PortedMap:
-    if not isinstance(feature_map.quadratic, IsotropicQuadratic):
-        raise TypeError(
-            "positive features with a matrix A have no form for other array libraries; "
-            "use OPRFSampler, or another sampler with one number A."
-        )
-    return _port_positive(feature_map, feature_map.columns.n_pairs, like)
-
-
-@port.register
 def _(feature_map: ExponentialMap, like: Array) -> PortedMap:
-    return _port_positive(feature_map, 0, like)
+    return port_positive(feature_map, 0, like)
 
 
-def _port_positive(
+def port_positive(
     feature_map: PositiveMap | ExponentialMap, n_pairs: int, like: Array
 ) -> PortedPositive:
+    """Return positive features with one number A as arrays.
+
+    Parameters
+    ----------
+    feature_map : PositiveMap or ExponentialMap
+        The map.
+    n_pairs : int
+        Number of frequencies that stand for w and -w.
+    like : array
+        Whose library, device and floating type are taken.
+
+    Returns
+    -------
+    ported : PortedPositive
+        With A among the arrays.
+    """
     frequencies = feature_map.frequencies
     return PortedPositive(
         port_frame(feature_map.frame, like),
@@ -304,6 +370,7 @@ def _(feature_map: TrigonometricMap, like: Array) -> PortedMap:
         moved(np.atleast_2d(feature_map.phase), like),
         feature_map.columns.n_pairs,
         gaussian is not None and gaussian.softmax,
+        feature_map.folds,
     )
 
 
@@ -383,14 +450,14 @@ def with_arrays(ported: PortedMap, arrays: dict[str, Array]) -> PortedMap:
     return _refill(ported, (), arrays)
 
 
-def _has_fields(value: Any) -> bool:
-    return isinstance(value, (PortedMap, PortedFrame))
+def _has_parts(value: Any) -> bool:
+    return isinstance(value, PortedPart)
 
 
 def _walk(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Array]]:
     if hasattr(value, "shape"):
         yield "__".join(path), value
-    elif _has_fields(value):
+    elif _has_parts(value):
         for field in fields(value):
             yield from _walk(getattr(value, field.name), (*path, field.name))
     elif isinstance(value, tuple):
@@ -401,7 +468,7 @@ def _walk(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Array]]:
 def _refill(value: Any, path: tuple[str, ...], arrays: dict[str, Array]) -> Any:
     if hasattr(value, "shape"):
         return arrays["__".join(path)]
-    if _has_fields(value):
+    if _has_parts(value):
         names = [field.name for field in fields(value)]
         return replace(
             value, **{n: _refill(getattr(value, n), (*path, n), arrays) for n in names}
@@ -420,7 +487,7 @@ def _stack(values: list[Any]) -> Any:
     first = values[0]
     if any(type(value) is not type(first) for value in values):
         raise _DifferError
-    if _has_fields(first):
+    if _has_parts(first):
         names = [field.name for field in fields(first)]
         stacked = {
             name: _stack([getattr(value, name) for value in values]) for name in names

@@ -114,10 +114,10 @@ class PortedSum(PortedMap):
         xp = namespace_of(rows)
         rows, _, raw_squares = self.frame.rows(rows)
         bases, coefficients = (
-            [_filled(part.log_features(rows, key=key), rows) for part in side]
+            [filled(part.log_features(rows, key=key), rows) for part in side]
             for side in (self.bases, self.coefficients)
         )
-        one = _filled((None, None), rows)
+        one = filled((None, None), rows)
         mantissas, exponents = [], []
         for base, part, scale, sign in self.terms:
             factor = one if part is None else coefficients[part]
@@ -130,10 +130,21 @@ class PortedSum(PortedMap):
         return mantissa, exponent + 0.5 * raw_squares if self.softmax else exponent
 
 
-def _filled(
-    features: tuple[Array | None, Array | None], rows: Array
-) -> Sequence[Array]:
-    """Return mantissas and exponents as arrays of one shape."""
+def filled(features: tuple[Array | None, Array | None], rows: Array) -> Sequence[Array]:
+    """Return mantissas and exponents as arrays of one shape.
+
+    Parameters
+    ----------
+    features : tuple of (mantissa, exponent)
+        Either may be None, ones or zeros.
+    rows : array of shape (..., n_rows, n_features)
+        Their rows.
+
+    Returns
+    -------
+    mantissa, exponent : array of shape (..., n_rows, n_components)
+        Arrays of one shape.
+    """
     xp, (mantissa, exponent) = namespace_of(rows), features
     shape = (*(1,) * (rows.ndim - 2), rows.shape[-2], 1)
     mantissa = constant(shape, 1.0, rows) if mantissa is None else mantissa

@@ -15,7 +15,7 @@ from ._columns import PairedColumns
 from ._gaussian import GaussianKernel
 from ._radial import RadialKernel
 
-_LARGE_PHASE = 2.0**20  # from here float32 leaves less than three digits of a phase
+LARGE_PHASE = 2.0**20  # from here float32 leaves less than three digits of a phase
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,15 +91,15 @@ class TrigonometricMap(FrequencyMap):
         phases = rows.project(self.frequencies, brief=True)
         if self.folds and phases.dtype == np.float32:
             # w.x in float64, less multiples of 2 pi; for few frequencies, if any
-            if self._largest_norm * rows.norm_bound <= _LARGE_PHASE:
+            if self._largest_norm * rows.norm_bound <= LARGE_PHASE:
                 return phases
             largest = math.sqrt(rows.sq_norms.max(initial=0))
             norms = np.sqrt(self.frequencies.sq_norms)
-            suspects = np.flatnonzero(norms * largest > _LARGE_PHASE)
+            suspects = np.flatnonzero(norms * largest > LARGE_PHASE)
             if suspects.size:
                 exact = rows.project_in_double(self.frequencies, suspects)
                 folded = np.remainder(exact, 2 * math.pi)
-                small = np.abs(exact) <= _LARGE_PHASE
+                small = np.abs(exact) <= LARGE_PHASE
                 phases[:, suspects] = np.where(small, phases[:, suspects], folded)
         return phases
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 
 import numpy as np
 from sklearn.utils import gen_batches
 
+from .._dispatch import on_host
+from ._device import batches_on_device, covariance_on_device
 from ._unit_rows import Rows
 
 _CHUNK_BYTES = 2**22  # float64 copies are made of this much at a time
@@ -49,6 +53,11 @@ class Covariance:
         covariance : Covariance
             Of all the rows.
         """
+        if not on_host(X):
+            batches = batches_on_device(X, sample_weight, X.shape[1])
+            return reduce(
+                add, (cls(*covariance_on_device(*batch)) for batch in batches)
+            )
         weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
         # at least d rows, so that merging costs no more than the products
         n_rows = max(X.shape[1], _CHUNK_BYTES // (8 * X.shape[1]))

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils import gen_batches
 from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
 
+from .._dispatch import on_host
+from ._device import batches_on_device, moments_on_device
 from ._scratch import Scratch
 from ._unit_rows import Rows
 
@@ -54,6 +58,9 @@ class Moments:
         moments : Moments
             Of all the rows.
         """
+        if not on_host(X):
+            batches = batches_on_device(X, sample_weight, X.shape[1])
+            return reduce(add, (cls(*moments_on_device(*batch)) for batch in batches))
         n_rows = max(1, _CHUNK_BYTES // (8 * X.shape[1]))
         scratch = Scratch()
         parts = (

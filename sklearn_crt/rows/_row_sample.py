@@ -9,6 +9,8 @@ from scipy import sparse
 from scipy.spatial.distance import pdist
 from sklearn.metrics.pairwise import euclidean_distances
 
+from .._arrays import taken, to_host
+from .._dispatch import on_host
 from ._unit_rows import Rows
 
 
@@ -70,7 +72,7 @@ class RowSample:
         """
         rng.bit_generator.advance(n_before)  # type: ignore[attr-defined]  # PCG64 can
         n_rows: int = X.shape[0]
-        weights = np.ones(n_rows) if sample_weight is None else sample_weight
+        weights = np.ones(n_rows) if sample_weight is None else to_host(sample_weight)
         whole = cls(X, rng.random(n_rows), weights, n_rows, size)
         return whole._smallest(np.flatnonzero(weights))
 
@@ -79,7 +81,9 @@ class RowSample:
         order = np.argsort(self.priorities[candidates])[: self.size]
         keep = np.sort(candidates[order])
         priorities, weights = self.priorities[keep], self.weights[keep]
-        return RowSample(self.rows[keep], priorities, weights, self.n_seen, self.size)
+        rows = taken(self.rows, keep)
+        rows = rows if on_host(rows) else to_host(rows)
+        return RowSample(rows, priorities, weights, self.n_seen, self.size)
 
     def __add__(self, other: RowSample) -> RowSample:
         """Return the sample of both sets of rows."""

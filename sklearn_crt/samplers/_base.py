@@ -20,17 +20,35 @@ from sklearn.base import (
     clone,
 )
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from .._arrays import Array, to_host
 from .._compat import (
+    ARRAY_API,
     CallbackSupportMixin,
     Interval,
     StrOptions,
     _check_sample_weight,
     _fit_context,
 )
+from .._dispatch import (
+    beside,
+    check_home,
+    float_types,
+    follow,
+    home_of,
+    on_host,
+    type_name,
+    validated,
+)
 from .._lazy import refuse_lazy
-from ..maps import FeatureMap, iter_log_features, variance_in_blocks
+from ..maps import (
+    FeatureMap,
+    features_on_device,
+    iter_log_features,
+    iter_on_device,
+    variance_in_blocks,
+)
 from ..rows import (
     Frame,
     Rows,
@@ -93,6 +111,7 @@ class BaseFeatureSampler(
     map_: FeatureMap
     _statistics: Statistics
     _is_frozen: bool
+    _home: Array | None = None  # tells where the rows of fit were, None for NumPy
 
     # ------------------------------------------------------------------- hooks
     @abstractmethod
@@ -295,13 +314,20 @@ class BaseFeatureSampler(
 
     def _observe(self, X, X_key, sample_weight, reset, n_before=0):
         """Return the statistics of the rows so far and of these, and their type."""
+        if reset:
+            self._home = home_of(X)
+        else:
+            check_home(self, X, "partial_fit")
         X = self._validate(X, reset=reset)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(
-                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+                follow(sample_weight, X),
+                X,
+                dtype=np.float64 if on_host(X) else float_types(X)[0],
+                ensure_non_negative=True,
             )
         if X_key is not None:
-            X_key = self._validate(X_key, reset=False)
+            X_key = self._validate(follow(X_key, X), reset=False)
         recipe = self._recipe
         sigma = getattr(recipe, "sigma", None)
         with blas_within_processors(X.shape[0]):
@@ -315,7 +341,7 @@ class BaseFeatureSampler(
                 covariance=recipe._reads_covariance(),
                 n_before=n_before,
             )
-        return statistics, X.dtype
+        return statistics, type_name(X)
 
     def _settle(self, statistics, dtype=None):
         """Set the statistics, and the map that follows from them."""
@@ -350,13 +376,7 @@ class BaseFeatureSampler(
         if not reset and self._needs_no_checks(X):
             return X  # where validate_data takes most of the time of a row
         refuse_lazy(self, "sklearn_crt.dask.map_rows(sampler.transform, X)", X)
-        return validate_data(
-            self,
-            X,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            reset=reset,
-        )
+        return validated(self, X, reset=reset)
 
     def _needs_no_checks(self, X):
         """Return whether X is a table that ``validate_data`` would return as it is."""
@@ -406,8 +426,16 @@ class BaseFeatureSampler(
 
     def _transform(self, X, key):
         check_is_fitted(self)
-        X = self._validate(X, reset=False)
+        check_home(self, X, "transform_key" if key else "transform")
+        rows = self._validate(X, reset=False)
         self._use.transformed = True
+        if on_host(rows):
+            return beside(self._features(rows, key), X)
+        out, n_zero, overflows = features_on_device(self.map_, rows, key=key)
+        self._warn_of_range(n_zero, overflows, out.dtype)
+        return out
+
+    def _features(self, X, key):
         feature_map = self.map_.to(X.dtype)
         out = np.empty((X.shape[0], feature_map.n_components), dtype=X.dtype)
 
@@ -416,10 +444,10 @@ class BaseFeatureSampler(
 
         n_threads = effective_n_threads(self.n_jobs, X.shape[0])
         zero_rows, overflows = zip(*in_threads(fill, X.shape[0], n_threads))
-        self._warn_of_range(sum(zero_rows), any(overflows), out.dtype)
+        self._warn_of_range(sum(zero_rows), any(overflows), out.dtype, stacklevel=6)
         return out
 
-    def _warn_of_range(self, n_zero, overflow, dtype):
+    def _warn_of_range(self, n_zero, overflow, dtype, stacklevel=5):
         name = type(self).__name__
         if n_zero:
             warnings.warn(
@@ -427,14 +455,14 @@ class BaseFeatureSampler(
                 f"0. Use a smaller sigma, float64, or NadarayaWatsonClassifier(sampler="
                 f"{name}(...)), which works with the logarithms of the features.",
                 RuntimeWarning,
-                stacklevel=5,
+                stacklevel=stacklevel,
             )
         if overflow:
             warnings.warn(
                 f"Features of {name} are too large for {dtype} and became infinite. "
                 "Use a smaller sigma or float64.",
                 RuntimeWarning,
-                stacklevel=5,
+                stacklevel=stacklevel,
             )
 
     def iter_log_features(self, X: TableLike, *, key: bool = False) -> Iterator[tuple]:
@@ -460,7 +488,9 @@ class BaseFeatureSampler(
             None stands for zeros.
         """
         check_is_fitted(self)
-        yield from iter_log_features(self.map_, self._validate(X, reset=False), key=key)
+        X = self._validate(X, reset=False)
+        chunks = iter_log_features if on_host(X) else iter_on_device
+        yield from chunks(self.map_, X, key=key)
 
     # ------------------------------------------------------------------ kernels
     def exact_kernel(self, X: TableLike, Y: TableLike | None = None) -> np.ndarray:
@@ -478,8 +508,9 @@ class BaseFeatureSampler(
         kernel : ndarray of shape (n_X, n_Y)
             Its values, in the type of X.
         """
-        X, Y = self._validate_pair(X, Y)
-        return self.map_.kernel(*self.map_.frame.pair(X, Y)).astype(X.dtype, copy=False)
+        rows, keys = self._validate_pair(X, Y)
+        kernel = self.map_.kernel(*self.map_.frame.pair(rows, keys))
+        return beside(kernel.astype(rows.dtype, copy=False), X)
 
     def approximate_kernel(
         self, X: TableLike, Y: TableLike | None = None
@@ -500,13 +531,13 @@ class BaseFeatureSampler(
         kernel : ndarray of shape (n_X, n_Y)
             Unbiased estimates, in the type of X.
         """
-        X, Y = self._validate_pair(X, Y)
-        feature_map = self.map_.to(X.dtype)
-        queries = feature_map.frame.rows(X)
-        if Y is None:
-            return feature_map.estimate(queries, queries)
-        keys = feature_map.frame.rows(Y.astype(X.dtype, copy=False))
-        return feature_map.estimate(queries, keys)
+        rows, keys = self._validate_pair(X, Y)
+        feature_map = self.map_.to(rows.dtype)
+        queries = feature_map.frame.rows(rows)
+        if keys is None:
+            return beside(feature_map.estimate(queries, queries), X)
+        keys = feature_map.frame.rows(keys.astype(rows.dtype, copy=False))
+        return beside(feature_map.estimate(queries, keys), X)
 
     def kernel_variance(self, X: TableLike, Y: TableLike | None = None) -> np.ndarray:
         """Return the exact variance of ``approximate_kernel`` over the frequencies.
@@ -528,14 +559,17 @@ class BaseFeatureSampler(
         variance : ndarray of shape (n_X, n_Y), float64
             Mean squared errors of the estimates, since these are unbiased.
         """
-        X, Y = self._validate_pair(X, Y)
-        return variance_in_blocks(self.map_, *self.map_.frame.pair(X, Y))
+        rows, keys = self._validate_pair(X, Y)
+        variance = variance_in_blocks(self.map_, *self.map_.frame.pair(rows, keys))
+        return beside(variance, X)
 
     def _validate_pair(
         self, X: TableLike, Y: TableLike | None
     ) -> tuple[Rows, Rows | None]:
         check_is_fitted(self)
         X, Y = (None if Z is None else self._validate(Z, reset=False) for Z in (X, Y))
+        # special functions are on the host, and so is what is computed of few pairs
+        X, Y = (Z if Z is None or on_host(Z) else to_host(Z) for Z in (X, Y))
         return X, Y
 
     # ------------------------------------------------------------ other numbers
@@ -618,6 +652,7 @@ class BaseFeatureSampler(
         """Return the tags of scikit-learn: sparse input, float32 and float64 kept."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.array_api_support = ARRAY_API
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
