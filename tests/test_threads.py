@@ -1,0 +1,118 @@
+"""One fitted estimator that many threads use at once."""
+
+import pickle
+import sys
+import threading
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from sklearn_crt import (
+    DERFSampler,
+    HybridSampler,
+    MaternSampler,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+    OPRFSampler,
+    PoissonSampler,
+    TrigRBFSampler,
+)
+
+N_THREADS = 8
+N_ROWS = 600  # two chunks
+METHODS = (
+    "transform",
+    "transform_key",
+    "kernel_variance",
+    "approximate_kernel",
+    "predict",
+    "predict_proba",
+    "decision_function",
+)
+
+
+@pytest.fixture
+def hasty():
+    """Let threads take turns as often as they can."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(interval)
+
+
+def at_once(function):
+    """Call a function of no arguments in eight threads, which begin together."""
+    barrier = threading.Barrier(N_THREADS, timeout=60)
+    results, errors = [None] * N_THREADS, []
+
+    def work(i):
+        barrier.wait()
+        try:
+            results[i] = function()
+        except Exception as error:  # seen by the test, not by the thread
+            errors.append(error)
+
+    threads = [
+        threading.Thread(target=work, args=(i,), daemon=True) for i in range(N_THREADS)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=120)
+    assert not errors
+    return results
+
+
+@pytest.mark.filterwarnings("ignore:This hybrid needs|.* maps need:UserWarning")
+@pytest.mark.filterwarnings("ignore:For .* rows all the kernel:RuntimeWarning")
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        OPRFSampler(n_jobs=2),
+        TrigRBFSampler(n_components=7, random_phase=True),
+        DERFSampler(),
+        PoissonSampler(),
+        MaternSampler(nu=2.7),
+        HybridSampler(kind="clustered"),
+        NadarayaWatsonClassifier("exact"),
+        NadarayaWatsonClassifier(OPRFSampler()),
+        NadarayaWatsonClassifier(TrigRBFSampler()),
+        NadarayaWatsonRegressor(HybridSampler()),
+        NadarayaWatsonRegressor("prototypes"),
+    ],
+    ids=repr,
+)
+def test_threads_give_what_one_gives(rng, estimator, hasty):
+    """Bitwise, from tables that are not there yet when they begin."""
+    X = rng.standard_normal((N_ROWS, 6))
+    queries = [X.astype(dtype) for dtype in ("float64", "float32")]
+    y = (X[:, 0] > 0).astype(int)
+    estimator = clone(estimator)
+    if "random_state" in estimator.get_params():
+        estimator.set_params(random_state=0)
+    stored = pickle.dumps(estimator.fit(X, y))
+
+    def all_methods(fitted):
+        found = []
+        for name in METHODS:
+            if hasattr(fitted, name):
+                few = slice(20 if "kernel" in name else None)
+                found += [getattr(fitted, name)(rows[few]) for rows in queries]
+        return found
+
+    expected = all_methods(pickle.loads(stored))
+    shared = pickle.loads(stored)
+    for results in at_once(lambda: all_methods(shared)):
+        for result, one in zip(results, expected, strict=True):
+            assert np.array_equal(result, one)
+
+
+@pytest.mark.filterwarnings("ignore:For .* rows all the kernel:RuntimeWarning")
+def test_threads_that_fit_clones(rng, hasty):
+    X = rng.standard_normal((N_ROWS, 6))
+    y = (X[:, 0] > 0).astype(int)
+    model = NadarayaWatsonClassifier(TrigRBFSampler(random_state=0))
+    expected = clone(model).fit(X, y).predict_proba(X)
+    for result in at_once(lambda: clone(model).fit(X, y).predict_proba(X)):
+        assert np.array_equal(result, expected)
