@@ -31,7 +31,12 @@ def namespace_of(*arrays: Array) -> Namespace:
     TypeError
         If they belong to several libraries, or to one that is not known.
     """
+    if len(arrays) == 1 and isinstance(arrays[0], np.ndarray):
+        return _NUMPY  # array_namespace takes longer than a short operation
     return array_namespace(*arrays)
+
+
+_NUMPY = array_namespace(np.empty(0))
 
 
 def moved(values: np.ndarray | float, like: Array) -> Array:
@@ -54,6 +59,67 @@ def moved(values: np.ndarray | float, like: Array) -> Array:
         return values.astype(like.dtype)
     xp = namespace_of(like)
     return xp.asarray(values, dtype=like.dtype, device=array_device(like))
+
+
+def like(values: np.ndarray, array: Array) -> Array:
+    """Return numbers beside an array and in its type, without a copy where they are.
+
+    Parameters
+    ----------
+    values : ndarray
+        Numbers.
+    array : array
+        Of floating type.
+
+    Returns
+    -------
+    values : array
+        Not to be written to.
+    """
+    if isinstance(array, np.ndarray):
+        return values.astype(array.dtype, copy=False)
+    return moved(values, array)
+
+
+def clipped(array: Array, least: float, most: float) -> Array:
+    """Return numbers moved into a range.
+
+    Parameters
+    ----------
+    array : array
+        Numbers.
+    least, most : float
+        The range.
+
+    Returns
+    -------
+    clipped : array
+        Of the same shape.
+    """
+    if isinstance(array, np.ndarray):  # the function of the standard takes longer
+        return np.clip(array, least, most)
+    return namespace_of(array).clip(array, least, most)
+
+
+def at_least(array: Array, least: Array | float) -> Array:
+    """Return the larger of two numbers, element by element.
+
+    Parameters
+    ----------
+    array : array
+        Numbers.
+    least : array or float
+        Other ones, of a shape that can be that of the first.
+
+    Returns
+    -------
+    larger : array
+        Of the shape of the first.
+    """
+    if isinstance(array, np.ndarray):
+        return np.maximum(array, least)
+    xp = namespace_of(array)
+    return xp.where(array > least, array, xp.zeros_like(array) + least)
 
 
 def constant(shape: tuple[int, ...], value: float, like: Array) -> Array:
@@ -154,6 +220,42 @@ def taken(rows: Array, index: np.ndarray) -> Array:
     return xp.take(rows, xp.asarray(index, device=array_device(rows)), axis=0)
 
 
+def joined(blocks: list[Array]) -> Array:
+    """Return blocks of rows as one array.
+
+    Parameters
+    ----------
+    blocks : list of array of shape (n_i, ...)
+        At least one.
+
+    Returns
+    -------
+    whole : array of shape (n, ...)
+        The block itself where there is one.
+    """
+    return blocks[0] if len(blocks) == 1 else namespace_of(blocks[0]).concat(blocks)
+
+
+def part(rows: Array, chunk: slice) -> Array:
+    """Return rows that follow each other, of an array with any number of axes.
+
+    Parameters
+    ----------
+    rows : array or sparse matrix of shape (n_rows, ...)
+        The table.
+    chunk : slice
+        Within its rows.
+
+    Returns
+    -------
+    rows : array or sparse matrix
+        A view where the library has them.
+    """
+    if isinstance(rows, np.ndarray) or issparse(rows):
+        return rows[chunk]
+    return rows[(chunk, ...)]
+
+
 def columns(array: Array, index: np.ndarray) -> Array:
     """Return some of the columns of matrices.
 
@@ -188,7 +290,7 @@ def to_host(array: Array) -> np.ndarray:
     array : ndarray
         A copy where it stands elsewhere; not to be written to.
     """
-    if isinstance(array, np.ndarray):
+    if isinstance(array, np.ndarray) or issparse(array):
         return array
     array = without_gradient(array)
     for name in ("cpu", "get"):  # torch, CuPy

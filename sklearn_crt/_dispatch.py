@@ -14,12 +14,18 @@ in scikit-learn.
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn import get_config
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import (
+    check_consistent_length,
+    column_or_1d,
+    validate_data,
+)
 
 from ._arrays import Array, Namespace, namespace_of, to_host, without_gradient
 from ._compat import (
@@ -120,6 +126,25 @@ def beside(values: Any, X: Any) -> Any:
     return move_to(values, xp=namespace_of(X), device=array_device(X))
 
 
+def hosted(values: Any) -> Any:
+    """Return targets or weights of any library for rows on the host.
+
+    Parameters
+    ----------
+    values : object
+        As they came.
+
+    Returns
+    -------
+    values : object
+        A NumPy array where it was an array of another library, else the argument.
+    """
+    if isinstance(values, np.ndarray) or not is_foreign(values):
+        return values
+    view = host_view(without_gradient(values))
+    return to_host(values) if view is None else view
+
+
 def follow(values: Any, rows: Any) -> Any:
     """Return targets, weights or keys where validated rows are.
 
@@ -133,16 +158,10 @@ def follow(values: Any, rows: Any) -> Any:
     Returns
     -------
     values : object
-        Nothing but arrays of other libraries is touched where the rows are on the
-        host.
+        Labels that are strings stay on the host.
     """
-    if values is None or (isinstance(values, np.ndarray) and on_host(rows)):
-        return values
-    if on_host(rows):
-        if not is_foreign(values):
-            return values
-        view = host_view(without_gradient(values))
-        return to_host(values) if view is None else view
+    if values is None or on_host(rows):
+        return hosted(values)
     if not is_foreign(values):
         values = np.asarray(values)
         if values.dtype.kind not in "fiub":
@@ -189,7 +208,9 @@ def type_name(rows: Any) -> str:
     return "float32" if rows.dtype == namespace_of(rows).float32 else "float64"
 
 
-def validated(estimator: Any, X: Any, *, reset: bool) -> Any:
+def validated(
+    estimator: Any, X: Any, *, reset: bool, stays: bool = False, **targets: Any
+) -> Any:
     """Return rows as scikit-learn wants them, on the host or on their device.
 
     Parameters
@@ -200,19 +221,48 @@ def validated(estimator: Any, X: Any, *, reset: bool) -> Any:
         As a user gave them.
     reset : bool
         Whether columns are noted, not compared.
+    stays : bool, default=False
+        Whether arrays of other libraries stay what they are also in the memory of the
+        host.
+    **targets : dict
+        ``y`` and how it is checked, for those who take one.
 
     Returns
     -------
     rows : ndarray, CSR matrix or array
         float32 or float64.
+    y : ndarray or array
+        Beside the rows, where ``y`` was given.
     """
-    if isinstance(X, np.ndarray) or not is_foreign(X):
-        return validate_data(estimator, X, reset=reset, **_ROWS)
-    X = without_gradient(X)
-    view = host_view(X)
-    if view is None:
-        return validate_data(estimator, X, reset=reset, dtype=float_types(X))
-    return validate_data(estimator, view, reset=reset, **_ROWS)
+    view = X
+    if not isinstance(X, np.ndarray) and is_foreign(X):
+        X = without_gradient(X)
+        view = None if stays else host_view(X)
+    if view is not None:
+        if "y" in targets:
+            targets["y"] = hosted(targets["y"])
+        return validate_data(estimator, view, reset=reset, **_ROWS, **targets)
+    dtype = float_types(X)
+    y = follow(targets.pop("y", None), X)
+    if y is None and not targets:
+        return validate_data(estimator, X, reset=reset, dtype=dtype)
+    if not isinstance(y, np.ndarray):
+        return validate_data(estimator, X, y, reset=reset, dtype=dtype, **targets)
+    rows = validate_data(estimator, X, reset=reset, dtype=dtype)
+    check_consistent_length(rows, y)
+    return rows, column_or_1d(y, warn=True)
+
+
+class ArrayAPIMixin:
+    """What estimators need that are fitted on arrays of other libraries."""
+
+    _home: Array | None = None  # tells where the rows of fit were, None for NumPy
+
+    def __sklearn_array_api_convert__(self, converter: Callable[[Any], Any]) -> Any:
+        """Return a copy for rows of another library, as scikit-learn asks for it."""
+        other = copy.copy(self)
+        other._home = converter(np.empty(0) if self._home is None else self._home)
+        return other
 
 
 def home_of(X: Any) -> Array | None:

@@ -40,6 +40,12 @@ ESTIMATORS = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def _dispatch_may_be_asked_for(request, monkeypatch):
+    if "array_api" in request.node.name:  # checks that skip without it
+        monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+
+
 # maps that can be negative warn where no kernel weight is positive
 @pytest.mark.filterwarnings("ignore:For .* rows all the kernel weights:RuntimeWarning")
 @pytest.mark.filterwarnings("ignore:.*eatures of .* are too:RuntimeWarning")

@@ -9,7 +9,7 @@ from ._complex_exponential import ComplexExponentialMap
 from ._count_laws import CountLaw, GeometricLaw, PoissonLaw
 from ._dense import AffineQuadratic, DenseQuadratic
 from ._derived import ColumnFactorsMap, DerivedMap, WeightedMap
-from ._device import features_on_device, iter_on_device
+from ._device import chunks_on_device, features_on_device, iter_on_device
 from ._diagonal_exponential import DiagonalExponentialMap
 from ._discrete import Counts, DiscreteMap
 from ._exponential import ExponentialMap
@@ -21,6 +21,7 @@ from ._ported import (
     PortedPositive,
     arrays_of,
     port,
+    port_frame,
     stack_maps,
     with_arrays,
 )
@@ -88,6 +89,7 @@ __all__ = [
     "TrigonometricMap",
     "WeightedMap",
     "arrays_of",
+    "chunks_on_device",
     "features_on_device",
     "iter_log_features",
     "iter_on_device",
@@ -95,6 +97,7 @@ __all__ = [
     "log_one_minus",
     "log_rho",
     "port",
+    "port_frame",
     "scaled_variance",
     "second_moment",
     "stack_maps",

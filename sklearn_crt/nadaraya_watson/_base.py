@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from abc import ABCMeta, abstractmethod
 from numbers import Integral, Real
@@ -12,15 +13,29 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from .._arrays import namespace_of, to_host
 from .._compat import (
+    ARRAY_API,
     CallbackSupportMixin,
     HasMethods,
     Interval,
     StrOptions,
     _check_sample_weight,
     _fit_context,
+)
+from .._dispatch import (
+    ArrayAPIMixin,
+    beside,
+    check_home,
+    float_types,
+    follow,
+    home_of,
+    is_foreign,
+    on_host,
+    type_name,
+    validated,
 )
 from .._lazy import refuse_lazy
 from ..maps import FeatureMap
@@ -47,7 +62,9 @@ def _has_a_sampler(model):
     return True
 
 
-class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
+class BaseNadarayaWatson(
+    ArrayAPIMixin, CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta
+):
     """Kernel-weighted averages of targets. A subclass encodes and decodes them."""
 
     _engine: Any  # one of three, each of which merges with its own kind
@@ -205,18 +222,26 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
         instead = "sklearn_crt.dask.fit(estimator, X, y)"
         refuse_lazy(self, instead, X, y, sample_weight)
         first = getattr(self, "_engine", None) is None
+        if first:
+            self._home = home_of(X)
+        else:
+            check_home(self, X, "partial_fit")
         X, y = self._validate_rows(X, y, reset=first)
-        y = self._check_targets(y, first, final)
+        y = follow(self._check_targets(y, first, final), X)
         weights = _check_sample_weight(
-            sample_weight, X, dtype=X.dtype, ensure_non_negative=True
+            follow(sample_weight, X), X, dtype=X.dtype, ensure_non_negative=True
         )
-        if not np.any(weights > 0):
+        xp = np if on_host(X) else namespace_of(X)
+        if not xp.any(weights > 0):
             raise ValueError(
                 "Sample weights must contain at least one non-zero number."
             )
-        if not np.all(weights > 0):
-            keep = np.flatnonzero(weights)
-            X, y, weights = X[keep], y[keep], weights[keep]
+        if not xp.all(weights > 0):
+            (keep,) = xp.nonzero(weights)
+            if on_host(X):
+                X, y, weights = X[keep], y[keep], weights[keep]
+            else:
+                X, y, weights = (xp.take(a, keep, axis=0) for a in (X, y, weights))
 
         def step():  # of a progress bar: one chunk of rows is summed
             if context is not None:
@@ -259,7 +284,7 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
     def _refuse_parameters_of_others(self):
         """Raise for parameters that the sampler makes no use of."""
         named = isinstance(self.sampler, str)
-        if not (named and self.sampler == "prototypes"):
+        if not self._is_prototypes:
             self._refuse(_PROTOTYPES_ONLY, "sampler='prototypes'", "leave it out.")
         if not (named and self.sampler == "exact"):
             self._refuse(_EXACT_ONLY, "sampler='exact'", "leave it out.")
@@ -281,23 +306,40 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
                 )
 
     def _validate_rows(self, X, y, reset):
-        return validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            reset=reset,
-            **self._y_checks,
-        )
+        options = {"stays": self._stays(X), "y": y, **self._y_checks}
+        X, y = validated(self, X, reset=reset, **options)
+        if self._needs_host and not on_host(X):
+            raise TypeError(
+                "sampler='prototypes' and tol > 0 group rows on the host; give rows in "
+                "its memory, or take sampler='exact' or a sampler of sklearn_crt, which "
+                "work on a device."
+            )
+        return X, y
+
+    @property
+    def _needs_host(self):
+        return self._is_prototypes or self.tol > 0
+
+    @property
+    def _is_prototypes(self):
+        return isinstance(self.sampler, str) and self.sampler == "prototypes"
+
+    def _stays(self, X):
+        """Return whether a sampler from elsewhere is to see arrays of a library."""
+        known = self.sampler is None or isinstance(self.sampler, str)
+        if known or not is_foreign(X):
+            return False
+        ours = hasattr(self.sampler, "_home")
+        return not ours and get_tags(self.sampler).array_api_support
+
+    def _check_rows(self, X, method):
+        check_is_fitted(self)
+        check_home(self, X, method)
 
     def _score_blocks(self, X):
         """Yield slices of the rows of X and their kernel sums."""
-        check_is_fitted(self)
         refuse_lazy(self, "sklearn_crt.dask.map_rows(estimator.predict, X)", X)
-        X = validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
-        )
+        X = validated(self, X, reset=False, stays=self._stays(X))
         with blas_within_processors(X.shape[0]):
             yield from self._engine.scores(X)
 
@@ -344,14 +386,12 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
                 f"sampler={self.sampler!r}, whose columns may be no repeated estimates "
                 "of one kernel."
             )
-        X = validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
-        )
-        parts = [np.concatenate(part) for part in zip(*self._engine.errors(X))]
+        rows = to_host(validated(self, X, reset=False))
+        parts = [np.concatenate(part) for part in zip(*self._engine.errors(rows))]
         n_few = int(np.sum(parts[1] < N_EFFECTIVE))
         if n_few:
             warnings.warn(
-                f"For {n_few} of {X.shape[0]} rows fewer than {N_EFFECTIVE} columns "
+                f"For {n_few} of {rows.shape[0]} rows fewer than {N_EFFECTIVE} columns "
                 "carry the average, and its stated error is too small. More components "
                 "or a smaller sigma avoid this.",
                 RuntimeWarning,
@@ -366,10 +406,16 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
 
     @staticmethod
     def _float_type(X):
+        if is_foreign(X):
+            return np.dtype(type_name(X)).type
         return np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
 
     def _cast(self, values, X):
-        return values.astype(self._float_type(X), copy=False)
+        if isinstance(values, np.ndarray):
+            return beside(values.astype(self._float_type(X), copy=False), X)
+        known = float_types(X)
+        dtype = X.dtype if X.dtype in known else known[0]
+        return namespace_of(values).astype(values, dtype)
 
     def _warn_of_raw_rows(self):
         reason = None if self.sampler is not None else self._engine.why_no_features()
@@ -398,7 +444,11 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
     @property
     def sampler_(self) -> BaseEstimator | str | None:
         """The fitted sampler, "exact", "prototypes" or None."""
-        return self._engine.sampler
+        sampler = self._engine.sampler
+        if self._home is not None and getattr(sampler, "_home", self) is None:
+            sampler = copy.copy(sampler)  # fitted on a view of the rows
+            sampler._home = self._home
+        return sampler
 
     @property
     def sigma_(self) -> float | np.ndarray:
@@ -418,7 +468,10 @@ class BaseNadarayaWatson(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta)
         """Return the tags of scikit-learn."""
         tags = super().__sklearn_tags__()
         own = self.sampler is None or isinstance(self.sampler, str)
-        tags.input_tags.sparse = own or get_tags(self.sampler).input_tags.sparse
+        part: Any = None if own else get_tags(self.sampler)
+        tags.input_tags.sparse = own or part.input_tags.sparse
+        on_devices = not self._needs_host if own else part.array_api_support
+        tags.array_api_support = ARRAY_API and on_devices
         return tags
 
     @abstractmethod

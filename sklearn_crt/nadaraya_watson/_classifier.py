@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -9,12 +12,47 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
+from .._arrays import Array, at_least, clipped, joined, like, namespace_of, to_host
 from .._compat import _check_partial_fit_first_call, _fit_context
+from .._dispatch import at_home, beside, float_types, follow, hosted
 from .._docs import fill_doc
+from ..maps import chunks_on_device
 from ..rows import TableLike
 from ._base import BaseNadarayaWatson
 from ._reliability import trust
 from ._targets import OneHot
+
+
+@dataclass(frozen=True, eq=False)
+class ClassCounts:
+    """Sums of weights of classes; ``a + b`` is that of both sets of rows.
+
+    Attributes
+    ----------
+    sums : ndarray of shape (n_classes,)
+        The sums, in float64.
+    """
+
+    sums: np.ndarray
+
+    @classmethod
+    def of(cls, codes: Array, weights: Array, n_classes: int) -> ClassCounts:
+        """Return the sums of some rows."""
+        if isinstance(codes, np.ndarray):
+            return cls(np.bincount(codes, weights, minlength=n_classes))
+        wide, total = float_types(weights)[0], np.zeros(n_classes)
+        for rows in chunks_on_device(codes.shape[0], n_classes):
+            encoded = OneHot(n_classes).encode(codes[rows], weights[rows], wide)
+            total += to_host(namespace_of(encoded).sum(encoded, axis=0))
+        return cls(total)
+
+    @cached_property
+    def shares(self) -> np.ndarray:
+        """The sums over their total."""
+        return self.sums / self.sums.sum()
+
+    def __add__(self, other: ClassCounts) -> ClassCounts:
+        return ClassCounts(self.sums + other.sums)
 
 
 @fill_doc
@@ -97,7 +135,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
     The rows look like no features of a kernel
     """
 
-    class_count_: np.ndarray
+    _class_counts: ClassCounts
     _y_checks: dict = {}
 
     @_fit_context(prefer_skip_nested_validation=False)
@@ -135,29 +173,53 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
         self : object
             The estimator.
         """
+        classes = hosted(classes)
         _check_partial_fit_first_call(self, classes)
         return self._add(X, y, sample_weight, final=False)
 
     def _check_targets(self, y, first, final):
         check_classification_targets(y)
+        if not isinstance(y, np.ndarray):
+            return self._codes_on_device(y, final)
         if final:
             self.classes_, codes = np.unique(y, return_inverse=True)
             return codes
+        self._check_known(y)
+        return np.searchsorted(self.classes_, y)
+
+    def _codes_on_device(self, y, final):
+        xp = namespace_of(y)
+        if final:
+            classes, codes = xp.unique_inverse(y)
+            self.classes_ = to_host(classes)
+            return xp.reshape(codes, y.shape)
+        self._check_known(to_host(xp.unique_values(y)))
+        return xp.searchsorted(xp.astype(follow(self.classes_, y), y.dtype), y)
+
+    def _check_known(self, y):
         unknown = np.setdiff1d(y, self.classes_)
         if unknown.size:
             raise ValueError(
                 f"y has the labels {unknown.tolist()}, which are not among "
                 f"classes={self.classes_.tolist()} of the first call to partial_fit."
             )
-        return np.searchsorted(self.classes_, y)
 
     def _encoder(self):
         return OneHot(self.classes_.size)
 
     def _add_targets(self, codes, weights, first):
-        counts = np.bincount(codes, weights, minlength=self.classes_.size)
-        self.class_count_ = counts if first else self.class_count_ + counts
-        self.class_prior_ = self.class_count_ / self.class_count_.sum()
+        counts = ClassCounts.of(codes, weights, self.classes_.size)
+        self._class_counts = counts if first else self._class_counts + counts
+
+    @property
+    def class_count_(self) -> np.ndarray:
+        """Sums of the sample weights of each class."""
+        return at_home(self, self._class_counts.sums)
+
+    @property
+    def class_prior_(self) -> np.ndarray:
+        """Shares of the classes."""
+        return at_home(self, self._class_counts.shares)
 
     def _check_mergeable(self, other):
         if not np.array_equal(self.classes_, other.classes_):
@@ -167,8 +229,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
             )
 
     def _merge_targets(self, other):
-        self.class_count_ = self.class_count_ + other.class_count_
-        self.class_prior_ = self.class_count_ / self.class_count_.sum()
+        self._class_counts = self._class_counts + other._class_counts
 
     def _decode(self, X, function, instead):
         """Return function(scores, log_scale, weight) of all rows, block after block.
@@ -178,23 +239,24 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
         """
         blocks, n_unreliable = [], 0
         for _, (scores, log_scale, error) in self._score_blocks(X):
-            empty = ~np.any(scores > 0, axis=1)
+            xp, prior = namespace_of(scores), like(self._class_counts.shares, scores)
+            empty = ~xp.any(scores > 0, axis=1)
             weight, unreliable = None, empty
             if error is not None:
-                weight = trust(scores.sum(axis=1), error)[:, None]
+                weight = trust(xp.sum(scores, axis=1), error)[:, None]
                 unreliable = empty | (weight[:, 0] < 1)
-            scores[empty] = self.class_prior_
-            log_scale = np.where(empty[:, None], 0, log_scale)
+            scores = xp.where(empty[:, None], prior, scores)
+            log_scale = xp.where(empty[:, None], xp.zeros_like(log_scale), log_scale)
             blocks.append(function(scores, log_scale, weight))
-            n_unreliable += int(unreliable.sum())
+            n_unreliable += int(xp.count_nonzero(unreliable))
         self._warn_unreliable(n_unreliable, instead)
-        return np.concatenate(blocks)
+        return joined(blocks)
 
     def _best_codes(self, scores):
         """Return the codes of largest score, of the prior where none is positive."""
         empty = ~np.any(scores > 0, axis=1)
         best = np.argmax(scores, axis=1)
-        best[empty] = np.argmax(self.class_prior_)
+        best[empty] = np.argmax(self._class_counts.shares)
         return best
 
     def predict(self, X: TableLike) -> np.ndarray:
@@ -210,9 +272,15 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
         y : ndarray of shape (n_samples,)
             Labels; the most frequent class where no score is positive.
         """
+        self._check_rows(X, "predict")
         instead = "the largest score counts, and the class prior where none is positive"
-        codes = self._decode(X, lambda scores, *_: np.argmax(scores, axis=1), instead)
-        return self.classes_[codes]
+        codes = self._decode(X, _first, instead)
+        if isinstance(codes, np.ndarray):
+            return beside(self.classes_[codes], X)
+        classes = follow(self.classes_, codes)
+        if isinstance(classes, np.ndarray):  # strings
+            return classes[to_host(codes)]
+        return namespace_of(codes).take(classes, codes)
 
     def predict_proba(self, X: TableLike) -> np.ndarray:
         """Return the probabilities of the classes.
@@ -228,9 +296,10 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
             Rows sum to one, in the order of ``classes_``; ``class_prior_``, in part
             or altogether, where a row is unreliable.
         """
+        self._check_rows(X, "predict_proba")
 
         def mixed(scores, _, weight):
-            return _mix(scores, weight, self.class_prior_)
+            return _mix(scores, weight, like(self._class_counts.shares, scores))
 
         instead = "the class prior is predicted there, in part or altogether"
         return self._cast(self._decode(X, mixed, instead), X)
@@ -251,17 +320,26 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
             two classes there is, as elsewhere in scikit-learn, one number a row: the
             difference of the probabilities.
         """
-        limit = 0.95 * np.log(np.finfo(self._float_type(X)).max)
+        self._check_rows(X, "decision_function")
+        limit = 0.95 * math.log(np.finfo(self._float_type(X)).max)
 
         def decision(scores, log_scale, weight):
+            xp = namespace_of(scores)
             if self.classes_.size == 2:
-                return np.diff(_mix(scores, weight, self.class_prior_))[:, 0]
-            peak = np.abs(scores).max(axis=1, keepdims=True)
-            inside = np.clip(log_scale + np.log(peak), -limit, limit)
-            return scores / peak * np.exp(inside)
+                prior = like(self._class_counts.shares, scores)
+                shares = _mix(scores, weight, prior)
+                return shares[:, 1] - shares[:, 0]
+            peak = xp.max(xp.abs(scores), axis=1, keepdims=True)
+            inside = clipped(log_scale + xp.log(peak), -limit, limit)
+            return scores / peak * xp.exp(inside)
 
         instead = "scores are as they come, and the class prior where none is positive"
         return self._cast(self._decode(X, decision, instead), X)
+
+
+def _first(scores, *_):
+    """Return the codes of largest score."""
+    return namespace_of(scores).argmax(scores, axis=1)
 
 
 def _mix(scores, weight, prior):
@@ -270,14 +348,15 @@ def _mix(scores, weight, prior):
     Negative scores count as 0. The weight is raised to the least that leaves the class
     of largest score first: this is the one that ``predict`` returns.
     """
-    positive = np.maximum(scores, 0)
-    shares = positive / positive.sum(axis=1, keepdims=True)
+    xp = namespace_of(scores)
+    positive = at_least(scores, 0.0)
+    shares = positive / xp.sum(positive, axis=1, keepdims=True)
     if weight is None:
         return shares
-    rows, first = np.arange(len(scores)), np.argmax(scores, axis=1)
-    lead = shares[rows, first][:, None] - shares
-    behind = np.maximum(prior - prior[first][:, None], 0)
-    least = np.divide(behind, lead + behind, out=0 * shares, where=behind > 0)
-    least = least.max(axis=1, keepdims=True)
-    weight = np.maximum(weight, least + 1e-3 * (1 - least))  # no tie
+    first = xp.argmax(scores, axis=1)
+    lead = xp.max(shares, axis=1, keepdims=True) - shares
+    behind = at_least(prior - xp.take(prior, first)[:, None], 0.0)
+    least = behind / at_least(lead + behind, 1e-30)  # no more than 0 / 0 is 0
+    least = xp.max(least, axis=1, keepdims=True)
+    weight = at_least(weight, least + 1e-3 * (1 - least))  # no tie
     return weight * shares + (1 - weight) * prior

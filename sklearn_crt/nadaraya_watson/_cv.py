@@ -131,7 +131,7 @@ class NadarayaWatsonClassifierCV(ClassifierMixin, BaseNadarayaWatsonCV):
         probabilities : ndarray of shape (n_samples, n_classes)
             Rows sum to one.
         """
-        return self._best().predict_proba(X)
+        return self._best(X, "predict_proba").predict_proba(X)
 
     @available_if(_has_best)
     def decision_function(self, X: TableLike) -> np.ndarray:
@@ -147,7 +147,7 @@ class NadarayaWatsonClassifierCV(ClassifierMixin, BaseNadarayaWatsonCV):
         scores : ndarray of shape (n_samples, n_classes) or (n_samples,)
             As in :class:`NadarayaWatsonClassifier`.
         """
-        return self._best().decision_function(X)
+        return self._best(X, "decision_function").decision_function(X)
 
 
 @fill_doc

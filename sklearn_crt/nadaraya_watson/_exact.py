@@ -9,7 +9,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import gen_batches
 
+from .._arrays import namespace_of, taken, to_host
+from .._dispatch import follow, on_host
 from ..rows import Frame, Rows, Scratch, Statistics, UnitRows, resolve_sigma
+from ._device_exact import exact_on_device
 from ._learned_sigma import learn_columns
 from ._leave_one_out import best_multiple, sample
 from ._log_sums import Kernel, LogSum, leave_out, log_path, log_values
@@ -103,8 +106,9 @@ class ExactEngine:
             first = learn_columns(X, y, weights, self.targets)
         keys = sample(X.shape[0])
         frame, kind = self._frame(X, first)
-        rows = frame.rows(_as_kind(X[keys], kind))
-        encoded = self.targets.encode(y[keys], weights[keys], X.dtype)
+        X_part, y_part, weights = (to_host(taken(a, keys)) for a in (X, y, weights))
+        rows = frame.rows(_as_kind(X_part, kind))
+        encoded = self.targets.encode(y_part, weights, X_part.dtype)
         best = best_multiple(self._kernel, rows, encoded, self.targets, X.shape[0])
         return first * best
 
@@ -118,6 +122,9 @@ class ExactEngine:
         if len(parts) == 1:
             return parts[0]
         X, y, weights = zip(*parts, strict=True)
+        if not on_host(X[0]):
+            xp = namespace_of(X[0])
+            return tuple(xp.concat(list(part)) for part in (X, y, weights))
         join = sparse.vstack if any(map(sparse.issparse, X)) else np.vstack
         rows = join(X)
         if not isinstance(rows, np.ndarray):
@@ -126,6 +133,14 @@ class ExactEngine:
 
     def scores(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
         """Yield rows and their kernel sums, in which nothing cancels."""
+        if on_host(X) != on_host(self._parts[0][0]):  # the estimator was moved
+            moved = follow if not on_host(X) else lambda a, _: to_host(a)
+            self._parts = tuple(tuple(moved(a, X) for a in p) for p in self._parts)
+        if not on_host(X):
+            frame, _ = self._frame(X, self.sigma)
+            parts = self._parts, self.targets
+            yield from exact_on_device(self._kernel, frame, *parts, X)
+            return
         frame, kind = self._frame(X, self.sigma)
         keys = self._keys(frame, X.dtype, kind)
         scratch = Scratch()

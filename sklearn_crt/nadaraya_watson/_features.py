@@ -13,11 +13,14 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import has_fit_parameter
 
+from .._arrays import part
+from .._dispatch import on_host
 from ..maps import FeatureMap, iter_log_features
 from ..rows import Rows, Scratch
 from ._answer_error import ApproximationError, group_blocks, jackknife
+from ._device import DeviceSums, add_on_device, features_of, sums_on_device
 from ._norms import Norms
-from ._parts import MapParts, find_cancelling
+from ._parts import MapParts, find_cancelling, where_cancels
 from ._reliability import error_of_signs
 from ._sums import FeatureSums, KernelSums
 from ._targets import Numbers, OneHot
@@ -123,8 +126,11 @@ class FeatureEngine:
     def _accumulate(self, X, y, weights, step):
         scratch = Scratch()
         for rows, mantissa, exponent in self._features(X, True, scratch):
-            targets = self.targets.encode(y[rows], weights[rows], X.dtype)
-            self._sums.add(mantissa, exponent, targets, scratch)
+            targets = self.targets.encode(part(y, rows), weights[rows], X.dtype)
+            if on_host(X):
+                self._sums.add(mantissa, exponent, targets, scratch)
+            else:
+                add_on_device(self._sums, mantissa, exponent, targets)
             if not isinstance(self.source, FeatureMap):
                 self._norms += Norms.of(mantissa, weights[rows])
             step()
@@ -132,6 +138,8 @@ class FeatureEngine:
     def _features(self, X, key, scratch=None):
         if self.sampler is not None:
             _check_columns(self.sampler, X)
+        if not on_host(X):
+            return features_of(self.source, X, key=key)
         return log_features(self.source, X, key=key, scratch=scratch)
 
     def scores(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
@@ -139,10 +147,14 @@ class FeatureEngine:
         if self._pending and self._sums.empty:
             self._absorb()
         weights, parts = self.targets.weight(self._sums.sums), None
-        sums = self._sums.to(self.targets.product_type(X.dtype))
+        sums: FeatureSums | DeviceSums
+        if on_host(X):
+            sums = self._sums.to(self.targets.product_type(X.dtype))
+        else:
+            sums = sums_on_device(self._sums, self.targets, X)
         scratch = Scratch()
         for rows, mantissa, exponent in self._features(X, False, scratch):
-            cancels = find_cancelling(mantissa, sums.signed)
+            cancels = find_cancelling(mantissa, self._sums.signed)
             if cancels is None:
                 yield rows, KernelSums(*sums.average(mantissa, exponent, None, scratch))
             elif isinstance(self.source, FeatureMap):
@@ -151,8 +163,9 @@ class FeatureEngine:
                 yield rows, parts.average(mantissa, exponent, cancels, scratch)
             else:
                 error = error_of_signs(mantissa, weights, self._norms)
-                found = sums.average(mantissa, exponent)
-                yield rows, KernelSums(*found, np.where(cancels, error, 0.0))
+                error = where_cancels(cancels, error)
+                scores, log_scale = sums.average(mantissa, exponent)
+                yield rows, KernelSums(scores, log_scale, error)
 
     def errors(self, X: Rows) -> Iterator[ApproximationError]:
         """Yield the errors of the averages of chunks of rows."""

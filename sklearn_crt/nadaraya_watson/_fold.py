@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.metrics import check_scoring
 
+from .._arrays import namespace_of, taken
+from .._dispatch import on_host
 from ..maps import N_GROUPS, iter_path
 from ..rows import Rows, blas_within_processors
 from ._parts import find_cancelling, with_error
@@ -44,7 +46,7 @@ class Part(NamedTuple):
     @classmethod
     def of(cls, X: Rows, y: np.ndarray, weights: np.ndarray, index: np.ndarray) -> Part:
         """Return the part of these rows."""
-        return cls(X[index], y[index], weights[index])
+        return cls(*(taken(values, index) for values in (X, y, weights)))
 
 
 def score_fold(
@@ -81,7 +83,10 @@ def score_fold(
     scores : list of float
         One a candidate.
     """
-    train, test = (np.arange(weights.size)[part] for part in split)
+    train, test = (np.arange(X.shape[0])[part] for part in split)
+    if not on_host(X):
+        train, test = (Part.of(X, y, weights, part) for part in (train, test))
+        return _score_on_device(model, train, test, sizes, sigmas, scoring)
     train = Part.of(X, y, weights, train[weights[train] > 0])
     test = Part.of(X, y, weights, test)
     # fitted, but for the kernel sums: these are made for all candidates together
@@ -100,6 +105,24 @@ def score_fold(
         else:
             table = _scores(model, blocks, train, test, scoring)
     return [table[Candidate(size, sigma)] for size in sizes for sigma in sigmas]
+
+
+def _score_on_device(model, train, test, sizes, sigmas, scoring):
+    """Return the scores of all candidates on one fold, each fitted by itself."""
+    plain = bool(namespace_of(test.X).all(test.weights == 1))
+    options = {} if plain else {"sample_weight": test.weights}
+    scores = []
+    for size, sigma in product(sizes, sigmas):
+        candidate = clone(model)
+        if size is None:
+            candidate.set_params(sigma=sigma)
+        else:
+            candidate.sampler.set_params(n_components=size, sigma=sigma)
+        candidate.fit(*train)
+        candidate._engine.quiet = True  # warnings of each candidate would be many
+        scorer = check_scoring(candidate, scoring)
+        scores.append(float(scorer(candidate, test.X, test.y, **options)))
+    return scores
 
 
 def _exact_blocks(model, train, X, sigmas):

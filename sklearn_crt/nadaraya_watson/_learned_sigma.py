@@ -30,6 +30,7 @@ import numpy as np
 from scipy.optimize import minimize
 from sklearn.metrics.pairwise import euclidean_distances
 
+from .._arrays import taken, to_host
 from ..rows import Moments, Rows
 from ._leave_one_out import sample
 from ._targets import Numbers, OneHot
@@ -64,14 +65,14 @@ def learn_columns(
         Of least loss found in 40 steps of L-BFGS.
     """
     keep = sample(X.shape[0])[:_N_ROWS]
-    rows = X[keep].astype(np.float64)
-    weights = weights[keep].astype(np.float64)
+    rows, y, weights = (to_host(taken(a, keep)) for a in (X, y, weights))
+    rows, weights = rows.astype(np.float64), weights.astype(np.float64)
     rows = rows if isinstance(rows, np.ndarray) else rows.toarray()
     moments = Moments.of(rows, weights)
     deviation = np.sqrt(moments.variance)
     deviation[deviation <= 1e-12 * np.sqrt(moments.mean_square)] = 1.0  # constant
     rows = (rows - moments.mean) / deviation
-    loss = _make_loss(rows, y[keep], weights, targets)
+    loss = _make_loss(rows, y, weights, targets)
     scale = np.sqrt(2 / rows.shape[1])
     squares = euclidean_distances(rows, squared=True)
     starts = scale * _MULTIPLES

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._arrays import namespace_of
+
 _ALIKE = 0.6  # mean inner product over mean squared norm, from which averages are flat
 _SHARE_AT_ONE = 0.9  # of the rows, from which norms are those of features
 
@@ -48,10 +50,15 @@ class Norms:
         norms : Norms
             Of these rows.
         """
-        squares = np.einsum("ij,ij->i", features, features)
-        at_one = (squares > 0.5) & (squares < 2)
-        sums = weights.sum(), weights @ squares, weights @ at_one
-        return cls(len(features), *map(float, sums))
+        xp = namespace_of(features)
+        if isinstance(features, np.ndarray):
+            squares = np.einsum("ij,ij->i", features, features)
+        else:
+            squares = xp.sum(features * features, axis=1)
+        weights = xp.astype(weights, squares.dtype)
+        at_one = xp.astype((squares > 0.5) & (squares < 2), squares.dtype)
+        sums = xp.sum(weights), weights @ squares, weights @ at_one
+        return cls(features.shape[0], *map(float, sums))
 
     def __add__(self, other: Norms) -> Norms:
         return Norms(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._arrays import Array, namespace_of
 from ..rows import Scratch
+from ._device import DeviceSums
 from ._reliability import N_GROUPS, group_columns, split_sums, standard_error
 from ._sums import FeatureSums, KernelSums
 
@@ -16,14 +18,17 @@ class MapParts:
     ----------
     index : ndarray of int of shape (n_components,) or None
         The frequency behind each column.
-    sums : FeatureSums
+    sums : FeatureSums or DeviceSums
         Of the training rows.
     weights : ndarray of shape (n_components,)
         The part of the sums that is the weights alone.
     """
 
     def __init__(
-        self, index: np.ndarray | None, sums: FeatureSums, weights: np.ndarray
+        self,
+        index: np.ndarray | None,
+        sums: FeatureSums | DeviceSums,
+        weights: np.ndarray,
     ):
         groups = group_columns(index, weights.size)
         self._sums, self._parts = sums, split_sums(weights, groups)
@@ -51,7 +56,13 @@ def with_error(
     """Return kernel sums with errors from scores and parts side by side."""
     scores, parts = values[:, :-N_GROUPS], values[:, -N_GROUPS:]
     error = standard_error(parts, index, n_components)
-    return KernelSums(scores, log_scale, np.where(cancels, error, 0.0))
+    return KernelSums(scores, log_scale, where_cancels(cancels, error))
+
+
+def where_cancels(cancels: Array, error: Array) -> Array:
+    """Return errors of the rows in which terms cancel, 0 for the others."""
+    xp = namespace_of(error)
+    return xp.where(cancels, error, xp.zeros_like(error))
 
 
 def find_cancelling(
@@ -63,7 +74,8 @@ def find_cancelling(
     """
     if mantissa is None:
         return None
+    xp = namespace_of(mantissa)
     if signed.any():
-        return np.ones(len(mantissa), dtype=bool)
-    cancels = mantissa.min(axis=1) < 0
-    return cancels if cancels.any() else None
+        return xp.ones_like(mantissa[:, 0]) > 0
+    cancels = xp.min(mantissa, axis=1) < 0
+    return cancels if xp.any(cancels) else None

@@ -2,18 +2,62 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
+from .._arrays import Array, joined, like, namespace_of, to_host
 from .._compat import _fit_context
+from .._dispatch import at_home, float_types
 from .._docs import fill_doc
 from ..rows import TableLike
 from ._base import BaseNadarayaWatson
 from ._reliability import trust
 from ._targets import Numbers
+
+
+@dataclass(frozen=True, eq=False)
+class TargetMoments:
+    """Weight, mean and range of targets; ``a + b`` is that of both sets of rows.
+
+    Attributes
+    ----------
+    weight : float
+        Sum of the weights.
+    mean, least, most : ndarray of shape (n_outputs,)
+        Of each output.
+    """
+
+    weight: float
+    mean: np.ndarray
+    least: np.ndarray
+    most: np.ndarray
+
+    @classmethod
+    def of(cls, y: Array, weights: Array) -> TargetMoments:
+        """Return those of some rows."""
+        if isinstance(y, np.ndarray):
+            mean = np.average(y, axis=0, weights=weights)
+            weight = float(weights.sum(dtype=np.float64))
+            return cls(weight, mean, y.min(axis=0), y.max(axis=0))
+        xp = namespace_of(y)
+        weights = xp.astype(weights, y.dtype)
+        weight = float(xp.sum(weights))
+        mean = xp.matmul(weights / weight, y)
+        parts = xp.stack([mean, xp.min(y, axis=0), xp.max(y, axis=0)])
+        return cls(weight, *to_host(parts).astype(np.float64))
+
+    def __add__(self, other: TargetMoments) -> TargetMoments:
+        weight = self.weight + other.weight
+        return TargetMoments(
+            weight,
+            self.mean + (other.weight / weight) * (other.mean - self.mean),
+            np.minimum(self.least, other.least),
+            np.maximum(self.most, other.most),
+        )
 
 
 @fill_doc
@@ -65,6 +109,7 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseNadarayaWatson):
     True
     """
 
+    _seen: TargetMoments
     _y_checks: dict = {"multi_output": True, "y_numeric": True}
 
     @_fit_context(prefer_skip_nested_validation=False)
@@ -99,11 +144,14 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseNadarayaWatson):
         return self._add(X, y, sample_weight, final=False)
 
     def _check_targets(self, y, first, final):
-        y = np.asarray(y, dtype=np.float64)
+        if isinstance(y, np.ndarray):
+            y = np.asarray(y, dtype=np.float64)
+        else:
+            y = namespace_of(y).astype(y, float_types(y)[0])
         if first:
             self._one_output = y.ndim == 1
             self._n_outputs = 1 if y.ndim == 1 else y.shape[1]
-        y = y.reshape(y.shape[0], -1)
+        y = y if y.ndim > 1 else y[:, None]
         if y.shape[1] != self._n_outputs:
             raise ValueError(
                 f"y has {y.shape[1]} outputs, but the first batch had "
@@ -115,13 +163,13 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseNadarayaWatson):
         return Numbers(self._n_outputs)
 
     def _add_targets(self, y, weights, first):
-        mean = np.average(y, axis=0, weights=weights)
-        weight = float(weights.sum(dtype=np.float64))
-        if first:
-            self.y_mean_, self._weight = mean, weight
-            self._y_min, self._y_max = y.min(axis=0), y.max(axis=0)
-        else:
-            self._add_moments(mean, weight, y.min(axis=0), y.max(axis=0))
+        seen = TargetMoments.of(y, weights)
+        self._seen = seen if first else self._seen + seen
+
+    @property
+    def y_mean_(self) -> np.ndarray:
+        """Weighted mean of each output."""
+        return at_home(self, self._seen.mean)
 
     def _check_mergeable(self, other):
         if other._n_outputs != self._n_outputs:
@@ -131,13 +179,7 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseNadarayaWatson):
             )
 
     def _merge_targets(self, other):
-        self._add_moments(other.y_mean_, other._weight, other._y_min, other._y_max)
-
-    def _add_moments(self, mean, weight, least, most):
-        self._weight += weight
-        self.y_mean_ = self.y_mean_ + (weight / self._weight) * (mean - self.y_mean_)
-        self._y_min = np.minimum(self._y_min, least)
-        self._y_max = np.maximum(self._y_max, most)
+        self._seen = self._seen + other._seen
 
     def predict(self, X: TableLike) -> np.ndarray:
         """Return the averages of the targets.
@@ -153,6 +195,7 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseNadarayaWatson):
             ``y_mean_``, in part or altogether, where a row is unreliable. Never
             outside the range of the training targets.
         """
+        self._check_rows(X, "predict")
         return self._squeezed(self._decode(X))
 
     def _squeezed(self, values):
@@ -161,23 +204,29 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseNadarayaWatson):
     def _decode(self, X):
         blocks, n_unreliable = [], 0
         for _, (scores, _, error) in self._score_blocks(X):
+            xp, seen = namespace_of(scores), self._seen
+            mean, least, most = (
+                like(part, scores) for part in (seen.mean, seen.least, seen.most)
+            )
             weights = scores[:, -1]
             empty = ~(weights > 0)
-            block = scores[:, :-1] / np.where(empty, 1, weights)[:, None]
-            block[empty] = self.y_mean_
-            if error is not None:
-                signed = error > 0  # averages with negative weights may leave the range
-                block[signed] = np.clip(block[signed], self._y_min, self._y_max)
+            divisors = xp.where(empty, xp.ones_like(weights), weights)
+            block = scores[:, :-1] / divisors[:, None]
+            block = xp.where(empty[:, None], mean, block)
+            if error is not None:  # averages with negative weights may leave the range
+                inside = xp.where(block > most, most, block)
+                inside = xp.where(inside < least, least, inside)
+                block = xp.where((error > 0)[:, None], inside, block)
                 share = trust(weights, error)[:, None]
-                block += (1 - share) * (self.y_mean_ - block)
+                block = block + (1 - share) * (mean - block)
                 empty = share[:, 0] < 1
             blocks.append(block)
-            n_unreliable += int(empty.sum())
+            n_unreliable += int(xp.count_nonzero(empty))
         self._warn_unreliable(
             n_unreliable,
             "the mean of the targets is predicted there, in part or altogether",
         )
-        return self._cast(np.concatenate(blocks), X)
+        return self._cast(joined(blocks), X)
 
     def __sklearn_tags__(self):
         """Return the tags of scikit-learn: several outputs, smooth at the default."""

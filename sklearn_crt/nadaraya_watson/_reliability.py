@@ -35,8 +35,11 @@ References
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from .._arrays import clipped, constant, like, moved, namespace_of
 from ..maps import N_ERRORS, N_GROUPS
 from ._norms import Norms
 
@@ -103,10 +106,12 @@ def standard_error(
     sizes = np.bincount(frequencies % N_GROUPS, minlength=N_GROUPS)
     n_groups = np.count_nonzero(sizes)
     if n_groups < 2:
-        return np.full(len(parts), np.inf)
-    total = parts.sum(axis=1, keepdims=True)
-    gaps = parts - total * (sizes / frequencies.size)
-    return np.sqrt(n_groups / (n_groups - 1) * np.sum(gaps**2, axis=1))
+        return constant((parts.shape[0],), np.inf, parts)
+    xp = namespace_of(parts)
+    total = xp.sum(parts, axis=1, keepdims=True)
+    gaps = parts - total * like(sizes / frequencies.size, parts)
+    factor = float(n_groups / (n_groups - 1))
+    return xp.sqrt(factor * xp.sum(gaps**2, axis=1))
 
 
 def error_of_signs(features: np.ndarray, sums: np.ndarray, norms: Norms) -> np.ndarray:
@@ -126,9 +131,13 @@ def error_of_signs(features: np.ndarray, sums: np.ndarray, norms: Norms) -> np.n
     error : ndarray of shape (n_rows,)
         See the module.
     """
-    signs = np.abs(features) @ np.abs(sums) / np.sqrt(sums.size)
-    rounding = np.finfo(features.dtype).eps * norms.weight * norms.squares
-    return signs + np.sqrt(rounding) * np.linalg.norm(features, axis=1)
+    xp, sizes = namespace_of(features), np.abs(sums)
+    if not isinstance(features, np.ndarray):
+        sizes = moved(sizes, features)
+    signs = xp.abs(features) @ sizes / math.sqrt(sums.size)
+    eps = float(xp.finfo(features.dtype).eps)
+    rounding = math.sqrt(eps * norms.weight * norms.squares)
+    return signs + rounding * xp.sqrt(xp.sum(features * features, axis=1))
 
 
 def trust(denominators: np.ndarray, errors: np.ndarray) -> np.ndarray:
@@ -146,8 +155,9 @@ def trust(denominators: np.ndarray, errors: np.ndarray) -> np.ndarray:
     weight : ndarray of shape (n_rows,)
         lambda, in [0, 1]; 0 where S is not positive.
     """
-    least = N_ERRORS * errors
-    share = np.zeros(np.shape(denominators))
-    np.divide(denominators, least, out=share, where=least > 0)
-    share[(least == 0) & (denominators > 0)] = 1.0
-    return np.clip(share, 0.0, 1.0) ** 2
+    xp, least = namespace_of(denominators), N_ERRORS * errors
+    nothing = xp.zeros_like(least)
+    sure = xp.where((least == 0) & (denominators > 0), nothing + 1, nothing)
+    divisor = xp.where(least > 0, least, nothing + 1)
+    share = xp.where(least > 0, denominators / divisor, sure)
+    return clipped(share, 0.0, 1.0) ** 2

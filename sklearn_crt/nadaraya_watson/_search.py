@@ -17,14 +17,25 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from .._arrays import to_host
 from .._compat import (
+    ARRAY_API,
     CallbackSupportMixin,
     Interval,
     StrOptions,
     _check_sample_weight,
     _fit_context,
+)
+from .._dispatch import (
+    ArrayAPIMixin,
+    check_home,
+    follow,
+    home_of,
+    hosted,
+    on_host,
+    validated,
 )
 from .._lazy import refuse_lazy
 from ..rows import Statistics, TableLike, resolve_sigma
@@ -46,7 +57,9 @@ def _has_best(search):
     return True
 
 
-class BaseNadarayaWatsonCV(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
+class BaseNadarayaWatsonCV(
+    ArrayAPIMixin, CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta
+):
     """Search over sigma and the number of features. A subclass names the estimator."""
 
     _parameter_constraints: dict = {
@@ -89,6 +102,14 @@ class BaseNadarayaWatsonCV(CallbackSupportMixin, BaseEstimator, metaclass=ABCMet
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    def __sklearn_array_api_convert__(self, converter):
+        """Return a copy for rows of another library, as scikit-learn asks for it."""
+        other = super().__sklearn_array_api_convert__(converter)
+        if hasattr(other, "best_estimator_"):
+            best = other.best_estimator_
+            other.best_estimator_ = best.__sklearn_array_api_convert__(converter)
+        return other
+
     @abstractmethod
     def _make_model(self, sampler, **options):
         """Return the unfitted estimator."""
@@ -129,16 +150,19 @@ class BaseNadarayaWatsonCV(CallbackSupportMixin, BaseEstimator, metaclass=ABCMet
         instead = f"it on a sample of the rows, then {best}"
         refuse_lazy(self, instead, X, y, sample_weight)
         model, sizes, sigmas = self._candidates()
-        options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
-        rows, targets = validate_data(self, X, y, **options, **model._y_checks)
+        self._home = home_of(X)
+        rows, targets = validated(self, X, reset=True, y=y, **model._y_checks)
         model._check_targets(targets, first=True, final=True)  # raises where it must
         weights = _check_sample_weight(
-            sample_weight, rows, dtype=rows.dtype, ensure_non_negative=True
+            follow(sample_weight, rows),
+            rows,
+            dtype=rows.dtype,
+            ensure_non_negative=True,
         )
         if sigmas is None:
             moments = Statistics((0,)).read(rows, None, weights)
             sigmas = (resolve_sigma("scale", moments) * _MULTIPLES).tolist()
-        at_once = self._scores_at_once(model, sigmas, weights)
+        at_once = on_host(rows) and self._scores_at_once(model, sigmas, weights)
         splits = None if at_once else self._splits(rows, targets, weights, groups)
         n_subtasks = 0 if splits is None else len(splits)
         context = self._init_callback_context(max_subtasks=n_subtasks)
@@ -153,7 +177,7 @@ class BaseNadarayaWatsonCV(CallbackSupportMixin, BaseEstimator, metaclass=ABCMet
         if self.refit:
             self.best_estimator_ = self._best_model(model).fit(X, y, sample_weight)
         if is_classifier(self):
-            self.classes_ = np.unique(targets)
+            self.classes_ = np.unique(to_host(targets))
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
 
@@ -228,8 +252,10 @@ class BaseNadarayaWatsonCV(CallbackSupportMixin, BaseEstimator, metaclass=ABCMet
         return [int(size) for size in sizes]
 
     def _splits(self, X, y, weights, groups):
+        if not on_host(X):  # folds are made of labels and weights
+            X, y, weights = np.zeros((X.shape[0], 1)), to_host(y), to_host(weights)
         cv = check_cv(self.cv, y, classifier=is_classifier(self))
-        splits = list(cv.split(X, y, groups))
+        splits = list(cv.split(X, y, hosted(groups)))
         if not splits:
             raise ValueError(
                 f"cv={self.cv!r} gives no fold; pass a number of folds, a splitter or "
@@ -286,10 +312,11 @@ class BaseNadarayaWatsonCV(CallbackSupportMixin, BaseEstimator, metaclass=ABCMet
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Labels of largest score, or averages of the targets.
         """
-        return self._best().predict(X)
+        return self._best(X, "predict").predict(X)
 
-    def _best(self):
+    def _best(self, X, method):
         check_is_fitted(self, "cv_results_")
+        check_home(self, X, method)
         return self.best_estimator_
 
     def get_metadata_routing(self) -> MetadataRouter:
@@ -308,7 +335,10 @@ class BaseNadarayaWatsonCV(CallbackSupportMixin, BaseEstimator, metaclass=ABCMet
         """Return the tags of scikit-learn, sparse input as the sampler has it."""
         tags = super().__sklearn_tags__()
         known = self.sampler is None or isinstance(self.sampler, str)
-        tags.input_tags.sparse = known or get_tags(self.sampler).input_tags.sparse
+        part: Any = None if known else get_tags(self.sampler)
+        tags.input_tags.sparse = known or part.input_tags.sparse
+        on_devices = self.tol == 0 if known else part.array_api_support
+        tags.array_api_support = ARRAY_API and on_devices
         return tags
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import DTypeLike
 
+from .._arrays import namespace_of, positions
+
 
 @dataclass(frozen=True)
 class OneHot:
@@ -39,6 +41,10 @@ class OneHot:
         targets : ndarray of shape (n_rows, n_classes)
             Rows sum to their weights.
         """
+        if not isinstance(codes, np.ndarray):
+            xp = namespace_of(codes)
+            here = codes[:, None] == positions(self.n_classes, codes)
+            return xp.astype(here, dtype) * xp.astype(weights, dtype)[:, None]
         targets = np.zeros((codes.size, self.n_classes), dtype=dtype)
         targets[np.arange(codes.size), codes] = weights
         return targets
@@ -99,6 +105,10 @@ class Numbers:
         targets : ndarray of shape (n_rows, n_outputs + 1), float64
             The last column holds the weights.
         """
+        if not isinstance(y, np.ndarray):
+            xp = namespace_of(y)
+            weights = xp.astype(weights, y.dtype)[:, None]
+            return xp.concat([weights * y, weights], axis=1)
         weights = weights[:, None].astype(np.float64)
         return np.hstack([weights * y, weights])
 

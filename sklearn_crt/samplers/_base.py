@@ -22,7 +22,7 @@ from sklearn.base import (
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._arrays import Array, to_host
+from .._arrays import to_host
 from .._compat import (
     ARRAY_API,
     CallbackSupportMixin,
@@ -32,6 +32,7 @@ from .._compat import (
     _fit_context,
 )
 from .._dispatch import (
+    ArrayAPIMixin,
     beside,
     check_home,
     float_types,
@@ -84,6 +85,7 @@ def fitted(path: str, doc: str) -> Any:
 
 
 class BaseFeatureSampler(
+    ArrayAPIMixin,
     CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
@@ -111,7 +113,6 @@ class BaseFeatureSampler(
     map_: FeatureMap
     _statistics: Statistics
     _is_frozen: bool
-    _home: Array | None = None  # tells where the rows of fit were, None for NumPy
 
     # ------------------------------------------------------------------- hooks
     @abstractmethod
@@ -488,9 +489,13 @@ class BaseFeatureSampler(
             None stands for zeros.
         """
         check_is_fitted(self)
-        X = self._validate(X, reset=False)
-        chunks = iter_log_features if on_host(X) else iter_on_device
-        yield from chunks(self.map_, X, key=key)
+        table = self._validate(X, reset=False)
+        chunks = iter_log_features if on_host(table) else iter_on_device
+        for rows, *features in chunks(self.map_, table, key=key):
+            yield (
+                rows,
+                *(None if part is None else beside(part, X) for part in features),
+            )
 
     # ------------------------------------------------------------------ kernels
     def exact_kernel(self, X: TableLike, Y: TableLike | None = None) -> np.ndarray:

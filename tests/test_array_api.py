@@ -1,0 +1,545 @@
+"""Arrays of other libraries in all estimators: values, types, devices, copies."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import sklearn
+from numpy.testing import assert_allclose
+from sklearn.base import clone, is_classifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.kernel_approximation import Nystroem, SkewedChi2Sampler
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import sklearn_crt
+from sklearn_crt import (
+    DERFSampler,
+    GERFSampler,
+    HybridSampler,
+    LaplacianSampler,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonClassifierCV,
+    NadarayaWatsonRegressor,
+    NadarayaWatsonRegressorCV,
+    OPRFSampler,
+    PositiveRBFSampler,
+    TrigRBFSampler,
+    _dispatch,
+)
+from sklearn_crt._arrays import namespace_of, to_host
+from sklearn_crt._compat import ARRAY_API
+from sklearn_crt.maps import _device
+from sklearn_crt.testing import sampler_cases
+
+pytestmark = [
+    pytest.mark.skipif(not ARRAY_API, reason="scikit-learn before 1.9"),
+    pytest.mark.filterwarnings("ignore:This hybrid needs|.* maps need:UserWarning"),
+    pytest.mark.filterwarnings("ignore:The rows look like no features:UserWarning"),
+    pytest.mark.filterwarnings("ignore:For .* rows all the kernel:RuntimeWarning"),
+]
+TOLERANCE = {"float64": 1e-12, "float32": 2e-6}  # of the largest number
+N_ROWS = 1103  # more than a sample of rows has
+N_SEEN = 300  # where a reference takes long
+
+
+class Library:
+    """Arrays of a library on a device."""
+
+    def __init__(self, module, device=None):
+        self.xp, self.device = namespace_of(module.asarray([1.0])), device
+
+    def __call__(self, values):
+        """Return a copy of an array of NumPy there."""
+        return self.xp.asarray(np.array(values), device=self.device)
+
+
+@pytest.fixture(autouse=True)
+def _dispatch_may_be_asked_for(monkeypatch):
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+
+
+@pytest.fixture
+def dispatch():
+    with sklearn.config_context(array_api_dispatch=True):
+        yield
+
+
+@pytest.fixture
+def strict():
+    """Return a device that stands for a GPU: NumPy cannot read it by itself."""
+    xp = pytest.importorskip("array_api_strict")
+    return Library(xp, xp.Device("device1"))
+
+
+@pytest.fixture
+def torch():
+    return Library(pytest.importorskip("torch"))
+
+
+def library_named(name, monkeypatch):
+    if name.startswith("torch"):
+        found = Library(pytest.importorskip("torch"))
+    else:
+        xp = pytest.importorskip("array_api_strict")
+        found = Library(xp, xp.Device("device1" if name == "strict" else "CPU_DEVICE"))
+    if name.endswith("no view"):  # as on a GPU
+        take_away_views(monkeypatch)
+    return found
+
+
+@pytest.fixture(params=["strict", "strict on the host", "torch", "torch, no view"])
+def library(request, monkeypatch):
+    return library_named(request.param, monkeypatch)
+
+
+@pytest.fixture(
+    params=[
+        "strict float64",
+        "strict float32",
+        "strict on the host float32",
+        "torch float64",
+        "torch, no view float32",
+    ]
+)
+def library_and_type(request, monkeypatch):
+    name, dtype = request.param.rsplit(" ", 1)
+    return library_named(name, monkeypatch), dtype
+
+
+def take_away_views(monkeypatch):
+    def view(X):
+        return X if isinstance(X, np.ndarray) else None
+
+    monkeypatch.setattr(_dispatch, "host_view", view)
+
+
+def table(rng, dtype, n_rows=N_SEEN):
+    X, keys = rng.standard_normal((2, n_rows, 5)).astype(dtype)
+    return X, keys + np.asarray(0.3, dtype), rng.uniform(size=n_rows).astype(dtype)
+
+
+def assert_same(found, expected, like, rtol=None):
+    """Assert that arrays agree in value, type and shape, and stand beside another."""
+    assert type(found) is type(like)
+    assert found.device == like.device
+    assert str(expected.dtype) in str(found.dtype)
+    assert tuple(found.shape) == expected.shape
+    rtol = TOLERANCE.get(str(expected.dtype), 0) if rtol is None else rtol
+    scale = np.abs(expected).max()
+    assert_allclose(to_host(found), expected, rtol=0, atol=rtol * scale)
+
+
+SAMPLERS = [
+    *sampler_cases(),
+    *sampler_cases(parts=True),
+    GERFSampler(sigma=0.1),  # sines and cosines
+    OPRFSampler(coupling="structured-orthogonal"),
+    TrigRBFSampler(coupling="structured-simplex"),
+]
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=repr)
+def test_features_are_those_of_numpy(rng, library_and_type, sampler, dispatch):
+    library, dtype = library_and_type
+    X, keys, weights = table(rng, dtype)
+    sampler = clone(sampler).set_params(random_state=0)
+    expected = clone(sampler).fit(X, X_key=keys, sample_weight=weights)
+    theirs, their_keys = library(X), library(keys)
+    options = {"X_key": their_keys, "sample_weight": library(weights)}
+    found = sampler.fit(theirs, **options)
+    assert_same(found.transform(theirs), expected.transform(X), theirs)
+    assert_same(found.transform_key(their_keys), expected.transform_key(keys), theirs)
+
+
+C, R = NadarayaWatsonClassifier, NadarayaWatsonRegressor
+MODELS = [
+    *(
+        kind(sampler, random_state=0)
+        for kind in (C, R)
+        for sampler in (
+            None,
+            OPRFSampler(n_components=64),
+            TrigRBFSampler(n_components=63),
+            TrigRBFSampler(n_components=64, kernel="softmax", sigma=0.3),
+            DERFSampler(),
+            HybridSampler(kind="clustered"),
+            LaplacianSampler(),
+            Nystroem(n_components=20, random_state=0),
+        )
+    ),
+    *(
+        kind("exact", **params)
+        for kind in (C, R)
+        for params in (
+            {},
+            {"kernel": "laplacian", "sigma": "median"},
+            {"kernel": "matern"},
+            {"kernel": "matern", "nu": 3.5},
+            {"kernel": "matern", "nu": np.inf},
+        )
+    ),
+    NadarayaWatsonClassifierCV(OPRFSampler(n_components=32, random_state=0), cv=3),
+    NadarayaWatsonClassifierCV("exact", sigmas=[0.3, 1.0], cv=3),
+    NadarayaWatsonRegressorCV(
+        TrigRBFSampler(random_state=0), n_components=[30, 60], sigmas=[0.1, 0.4], cv=3
+    ),
+    NadarayaWatsonRegressorCV("exact", cv=3, scoring="neg_mean_squared_error"),
+]
+
+
+def targets(model, X):
+    if is_classifier(model):
+        return (X[:, 0] > 0).astype(int) + 2 * (X[:, 1] > 0.5)
+    return np.stack([np.sin(X[:, 0]) + 100, X[:, 1]], axis=1)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_predictions_are_those_of_numpy(rng, library_and_type, model, dispatch):
+    library, dtype = library_and_type
+    X, queries, weights = table(rng, dtype)
+    X[150:160], queries[:20] = X[:10], X[:20]  # distances that are exactly zero
+    weights[5] = 0
+    y = targets(model, X)
+    expected = clone(model).fit(X, y, weights)
+    found = clone(model).fit(library(X), library(y), library(weights))
+    theirs = library(queries)
+    for name in ("predict", "predict_proba", "decision_function"):
+        if hasattr(model, name):
+            result = getattr(found, name)(theirs)
+            assert_same(result, getattr(expected, name)(queries), theirs)
+    for name in ("class_count_", "class_prior_", "y_mean_"):
+        if hasattr(expected, name):
+            assert_same(getattr(found, name), getattr(expected, name), theirs, 1e-6)
+    if hasattr(model, "cv"):
+        scores = (s.cv_results_["mean_test_score"] for s in (found, expected))
+        assert_allclose(*scores, atol=TOLERANCE[dtype])
+        best = (s.best_params_["sigma"] for s in (found, expected))
+        assert_allclose(*best, rtol=1e-6)
+
+
+def test_sigma_is_learned(rng, strict, dispatch):
+    X, *_ = table(rng, "float64")
+    y = (X[:, 0] > 0).astype(int)
+    found = C("exact", sigma="learned").fit(strict(X), strict(y))
+    assert_allclose(found.sigma_, C("exact", sigma="learned").fit(X, y).sigma_)
+
+
+@pytest.mark.parametrize("sampler", ["exact", OPRFSampler(random_state=0)], ids=repr)
+@pytest.mark.parametrize("kind", [C, R])
+def test_batches_are_the_whole(rng, library, kind, sampler, dispatch):
+    X, queries, weights = table(rng, "float64")
+    model = kind(sampler)
+    y, theirs = targets(model, X), library(queries)
+    options = {"classes": library(np.unique(y))} if kind is C else {}
+    for rows in (slice(0, 100), slice(100, 300)):
+        batch = library(X[rows]), library(y[rows])
+        model.partial_fit(*batch, sample_weight=library(weights[rows]), **options)
+    expected = kind(sampler).fit(X, y, weights)
+    assert_same(model.predict(theirs), expected.predict(queries), theirs)
+    other = kind(sampler).fit(library(X), library(y))
+    if kind is C:
+        with pytest.raises(ValueError, match=r"y has the labels \[7\]"):
+            model.partial_fit(library(X), library(0 * y + 7))
+    if model.sampler == "exact":
+        assert model.merge(other).predict(theirs).device == theirs.device
+
+
+def test_samplers_take_batches(rng, library, dispatch):
+    X, _, weights = table(rng, "float64")
+    found, expected = OPRFSampler(random_state=0), OPRFSampler(random_state=0)
+    for rows in (slice(0, 100), slice(100, 300)):
+        found.partial_fit(library(X[rows]), sample_weight=library(weights[rows]))
+    expected.fit(X, sample_weight=weights)
+    theirs = library(X)
+    assert_same(found.transform(theirs), expected.transform(X), theirs)
+
+
+def test_labels_may_be_strings(rng, library, dispatch):
+    X, *_ = table(rng, "float64")
+    y = np.array(["ham", "spam"])[(X[:, 0] > 0).astype(int)]
+    model = NadarayaWatsonClassifier(OPRFSampler(random_state=0)).fit(library(X), y)
+    expected = NadarayaWatsonClassifier(OPRFSampler(random_state=0)).fit(X, y)
+    found = model.predict(library(X))
+    assert isinstance(found, np.ndarray)
+    assert np.array_equal(found, expected.predict(X))
+    assert type(model.predict_proba(library(X))) is type(library(X))
+
+
+def test_kernels_come_back(rng, library, dispatch):
+    X, keys, _ = table(rng, "float32", 20)
+    expected = HybridSampler(random_state=0, n_components=400).fit(X)
+    found = clone(expected).fit(library(X))
+    for name in ("exact_kernel", "approximate_kernel", "kernel_variance"):
+        result = getattr(found, name)(library(X), library(keys))
+        assert_same(result, getattr(expected, name)(X, keys), library(X), 1e-5)
+    parts = [part for _, *part in found.iter_log_features(library(X), key=True)]
+    for part in parts[0]:
+        assert type(part) is type(library(X))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        *(
+            make(sampler)
+            for make in (lambda s: s, C, R)
+            for sampler in (
+                OPRFSampler(sigma="median"),
+                TrigRBFSampler(),
+                HybridSampler(kind="clustered"),
+                DERFSampler(),
+            )
+        ),
+        C("exact", sigma=1.0),
+        R("exact", kernel="laplacian", sigma=1.0),
+    ],
+    ids=repr,
+)
+def test_no_rows_come_to_the_host(rng, strict, model, dispatch, monkeypatch):
+    """Nor features, nor targets: the ways to the host are watched."""
+    X, _, weights = table(rng, "float64", N_ROWS)
+    arrays = [strict(a) for a in (X, targets(C() if model is C else model, X), weights)]
+    take, shapes = np.from_dlpack, []
+
+    def watched(array, **options):
+        shapes.append(tuple(array.shape))
+        return take(array, **options)
+
+    monkeypatch.setattr(np, "from_dlpack", watched)
+    if hasattr(model, "transform"):
+        clone(model).fit(arrays[0]).transform(arrays[0])
+    else:
+        clone(model).fit(*arrays).predict(arrays[0])
+    assert shapes  # statistics
+    assert not [shape for shape in shapes if N_ROWS in shape and len(shape) > 1]
+    # weights of a sample of rows, and which of the queries have a close pair
+    assert len([shape for shape in shapes if N_ROWS in shape]) <= 1
+
+
+def test_memory_of_the_host_is_shared(rng, torch, dispatch):
+    X = torch(rng.standard_normal((50, 3)))
+    view = _dispatch.host_view(X)
+    assert view.__array_interface__["data"][0] == X.data_ptr()
+    out = rng.standard_normal((50, 3))
+    back = _dispatch.beside(out, X)
+    assert back.data_ptr() == out.__array_interface__["data"][0]
+    found = OPRFSampler(random_state=0).fit(X).transform(X)
+    expected = OPRFSampler(random_state=0).fit(view).transform(view)
+    assert np.array_equal(found.numpy(), expected)
+
+
+def test_a_device_is_not_the_host(strict, dispatch):
+    X = strict(np.ones((2, 2)))
+    assert _dispatch.host_view(X) is None
+    with pytest.raises(RuntimeError, match="Can't convert array"):
+        np.asarray(X)
+
+
+@pytest.mark.parametrize("sampler", [OPRFSampler(), HybridSampler()], ids=repr)
+def test_chunks_are_not_seen(rng, strict, sampler, dispatch, monkeypatch):
+    X, queries, _ = table(rng, "float64")
+    y, theirs = (X[:, 0] > 0).astype(int), strict(queries)
+    sampler = clone(sampler).set_params(random_state=0, n_components=64)
+    whole = C(sampler).fit(strict(X), strict(y))
+    expected = whole.sampler_.transform(theirs), whole.predict_proba(theirs)
+    monkeypatch.setattr(_device, "CHUNK_BYTES", 7 * 8 * 64)
+    parts = C(sampler).fit(strict(X), strict(y))
+    assert_same(parts.sampler_.transform(theirs), to_host(expected[0]), theirs)
+    assert_same(parts.predict_proba(theirs), to_host(expected[1]), theirs)
+
+
+def test_large_phases_in_float32(rng, strict, dispatch):
+    X = 30 * rng.standard_normal((200, 3)).astype("float32")
+    sampler = LaplacianSampler(sigma=1e5, n_components=200, random_state=0)
+    expected = clone(sampler).fit(X)
+    norms = np.linalg.norm(expected.frequencies_.to_dense(), axis=0)
+    features = sampler.fit(strict(X)).transform(strict(X))
+    # of the columns with phases beyond 2^20; float32 loses digits of those below
+    far = np.flatnonzero(norms * 1e5 > 2**21)
+    assert far.size
+    close = np.isclose(to_host(features), expected.transform(X), rtol=0, atol=2e-6)
+    assert close[:, far].mean() > 0.97
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered")  # NumPy behind a library
+def test_ranges_are_warned_of(rng, library, dispatch):
+    X = np.vstack([np.zeros((3, 2)), np.full((2, 2), 60.0)]).astype("float32")
+    sampler = PositiveRBFSampler(sigma=1.0, center=False, random_state=0)
+    expected = clone(sampler).fit(X)
+    with pytest.warns(RuntimeWarning, match="All features of 2 rows are too small"):
+        expected = expected.transform(X)
+    sampler.fit(library(X))
+    with pytest.warns(RuntimeWarning, match="All features of 2 rows are too small"):
+        assert_same(sampler.transform(library(X)), expected, library(X))
+    large = TrigRBFSampler(sigma=1.0, kernel="softmax", random_state=0)
+    large.fit(library(X))
+    with pytest.warns(RuntimeWarning, match="are too large for"):
+        large.transform(library(X))
+
+
+def test_without_dispatch_all_is_numpy(rng, torch):
+    X, *_ = table(rng, "float64")
+    y = (X[:, 0] > 0).astype(int)
+    sampler = OPRFSampler(random_state=0).fit(torch(X))
+    assert isinstance(sampler.transform(torch(X)), np.ndarray)
+    model = NadarayaWatsonClassifier(sampler).fit(torch(X), torch(y))
+    assert isinstance(model.predict(torch(X)), np.ndarray)
+    assert isinstance(model.class_prior_, np.ndarray)
+
+
+def test_gradients_are_not_followed(rng, torch, dispatch):
+    X = torch(rng.standard_normal((20, 3))).requires_grad_()
+    features = OPRFSampler(random_state=0).fit(X).transform(X)
+    assert not features.requires_grad
+
+
+@pytest.mark.parametrize("model", [OPRFSampler(), C("exact"), R(), C(OPRFSampler())])
+def test_other_libraries_than_in_fit_raise(rng, library, model, dispatch):
+    X, *_ = table(rng, "float64")
+    y = (X[:, 0] > 0).astype(int)
+    methods = [
+        m for m in ("transform", "predict", "predict_proba") if hasattr(model, m)
+    ]
+    for there, here in ((library, np.array), (np.array, library)):
+        fitted = clone(model).fit(there(X), there(y))
+        for name in methods:
+            with pytest.raises(ValueError, match="must use the same namespace"):
+                getattr(fitted, name)(here(X))
+    with pytest.raises(
+        ValueError, match=r"partial_fit\(\) must use the same namespace"
+    ):
+        fitted.partial_fit(library(X), library(y))
+
+
+def test_what_cannot_says_what_can(rng, strict, dispatch):
+    X, *_ = table(rng, "float64")
+    y, theirs = strict((X[:, 0] > 0).astype(int)), strict(X)
+    exact = C("exact", kernel="matern", nu=0.7, sigma=1.0).fit(theirs, y)
+    with pytest.raises(TypeError, match=r"take nu = 0\.5, 1\.5"):
+        exact.predict(theirs)
+    with pytest.raises(TypeError, match="take sampler='exact' or a sampler of"):
+        C("prototypes").fit(theirs, y)
+    chi = FrozenEstimator(SkewedChi2Sampler(skewedness=10.0, random_state=0).fit(X))
+    with pytest.raises(TypeError, match="sampler of sklearn_crt or a transformer with"):
+        C(_Deaf(chi)).fit(theirs, y)
+    outside = HybridSampler(bases=[_Outside(), TrigRBFSampler()], random_state=0)
+    with pytest.raises(TypeError, match=r"take parts of sklearn_crt\.samplers"):
+        outside.fit(theirs).transform(theirs)
+
+
+class _Deaf(FrozenEstimator):
+    """A transformer that answers with NumPy arrays."""
+
+    def transform(self, X):
+        return np.abs(to_host(X))
+
+
+class _Outside(sklearn.base.BaseEstimator):
+    """A sampler that is written elsewhere."""
+
+    def __init__(self, n_components=100, random_state=None):
+        self.n_components = n_components
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        params = {"sigma": 1.0, **self.get_params()}
+        self.sampler_ = TrigRBFSampler(**params).fit(X)
+        return self
+
+    def transform(self, X):
+        return self.sampler_.transform(X)
+
+    def exact_kernel(self, X, Y=None):
+        return self.sampler_.exact_kernel(X, Y)
+
+    def kernel_variance(self, X, Y=None):
+        return self.sampler_.kernel_variance(X, Y)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        *(OPRFSampler(), C("exact"), R("exact"), C(OPRFSampler()), R()),
+        NadarayaWatsonClassifierCV(sigmas=[0.3, 1.0], cv=3, random_state=0),
+    ],
+    ids=repr,
+)
+def test_fitted_ones_move_and_are_stored(rng, library, model, dispatch):
+    from sklearn.utils._array_api import move_estimator_to
+
+    X, *_ = table(rng, "float64")
+    y = (X[:, 0] > 0).astype(int)
+    there, name = library(X), "transform" if hasattr(model, "transform") else "predict"
+    if "random_state" in model.get_params():
+        model = clone(model).set_params(random_state=0)
+    fitted = clone(model).fit(there, library(y))
+    expected = getattr(clone(model).fit(X, y), name)(X)
+    stored = pickle.loads(pickle.dumps(fitted))
+    assert_same(getattr(stored, name)(there), expected, there)
+    home = move_estimator_to(fitted, xp=np, device="cpu")
+    assert_allclose(getattr(home, name)(X), expected, rtol=1e-10)
+    back = move_estimator_to(home, xp=library.xp, device=there.device)
+    assert_same(getattr(back, name)(there), expected, there)
+
+
+@pytest.mark.parametrize("last", [Ridge(), LogisticRegression()], ids=repr)
+@pytest.mark.parametrize("sampler", [OPRFSampler(), TrigRBFSampler()], ids=repr)
+@pytest.mark.parametrize("no_view", [False, True])
+def test_pipelines_and_grids(rng, torch, sampler, last, no_view, monkeypatch, dispatch):
+    if no_view:
+        take_away_views(monkeypatch)
+    X, queries, _ = table(rng, "float64")
+    y = (X[:, 0] > 0).astype(float)
+    sampler = clone(sampler).set_params(random_state=0, n_components=32)
+    pipe = make_pipeline(StandardScaler(), sampler, last)
+    name = f"{type(sampler).__name__.lower()}__sigma"
+    grid = GridSearchCV(pipe, {name: [0.1, 0.5]}, cv=3)
+    expected = clone(grid).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Using Array API dispatch", UserWarning)
+        found = grid.fit(torch(X), torch(y))
+    assert found.best_params_ == expected.best_params_
+    values = found.predict(torch(queries))
+    assert_allclose(values.numpy(), expected.predict(queries), atol=1e-5)
+    score = found.score(torch(queries), torch((queries[:, 0] > 0).astype(float)))
+    assert 0.3 < score <= 1
+
+
+def test_grids_over_nadaraya_watson(rng, torch, dispatch):
+    X, queries, _ = table(rng, "float64")
+    y = (X[:, 0] > 0).astype(int)
+    grid = GridSearchCV(C(OPRFSampler(random_state=0)), {"sampler__sigma": [0.3, 1.0]})
+    expected = clone(grid).fit(X, y)
+    found = grid.fit(torch(X), torch(y))
+    scores = (s.cv_results_["mean_test_score"] for s in (found, expected))
+    assert_allclose(*scores, rtol=1e-6)  # scikit-learn's accuracy of torch is float32
+    theirs = torch(queries)
+    assert_same(found.predict_proba(theirs), expected.predict_proba(queries), theirs)
+
+
+def test_tags(dispatch):
+    samplers = [*sampler_cases(), *sampler_cases(parts=True)]
+    for estimator in [*samplers, *MODELS]:
+        assert sklearn.utils.get_tags(estimator).array_api_support
+    for estimator in (C(SkewedChi2Sampler()), C("prototypes")):
+        assert not sklearn.utils.get_tags(estimator).array_api_support
+
+
+def test_other_libraries_are_not_imported():
+    """By the package, in a process of its own."""
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, sklearn_crt; "
+        "print({'torch', 'cupy', 'jax', 'array_api_strict'} & set(sys.modules))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "set()"
+    assert sklearn_crt.__file__
