@@ -39,6 +39,17 @@ class Parities:
         """Return what cannot be made again."""
         return {k: v for k, v in self.__dict__.items() if k not in _MADE}
 
+    def to_dense(self) -> np.ndarray:
+        """Write the counts modulo 2 out.
+
+        Returns
+        -------
+        odd : ndarray of uint8 of shape (n_features, n_frequencies)
+            Zeros and ones.
+        """
+        octets = self._bits.view(np.uint8)
+        return np.unpackbits(octets, axis=1, count=self.n_frequencies)
+
     def are_odd(self, rows: UnitRows) -> np.ndarray:
         """Return whether monomials of rows are negative, where they are not zero.
 

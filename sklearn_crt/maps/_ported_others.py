@@ -170,15 +170,19 @@ class PortedColumnFactors(PortedMap):
 def _(feature_map: DiscreteMap, like: Array) -> PortedMap:
     frequencies, least = feature_map.frequencies, feature_map.least
     counts, supports, parities = (
-        moved(table.to_dense(), like)
-        for table in (frequencies, frequencies.supports, frequencies.parities)
+        moved(table, like)
+        for table in (
+            frequencies.to_dense(),
+            frequencies.supports.to_dense(),
+            frequencies.parities.to_dense(),
+        )
     )
     return PortedCounts(
         port_frame(feature_map.frame, like),
         counts,
         supports,
         parities,
-        moved(feature_map._log_weights[None], like),
+        moved(feature_map._form.offsets[None], like),
         float(feature_map.law.scale),
         None if least is None else float(least),
         feature_map.gaussian.softmax,

@@ -310,9 +310,9 @@ class BaseNadarayaWatson(
         X, y = validated(self, X, reset=reset, **options)
         if self._needs_host and not on_host(X):
             raise TypeError(
-                "sampler='prototypes' and tol > 0 group rows on the host; give rows in "
-                "its memory, or take sampler='exact' or a sampler of sklearn_crt, which "
-                "work on a device."
+                "sampler='prototypes' and tol > 0 group rows on the host; give rows "
+                "in its memory, or take sampler='exact' or a sampler of sklearn_crt, "
+                "which work on a device."
             )
         return X, y
 

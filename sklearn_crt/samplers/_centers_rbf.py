@@ -119,6 +119,11 @@ class CentersRBFSampler(
     True
     """
 
+    _points: Any  # Centers, None before the first rows
+    _settings: tuple[Any, ...]
+    _statistics: Statistics
+    _fitted: tuple[Centers, Sigma] | None
+
     _parameter_constraints: dict = {
         "sigma": [
             Interval(Real, 0, None, closed="neither"),
