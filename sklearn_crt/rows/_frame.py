@@ -11,7 +11,7 @@ from scipy import sparse
 from ._scratch import Scratch
 from ._unit_rows import Rows, UnitRows, times_columns
 
-_NARROW = 128  # numbers a row: of fewer, loops over rows take longer than their sums
+_NARROW, _MANY = 16, 2048  # columns and rows: the loop takes longer than the sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,9 +142,10 @@ def _each_row(
 ) -> np.ndarray:
     """Return operation(X, vector); NumPy takes several narrow rows as a long one."""
     n_rows, d = X.shape
-    n = _NARROW // d
-    if vector.ndim == 0 or n_rows < 4 * n or n < 2 or not X.flags.c_contiguous:
+    few = d > _NARROW or n_rows < _MANY
+    if vector.ndim == 0 or few or not X.flags.c_contiguous:
         return operation(X, vector, out=out)
+    n = 8 * _NARROW // d
     whole, wide = n_rows - n_rows % n, (-1, n * d)
     several = X[:whole].reshape(wide), np.tile(vector, n)
     operation(*several, out=out[:whole].reshape(wide))

@@ -7,7 +7,7 @@ from sklearn_crt.rows import Frame, Scratch
 
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("shape", [(1, 3), (70, 3), (1000, 3), (999, 1), (600, 200)])
+@pytest.mark.parametrize("shape", [(1, 3), (70, 3), (3001, 3), (2999, 1), (2050, 17)])
 def test_rows_of_any_shape(shape, dtype, order, rng):
     """Narrow rows are taken several at a time, and the last few by themselves."""
     n_features = shape[1]
