@@ -37,6 +37,7 @@ def lacks_torch(name):
 def public_members(owner, names):
     """Yield the path of each documented member that is written in this package."""
     for name in names:
+        getattr(owner, name)  # a module may import it only now
         member = inspect.unwrap(inspect.getattr_static(owner, name))
         member = getattr(member, "fget", getattr(member, "__func__", member))
         if (getattr(member, "__module__", None) or "").startswith("sklearn_crt"):
