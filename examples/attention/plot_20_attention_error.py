@@ -63,10 +63,10 @@ for column, size in zip(axes.T, (0.3, 0.6, 1.0), strict=True):
     for ax in column:
         ax.axhline(1, color="grey", linestyle=":")
         ax.grid(alpha=0.3)
+axes[0, 0].legend()
 for row, what in zip(axes, ("attention matrix", "output"), strict=True):
     for ax in row:
         ax.set_ylabel(f"error of the {what}")
-axes[0, 0].legend()
 
 # %%
 # At entries of unit variance, right, no map is better than an error of 1, which the

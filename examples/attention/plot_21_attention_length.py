@@ -51,10 +51,10 @@ for name, function in attentions.items():
         ax.loglog(lengths, curve, marker="o", label=name, base=2)
 equal = M * (2 * D + 2 * (D + 1)) / (2 * D)
 axes[0].axvline(equal, color="grey", linestyle=":", label="equal multiplications")
+axes[0].legend()
 for ax, label in zip(axes, ("processor seconds", "MB beside q, k, v"), strict=True):
     ax.set(xlabel="rows", ylabel=label)
     ax.grid(alpha=0.3)
-axes[0].legend()
 
 # %%
 # The dotted line is the length at which both need as many multiplications, about 2 m.

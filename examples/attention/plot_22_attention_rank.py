@@ -43,8 +43,8 @@ for name, score in scores.items():
     print(f"{name}: {dict(zip(bands, ranks, strict=True))}")
     ax.plot(bands, ranks, marker="o", label=name)
 ax.set(xlabel="neighbours on each side left out (-1: none)", ylabel="rank to 1 %")
-ax.grid(alpha=0.3)
 ax.legend()
+ax.grid(alpha=0.3)
 
 # %%
 # Where scores fall with the distance a narrow band takes away most of the rank; where
