@@ -63,7 +63,7 @@ def calibrated_rule(
     shares = tol * 0.5 ** np.arange(_N_SHARES)
     scratch = Scratch()
     sums = [QuerySums(size, means.shape[1]) for _ in range(_N_SHARES + 1)]
-    mass, _ = near.relative(logs, sums[0], False)
+    mass, _ = near.relative(logs, None, False)
     whole = mass.sum(axis=1, keepdims=True)
     levels = np.full(logs.shape, _N_SHARES)  # of the share from which it is visited
     for level, share in reversed(list(enumerate(shares))):

@@ -21,7 +21,8 @@ visited, than for any of these rows is not like them and visits more. Where no
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import gen_batches
@@ -36,6 +37,7 @@ from ._targets import Numbers, OneHot
 from ._visits import QUERY_ROWS, QuerySums, enough, visit
 
 _MOST = 0.5  # share of the cost of all rows; from there visits do not pay
+_PROBES = 64  # queries that are looked at before many
 _BLOCK = 3e4  # kernel values that take as long as the calls for a block of them
 
 
@@ -79,11 +81,14 @@ class Near:
         targets: OneHot | Numbers,
         own: np.ndarray | None = None,
     ):
-        self._own = own
+        self._own, self._block = own, _BLOCK
         self._kernel, self._clusters = kernel, clusters
         self._queries, self._targets = queries, targets
         _ = queries.sq_norms  # computed once, and kept with the rows
-        self._distances = clusters.distances(queries, kernel)
+
+    @cached_property
+    def _distances(self):
+        return self._clusters.distances(self._queries, self._kernel)
 
     def clouds(self, sigma: float) -> np.ndarray:
         """Return logs of the estimated weights of the clusters, for a sigma."""
@@ -115,8 +120,10 @@ class Near:
             Exact where most of the rows would be visited.
         """
         with one_blas_thread():
-            found = [
-                self._answer(sigma, means, rule, tol)
+            found: list[Any] = [
+                None
+                if self._is_hopeless(sigma, rule, tol)
+                else self._answer(sigma, means, rule, tol)
                 for sigma, rule in zip(sigmas, rules, strict=True)
             ]
         rest = [k for k, sums in enumerate(found) if sums is None]
@@ -145,13 +152,23 @@ class Near:
             parts.append([total.value for total in totals])
         return [KernelSums(*map(np.concatenate, zip(*p))) for p in zip(*parts)]
 
-    def _answer(self, sigma, means, rule, tol):
-        """Return kernel sums, or None where it costs less to sum all rows."""
+    def _is_hopeless(self, sigma, rule, tol):
+        """Return whether some of many queries would all rather sum all rows."""
+        n_queries = self._queries.shape[0]
+        if n_queries < 4 * _PROBES:
+            return False
+        some = np.arange(0, n_queries, n_queries // _PROBES)
+        parts = self._kernel, self._clusters, self._queries.take(some), self._targets
+        few = Near(*parts)
+        few._block = 0.0  # many queries share the calls
+        return few._plan(sigma, rule, tol) is None
+
+    def _plan(self, sigma, rule, tol):
+        """Return what is visited first, estimates and bounds; None where it is dear."""
         logs = bounds = self.clouds(sigma)
-        sums = QuerySums(len(logs), means.shape[1])
-        share, most = rule or (tol, tol / (1 - tol) * (1 - 1e-6))
-        mass, _ = self.relative(logs, sums, False)
+        mass, _ = self.relative(logs, None, False)
         whole = mass.sum(axis=1, keepdims=True)
+        share, most = rule or _certain(tol)
         which = enough(mass, share * whole)
         if self._own is not None:
             starts = self._clusters.starts
@@ -166,8 +183,18 @@ class Near:
             likely[which] = 0
             if self._is_dear(which | enough(likely, most * whole)):
                 return None
+        return which, logs, bounds
+
+    def _answer(self, sigma, means, rule, tol):
+        """Return kernel sums, or None where it costs less to sum all rows."""
+        plan = self._plan(sigma, rule, tol)
+        if plan is None:
+            return None
+        which, logs, bounds = plan
+        sums = QuerySums(len(logs), means.shape[1])
         self._visit(sums, sigma, which)
         # the rest beside what was found, no longer beside what was hoped for
+        _, most = rule or _certain(tol)
         if most < np.inf:
             mass, found = self.relative(bounds, sums, which)
             more = enough(mass, most * found)
@@ -191,7 +218,9 @@ class Near:
 
         That of the latter, where there is one: nothing beside it underflows.
         """
-        found = sums.log_weights(self._targets)
+        found = np.full((len(logs), 1), -np.inf)
+        if sums is not None:
+            found = sums.log_weights(self._targets)
         none = found == -np.inf
         scale = np.where(none, logs.max(axis=1, keepdims=True), found)
         scale[scale == -np.inf] = 0
@@ -203,10 +232,15 @@ class Near:
         """Return whether to visit these clusters costs more than half of all rows."""
         sizes = self._clusters.sizes.astype(np.float64)
         blocks = np.ceil(which.sum(axis=0) / QUERY_ROWS) @ np.ceil(sizes / BLOCK_ROWS)
-        cost = (which @ sizes).sum() + _BLOCK * blocks
+        cost = (which @ sizes).sum() + self._block * blocks
         n_queries, n_rows = len(which), sizes.sum()
         all_blocks = np.ceil(n_queries / QUERY_ROWS) * np.ceil(n_rows / BLOCK_ROWS)
-        return cost > _MOST * (n_queries * n_rows + _BLOCK * all_blocks)
+        return cost > _MOST * (n_queries * n_rows + self._block * all_blocks)
+
+
+def _certain(tol):
+    """Return the rule by which answers are certified."""
+    return Rule(tol, tol / (1 - tol) * (1 - 1e-6))
 
 
 def with_clouds(sums: QuerySums, logs: np.ndarray, means: np.ndarray) -> KernelSums:
