@@ -13,7 +13,7 @@ from ._tolerance import Near, Rule, with_clouds
 from ._visits import QuerySums, enough
 
 _N_QUERIES = 256  # training rows that are answered exactly
-_MOST = 1e3  # ratio of clouds to rows, from which sizes of clouds say nothing
+_MOST = 1.0  # ratio of clouds to the rows visited, of any query
 _N_SHARES = 16  # shares tol, tol / 2, tol / 4, ... that are tried
 
 
@@ -51,8 +51,7 @@ def calibrated_rule(
         A share of at most tol: the mean error plus two standard errors is at most
         half of the tolerance, and the error of 95 % of the rows at most the tolerance.
         None where no share that was tried, down to tol / 32768, does it. ``most`` is
-        the largest ratio of clouds to rows visited that was met, infinite where it
-        says nothing.
+        the largest ratio of clouds to rows visited that was met, but not above 1.
     """
     n_rows = clusters.rows.shape[0]
     size = min(n_rows, _N_QUERIES)
@@ -90,7 +89,7 @@ def calibrated_rule(
         if likely <= tol / 2 and np.quantile(errors, 0.95) <= tol:
             mass, weight = near.relative(rest, visited, False)
             most = mass.sum(axis=1)[weight[:, 0] > 0].max(initial=share)
-            return Rule(float(share), float(most) if most < _MOST else np.inf)
+            return Rule(float(share), min(float(most), _MOST))
     return None
 
 

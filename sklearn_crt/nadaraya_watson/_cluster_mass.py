@@ -15,8 +15,16 @@ The log of another kernel is replaced by its tangent as a function of :math:`r^2
 where the product of cloud and kernel has its mean,
 :math:`r^2 = D^2 / (1 + \tau s^2)^2 + \rho^2 / (1 + \tau s^2)`. The logs of mixtures of
 Gaussian kernels (Laplacian, Matern, exponential power) are convex there, and their
-tangent is below them: this is the best of the lower bounds by Jensen's inequality. No
-estimate is above the bound by the radius: rows have no tails as clouds have.
+tangent is below them: this is the best of the lower bounds by Jensen's inequality.
+
+Rows have no tails as clouds have: of n rows the one nearest to the query is not likely
+nearer than
+
+.. math:: r^2 = D^2 + \rho^2 - z \sqrt{4 D^2 s^2 + 2 d s^4}, \qquad
+   z = 1 + \sqrt{2 \log n},
+
+from the mean and standard deviation of the squared distance of a normal point, and the
+largest of n normal numbers. So no estimate is above W K(r), or the bound by the radius.
 """
 
 from __future__ import annotations
@@ -97,8 +105,8 @@ def log_cloud(
         An estimate, on either side of the log of the kernel weight of a cluster.
     """
     n_features = clusters.centers.shape[1]
-    least = np.maximum(distances - clusters.radii, 0)
-    bound = log_bound(kernel, sigma, least, clusters.log_weights)
+    near = _likely_nearest(distances, clusters)
+    bound = log_bound(kernel, sigma, near, clusters.log_weights)
     squares = np.square(sigma * distances)
     spreads = sigma**2 * clusters.sq_radii
     if isinstance(kernel, GaussianRadial):
@@ -118,3 +126,15 @@ def log_cloud(
         log_mass += kernel.log_profile(np.sqrt(at)) + 0.5 * precision * at
         log_mass += clusters.log_weights
     return np.where(np.isfinite(log_mass), np.minimum(log_mass, bound), bound)
+
+
+def _likely_nearest(distances, clusters):
+    """Return distances that hardly a row of the clusters falls short of."""
+    variances = clusters.sq_radii / clusters.centers.shape[1]
+    z = 1 + np.sqrt(2 * np.log(clusters.sizes))
+    squares = np.square(distances)
+    likely = np.sqrt(4 * variances * squares + 2 * variances * clusters.sq_radii)
+    likely *= -z
+    likely += squares + clusters.sq_radii
+    least = np.maximum(distances - clusters.radii, 0)
+    return np.sqrt(np.maximum(likely, np.square(least)))

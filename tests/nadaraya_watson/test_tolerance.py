@@ -636,6 +636,7 @@ def test_clouds_against_draws(name, n_features, rng):
         cloud = SimpleNamespace(
             centers=np.zeros((1, n_features)),
             radii=np.array([np.inf]),
+            sizes=np.array([1e300]),  # with all its tails
             sq_radii=np.array([n_features * spread**2]),
             log_weights=np.log([1.0]),
         )
@@ -657,6 +658,7 @@ def test_cloud_of_the_reference():
     parts = X, y, np.ones(4), np.arange(4)
     clusters = Clusters._sorted(parts, np.array([0, 0, 1, 1]), kernel, 4)
     distances = clusters.distances(UnitRows(np.array([[1.0, 0.5]])), kernel)
-    clusters = replace(clusters, radii=np.full(2, np.inf))  # not moved to the bound
+    many = 10**12 * np.arange(3)  # rows: with all its tails
+    clusters = replace(clusters, radii=np.full(2, np.inf), starts=many)
     found = log_cloud(kernel, 1.0, distances, clusters)[0]
     assert_allclose(found, [0.237070043460, -0.160813724713], rtol=1e-10)
