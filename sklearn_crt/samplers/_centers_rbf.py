@@ -119,11 +119,6 @@ class CentersRBFSampler(
     True
     """
 
-    _points: Any  # Centers, None before the first rows
-    _settings: tuple[Any, ...]
-    _statistics: Statistics
-    _fitted: tuple[Centers, Sigma] | None
-
     _parameter_constraints: dict = {
         "sigma": [
             Interval(Real, 0, None, closed="neither"),
@@ -134,6 +129,11 @@ class CentersRBFSampler(
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
+
+    _statistics: Statistics
+    _points: Centers  # None before any rows
+    _fitted: tuple[Centers, float | np.ndarray] | None
+    _settings: tuple[Any, int, int]  # sigma, number of centres and seed of this fit
 
     def __init__(
         self,
@@ -169,7 +169,7 @@ class CentersRBFSampler(
         ValueError
             If a parameter or X is out of range.
         """
-        self._points = None
+        self._points = None  # type: ignore[assignment]
         self._add(X)
         return self.freeze()
 
@@ -246,7 +246,7 @@ class CentersRBFSampler(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=first
         )
         if first:
-            self._points = None
+            self._points = None  # type: ignore[assignment]
             random_state = check_random_state(self.random_state)
             seed = tuple(random_state.randint(2**31 - 1, size=4).tolist())
             self._settings = self.sigma, self.n_components, seed[0]
