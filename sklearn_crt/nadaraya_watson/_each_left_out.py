@@ -111,7 +111,7 @@ def _codes(model, sums, codes, weights):
 
 def _means(model, sums, y, weights):
     """Return averages, the mean of the others where all kernel weights vanish."""
-    total, own = model._weight, weights[:, None].astype(np.float64)
-    others = (total * model.y_mean_ - own * y) / (total - own)
+    seen, own = model._seen, weights[:, None].astype(np.float64)
+    others = (seen.weight * seen.mean - own * y) / (seen.weight - own)
     found = sums[:, -1:] > 0
     return np.where(found, sums[:, :-1] / np.where(found, sums[:, -1:], 1), others)
