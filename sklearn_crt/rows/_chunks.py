@@ -194,7 +194,11 @@ def blas_within_processors(n_rows: int) -> Iterator[None]:
     None
         While the limit holds.
     """
-    if n_rows <= _LEAST or _n_blas_threads() <= cpu_count():
+    if n_rows <= _LEAST:
+        yield
+        return
+    n_threads = _n_blas_threads()
+    if n_threads == 1 or n_threads <= cpu_count():  # which reads files
         yield
         return
     with one_blas_thread():
