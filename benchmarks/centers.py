@@ -195,10 +195,10 @@ def tables(widths, n_splits):
             scores = [cell[:, 1].mean() for cell in cells]
             error = np.exp(np.mean(np.log(errors)))
             columns = label.startswith("Centers")
-            rows.append([label, "-" if columns else f"{error:.4f}"])
+            rows.append([label, "–" if columns else f"{error:.4f}"])
             rows[-1] += [f"{value:.1f}" for value in [*scores, np.mean(scores)]]
             rows[-1] += [f"{seconds[label]:.1f}", f"{accuracies[label]:.1f}"]
-        columns = ["map", "error of the kernel", *used, "mean", "us a row"]
+        columns = ["map", "error of the kernel", *used, "mean", "µs a row"]
         title = f"Ridge on {width} columns"
         yield Table(title, [*columns, "logistic, digits"], rows)
 
