@@ -68,7 +68,7 @@ class AnchorLaw:
         return np.concatenate([plus[:n_pairs], minus, plus[n_pairs:]])
 
     def log_mean_square(self, points: np.ndarray) -> np.ndarray:
-        """Return the log of the mean over the anchors of exp(-2 |z - a|^2).
+        """Return the log of the mean over the anchors of ``exp(-2 |z - a|^2)``.
 
         Parameters
         ----------

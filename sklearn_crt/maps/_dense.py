@@ -13,7 +13,7 @@ from ._quadratic import PairTerms, Quadratic, log_excess
 
 @dataclass(frozen=True, eq=False)
 class DenseQuadratic(Quadratic):
-    """The form w'Aw + w'(I - 4A)^(1/2) x for a matrix A, with the row term -|x|^2.
+    """The form w'Aw + w'(I - 4A)^(1/2) x for a matrix A, with the row term ``-|x|^2``.
 
     Attributes
     ----------

@@ -103,7 +103,7 @@ class Quadratic(ABC):
 
 @dataclass(frozen=True)
 class IsotropicQuadratic(Quadratic):
-    """The form A |w|^2 + sqrt(1 - 4A) w.x with the row term -|x|^2.
+    """The form ``A |w|^2 + sqrt(1 - 4A) w.x`` with the row term ``-|x|^2``.
 
     Attributes
     ----------

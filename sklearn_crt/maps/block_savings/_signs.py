@@ -28,8 +28,8 @@ _NODES = 2049
 def angles(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     """Return the angles of all pairs of rows, pi / 2 where one of the two is zero.
 
-    Twice the arc tangent of |u - v| / |u + v| for the unit vectors, which is accurate
-    at 0 and at pi.
+    Twice the arc tangent of ``|u - v| / |u + v|`` for the unit vectors, which is
+    accurate at 0 and at pi.
 
     Parameters
     ----------
