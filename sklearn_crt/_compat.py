@@ -63,6 +63,10 @@ except ImportError:
         def __getattr__(self, name):
             return getattr(np, self._renamed.get(name, name))
 
+        @staticmethod
+        def astype(array, dtype, /, *, copy=True):
+            return array.astype(dtype, copy=copy)
+
     def array_namespace(*arrays: Any) -> Any:
         """Stand-in before scikit-learn had other libraries: NumPy alone."""
         for array in arrays:
