@@ -140,7 +140,5 @@ class ComplexExponentialMap(FrequencyMap):
             else:
                 saved = trigonometric_gap(q, d, self.cosine) * np.exp(q - log_scale)
             total = total - self.n_pairs * saved
-        with np.errstate(divide="ignore"):
-            log_variance = np.log(np.maximum(total, 0)) + log_scale
-        log_variance -= 2 * math.log(m) + sq_distances
-        return self.gaussian.variance(log_variance, X, Y)
+        log_unit = log_scale - 2 * math.log(m) - sq_distances
+        return self.gaussian.variance(total, log_unit, X, Y)

@@ -11,8 +11,8 @@ from ..rows import UnitRows
 from ._base import FrequencyMap, LogFeatures
 from ._circle import write_cos_sin
 from ._columns import PairedColumns
+from ._exponential import share_of_moment
 from ._gaussian import GaussianKernel
-from .block_savings import positive_gap
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,29 +118,21 @@ class DiagonalExponentialMap(FrequencyMap):
         return self.gaussian.values(X, Y)
 
     def variance(self, X: UnitRows, Y: UnitRows) -> np.ndarray:
-        a, m, d = self.diagonal.astype(complex), self.n_frequencies, self.n_features
-        # coordinate by coordinate the real and imaginary part of z = a x + y / a
-        left = np.hstack([X.dense * a.real, X.dense * a.imag])
-        right = np.hstack([Y.dense * (1 / a).real, Y.dense * (1 / a).imag])
-        real_part, imaginary_part = (
-            _squared_sums(left[:, part], right[:, part])
-            for part in (slice(None, d), slice(d, None))
-        )
-        sq_norms = real_part + imaginary_part
+        a, m = self.diagonal, self.n_frequencies
+        # coordinate by coordinate z = a x + y / a, with |z|^2 the sum of two squares
+        left, right = X.dense * a, Y.dense * (1 / a)
+        log_unit = _squared_sums(left.real, right.real)
         if self.is_real:
-            total = -np.expm1(-sq_norms)
+            share = share_of_moment(self, log_unit, log_unit)
         else:
-            twice = _twice_products(left, right, d)
-            total = _relative_variance(sq_norms, real_part - imaginary_part, twice)
-        n_single = 0 if self.is_real else self.columns.n_single
-        total = total / m + 0.5 * n_single / m**2  # half of E|fg|^2 more
-        if self.n_pairs > 0 and self.cosine is not None:
-            gap = positive_gap(sq_norms, d, self.cosine) * np.exp(-sq_norms)
-            total = total - self.n_pairs / m**2 * gap
-        with np.errstate(divide="ignore"):
-            log_variance = np.log(np.maximum(total, 0)) + sq_norms
-        log_variance -= X.pair_statistics(Y)[2]
-        return self.gaussian.variance(log_variance, X, Y)
+            real, imaginary = log_unit, _squared_sums(left.imag, right.imag)
+            log_unit = real + imaginary
+            twice = _twice_products(left, right)
+            share = _relative_variance(log_unit, real - imaginary, twice)
+            share += 0.5 * self.columns.n_single / m  # half of E|fg|^2 more
+        log_unit -= X.sq_distances(Y)
+        log_unit -= math.log(m)
+        return self.gaussian.variance(share, log_unit, X, Y)
 
 
 def _squares_times(rows: UnitRows, factors: np.ndarray) -> np.ndarray:
@@ -152,17 +144,17 @@ def _squares_times(rows: UnitRows, factors: np.ndarray) -> np.ndarray:
 
 def _squared_sums(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return |x + y|^2 of all pairs of rows."""
-    total = np.sum(left**2, axis=1)[:, None] + np.sum(right**2, axis=1)
-    return np.maximum(total + 2 * left @ right.T, 0)
+    total = 2 * left @ right.T
+    total += np.sum(left**2, axis=1)[:, None]
+    total += np.sum(right**2, axis=1)
+    return np.maximum(total, 0, out=total)
 
 
-def _twice_products(left: np.ndarray, right: np.ndarray, d: int) -> np.ndarray:
+def _twice_products(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return the imaginary part of z.z, twice the real times the imaginary parts."""
-    real, imaginary = left[:, :d], left[:, d:]
-    key_real, key_imaginary = right[:, :d], right[:, d:]
-    own = np.sum(real * imaginary, axis=1)[:, None]
-    own = own + np.sum(key_real * key_imaginary, axis=1)
-    return 2 * (own + real @ key_imaginary.T + imaginary @ key_real.T)
+    own = np.sum(left.real * left.imag, axis=1)[:, None]
+    own = own + np.sum(right.real * right.imag, axis=1)
+    return 2 * (own + left.real @ right.imag.T + left.imag @ right.real.T)
 
 
 def _relative_variance(

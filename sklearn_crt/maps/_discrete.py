@@ -14,7 +14,7 @@ from ..frequencies import Affine, Frequencies
 from ..rows import UnitRows
 from ._base import FrequencyMap, LogFeatures
 from ._count_laws import CountLaw
-from ._gaussian import GaussianKernel, log_expm1
+from ._gaussian import GaussianKernel
 from ._parities import Parities, flip_signs
 
 # in place of minus infinity: times 0 it is 0, times a count nothing outweighs it, and
@@ -143,11 +143,12 @@ class DiscreteMap(FrequencyMap):
             rows if self.least is None else rows.map(self._raised) for rows in (X, Y)
         )
         columns = zip(left.columns(), right.columns(), strict=True)
-        log_variance = log_expm1(self.law.sum_of_log_excesses(columns))
-        log_variance -= math.log(self.n_components)
+        log_unit = self.law.sum_of_log_excesses(columns)
+        share = -np.expm1(-log_unit)
+        log_unit -= math.log(self.n_components)
         for x, y in zip(left.columns(), right.columns(), strict=True):
-            log_variance -= np.subtract.outer(x, y) ** 2
-        return self.gaussian.variance(log_variance, X, Y)
+            log_unit -= np.subtract.outer(x, y) ** 2
+        return self.gaussian.variance(share, log_unit, X, Y)
 
 
 def _has_zeros(rows: UnitRows) -> bool:

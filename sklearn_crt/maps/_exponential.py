@@ -70,13 +70,38 @@ class ExponentialMap(FrequencyMap):
         _, q, sq_distances = X.pair_statistics(Y)
         # E2 / K^2 = ((1 + rho) / (2 sqrt rho))^d exp(rho q), written to keep q -> 0
         root = math.sqrt(rho)
-        excess = d * math.log1p((1 - root) ** 2 / (2 * root)) + rho * q
-        # log of (expm1(excess) - saved) / m, which may overflow only at the end
-        log_first = excess + np.log(-np.expm1(-np.maximum(excess, 1e-300)))
-        log_variance = log_first - math.log(m) - sq_distances
-        if self.n_pairs > 0 and self.cosine is not None:
-            saved = self.n_pairs / m * positive_gap(q, d, self.cosine)
-            with np.errstate(divide="ignore"):
-                share = np.log1p(-np.minimum(saved * np.exp(-log_first), 1))
-            log_variance = log_variance + share
-        return self.gaussian.variance(log_variance, X, Y)
+        log_unit = d * math.log1p((1 - root) ** 2 / (2 * root)) + rho * q
+        share = share_of_moment(self, log_unit, q)
+        log_unit -= sq_distances
+        log_unit -= math.log(m)
+        return self.gaussian.variance(share, log_unit, X, Y)
+
+
+def share_of_moment(
+    feature_map: FrequencyMap, log_moment: np.ndarray, q: np.ndarray
+) -> np.ndarray:
+    """Return (E f^2 - K^2 - what blocks save) / E f^2 of products of exponentials.
+
+    Parameters
+    ----------
+    feature_map : FrequencyMap
+        The map, one column a frequency.
+    log_moment : ndarray
+        The logs of E f^2 / K^2 of pairs of rows, not negative.
+    q : ndarray
+        Squared lengths of what the frequencies meet.
+
+    Returns
+    -------
+    share : ndarray
+        Without cancellation for small q, in any size of the moments.
+    """
+    less_one = np.expm1(-log_moment)
+    share = -less_one
+    if feature_map.n_pairs > 0 and feature_map.cosine is not None:
+        saved = positive_gap(q, feature_map.n_features, feature_map.cosine)
+        saved *= feature_map.n_pairs / feature_map.n_frequencies
+        less_one += 1
+        saved *= less_one
+        share -= saved
+    return share

@@ -8,6 +8,8 @@ import numpy as np
 
 from ..rows import UnitRows
 
+_LARGEST = 700.0  # whose exponential is finite, and may be multiplied a little
+
 
 @dataclass(frozen=True)
 class GaussianKernel:
@@ -90,14 +92,16 @@ class GaussianKernel:
         return np.exp(self.log_pair_factor(X, Y) - 0.5 * X.sq_distances(Y))
 
     def variance(
-        self, log_relative: np.ndarray, X: UnitRows, Y: UnitRows
+        self, share: np.ndarray, log_unit: np.ndarray, X: UnitRows, Y: UnitRows
     ) -> np.ndarray:
-        """Return the variance from its log for the Gaussian kernel.
+        """Return the variance from that of the Gaussian kernel, share * exp(log_unit).
 
         Parameters
         ----------
-        log_relative : ndarray of shape (n_X, n_Y)
-            Log of the variance of the estimate of the Gaussian kernel; overwritten.
+        share : ndarray of shape (n_X, n_Y)
+            Of moderate size; below 0, where rounding takes it, it is 0. Overwritten.
+        log_unit : ndarray of shape (n_X, n_Y)
+            Of any size. Overwritten.
         X, Y : UnitRows
             Rows of the two sides.
 
@@ -106,24 +110,12 @@ class GaussianKernel:
         variance : ndarray of shape (n_X, n_Y)
             Infinite where it overflows.
         """
+        np.maximum(share, 0, out=share)
         if self.softmax:
-            log_relative += 2 * self.log_pair_factor(X, Y)
-        with np.errstate(over="ignore"):
-            return np.exp(log_relative, out=log_relative)
-
-
-def log_expm1(excess: np.ndarray) -> np.ndarray:
-    """Return log(exp(excess) - 1): that of Var / K^2, for excess = log(E2 / K^2).
-
-    Parameters
-    ----------
-    excess : ndarray
-        Not negative.
-
-    Returns
-    -------
-    log_relative : ndarray
-        Minus infinity where excess is 0.
-    """
-    with np.errstate(divide="ignore"):
-        return excess + np.log(-np.expm1(-excess))
+            log_unit += 2 * self.log_pair_factor(X, Y)
+        with np.errstate(over="ignore", divide="ignore"):
+            if log_unit.max(initial=0) < _LARGEST:
+                share *= np.exp(log_unit, out=log_unit)
+                return share
+            log_unit += np.log(share, out=share)
+            return np.exp(log_unit, out=log_unit)

@@ -10,6 +10,7 @@ from sklearn.utils import gen_batches
 from ..rows import Frame, Rows, Scratch, UnitRows, row_chunks, width_of
 from ._base import FeatureMap, LogFeatures
 
+_LARGE = 2**25 - 2**16  # bytes: the C library learns from arrays below 2**25
 _PAIRS = 2**18  # whose variances are taken at once: larger arrays cost more to make
 
 
@@ -96,6 +97,7 @@ def variance_in_blocks(feature_map: FeatureMap, X: UnitRows, Y: UnitRows) -> np.
     step = max(1, _PAIRS // n_keys)
     if step >= n_rows:
         return feature_map.variance(X, Y)
+    _keep_freed_memory()
     variance = np.empty((n_rows, n_keys))
     for rows in gen_batches(n_rows, step):
         block = X.take(rows)
@@ -103,6 +105,15 @@ def variance_in_blocks(feature_map: FeatureMap, X: UnitRows, Y: UnitRows) -> np.
         if Y is X:  # of rows and themselves, whose distances are exactly 0
             variance[rows, rows] = feature_map.variance(block, block)
     return variance
+
+
+def _keep_freed_memory() -> None:
+    """Let the C library keep what the arrays of a block free for those of the next.
+
+    On Linux it does so for arrays as large as one that was freed before; the first
+    call took twice as long where each array was new memory of the system.
+    """
+    np.empty(_LARGE, np.int8)  # not written to, so it takes no memory
 
 
 def _path_features(

@@ -187,10 +187,8 @@ class PositiveMap(FrequencyMap):
             angles = {self.cosine, -self.cosine} if n_pairs else {self.cosine}
             gaps = [positive_gap(q, self.n_features, angle) for angle in angles]
             total = total - self.n_pairs * np.mean(gaps, axis=0) * np.exp(-top)
-        with np.errstate(divide="ignore"):
-            log_variance = np.log(np.maximum(total, 0)) + top
-        log_variance -= 2 * math.log(self.n_frequencies) + X.sq_distances(Y)
-        return self.gaussian.variance(log_variance, X, Y)
+        log_unit = top - 2 * math.log(self.n_frequencies) - X.sq_distances(Y)
+        return self.gaussian.variance(total, log_unit, X, Y)
 
 
 def _pair_share(constant: float, spread: np.ndarray, q: np.ndarray) -> np.ndarray:

@@ -194,7 +194,7 @@ class SumOfProductsMap(FeatureMap):
             if self.spare is not None and weight > 0:
                 spare = on_rows(self.spare, "variance", *pair)
                 total = total + weight**2 * spare
-            return self.factor.variance(np.log(total), X, Y)
+            return self.factor.variance(total, np.zeros_like(total), X, Y)
 
     def coefficient_moments(
         self, X: UnitRows, Y: UnitRows
@@ -243,18 +243,20 @@ class SumOfProductsMap(FeatureMap):
     def _main_variance(self, X: UnitRows, Y: UnitRows) -> np.ndarray:
         """Return the variance without the spare map, without row factors."""
         means, variances = self.coefficient_moments(X, Y)
-        kernels = [on_rows(base, "kernel", X, Y) for base in self.bases]
         total = np.zeros((X.shape[0], Y.shape[0]))
         with np.errstate(over="ignore", invalid="ignore"):
             for base, mean, variance in zip(self.bases, means, variances, strict=True):
                 second = mean**2 + variance
-                total = total + _product(second, on_rows(base, "variance", X, Y))
-            for kernel, variance in zip(kernels[:-1], variances[:-1], strict=True):
-                total = total + _product(variance, (kernel - kernels[-1]) ** 2)
+                total += _product(second, on_rows(base, "variance", X, Y))
+            if not all(map(_is_gaussian, self.bases)):
+                *kernels, last = (on_rows(base, "kernel", X, Y) for base in self.bases)
+                for kernel, variance in zip(kernels, variances[:-1], strict=True):
+                    total += _product(variance, (kernel - last) ** 2)
         if self.shared and self._covariance_is_known:
             phases = X.sq_norms - Y.sq_norms.T
             product = means[0] * means[1] - variances[0]  # E lam (1 - lam)
-            common = kernels[0] ** 2 * 2 * np.sin(phases / 2) ** 2 * product
+            kernel = on_rows(self.bases[0], "kernel", X, Y)
+            common = kernel**2 * 2 * np.sin(phases / 2) ** 2 * product
             known = [base for base in self.bases if isinstance(base, FrequencyMap)]
             n_frequencies = max(base.n_frequencies for base in known)
             total = np.maximum(total - 2 / n_frequencies * common, 0)
@@ -307,4 +309,7 @@ def _write(
 def _product(left: float | np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return left * right, where zero times infinity is zero."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.where((left == 0) | (right == 0), 0.0, left * right)
+        product = left * right
+        if np.isfinite(product.sum()):
+            return product
+        return np.where((left == 0) | (right == 0), 0.0, product)

@@ -121,15 +121,14 @@ class TrigonometricMap(FrequencyMap):
     def variance(self, X: UnitRows, Y: UnitRows) -> np.ndarray:
         r = self._distances(X, Y)
         n_pairs, n_single = self.columns.n_pairs, self.columns.n_single
-        total = n_pairs * self.radial.pair_variance(r) if n_pairs else 0.0
+        total = n_pairs * self.radial.pair_variance(r) if n_pairs else np.zeros_like(r)
         if n_single:
             profile, double = (np.exp(self.radial.log_profile(k * r)) for k in (1, 2))
             total = total + n_single * (1 + double / 2 - profile**2)
         if self.n_pairs > 0 and self.cosine is not None:
             saving = self.radial.block_saving(r, self.n_features, self.cosine)
             total = total - self.n_pairs * saving
-        variance = np.maximum(total, 0) / self.n_frequencies**2
-        if self.gaussian is None or not self.gaussian.softmax:
-            return variance
-        with np.errstate(divide="ignore"):
-            return self.gaussian.variance(np.log(variance), X, Y)
+        total = total / self.n_frequencies**2
+        if self.gaussian is None:
+            return np.maximum(total, 0)
+        return self.gaussian.variance(total, np.zeros_like(total), X, Y)

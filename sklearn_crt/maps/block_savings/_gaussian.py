@@ -20,9 +20,8 @@ from functools import lru_cache
 
 import numpy as np
 from scipy import special
-from scipy.interpolate import PPoly
 
-from ._piecewise import Function, tabulate
+from ._piecewise import Function, Table, tabulate
 
 _BLOCK = 256  # pairs whose series share one window of terms
 _LARGEST = 20  # log r_k m_k, which is above 0 for angles below 90 degrees only
@@ -132,44 +131,37 @@ def positive_gap(q: np.ndarray, n_features: int, cosine: float = 0.0) -> np.ndar
 
     if factors.max() > _LARGEST:
         return gap(q)
-    power = 1 if cosine else 2
-    return _look_up(q, gap, _positive_table, (n_features, cosine, reach), power)
+    return _look_up(q, gap, _positive_table, (n_features, cosine, reach))
 
 
 def _look_up(
     q: np.ndarray,
     series: Function,
-    make_table: Callable[..., Function],
+    make_table: Callable[..., Table],
     arguments: tuple[float, ...],
-    power: int,
     few: int = _FEW,
 ) -> np.ndarray:
     """Return the values of a series for an array q, more than a few from a table.
 
-    The table ends at the last of the arguments, and holds the values over
-    q^power / (1 + q^power).
+    The table ends at the last of the arguments.
     """
     if q.size <= few:
         return series(q)
-    far = q > arguments[-1]
-    near = np.where(far, 0.0, q) if far.any() else q
-    values = make_table(*arguments)(near)
-    share = near * near if power == 2 else near.copy()
-    values *= share
-    share += 1
-    values /= share
-    if near is not q:
-        values[far] = series(q[far])
+    stop = arguments[-1]
+    if q.max() <= stop:
+        return make_table(*arguments)(q)
+    far = q > stop
+    values = make_table(*arguments)(np.where(far, 0.0, q))
+    values[far] = series(q[far])
     return values
 
 
 @lru_cache(maxsize=64)
-def _positive_table(n_features: int, cosine: float, stop: float) -> PPoly:
-    def ratio(q: np.ndarray) -> np.ndarray:
-        gap = _positive_series(q, n_features, cosine)
-        return gap * (1 + 1 / q if cosine else 1 + 1 / q**2)
+def _positive_table(n_features: int, cosine: float, stop: float) -> Table:
+    def gap(q: np.ndarray) -> np.ndarray:
+        return _positive_series(q, n_features, cosine)
 
-    return tabulate(ratio, stop)
+    return tabulate(gap, stop, power=1 if cosine else 2)
 
 
 def _positive_series(q: np.ndarray, n_features: int, cosine: float) -> np.ndarray:
@@ -244,24 +236,24 @@ def trigonometric_gap(
         return _trigonometric_series(q, n_features, cosine, _right_series)
 
     arguments = n_features, abs(cosine), 1e5 if cosine else 1e3
-    return _look_up(q, gap, _trigonometric_table, arguments, power=2)
+    return _look_up(q, gap, _trigonometric_table, arguments)
 
 
 @lru_cache(maxsize=64)
-def _trigonometric_table(n_features: int, cosine: float, stop: float) -> PPoly:
-    def ratio(q: np.ndarray) -> np.ndarray:
-        right_gap = _right_series if cosine == 0 else _right_from_table
-        gap = _trigonometric_series(q, n_features, cosine, right_gap)
-        return gap * (1 + 1 / q**2)
+def _trigonometric_table(n_features: int, cosine: float, stop: float) -> Table:
+    right_gap = _right_series if cosine == 0 else _right_from_table
 
-    return tabulate(ratio, stop, atol=3e-16)
+    def gap(q: np.ndarray) -> np.ndarray:
+        return _trigonometric_series(q, n_features, cosine, right_gap)
+
+    return tabulate(gap, stop, power=2, atol=3e-16)
 
 
 def _right_from_table(q: np.ndarray, n_features: int) -> np.ndarray:
     def gap(q: np.ndarray) -> np.ndarray:
         return _right_series(q, n_features)
 
-    return _look_up(q, gap, _trigonometric_table, (n_features, 0.0, 1e3), 2, few=0)
+    return _look_up(q, gap, _trigonometric_table, (n_features, 0.0, 1e3), few=0)
 
 
 def _trigonometric_series(

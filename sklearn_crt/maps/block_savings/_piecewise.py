@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.polynomial import chebyshev, polynomial
-from scipy.interpolate import PPoly
 
 _DEGREE = 9
 _HALVINGS = 9
+_BATCH = 2**13  # values whose arrays fit the fast cache
+_FRACTION = 52  # bits of a float64 after its exponent
+_ONE = np.ones(()).view(np.int64) >> _FRACTION
 Function = Callable[[np.ndarray], np.ndarray]
 
 
@@ -28,39 +31,105 @@ _FIT = np.linalg.inv(chebyshev.chebvander(_NODES, _DEGREE)).T  # values to serie
 _POWERS = np.stack([_shifted(k) for k in range(_DEGREE + 1)])
 
 
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A function q^p / (1 + q^p) times a piecewise polynomial, of q in [0, stop].
+
+    The leading bits of 1 + q tell the piece, without a search.
+
+    Attributes
+    ----------
+    power : int
+        The p, 0 for the polynomials alone.
+    edges : ndarray of shape (n_pieces,)
+        Where the pieces begin.
+    coefficients : ndarray of shape (n_coefficients, n_pieces)
+        Of powers of the distance from there, the highest first.
+    piece : ndarray of int
+        That of each leading part of 1 + q.
+    n_bits : int
+        How many bits after the exponent are of the leading part.
+    """
+
+    power: int
+    edges: np.ndarray
+    coefficients: np.ndarray
+    piece: np.ndarray
+    n_bits: int
+
+    def __call__(self, q: np.ndarray) -> np.ndarray:
+        """Return the function.
+
+        Parameters
+        ----------
+        q : ndarray
+            Values in the range, which is not checked.
+
+        Returns
+        -------
+        values : ndarray of the shape of q
+            The function there.
+        """
+        values = np.empty(q.shape)
+        into, flat = values.reshape(-1), q.reshape(-1)
+        for start in range(0, flat.size, _BATCH):
+            batch = slice(start, start + _BATCH)
+            self._write(flat[batch], into[batch])
+        return values
+
+    def _write(self, q: np.ndarray, values: np.ndarray) -> None:
+        leading = (1 + q).view(np.int64) >> (_FRACTION - self.n_bits)
+        piece = self.piece[leading - (_ONE << self.n_bits)]
+        step = q - self.edges[piece]
+        self.coefficients[0].take(piece, out=values, mode="clip")
+        for row in self.coefficients[1:]:
+            values *= step
+            values += row.take(piece)
+        if self.power:
+            share = q**self.power
+            values *= share
+            share += 1
+            values /= share
+
+
 def tabulate(
     function: Function,
     stop: float,
     *,
+    power: int = 0,
     rtol: float = 1e-15,
     atol: float = 0.0,
-) -> PPoly:
-    """Return a function on [0, stop] as a piecewise polynomial.
+) -> Table:
+    """Return a function on [0, stop] as a table of polynomials.
 
-    The pieces (0, 1), (1, 2), (2, 4), (4, 8) ... are halved until the last two of
+    The pieces (0, 1), (1, 3), (3, 7), (7, 15) ... are halved until the last two of
     their Chebyshev coefficients are below ``rtol`` of the largest, or below ``atol``.
 
     Parameters
     ----------
     function : callable
-        Takes and returns arrays of any shape.
+        Takes and returns arrays of any shape; no q is 0.
     stop : float
-        End of the range, above 1.
+        What the range reaches at least: it ends at 1, 3, 7, 15 ...
+    power : int, default=0
+        The p of a function that is of size q^p near 0, to keep its digits there:
+        the polynomials are of the function over q^p / (1 + q^p).
     rtol, atol : float
         What a piece may err by; less than the rounding of the function itself
         makes the pieces small, no better.
 
     Returns
     -------
-    table : scipy.interpolate.PPoly
+    table : Table
         The function, for arrays.
     """
-    right = np.append(2.0 ** np.arange(np.ceil(np.log2(stop))), stop)
-    left = np.append(0.0, right[:-1])
+    n_octaves = int(np.frexp(1 + stop)[1])
+    left, width = 2.0 ** np.arange(n_octaves) - 1, 2.0 ** np.arange(n_octaves)
     starts, pieces = [], []
     for halving in range(_HALVINGS + 1):
-        width = right - left
-        values = function(left[:, None] + width[:, None] * (_NODES + 1) / 2)
+        q = left[:, None] + width[:, None] * (_NODES + 1) / 2
+        values = function(q)
+        values = values * (1 + 1 / q**power) if power else values
         series = values @ _FIT
         size = np.abs(series)
         good = size[:, -2:].max(axis=1) <= rtol * size.max(axis=1) + atol
@@ -70,10 +139,11 @@ def tabulate(
         pieces.append(powers / width[good, None] ** np.arange(_DEGREE + 1))
         if good.all():
             break
-        left, right = left[~good], right[~good]
-        middle = (left + right) / 2
-        left, right = np.append(left, middle), np.append(middle, right)
-    edges, table = np.concatenate(starts), np.concatenate(pieces)
+        left, width = left[~good], width[~good] / 2
+        left, width = np.append(left, left + width), np.append(width, width)
+    edges, coefficients = np.concatenate(starts), np.concatenate(pieces)
     order = np.argsort(edges)
-    # PPoly wants the highest power first
-    return PPoly(table[order, ::-1].T, np.append(edges[order], stop))
+    edges, coefficients = edges[order], coefficients[order, ::-1].T.copy()
+    first = (np.arange(n_octaves << halving) + (_ONE << halving)) << _FRACTION - halving
+    piece = np.searchsorted(edges + 1, first.view(np.float64), side="right") - 1
+    return Table(power, edges, coefficients, piece, halving)
