@@ -1,10 +1,10 @@
-"""asv: exact kernels beside scikit-learn's, and features with their product."""
+"""asv: exact kernels beside scikit-learn's, features with their product, variances."""
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Matern
 from threadpoolctl import threadpool_limits
 
-from sklearn_crt import MaternSampler
+from sklearn_crt import HybridSampler, MaternSampler, OPRFSampler, TrigRBFSampler
 from sklearn_crt.kernels import matern_kernel
 
 N_ROWS, N_FEATURES, SIGMA = 1000, 16, 0.2
@@ -46,3 +46,28 @@ class MaternGram:
         return float(error / np.linalg.norm(kernel))
 
     track_error_of_features.unit = "relative Frobenius norm"
+
+
+class KernelVariance:
+    """What kernel_variance of all pairs takes, by sampler."""
+
+    param_names = ["sampler"]
+    samplers = {
+        "oprf": OPRFSampler(sigma=SIGMA, random_state=0),
+        "trig simplex": TrigRBFSampler(sigma=SIGMA, coupling="simplex", random_state=0),
+        "matern 4": MaternSampler(nu=4, sigma=SIGMA, random_state=0),
+        "clustered": HybridSampler(
+            kind="clustered", mixture="gaussian", sigma=SIGMA, random_state=0
+        ),
+    }
+    params = [list(samplers)]
+
+    def setup(self, sampler):
+        """Draw rows and fit, with one BLAS thread."""
+        threadpool_limits(1)
+        X = np.random.default_rng(0).normal(size=(N_ROWS, N_FEATURES))
+        self.X, self.fitted = X, self.samplers[sampler].fit(X)
+
+    def time_variance(self, sampler):
+        """Time all pairs of rows."""
+        self.fitted.kernel_variance(self.X)

@@ -8,9 +8,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.polynomial import Polynomial
 from scipy import special
-from scipy.interpolate import CubicSpline
 
-_MANY = 20_000  # values from which a spline costs less than Bessel functions
+from ._piecewise import Table, tabulate
+
+_MANY = 20_000  # values from which a table costs less than Bessel functions
+_FIRST, _LAST = 1e-3, 1e3  # its range
 _LARGE_ORDER = 25  # from here the expansion for large nu is exact to rounding
 
 
@@ -43,13 +45,18 @@ def log_matern(r: np.ndarray, nu: float) -> np.ndarray:
     wide = np.asarray(r, dtype=np.float64)
     if nu >= _LARGE_ORDER:
         value = _log_matern_large(wide, nu)
-    elif float(2 * nu).is_integer():
-        value = _log_matern_recurrence(math.sqrt(2 * nu) * wide, nu)
-    elif wide.size < _MANY:
-        value = _log_matern_bessel(math.sqrt(2 * nu) * wide, nu)
+    elif wide.size < _MANY or float(nu + 0.5).is_integer():
+        value = _log_matern_exact(math.sqrt(2 * nu) * wide, nu)
     else:
         value = _log_matern_table(math.sqrt(2 * nu) * wide, nu)
     return value.astype(np.asarray(r).dtype, copy=False)
+
+
+def _log_matern_exact(t: np.ndarray, nu: float) -> np.ndarray:
+    """Return the log for any nu."""
+    if float(2 * nu).is_integer():
+        return _log_matern_recurrence(t, nu)
+    return _log_matern_bessel(t, nu)
 
 
 def _log_matern_recurrence(t: np.ndarray, nu: float) -> np.ndarray:
@@ -87,19 +94,22 @@ def _log_matern_bessel(t: np.ndarray, nu: float) -> np.ndarray:
 
 
 def _log_matern_table(t: np.ndarray, nu: float) -> np.ndarray:
-    """Return the log for any nu from a spline in log(t), to 1e-11 of the kernel."""
-    spline = _bessel_spline(float(nu))
-    first, last = np.exp(spline.x[[0, -1]])
-    value = spline(np.log(np.clip(t, first, last))) - t
-    outside = (t < first) | (t > last)
-    value[outside] = _log_matern_bessel(t[outside], nu)
-    return np.minimum(value, 0.0)
+    """Return the log for any nu from a table in log(t), to 1e-14 of the kernel."""
+    value = _bessel_table(float(nu))(np.log(np.clip(t, _FIRST, _LAST) / _FIRST))
+    value -= t
+    outside = (t < _FIRST) | (t > _LAST)
+    if outside.any():
+        value[outside] = _log_matern_exact(t[outside], nu)
+    return np.minimum(value, 0.0, out=value)
 
 
 @lru_cache(maxsize=8)
-def _bessel_spline(nu: float) -> CubicSpline:
-    x = np.arange(math.log(1e-3), math.log(1e3), 0.002)
-    return CubicSpline(x, _log_matern_bessel(np.exp(x), nu) + np.exp(x))
+def _bessel_table(nu: float) -> Table:
+    def log_scaled(x: np.ndarray) -> np.ndarray:
+        t = _FIRST * np.exp(x)
+        return _log_matern_exact(t, nu) + t
+
+    return tabulate(log_scaled, math.log(_LAST / _FIRST), rtol=1e-14, atol=1e-15)
 
 
 def _log_matern_large(r: np.ndarray, nu: float) -> np.ndarray:

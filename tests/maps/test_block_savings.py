@@ -12,13 +12,13 @@ from sklearn_crt import (
     TrigRBFSampler,
 )
 from sklearn_crt.maps import _loop
+from sklearn_crt.maps._piecewise import tabulate
 from sklearn_crt.maps.block_savings import (
     _gaussian,
     log_conformity,
     positive_gap,
     trigonometric_gap,
 )
-from sklearn_crt.maps.block_savings._piecewise import tabulate
 
 DIMENSIONS = [1, 2, 3, 4, 16, 64, 300, 1000]
 

@@ -21,7 +21,7 @@ from functools import lru_cache
 import numpy as np
 from scipy import special
 
-from ._piecewise import Function, Table, tabulate
+from .._piecewise import Function, Table, tabulate
 
 _BLOCK = 256  # pairs whose series share one window of terms
 _LARGEST = 20  # log r_k m_k, which is above 0 for angles below 90 degrees only

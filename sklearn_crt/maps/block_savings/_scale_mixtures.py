@@ -23,9 +23,9 @@ from scipy import special
 from scipy.interpolate import CubicSpline
 
 from ...frequencies import stable_nodes
+from .._piecewise import Function
 from .._profiles import log_exponential_power, log_matern
 from ._gaussian import trigonometric_gap
-from ._piecewise import Function
 
 _SMALLEST = 0.01  # distance below which the share that is saved is taken as constant
 _STEP = 0.4  # of trapezoidal rules on the log scale
