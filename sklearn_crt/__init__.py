@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ._names import names_on_demand
 
 if TYPE_CHECKING:
     from .accuracy import compare_samplers, n_components_for
@@ -58,24 +59,27 @@ __all__ = [
     "n_components_for",
 ]
 
-# Where names are looked for, lowest layer first: what a name does not need is not
-# imported for it.
-_HOMES = ["samplers", "nadaraya_watson", "accuracy"]
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used."""
-    if name in __all__:
-        for home in _HOMES:
-            module = import_module(f"{__name__}.{home}")
-            if name in module.__all__:
-                value = globals()[name] = getattr(module, name)
-                return value
-    if name in _HOMES:
-        return import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    """Return the names of the module, imported or not yet."""
-    return sorted({*globals(), *__all__, *_HOMES})
+_HOMES = {
+    "AnchoredRBFSampler": "samplers",
+    "CentersRBFSampler": "samplers",
+    "DERFSampler": "samplers",
+    "ExponentialPowerSampler": "samplers",
+    "GERFSampler": "samplers",
+    "GeometricSampler": "samplers",
+    "HybridSampler": "samplers",
+    "LaplacianSampler": "samplers",
+    "MaternSampler": "samplers",
+    "NadarayaWatsonClassifier": "nadaraya_watson",
+    "NadarayaWatsonClassifierCV": "nadaraya_watson",
+    "NadarayaWatsonRegressor": "nadaraya_watson",
+    "NadarayaWatsonRegressorCV": "nadaraya_watson",
+    "OPRFSampler": "samplers",
+    "PoissonSampler": "samplers",
+    "PositiveRBFSampler": "samplers",
+    "SimplexRBFSampler": "samplers",
+    "TrigRBFSampler": "samplers",
+    "compare_samplers": "accuracy",
+    "learn_sigma": "nadaraya_watson",
+    "n_components_for": "accuracy",
+}
+__getattr__, __dir__ = names_on_demand(__name__, _HOMES)

@@ -63,6 +63,8 @@ def test_the_package_imports_what_is_used():
     sampler = imported("from sklearn_crt import OPRFSampler")
     assert "sklearn_crt.samplers._oprf" in sampler
     assert not any(name.startswith("sklearn_crt.nadaraya_watson") for name in sampler)
+    others = {n for n in sampler if n.startswith("sklearn_crt.samplers._")}
+    assert not {n for n in others if n.endswith(("_hybrid", "_matern", "_gerf"))}
     assert not any(name.startswith(("sklearn.", "scipy.")) for name in sampler)
 
     everything = imported("from sklearn_crt import *")
@@ -75,6 +77,9 @@ def test_the_package_imports_what_is_used():
 def test_names_come_when_they_are_used():
     assert set(sklearn_crt.__all__) <= set(dir(sklearn_crt))
     assert sklearn_crt.samplers is samplers
+    for module in (sklearn_crt, samplers):  # two lists of the same names
+        listed = set(module.__all__) - {"__version__"}
+        assert listed == set(module._HOMES) <= set(dir(module))
     with pytest.raises(AttributeError, match="has no attribute 'NoSampler'"):
         _ = sklearn_crt.NoSampler
 

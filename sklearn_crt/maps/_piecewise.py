@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.polynomial import chebyshev, polynomial
@@ -16,6 +17,14 @@ _ONE = np.ones(()).view(np.int64) >> _FRACTION
 Function = Callable[[np.ndarray], np.ndarray]
 
 
+@lru_cache(maxsize=1)
+def _basis() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return nodes, the matrix of values to series, and that of series to powers."""
+    nodes = chebyshev.chebpts1(_DEGREE + 1)
+    fit = np.linalg.inv(chebyshev.chebvander(nodes, _DEGREE)).T
+    return nodes, fit, np.stack([_shifted(k) for k in range(_DEGREE + 1)])
+
+
 def _shifted(k: int) -> np.ndarray:
     """Return the coefficients of the Chebyshev polynomial T_k(2u - 1) in u."""
     powers = chebyshev.cheb2poly(np.eye(k + 1)[k])
@@ -24,11 +33,6 @@ def _shifted(k: int) -> np.ndarray:
         expanded = polynomial.polypow([-1, 2], power)
         coefficients[: power + 1] += factor * expanded
     return coefficients
-
-
-_NODES = chebyshev.chebpts1(_DEGREE + 1)
-_FIT = np.linalg.inv(chebyshev.chebvander(_NODES, _DEGREE)).T  # values to series
-_POWERS = np.stack([_shifted(k) for k in range(_DEGREE + 1)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,17 +129,18 @@ def tabulate(
     """
     n_octaves = int(np.frexp(1 + stop)[1])
     left, width = 2.0 ** np.arange(n_octaves) - 1, 2.0 ** np.arange(n_octaves)
+    nodes, fit, to_powers = _basis()
     starts, pieces = [], []
     for halving in range(_HALVINGS + 1):
-        q = left[:, None] + width[:, None] * (_NODES + 1) / 2
+        q = left[:, None] + width[:, None] * (nodes + 1) / 2
         values = function(q)
         values = values * (1 + 1 / q**power) if power else values
-        series = values @ _FIT
+        series = values @ fit
         size = np.abs(series)
         good = size[:, -2:].max(axis=1) <= rtol * size.max(axis=1) + atol
         good |= halving == _HALVINGS
         starts.append(left[good])
-        powers = series[good] @ _POWERS
+        powers = series[good] @ to_powers
         pieces.append(powers / width[good, None] ** np.arange(_DEGREE + 1))
         if good.all():
             break

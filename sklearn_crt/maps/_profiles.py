@@ -121,11 +121,13 @@ def _log_matern_large(r: np.ndarray, nu: float) -> np.ndarray:
     """
     z2 = 2 * np.square(np.minimum(r, 1e100)) / nu
     s = z2 / (1 + np.sqrt(1 + z2))
-    series = sum((u * (-nu) ** -k for k, u in enumerate(_EXPANSION)), Polynomial([0.0]))
+    terms = (u * (-nu) ** -k for k, u in enumerate(_expansion(11)))
+    series = sum(terms, Polynomial([0.0]))
     correction = np.log(series(1 / (1 + s)) / series(1.0))
     return nu * (np.log1p(s / 2) - s) - 0.5 * np.log1p(s) + correction
 
 
+@lru_cache(maxsize=1)
 def _expansion(n_terms: int) -> list[Polynomial]:
     """Return the polynomials u_k of DLMF 10.41.9."""
     terms = [Polynomial([1.0])]
@@ -134,6 +136,3 @@ def _expansion(n_terms: int) -> list[Polynomial]:
         u = terms[-1]
         terms.append(weight * u.deriv() + (inner * u).integ() / 8)
     return terms
-
-
-_EXPANSION = _expansion(11)

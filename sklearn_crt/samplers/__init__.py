@@ -1,32 +1,37 @@
 """Random feature maps as scikit-learn transformers."""
 
-from ._anchored_rbf import AnchoredRBFSampler
-from ._base import BaseFeatureSampler
-from ._centers_rbf import CentersRBFSampler
-from ._derf import DERFSampler
-from ._discrete import DiscreteSampler
-from ._exponential import ExponentialSampler
-from ._exponential_power import ExponentialPowerSampler
-from ._geometric import GeometricSampler
-from ._gerf import GERFSampler
-from ._heavy_tailed import HeavyTailedSampler
-from ._hybrid import (
-    AngularCoefficient,
-    ClusteredSampler,
-    ComplexExponentialSampler,
-    GaussianCoefficient,
-    HybridSampler,
-    MixtureCoefficient,
-    PositivePairSampler,
-    best_diagonal,
-)
-from ._laplacian import LaplacianSampler
-from ._matern import MaternSampler
-from ._oprf import OPRFSampler
-from ._poisson import PoissonSampler
-from ._positive import PositiveRBFSampler
-from ._simplex_rbf import SimplexRBFSampler
-from ._trig_rbf import TrigRBFSampler
+from typing import TYPE_CHECKING
+
+from .._names import names_on_demand
+
+if TYPE_CHECKING:
+    from ._anchored_rbf import AnchoredRBFSampler
+    from ._base import BaseFeatureSampler
+    from ._centers_rbf import CentersRBFSampler
+    from ._derf import DERFSampler
+    from ._discrete import DiscreteSampler
+    from ._exponential import ExponentialSampler
+    from ._exponential_power import ExponentialPowerSampler
+    from ._geometric import GeometricSampler
+    from ._gerf import GERFSampler
+    from ._heavy_tailed import HeavyTailedSampler
+    from ._hybrid import (
+        AngularCoefficient,
+        ClusteredSampler,
+        ComplexExponentialSampler,
+        GaussianCoefficient,
+        HybridSampler,
+        MixtureCoefficient,
+        PositivePairSampler,
+        best_diagonal,
+    )
+    from ._laplacian import LaplacianSampler
+    from ._matern import MaternSampler
+    from ._oprf import OPRFSampler
+    from ._poisson import PoissonSampler
+    from ._positive import PositiveRBFSampler
+    from ._simplex_rbf import SimplexRBFSampler
+    from ._trig_rbf import TrigRBFSampler
 
 __all__ = [
     "AnchoredRBFSampler",
@@ -55,3 +60,32 @@ __all__ = [
     "TrigRBFSampler",
     "best_diagonal",
 ]
+
+_HOMES = {
+    "AnchoredRBFSampler": "_anchored_rbf",
+    "AngularCoefficient": "_hybrid",
+    "BaseFeatureSampler": "_base",
+    "CentersRBFSampler": "_centers_rbf",
+    "ClusteredSampler": "_hybrid",
+    "ComplexExponentialSampler": "_hybrid",
+    "DERFSampler": "_derf",
+    "DiscreteSampler": "_discrete",
+    "ExponentialPowerSampler": "_exponential_power",
+    "ExponentialSampler": "_exponential",
+    "GERFSampler": "_gerf",
+    "GaussianCoefficient": "_hybrid",
+    "GeometricSampler": "_geometric",
+    "HeavyTailedSampler": "_heavy_tailed",
+    "HybridSampler": "_hybrid",
+    "LaplacianSampler": "_laplacian",
+    "MaternSampler": "_matern",
+    "MixtureCoefficient": "_hybrid",
+    "OPRFSampler": "_oprf",
+    "PoissonSampler": "_poisson",
+    "PositivePairSampler": "_hybrid",
+    "PositiveRBFSampler": "_positive",
+    "SimplexRBFSampler": "_simplex_rbf",
+    "TrigRBFSampler": "_trig_rbf",
+    "best_diagonal": "_hybrid",
+}
+__getattr__, __dir__ = names_on_demand(__name__, _HOMES)

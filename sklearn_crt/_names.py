@@ -1,0 +1,43 @@
+"""Names of a package that are imported when they are first used."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+
+def names_on_demand(
+    package: str, homes: dict[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` of a package (PEP 562).
+
+    Parameters
+    ----------
+    package : str
+        Its ``__name__``.
+    homes : dict of str to str
+        The names, and the modules of the package that they are in.
+
+    Returns
+    -------
+    getattr, dir : callable
+        What the package assigns to ``__getattr__`` and ``__dir__``.
+    """
+
+    def get(name: str) -> Any:
+        if name in homes:
+            value = getattr(import_module(f"{package}.{homes[name]}"), name)
+            setattr(sys.modules[package], name, value)
+            return value
+        if name in homes.values():
+            return import_module(f"{package}.{name}")
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    def names() -> list[str]:
+        own = vars(sys.modules[package])
+        public = (home for home in homes.values() if not home.startswith("_"))
+        return sorted({*own, *homes, *public})
+
+    return get, names
