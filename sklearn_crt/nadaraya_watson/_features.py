@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -140,6 +141,8 @@ class FeatureEngine:
             _check_columns(self.sampler, X)
         if not on_host(X):
             return features_of(self.source, X, key=key)
+        if isinstance(self.source, FeatureMap):
+            self.source.frame.check(X)
         return log_features(self.source, X, key=key, scratch=scratch)
 
     def scores(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
@@ -154,6 +157,8 @@ class FeatureEngine:
             sums = sums_on_device(self._sums, self.targets, X)
         scratch = Scratch()
         for rows, mantissa, exponent in self._features(X, False, scratch):
+            if on_host(X) and not isinstance(self.source, FeatureMap):
+                _check_size(mantissa, sums.sums)
             cancels = find_cancelling(mantissa, self._sums.signed)
             if cancels is None:
                 yield rows, KernelSums(*sums.average(mantissa, exponent, None, scratch))
@@ -260,6 +265,17 @@ def _check_columns(sampler, X):
         raise ValueError(
             f"X has {X.shape[1]} features, but {name} is expecting {expected} "
             "features as input."
+        )
+
+
+def _check_size(features, sums):
+    """Raise ValueError where the products of features with sums could overflow."""
+    largest = [float(np.abs(array).max(initial=0)) for array in (features, sums)]
+    most = float(np.finfo(np.result_type(features, sums)).max)
+    if not math.prod(largest) * features.shape[1] < most:
+        raise ValueError(
+            f"Features up to {largest[0]:.1e} are too large for the kernel sums of "
+            "these training rows. Scale them."
         )
 
 

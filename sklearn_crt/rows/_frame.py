@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
+from ._chunks import row_chunks
 from ._scratch import Scratch
 from ._unit_rows import Rows, UnitRows, times_columns
 
@@ -76,6 +77,40 @@ class Frame:
         _each_row(np.subtract, X, center.astype(X.dtype), rows)
         _each_row(np.multiply, rows, sigma, rows)
         return UnitRows(rows, None, origin, scratch)
+
+    def holds(self, X: Rows) -> bool:
+        """Return whether all numbers are finite, and plainly all squares of rows.
+
+        Parameters
+        ----------
+        X : {ndarray, sparse matrix} of shape (n_rows, n_features)
+            Raw rows, float32 or float64.
+
+        Returns
+        -------
+        in_range : bool
+            Where it is False, ``check`` looks closer.
+        """
+        values = X.data if sparse.issparse(X) else X.ravel(order="K")
+        with np.errstate(all="ignore"):
+            squares = float(np.dot(values, values)) * self._largest**2
+        return squares < 0.1 * float(np.finfo(X.dtype).max)
+
+    def check(self, X: Rows) -> None:
+        """Raise ValueError where the square of a row is too large for its type.
+
+        Parameters
+        ----------
+        X : {ndarray, sparse matrix} of shape (n_rows, n_features)
+            Raw rows, float32 or float64.
+        """
+        if not self.holds(X):
+            for rows in row_chunks(X.shape[0], X.shape[1], X.dtype.itemsize):
+                _ = self.rows(X[rows]).sq_norms
+
+    @cached_property
+    def _largest(self) -> float:
+        return max(1.0, float(np.max(self.sigma)))
 
     def pair(self, X: Rows, Y: Rows | None) -> tuple[UnitRows, UnitRows]:
         """Return two sets of rows in float64, one and the same where Y is None.

@@ -69,9 +69,13 @@ class Moments:
             )
             for rows in gen_batches(X.shape[0], n_rows)
         )
-        total = next(parts)
-        for part in parts:
-            total = total + part
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = reduce(add, parts)
+        if not np.isfinite(total.variance).all():
+            raise ValueError(
+                "Input X contains values whose squares are too large for float64. "
+                "Scale the columns."
+            )
         return total
 
     @classmethod

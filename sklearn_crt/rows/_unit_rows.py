@@ -257,11 +257,21 @@ class UnitRows:
     @cached_property
     def sq_norms(self) -> np.ndarray:
         """Squared norms of the centred rows, (n_rows, 1)."""
-        if isinstance(self._rows, np.ndarray):
-            # of narrow rows twice as fast as row_norms; as there, inf is no warning
-            with np.errstate(over="ignore"):
-                squares = np.square(self._rows, out=self.room("squares", self.shape))
-                return squares @ np.ones((self.shape[1], 1), self.dtype)
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = self._squares
+        if not math.isfinite(squares.max(initial=0)):
+            raise ValueError(
+                "Input X contains values whose squares, at the bandwidth in use, are "
+                f"too large for {self.dtype}. Scale the columns, for instance with "
+                "StandardScaler."
+            )
+        return squares
+
+    @property
+    def _squares(self) -> np.ndarray:
+        if isinstance(self._rows, np.ndarray):  # narrow ones twice as fast as row_norms
+            squares = np.square(self._rows, out=self.room("squares", self.shape))
+            return squares @ np.ones((self.shape[1], 1), self.dtype)
         squares = row_norms(self._rows, squared=True)
         if self._shift is not None:
             squares = squares - 2 * (self._rows @ self._shift)
@@ -437,10 +447,11 @@ class UnitRows:
         squares : ndarray of shape (n_rows, n_other)
             ``|x - y|^2`` for all pairs.
         """
+        norms = self.sq_norms, other.sq_norms.T  # first: they look at the range
         squares = self.inner(other, out)
         squares *= -2
-        squares += self.sq_norms
-        squares += other.sq_norms.T
+        for term in norms:
+            squares += term
         return self._mend_close_pairs(squares, other)
 
     def _mend_close_pairs(self, squares: np.ndarray, other: UnitRows) -> np.ndarray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Iterator
@@ -374,10 +373,17 @@ class BaseFeatureSampler(
             )
 
     def _validate(self, X, reset):
-        if not reset and self._needs_no_checks(X):
-            return X  # where validate_data takes most of the time of a row
         refuse_lazy(self, "sklearn_crt.dask.map_rows(sampler.transform, X)", X)
         return validated(self, X, reset=reset)
+
+    def _rows(self, X):
+        """Return rows for the map in use, whose squares are in range."""
+        if self._needs_no_checks(X):
+            return X  # where validate_data takes most of the time of a row
+        X = self._validate(X, reset=False)
+        if on_host(X):
+            self.map_.frame.check(X)
+        return X
 
     def _needs_no_checks(self, X):
         """Return whether X is a table that ``validate_data`` would return as it is."""
@@ -385,8 +391,7 @@ class BaseFeatureSampler(
             return False
         if X.ndim != 2 or X.shape[0] == 0 or hasattr(self, "feature_names_in_"):
             return False
-        with np.errstate(all="ignore"):  # what overflows is looked at number by number
-            return X.shape[1] == self.n_features_in_ and math.isfinite(X.sum())
+        return X.shape[1] == self.n_features_in_ and self.map_.frame.holds(X)
 
     def __sklearn_is_fitted__(self):
         """Return whether there is a map."""
@@ -407,6 +412,12 @@ class BaseFeatureSampler(
             A row depends on no other row. Where all the features of a row are too
             small for the type (a positive map, far from the centre), one warning
             says how many rows are zero.
+
+        Raises
+        ------
+        ValueError
+            If the squares of a row, at the bandwidth in use, are too large for the
+            type: values beyond 1e19 in float32, 1e154 in float64.
         """
         return self._transform(X, key=False)
 
@@ -428,7 +439,7 @@ class BaseFeatureSampler(
     def _transform(self, X, key):
         check_is_fitted(self)
         check_home(self, X, "transform_key" if key else "transform")
-        rows = self._validate(X, reset=False)
+        rows = self._rows(X)
         self._use.transformed = True
         if on_host(rows):
             return beside(self._features(rows, key), X)
@@ -489,7 +500,7 @@ class BaseFeatureSampler(
             None stands for zeros.
         """
         check_is_fitted(self)
-        table = self._validate(X, reset=False)
+        table = self._rows(X)
         chunks = iter_log_features if on_host(table) else iter_on_device
         for rows, *features in chunks(self.map_, table, key=key):
             yield (
@@ -572,7 +583,7 @@ class BaseFeatureSampler(
         self, X: TableLike, Y: TableLike | None
     ) -> tuple[Rows, Rows | None]:
         check_is_fitted(self)
-        X, Y = (None if Z is None else self._validate(Z, reset=False) for Z in (X, Y))
+        X, Y = (None if Z is None else self._rows(Z) for Z in (X, Y))
         # special functions are on the host, and so is what is computed of few pairs
         X, Y = (Z if Z is None or on_host(Z) else to_host(Z) for Z in (X, Y))
         return X, Y

@@ -1,0 +1,93 @@
+"""Values whose squares overflow: an error, where sums would be no numbers."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.kernel_approximation import RBFSampler
+
+from sklearn_crt import (
+    CentersRBFSampler,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+    OPRFSampler,
+    TrigRBFSampler,
+)
+from sklearn_crt.testing import sampler_cases
+
+TOO_LARGE = {np.float32: [1e20, 1e37], np.float64: [1e155, 1e300]}
+DIRECTIONS = np.vstack([np.eye(4), -np.eye(4), np.ones((1, 4)), [[1, -1, 0.5, 0]]])
+SAMPLERS = sampler_cases(parts=False) + [CentersRBFSampler(random_state=0)]
+
+
+@pytest.fixture
+def table(rng):
+    return rng.normal(size=(60, 4))
+
+
+@pytest.mark.parametrize("dtype", TOO_LARGE)
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=str)
+def test_samplers_take_rows_whose_squares_are_numbers(sampler, dtype, table):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of columns that cannot be filled
+        fitted = clone(sampler).set_params(random_state=0).fit(table.astype(dtype))
+    for size in TOO_LARGE[dtype]:
+        rows = (size * DIRECTIONS).astype(dtype)
+        for X in (rows, sparse.csr_array(rows)):
+            with pytest.raises(ValueError, match="too large for float"):
+                fitted.transform(X)
+    far = (1e-4 * TOO_LARGE[dtype][0] * DIRECTIONS).astype(dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of zeros, and of infinity
+        assert not np.isnan(fitted.transform(far)).any()
+
+
+@pytest.mark.parametrize(
+    "sampler", ["exact", OPRFSampler(random_state=0), TrigRBFSampler(random_state=0)]
+)
+@pytest.mark.parametrize(
+    "estimator", [NadarayaWatsonClassifier, NadarayaWatsonRegressor]
+)
+def test_averages_do_too(estimator, sampler, table):
+    X = table.astype(np.float32)
+    fitted = estimator(sampler).fit(X, X[:, 0] > 0)
+    for size in TOO_LARGE[np.float32]:
+        with pytest.raises(ValueError, match="too large for float32"):
+            fitted.predict((size * DIRECTIONS).astype(np.float32))
+    with warnings.catch_warnings():
+        # of cosines, whose weights vanish; the others are in log space
+        warnings.filterwarnings("ignore", "For 9 rows all the kernel weights")
+        found = fitted.predict(1e-4 * TOO_LARGE[np.float32][0] * DIRECTIONS)
+    assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize("sampler", [None, RBFSampler(random_state=0)])
+def test_features_do_too(sampler, table):
+    features = np.abs(table).astype(np.float32)
+    features /= np.linalg.norm(features, axis=1, keepdims=True)
+    fitted = NadarayaWatsonClassifier(sampler).fit(features, table[:, 0] > 0)
+    huge = np.full((3, 4), 1e37, np.float32)
+    if sampler is None:
+        with pytest.raises(ValueError, match=r"Features up to 1.0e\+37 are too large"):
+            fitted.predict(huge)
+    else:  # cosines, of whatever phase
+        with pytest.warns(RuntimeWarning, match="not above the error"):
+            assert np.isfinite(fitted.predict_proba(1e-30 * huge)).all()
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=str)
+def test_fit_takes_rows_whose_variance_is_a_number(sampler, table):
+    with pytest.raises(ValueError, match="squares are too large for float64"):
+        clone(sampler).set_params(random_state=0).fit(1e160 * table)
+
+
+def test_large_numbers_of_small_bandwidth_are_no_error(table):
+    """What counts are rows at unit bandwidth."""
+    X = table.astype(np.float32)
+    small = OPRFSampler(sigma=0.5, random_state=0).fit_transform(X)
+    large = OPRFSampler(sigma=0.5e-25, random_state=0).fit_transform(1e25 * X)
+    np.testing.assert_allclose(large, small, rtol=1e-4)
+    with pytest.raises(ValueError, match="too large"):
+        OPRFSampler(sigma=1e25, random_state=0).fit(X).transform(X)
