@@ -91,8 +91,9 @@ def main():
     known = [any(row[i] for row in rows) for i in range(1 + len(columns))]
     rows = [[c for c, k in zip(r, known, strict=True) if k] for r in rows if any(r[1:])]
     columns = [c for c, k in zip(["sampler", *columns], known, strict=True) if k]
-    title = f"kernel_variance of {args.rows} x {args.rows} pairs: seconds of the first "
-    table = Table(f"{title}call, of further ones; at most {slowest:.2f}", columns, rows)
+    title = f"kernel_variance of {args.rows} x {args.rows} pairs: seconds"
+    notes = (f"The first call, the median of three more; at most {slowest:.2f}.",)
+    table = Table(title, columns, rows, notes)
     command = " ".join(["python -m benchmarks.variances", *sys.argv[1:]])
     report([table], header(1), command, "variances.inc" if args.write else None)
 
