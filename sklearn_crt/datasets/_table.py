@@ -1,6 +1,7 @@
 """From the text of a file to arrays and frames."""
 
 import io
+from collections.abc import Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -13,27 +14,36 @@ from ._registry import UCIDataset
 def parse(spec: UCIDataset, content: bytes) -> Bunch:
     """Take the arrays and their names out of the content of a file."""
     names = spec.column_names.split()
-    if spec.svmlight:
-        rows, classes = load_svmlight_file(
-            io.BytesIO(content), n_features=len(names) - 1
-        )
-        table = np.column_stack([rows.toarray(), classes])
-    else:
-        lines = content.decode("utf-8").splitlines()[spec.header :]
-        table = np.array([line.split(spec.separator) for line in lines if line.strip()])
     first = spec.target % len(names)
     targets = range(first, first + spec.n_targets)
     excluded = {*targets, *spec.dropped}
     features = [column for column in range(len(names)) if column not in excluded]
     categorical = [features.index(column) for column in spec.categorical]
-    data = table[:, features].astype(object if categorical else np.float64)
+    if spec.svmlight:
+        rows, target = load_svmlight_file(io.BytesIO(content), n_features=len(features))
+        data = rows.toarray()
+    else:
+        lines = content.decode("utf-8").splitlines()[spec.header :]
+        lines = [line for line in lines if line.strip()]
+
+        def read(columns: Sequence[int], dtype: type) -> np.ndarray:
+            return np.loadtxt(
+                lines,
+                dtype,
+                comments=None,
+                delimiter=spec.separator,
+                usecols=columns,
+                ndmin=2,
+            )
+
+        data = read(features, str if categorical else np.float64)
+        target = read(targets, np.float64 if spec.task == "regression" else str)
+        target = target.mean(axis=1) if spec.task == "regression" else target[:, 0]
     if categorical:
+        data = data.astype(object)
         for j in set(range(len(features))).difference(categorical):
             data[:, j] = data[:, j].astype(np.float64)
-    target = np.array(table[:, first].tolist())  # no wider than its longest value
-    if spec.task == "regression":
-        target = table[:, targets].astype(np.float64).mean(axis=1)
-    else:
+    if spec.task == "classification":
         with suppress(ValueError):  # classes that are not integers stay strings
             target = target.astype(np.int64)
     return Bunch(
