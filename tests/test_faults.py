@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy import sparse, stats
 
 from sklearn_crt import (
@@ -21,6 +22,7 @@ from sklearn_crt.frequencies import (
 )
 from sklearn_crt.frequencies._simplex_plus import balance
 from sklearn_crt.testing import (
+    _blocks,
     assert_coupling,
     assert_invariant,
     assert_mean,
@@ -32,6 +34,16 @@ from sklearn_crt.testing import (
 )
 
 ALL = [TrigRBFSampler, PositiveRBFSampler, OPRFSampler]
+
+
+def test_blocks_hold_all_the_columns_of_their_frequencies(rng):
+    """Also where frequencies have one to three columns, in any order."""
+    index = np.array([2, 0, 1, 1, 3, 0, 1])
+    columns = _blocks._columns(index, 4)
+    features = rng.normal(size=(2, 7))
+    layers = _blocks._layers(features, columns)
+    expected = [features[:, index == k].sum(axis=1) for k in range(4)]
+    assert_allclose(sum(layers), np.transpose(expected), atol=1e-14)
 
 
 class UnsignedQR(Orthogonal):

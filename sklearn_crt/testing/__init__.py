@@ -276,6 +276,14 @@ def assert_invariant(sampler: BaseFeatureSampler, X: np.ndarray) -> None:
     fitted = clone(sampler)
     params = fitted.get_params()
     fitted.fit(X)
+    again = clone(sampler).fit(X)
+    threads = clone(sampler).set_params(n_jobs=2).fit(X)
+    restored = pickle.loads(pickle.dumps(fitted))
+    batches = clone(sampler)
+    for batch in np.array_split(X, 5):
+        batches.partial_fit(batch)
+    csr = clone(sampler).fit(sparse.csr_array(X))
+    single = clone(sampler).fit(X.astype(np.float32))
     phases = _largest_phases(fitted, X)  # heavy tails: their rounding shows
     rounding = 1e-11 + 2.0**-50 * phases
     for side in ("transform", "transform_key"):
@@ -296,20 +304,12 @@ def assert_invariant(sampler: BaseFeatureSampler, X: np.ndarray) -> None:
         same(np.vstack([apart, features[9:]]), rounding, "a row depends on other rows")
         backwards = getattr(fitted, side)(np.asfortranarray(X[::-1]))[::-1]
         same(backwards, rounding, "the order of the rows matters")
-        again = clone(sampler).fit(X)
         same(getattr(again, side)(X), 0, "a second fit with one seed differs")
-        threads = clone(sampler).set_params(n_jobs=2).fit(X)
         same(getattr(threads, side)(X), rounding, "threads change the features")
-        restored = pickle.loads(pickle.dumps(fitted))
         same(getattr(restored, side)(X), 0, "pickling changes the features")
-        batches = clone(sampler)
-        for batch in np.array_split(X, 5):
-            batches.partial_fit(batch)
         same(getattr(batches, side)(X), 100 * rounding, "partial_fit differs from fit")
-        csr = clone(sampler).fit(sparse.csr_array(X))
         from_csr = getattr(csr, side)(sparse.csr_array(X))
         same(from_csr, 100 * rounding, "sparse input differs")
-        single = clone(sampler).fit(X.astype(np.float32))
         narrow = getattr(single, side)(X.astype(np.float32))
         assert narrow.dtype == np.float32, "float32 in, something else out"
         same(narrow, 1e-3 + 2.0**-21 * phases, "float32 differs")

@@ -63,11 +63,9 @@ class WideFit:
         self.whole = coupled_size(first, X.shape[1])
         self.n_frequencies = max(self._stride(size) * n for n, size in sizes)
         wide = self._fit(self.n_frequencies)
-        index = np.asarray(wide.frequency_index())
-        order = np.argsort(index, kind="stable")
-        self.begins = np.searchsorted(index[order], np.arange(self.n_frequencies + 1))
-        self.queries = wide.transform(X)[:, order]
-        self.keys = wide.transform_key(X if Y is None else Y)[:, order]
+        columns = _columns(np.asarray(wide.frequency_index()), self.n_frequencies)
+        self.queries = _layers(wide.transform(X), columns)
+        self.keys = _layers(wide.transform_key(X if Y is None else Y), columns)
 
     def _stride(self, block: int) -> int:
         """Return after how many frequencies the next block may begin."""
@@ -82,16 +80,48 @@ class WideFit:
         self, n_blocks: int, block: int
     ) -> tuple[np.ndarray, BaseFeatureSampler]:
         """Return what ``block_estimates`` does."""
-        first = self._stride(block) * np.arange(n_blocks)
-        borders = self.begins[np.column_stack([first, first + block]).ravel()]
-        stop, scale = borders[-1], self.n_frequencies / block
-        estimates = np.empty((n_blocks, len(self.queries), len(self.keys)))
-        for i, query in enumerate(self.queries):
-            for j, key in enumerate(self.keys):
-                products = query[:stop] * key[:stop]
-                sums = np.add.reduceat(products, borders[:-1])[::2]
-                np.multiply(sums, scale, out=estimates[:, i, j])
+        stride = self._stride(block)
+        estimates = np.zeros((n_blocks, len(self.queries[0]), len(self.keys[0])))
+        for layers in zip(self.queries, self.keys, strict=True):
+            query, key = (
+                layer[:, : n_blocks * stride].reshape(-1, n_blocks, stride)[..., :block]
+                for layer in layers
+            )
+            estimates += query.transpose(1, 0, 2) @ key.transpose(1, 2, 0)
+        estimates *= self.n_frequencies / block
         return estimates, self._fit(block)
+
+
+def _columns(index: np.ndarray, n_frequencies: int) -> list[np.ndarray | slice]:
+    """Return the k-th column of each frequency, for each k.
+
+    Where a frequency has fewer columns than another it is one beyond the last.
+    """
+    order = np.argsort(index, kind="stable")
+    index = index[order]
+    first = np.searchsorted(index, np.arange(n_frequencies))
+    place = np.arange(len(index)) - first[index]  # of a column, among its frequency's
+    columns = np.full((place.max() + 1, n_frequencies), len(index))
+    columns[place, index] = order
+    return [_as_slice(column) for column in columns]
+
+
+def _as_slice(indices: np.ndarray) -> np.ndarray | slice:
+    """Return evenly spaced indices as a slice, which copies nothing."""
+    start, step = indices[0], indices[1] - indices[0] if len(indices) > 1 else 1
+    if step > 0 and np.all(np.diff(indices) == step):
+        return slice(start, indices[-1] + 1, step)
+    return indices
+
+
+def _layers(
+    features: np.ndarray, columns: list[np.ndarray | slice]
+) -> list[np.ndarray]:
+    """Return the features of each list of columns; those beyond the last are 0."""
+    if all(isinstance(each, slice) for each in columns):
+        return [features[:, each] for each in columns]
+    features = np.pad(features, ((0, 0), (0, 1)))
+    return [features[:, each] for each in columns]
 
 
 def block_estimates(
