@@ -1,11 +1,15 @@
 """Fixtures that many tests share."""
 
 import json
-from collections import Counter
+from collections import Counter, OrderedDict
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from sklearn_crt.frequencies import Independent, chi_law
+from sklearn_crt.frequencies._coupling import BlockCoupling
+from sklearn_crt.frequencies._quasi import QuasiCoupling
 
 
 def pytest_addoption(parser):
@@ -62,6 +66,51 @@ def pair64():
     """Return the pair of rows of the reference numbers at d = 64."""
     steps = np.arange(1, 65)
     return 0.5 * np.sin(steps)[None], 0.5 * np.cos(steps)[None]
+
+
+class _Drawn:
+    """The latest draws of frequencies that follow a chi law, up to 200 MB of them."""
+
+    def __init__(self):
+        self.kept, self.n_bytes = OrderedDict(), 0
+
+    def shared(self, draw):
+        """Return what ``draw`` does, from the store where it was done before."""
+
+        def drawn(coupling, radial_law, n_frequencies, n_features, rng):
+            sizes, generator = (n_frequencies, n_features), rng.bit_generator
+            if radial_law is not chi_law:
+                return draw(coupling, radial_law, *sizes, rng)
+            parameters = repr(sorted(vars(coupling).items()))
+            states = repr(generator.seed_seq.state), repr(generator.state)
+            key = type(coupling), parameters, *sizes, *states
+            if key not in self.kept:
+                frequencies = draw(coupling, radial_law, *sizes, rng)
+                frequencies.weights.flags.writeable = False
+                after = generator.seed_seq.n_children_spawned, generator.state
+                self.kept[key] = frequencies, *after
+                self.n_bytes += frequencies.weights.nbytes
+                while self.n_bytes > 2e8 and len(self.kept) > 1:
+                    oldest, *_ = self.kept.popitem(last=False)[1]
+                    self.n_bytes -= oldest.weights.nbytes
+                return frequencies
+            self.kept.move_to_end(key)
+            frequencies, n_children, state = self.kept[key]
+            rng.spawn(n_children - generator.seed_seq.n_children_spawned)
+            generator.state = state
+            return frequencies
+
+        return drawn
+
+
+_DRAWN = _Drawn()
+
+
+@pytest.fixture
+def shared_draws(monkeypatch):
+    """Draw the same frequencies of the Gaussian kernel once for many tests."""
+    for kind in (Independent, BlockCoupling, QuasiCoupling):
+        monkeypatch.setattr(kind, "draw", _DRAWN.shared(kind.draw))
 
 
 @pytest.fixture(scope="session")

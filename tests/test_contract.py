@@ -35,6 +35,8 @@ from sklearn_crt.testing import (
     sampler_classes,
 )
 
+pytestmark = pytest.mark.usefixtures("shared_draws")
+
 CLASSES = sampler_classes()
 SAMPLERS = [  # of the Gaussian kernel, with isotropic frequencies
     cls
