@@ -367,7 +367,8 @@ def test_an_object_that_states_its_profile_needs_no_call(rng):
     "sigma", ["auto", "learned", "scale", "median", 0.5 + np.arange(6) / 6]
 )
 def test_sigmas(sigma, bound, rng):
-    X, y = blobs(rng)
+    of_a_sample = isinstance(sigma, str) and sigma in ("median", "learned")
+    X, y = blobs(rng, 400 if of_a_sample else 2000)
     X = X + 10
     Q, _ = blobs(rng, 200)
     exact = NadarayaWatsonClassifier("exact", sigma=sigma, random_state=0).fit(X, y)
@@ -376,8 +377,8 @@ def test_sigmas(sigma, bound, rng):
     gap = total_variation(model.predict_proba(Q + 10), exact.predict_proba(Q + 10))
     assert (gap.max() if bound == "certified" else gap.mean()) <= TOL
     merged = clone(model).partial_fit(X[:50], y[:50], classes=range(4)).merge(model)
-    both = clone(exact).fit(np.vstack([X[:50], X]), np.r_[y[:50], y])
-    if not (isinstance(sigma, str) and sigma in ("median", "learned")):  # of a sample
+    if not of_a_sample:
+        both = clone(exact).fit(np.vstack([X[:50], X]), np.r_[y[:50], y])
         assert_allclose(merged.sigma_, both.sigma_, rtol=1e-4)
 
 
