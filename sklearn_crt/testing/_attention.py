@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -98,6 +99,10 @@ def _fit_before(
 
 
 def _attend_with(sampler: BaseFeatureSampler) -> Callable[..., np.ndarray]:
+    @cache  # fits serve causal attention and the other
+    def fit(n_components: int, random_state: int) -> BaseFeatureSampler:
+        return _fit_before(sampler, n_components, random_state)
+
     def attend(
         q: np.ndarray,
         k: np.ndarray,
@@ -107,7 +112,7 @@ def _attend_with(sampler: BaseFeatureSampler) -> Callable[..., np.ndarray]:
         n_components: int,
         random_state: int,
     ) -> np.ndarray:
-        fitted = _fit_before(sampler, n_components, random_state)
+        fitted = fit(n_components, random_state)
         return linear_attention(q, k, v, fitted, causal=causal)
 
     return attend

@@ -1,6 +1,7 @@
 """Structured couplings: the fast product, its memory, and the bias that is left."""
 
 import pickle
+from functools import lru_cache
 
 import numpy as np
 import pytest
@@ -197,21 +198,26 @@ class UnitNorm:
         return np.ones(size)
 
 
+@lru_cache(maxsize=1)
+def cosines_of_blocks(coupling, n_features, size, n_blocks):
+    """Return the cosines of the frequencies with an axis and a diagonal."""
+    directions = np.eye(n_features)[0], np.full(n_features, n_features**-0.5)
+    rng = np.random.default_rng(0)
+    drawn = coupling.draw(lambda _: UnitNorm(), size * n_blocks, n_features, rng)
+    return drawn.apply(np.array(directions)).reshape(2, n_blocks, size)
+
+
 def relative_bias(coupling, n_features, size, sq_norm, sign, n_blocks=50_000):
     """Return the relative bias and its standard error along an axis and a diagonal.
 
     Of a positive estimate at |x + y|^2 = sq_norm for sign 1, of sines and cosines at
     |x - y|^2 for -1. The norm of the frequency, chi_size, is integrated out.
     """
-    directions = np.eye(n_features)[0], np.full(n_features, n_features**-0.5)
-    rng = np.random.default_rng(0)
-    drawn = coupling.draw(lambda _: UnitNorm(), size * n_blocks, n_features, rng)
     results = []
-    for direction in directions:
-        cosines = drawn.apply(direction[None])[0]
+    for cosines in cosines_of_blocks(coupling, n_features, size, n_blocks):
         z = sign * sq_norm / 2
         means = special.hyp1f1(size / 2, 0.5, z * cosines**2)
-        means = means.reshape(n_blocks, size).mean(axis=1) / np.exp(z)
+        means = means.mean(axis=1) / np.exp(z)
         results.append((means.mean() - 1, means.std() / np.sqrt(n_blocks)))
     return np.array(results)
 
