@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
 from ..rows import UnitRows
 from ._columns import PairedColumns
@@ -83,6 +82,9 @@ class AnchorLaw:
         anchors, log_means = UnitRows(self.anchors), np.empty(len(points))
         for start in range(0, len(points), _CHUNK):
             part = slice(start, start + _CHUNK)
-            squares = UnitRows(points[part]).sq_distances(anchors)
-            log_means[part] = special.logsumexp(-2 * squares, b=self.weights, axis=1)
+            logs = UnitRows(points[part]).sq_distances(anchors)
+            logs *= -2
+            peaks = logs.max(axis=1)
+            logs -= peaks[:, None]
+            log_means[part] = np.log(np.exp(logs, out=logs) @ self.weights) + peaks
         return log_means
