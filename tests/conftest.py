@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sklearn_crt.frequencies import Independent, chi_law
+from sklearn_crt.frequencies import Independent, StructuredOrthogonal, chi_law
 from sklearn_crt.frequencies._coupling import BlockCoupling
 from sklearn_crt.frequencies._quasi import QuasiCoupling
 
@@ -69,7 +69,7 @@ def pair64():
 
 
 class _Drawn:
-    """The latest draws of frequencies that follow a chi law, up to 200 MB of them."""
+    """The latest draws of frequencies that follow a chi law, up to 300 MB of them."""
 
     def __init__(self):
         self.kept, self.n_bytes = OrderedDict(), 0
@@ -79,7 +79,7 @@ class _Drawn:
 
         def drawn(coupling, radial_law, n_frequencies, n_features, rng):
             sizes, generator = (n_frequencies, n_features), rng.bit_generator
-            if radial_law is not chi_law:
+            if radial_law is not chi_law or min(sizes) > 256:  # some are no matrices
                 return draw(coupling, radial_law, *sizes, rng)
             parameters = repr(sorted(vars(coupling).items()))
             states = repr(generator.seed_seq.state), repr(generator.state)
@@ -90,7 +90,7 @@ class _Drawn:
                 after = generator.seed_seq.n_children_spawned, generator.state
                 self.kept[key] = frequencies, *after
                 self.n_bytes += frequencies.weights.nbytes
-                while self.n_bytes > 2e8 and len(self.kept) > 1:
+                while self.n_bytes > 3e8 and len(self.kept) > 1:
                     oldest, *_ = self.kept.popitem(last=False)[1]
                     self.n_bytes -= oldest.weights.nbytes
                 return frequencies
@@ -109,7 +109,7 @@ _DRAWN = _Drawn()
 @pytest.fixture
 def shared_draws(monkeypatch):
     """Draw the same frequencies of the Gaussian kernel once for many tests."""
-    for kind in (Independent, BlockCoupling, QuasiCoupling):
+    for kind in (Independent, BlockCoupling, QuasiCoupling, StructuredOrthogonal):
         monkeypatch.setattr(kind, "draw", _DRAWN.shared(kind.draw))
 
 
