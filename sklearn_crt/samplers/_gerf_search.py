@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import cmath
 import math
-from collections.abc import Iterator
+from functools import lru_cache
 
 import numpy as np
 from scipy import optimize, special
@@ -99,18 +99,19 @@ def trigonometric_A(q: float, n_features: int) -> float:
     return t / (8 * (1 + t))
 
 
+@lru_cache  # other seeds ask again for the same rows
 def complex_candidates(
     A: float, s: int, q: float, n_features: int
-) -> Iterator[np.ndarray]:
+) -> list[tuple[float, float]]:
     """Return the ends of L-BFGS-B from the best three points of a grid about A."""
     real, _ = log_rho(complex(A))
     if abs(real) > _BOUNDS[0][1]:
-        return
+        return []
     points = np.stack([_GRID[0].ravel() + real, _GRID[1].ravel()])
     points = np.clip(points, *np.transpose(_BOUNDS)[..., None])
     values = log_second_moment(points[0], points[1], s, q, n_features)
-    for start in np.argsort(values)[:3]:
-        yield optimize.minimize(
+    ends = (
+        optimize.minimize(
             value_and_gradient,
             points[:, start],
             args=(s, q, n_features),
@@ -119,6 +120,9 @@ def complex_candidates(
             bounds=_BOUNDS,
             options={"maxiter": 50},
         ).x
+        for start in np.argsort(values)[:3]
+    )
+    return [(float(lam), float(phi)) for lam, phi in ends]
 
 
 def best_member(
