@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse, stats
+from sklearn.base import clone
 
 from sklearn_crt import (
     OPRFSampler,
@@ -31,6 +32,8 @@ from sklearn_crt.testing import (
     assert_variance,
     block_estimates,
     contract_rows,
+    sampler_cases,
+    seed_estimates,
 )
 
 ALL = [TrigRBFSampler, PositiveRBFSampler, OPRFSampler]
@@ -113,6 +116,17 @@ class Sharp(Simplex):
 
     def cosine(self, n_features):
         return -1 / (n_features - 2)
+
+
+@pytest.mark.parametrize("two_sides", [False, True])
+@pytest.mark.parametrize("sampler", sampler_cases() + sampler_cases(parts=True))
+def test_estimates_of_seeds_are_those_of_fits(sampler, two_sides, rng):
+    """Though the rows are read once, where that is the same."""
+    X, Y = contract_rows(3), 0.3 * rng.normal(size=(2, 3)) if two_sides else None
+    sampler = clone(sampler).set_params(n_components=24)
+    found = seed_estimates(sampler, X, Y, n_draws=3)
+    fits = [clone(sampler).set_params(random_state=k).fit(X, X_key=Y) for k in range(3)]
+    assert_allclose(found, [fitted.approximate_kernel(X, Y) for fitted in fits])
 
 
 @pytest.mark.parametrize("sampler", [PositiveRBFSampler, OPRFSampler])
