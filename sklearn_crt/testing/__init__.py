@@ -363,7 +363,7 @@ def check_sampler(
     n_features = X.shape[1]
     assert_nested(sampler, X)
     rng = np.random.default_rng(1)
-    assert_invariant(sampler, 0.3 * rng.standard_normal((2000, n_features)) + 0.1)
+    assert_invariant(sampler, 0.3 * rng.standard_normal((1400, n_features)) + 0.1)
     fitted = clone(sampler).fit(X)
     if fitted.frequency_index() is not None:
         fitted = fitted.set_params(n_components=4 * n_features).fit(X)

@@ -24,6 +24,13 @@ def coupled_size(sampler: BaseFeatureSampler, n_features: int) -> int:
     return max(n_features, int(np.max(sizes))) if len(sizes) > 1 else 0
 
 
+def _is_symmetric(fitted: BaseFeatureSampler, X: np.ndarray) -> bool:
+    """Whether both sides are one map by its own words, and for these rows."""
+    if not getattr(fitted, "symmetric_", False):
+        return False
+    return np.array_equal(fitted.transform(X), fitted.transform_key(X))
+
+
 def cuts_into_blocks(fitted: BaseFeatureSampler) -> bool:
     """Whether groups of frequencies of a fitted sampler make independent estimates."""
     if fitted.frequency_index() is None:
@@ -64,8 +71,10 @@ class WideFit:
         self.n_frequencies = max(self._stride(size) * n for n, size in sizes)
         wide = self._fit(self.n_frequencies)
         columns = _columns(np.asarray(wide.frequency_index()), self.n_frequencies)
-        self.queries = _layers(wide.transform(X), columns)
-        self.keys = _layers(wide.transform_key(X if Y is None else Y), columns)
+        self.queries = self.keys = _layers(wide.transform(X), columns)
+        if Y is not None or not _is_symmetric(first, X):
+            keys = wide.transform_key(X if Y is None else Y)
+            self.keys = _layers(keys, columns)
 
     def _stride(self, block: int) -> int:
         """Return after how many frequencies the next block may begin."""

@@ -157,13 +157,13 @@ def test_batches_and_parts_are_fit(model, sigma, rng):
 @pytest.mark.parametrize("sigma", ["auto", "learned", "median"])
 def test_a_long_stream_stays_small(model, sigma, monkeypatch, rng):
     monkeypatch.setattr(_prototypes, "_KEPT_ENTRIES", 600)
-    X, y = table(rng, 3000)
+    X, y = table(rng, 1500)
     X_test, y_test = table(rng, 500)
     options = {"n_prototypes": 20, "sigma": sigma, "random_state": 0}
     plain = model("prototypes", **options)
     stream = model("prototypes", **options)
     classes = {"classes": np.unique(y)} if model is NadarayaWatsonClassifier else {}
-    for start in range(0, 3000, 150):
+    for start in range(0, 1500, 150):
         rows = slice(start, start + 150)
         stream.partial_fit(X[rows], y[rows], **(classes if start == 0 else {}))
         n_points = sum(part.y.shape[0] for part in stream._engine._points)
@@ -174,7 +174,7 @@ def test_a_long_stream_stays_small(model, sigma, monkeypatch, rng):
     monkeypatch.undo()
     whole = model("prototypes", **options).fit(X, y)
     for found in (plain, stream):
-        assert found.prototypes_.weights.sum() == pytest.approx(3000)
+        assert found.prototypes_.weights.sum() == pytest.approx(1500)
         score = found.score(X_test, y_test)
         assert score > whole.score(X_test, y_test) - 0.1
 
