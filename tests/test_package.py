@@ -30,44 +30,51 @@ def test_data_files_are_installed():
     assert (package / "datasets" / "descr" / "abalone.rst").is_file()
 
 
-def imported(code, before="import sklearn.kernel_approximation"):
-    """Return the modules that some code imports in a fresh process, beside others."""
-    code = (
-        f"import sys; {before}; known = set(sys.modules)\n{code}\n"
-        "print(*(set(sys.modules) - known))"
-    )
-    command = [sys.executable, "-c", code]
-    return set(
-        subprocess.run(command, capture_output=True, text=True, check=True)
-        .stdout.strip()
-        .split()
-    )
+STAGES = """
+import sys
+
+def imported(code):
+    known = set(sys.modules)
+    exec(code, {})
+    print(*(set(sys.modules) - known))
+
+imported("import sklearn_crt")
+import sklearn.kernel_approximation
+imported("from sklearn_crt import OPRFSampler")
+imported("from sklearn_crt import *")
+import sklearn.datasets  # imports pandas where it is installed
+imported("import sklearn_crt.testing, sklearn_crt.datasets")
+"""
 
 
-def test_core_needs_no_optional_package():
+@pytest.fixture(scope="module")
+def imported():
+    """Return the modules that each step imports in a fresh process, beside others."""
+    command = [sys.executable, "-c", STAGES]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    return [set(line.split()) for line in run.stdout.splitlines()]
+
+
+def test_core_needs_no_optional_package(imported):
     optional = {"pandas", "polars", "matplotlib", "tqdm", "torch", "dask", "jax"}
-    found = imported(  # scikit-learn itself imports pandas where it is installed
-        "import sklearn_crt.testing, sklearn_crt.datasets\nfrom sklearn_crt import *",
-        before="import sklearn.datasets",
-    )
-    assert "sklearn_crt.testing" in found
+    found = set.union(*imported)
+    assert {"sklearn_crt.testing", "sklearn_crt.datasets"} <= found
     assert not optional & found
 
 
-def test_the_package_imports_what_is_used():
+def test_the_package_imports_what_is_used(imported):
     """Importing it takes no time, one sampler no estimator, all names no KMeans."""
-    bare = imported("import sklearn_crt", before="pass")
+    bare, sampler, others, _ = imported
     assert "sklearn_crt" in bare
     assert not {"numpy", "scipy", "sklearn"} & bare
 
-    sampler = imported("from sklearn_crt import OPRFSampler")
     assert "sklearn_crt.samplers._oprf" in sampler
     assert not any(name.startswith("sklearn_crt.nadaraya_watson") for name in sampler)
-    others = {n for n in sampler if n.startswith("sklearn_crt.samplers._")}
-    assert not {n for n in others if n.endswith(("_hybrid", "_matern", "_gerf"))}
+    kinds = {n for n in sampler if n.startswith("sklearn_crt.samplers._")}
+    assert not {n for n in kinds if n.endswith(("_hybrid", "_matern", "_gerf"))}
     assert not any(name.startswith(("sklearn.", "scipy.")) for name in sampler)
 
-    everything = imported("from sklearn_crt import *")
+    everything = sampler | others
     assert {"sklearn_crt.nadaraya_watson", "sklearn_crt.accuracy"} <= everything
     theirs = {name for name in everything if name.startswith(("sklearn.", "scipy."))}
     allowed = "sklearn.frozen", "sklearn.model_selection", "sklearn.utils"
