@@ -17,6 +17,7 @@ from sklearn_crt.testing import (
     assert_mean,
     check_sampler,
     contract_rows,
+    seed_estimates,
 )
 
 
@@ -108,8 +109,7 @@ class Modest(Bare):
 
 def judge(sampler, X, n_draws=120):
     """Assert mean and summed variance of the estimates over seeds."""
-    draws = (clone(sampler).set_params(random_state=k) for k in range(n_draws))
-    estimates = np.stack([draw.fit(X).approximate_kernel(X) for draw in draws])
+    estimates = seed_estimates(sampler, X, n_draws=n_draws)
     fitted = clone(sampler).fit(X)
     expected = fitted.exact_kernel(X)
     assert_mean(estimates, expected)
