@@ -144,11 +144,11 @@ def test_raw_rows_of_a_part_are_the_unit_rows_of_the_hybrid(rng):
 def test_a_chunk_is_validated_once_not_once_a_part(rng, monkeypatch):
     X = rng.normal(size=(3000, 4))
     sampler = hybrid(n_components=64).fit(X)
-    calls, validate = [], BaseFeatureSampler._validate
+    calls, check = [], BaseFeatureSampler._rows
     monkeypatch.setattr(
         BaseFeatureSampler,
-        "_validate",
-        lambda *args, **kwargs: calls.append(1) or validate(*args, **kwargs),
+        "_rows",
+        lambda *args, **kwargs: calls.append(1) or check(*args, **kwargs),
     )
     sampler.transform(X)
     sampler.kernel_variance(X[:5])
