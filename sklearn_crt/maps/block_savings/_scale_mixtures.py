@@ -21,13 +21,16 @@ from functools import lru_cache
 import numpy as np
 from scipy import special
 from scipy.interpolate import CubicSpline
+from sklearn.utils import gen_batches
 
 from ...frequencies import stable_nodes
-from .._piecewise import Function
+from .._piecewise import Function, tabulate
 from .._profiles import log_exponential_power, log_matern
 from ._gaussian import trigonometric_gap
 
 _SMALLEST = 0.01  # distance below which the share that is saved is taken as constant
+_REACH = 50.0  # logs of squared lengths that normal frequencies meet
+_VALUES = 2**16  # that are taken at a time, and fit the cache
 _STEP = 0.4  # of trapezoidal rules on the log scale
 
 
@@ -134,21 +137,28 @@ def _gap(
     log_t, t_weights = log_t[kept], t_weights[kept]
 
     # the gap of normal frequencies, then its mean over T, as functions of log q
-    log_q = np.arange(-50, 50, 0.04)
-    normal = CubicSpline(log_q, trigonometric_gap(np.exp(log_q), n_features))
+    normal = tabulate(
+        lambda x: trigonometric_gap(np.exp(x - _REACH), n_features),
+        2 * _REACH,
+        rtol=1e-12,
+        atol=1e-25,
+    )
     ends = 2 * math.log(_SMALLEST), 2 * math.log(largest) + 8
     log_q = np.arange(*ends, 0.08)
-    mixed = [t_weights @ normal(np.clip(x + log_t, -50, 49.9)) for x in log_q]
-    mixed = CubicSpline(log_q, mixed)
+    mixed = CubicSpline(
+        log_q,
+        [normal(np.clip(x + log_t + _REACH, 0, 2 * _REACH)) @ t_weights for x in log_q],
+    )
 
     log_r = np.linspace(math.log(_SMALLEST), math.log(largest), 300)
     share = np.empty_like(log_r)
-    for i, r in enumerate(np.exp(log_r)):
-        q = r * r * c
+    for part in gen_batches(log_r.size, max(1, _VALUES // c.size)):
+        r = np.exp(log_r[part])
+        q = np.multiply.outer(r**2, c)
         value = np.expm1(2 * log_kernel(r)) + (1 - c_weights.sum())
-        value -= c_weights @ np.expm1(log_laplace(q))
-        value += c_weights @ mixed(np.minimum(np.log(q), log_q[-1]))
-        share[i] = value / _pair_variance(log_kernel, r)
+        value -= np.expm1(log_laplace(q)) @ c_weights
+        value += mixed(np.minimum(np.log(q), log_q[-1])) @ c_weights
+        share[part] = value / _pair_variance(log_kernel, r)
     spline = CubicSpline(log_r, share)
 
     def gap(r: np.ndarray) -> np.ndarray:
