@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -47,6 +48,7 @@ class AnchoredMap(FrequencyMap):
     columns: PairedColumns
     law: AnchorLaw | None
     gaussian: GaussianKernel
+    block_factor: ClassVar[int] = 4  # points are drawn for each block of pairs
 
     @property
     def columns_per_frequency(self) -> int:

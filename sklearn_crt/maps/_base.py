@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -33,6 +33,7 @@ class FeatureMap(ABC):
 
     frame: Frame
     n_components: int
+    block_factor: ClassVar[int] = 1  # of the pairs whose variances are taken at once
 
     @property
     def symmetric(self) -> bool:

@@ -94,7 +94,7 @@ def variance_in_blocks(feature_map: FeatureMap, X: UnitRows, Y: UnitRows) -> np.
         Of all pairs.
     """
     n_rows, n_keys = X.shape[0], Y.shape[0]
-    step = max(1, _PAIRS // n_keys)
+    step = max(1, feature_map.block_factor * _PAIRS // n_keys)
     if step >= n_rows:
         return feature_map.variance(X, Y)
     _keep_freed_memory()
