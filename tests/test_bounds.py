@@ -118,11 +118,11 @@ def test_bound_of_the_gradient_against_quadrature(d, radius, A):
     B, law = np.sqrt(1 - 4 * A), stats.chi(d)
 
     def log_integrand(u):
-        t = min(radius, 0.5 * B * u)
+        t = np.minimum(radius, 0.5 * B * u)
         exponent = 2 * A * u**2 + 2 * (B * u * t - t**2) + law.logpdf(u)
         return np.log(np.sqrt(2) * (B * u + 2 * radius)) + exponent
 
-    peak = max(log_integrand(u) for u in np.linspace(0.01, 30, 3000))
+    peak = log_integrand(np.linspace(0.01, 30, 3000)).max()
     edge = 2 * radius / B
     integral = sum(
         integrate.quad(lambda u: np.exp(log_integrand(u) - peak), *ends, limit=200)[0]
