@@ -22,7 +22,7 @@ _DENSE = 2**19  # numbers of sparse rows written out
 def _factors(size: int, dtype: np.dtype) -> list[np.ndarray]:
     """Return orthonormal Hadamard matrices whose Kronecker product has this size."""
     bits = size.bit_length() - 1
-    n_factors = 2 if bits < 10 else 3  # larger ones waste work, smaller ones calls
+    n_factors = 1 + (bits > 5) + (bits > 9)  # larger waste work, smaller calls
     sizes = (2 ** ((bits + i) // n_factors) for i in range(n_factors))
     return [(linalg.hadamard(n) / math.sqrt(n)).astype(dtype) for n in sizes]
 

@@ -103,7 +103,7 @@ def seed_estimates(
     for seed in range(n_draws):
         # what is valid for one seed is for all: a third of the time of narrow fits
         with config_context(skip_parameter_validation=seed > 0, assume_finite=seed > 0):
-            drawn.set_params(random_state=seed)
+            drawn.random_state = seed
             if seed and _reads_the_same_for_any_seed(drawn):
                 _draw_again(drawn)
             else:
