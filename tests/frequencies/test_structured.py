@@ -5,6 +5,7 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
+from numpy.polynomial import Chebyshev
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import linalg, sparse, special, stats
 
@@ -213,11 +214,13 @@ def relative_bias(coupling, n_features, size, sq_norm, sign, n_blocks=50_000):
     Of a positive estimate at |x + y|^2 = sq_norm for sign 1, of sines and cosines at
     |x - y|^2 for -1. The norm of the frequency, chi_size, is integrated out.
     """
-    results = []
+    results, z = [], sign * sq_norm / 2
+    # of the squared cosine; to eight digits, and many times faster
+    mean = Chebyshev.interpolate(
+        lambda t: special.hyp1f1(size / 2, 0.5, z * t), 24, [0, 1]
+    )
     for cosines in cosines_of_blocks(coupling, n_features, size, n_blocks):
-        z = sign * sq_norm / 2
-        means = special.hyp1f1(size / 2, 0.5, z * cosines**2)
-        means = means.mean(axis=1) / np.exp(z)
+        means = mean(cosines**2).mean(axis=1) / np.exp(z)
         results.append((means.mean() - 1, means.std() / np.sqrt(n_blocks)))
     return np.array(results)
 
