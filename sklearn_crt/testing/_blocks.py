@@ -107,11 +107,14 @@ def _columns(index: np.ndarray, n_frequencies: int) -> list[np.ndarray | slice]:
     Where a frequency has fewer columns than another it is one beyond the last.
     """
     order = np.argsort(index, kind="stable")
-    index = index[order]
-    first = np.searchsorted(index, np.arange(n_frequencies))
-    place = np.arange(len(index)) - first[index]  # of a column, among its frequency's
-    columns = np.full((place.max() + 1, n_frequencies), len(index))
-    columns[place, index] = order
+    counts = np.bincount(index, minlength=n_frequencies)
+    if counts.min() == counts.max():
+        columns = order.reshape(n_frequencies, -1).T
+    else:
+        index, first = index[order], np.cumsum(counts) - counts
+        place = np.arange(len(index)) - first[index]  # among its frequency's columns
+        columns = np.full((counts.max(), n_frequencies), len(index))
+        columns[place, index] = order
     return [_as_slice(column) for column in columns]
 
 
