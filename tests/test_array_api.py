@@ -41,7 +41,9 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:The rows look like no features:UserWarning"),
     pytest.mark.filterwarnings("ignore:For .* rows all the kernel:RuntimeWarning"),
 ]
-TOLERANCE = {"float64": 1e-12, "float32": 2e-6}  # of the largest number
+# Of the largest number. Two libraries round exponents of size 20, in their own orders:
+# both are up to 3e-6 away from float64, for geometric features.
+TOLERANCE = {"float64": 1e-12, "float32": 8e-6}
 N_ROWS = 1103  # more than a sample of rows has
 N_SEEN = 300  # where a reference takes long
 
