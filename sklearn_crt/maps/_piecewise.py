@@ -83,7 +83,8 @@ class Table:
 
     def _write(self, q: np.ndarray, values: np.ndarray) -> None:
         leading = (1 + q).view(np.int64) >> (_FRACTION - self.n_bits)
-        piece = self.piece[leading - (_ONE << self.n_bits)]
+        leading -= _ONE << self.n_bits
+        piece = self.piece.take(leading, mode="clip")  # rounding may make q negative
         step = q - self.edges[piece]
         self.coefficients[0].take(piece, out=values, mode="clip")
         for row in self.coefficients[1:]:

@@ -97,12 +97,17 @@ class Frame:
         return squares < 0.1 * float(np.finfo(X.dtype).max)
 
     def check(self, X: Rows) -> None:
-        """Raise ValueError where the square of a row is too large for its type.
+        """Raise an error where the square of a row is too large for its type.
 
         Parameters
         ----------
         X : {ndarray, sparse matrix} of shape (n_rows, n_features)
             Raw rows, float32 or float64.
+
+        Raises
+        ------
+        ValueError
+            If it is, at unit bandwidth.
         """
         if not self.holds(X):
             for rows in row_chunks(X.shape[0], X.shape[1], X.dtype.itemsize):

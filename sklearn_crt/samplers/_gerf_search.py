@@ -102,11 +102,11 @@ def trigonometric_A(q: float, n_features: int) -> float:
 @lru_cache  # other seeds ask again for the same rows
 def complex_candidates(
     A: float, s: int, q: float, n_features: int
-) -> list[tuple[float, float]]:
+) -> tuple[tuple[float, float], ...]:
     """Return the ends of L-BFGS-B from the best three points of a grid about A."""
     real, _ = log_rho(complex(A))
     if abs(real) > _BOUNDS[0][1]:
-        return []
+        return ()
     points = np.stack([_GRID[0].ravel() + real, _GRID[1].ravel()])
     points = np.clip(points, *np.transpose(_BOUNDS)[..., None])
     values = log_second_moment(points[0], points[1], s, q, n_features)
@@ -122,7 +122,7 @@ def complex_candidates(
         ).x
         for start in np.argsort(values)[:3]
     )
-    return [(float(lam), float(phi)) for lam, phi in ends]
+    return tuple((float(lam), float(phi)) for lam, phi in ends)
 
 
 def best_member(

@@ -146,6 +146,9 @@ def test_table_keeps_the_digits_of_a_small_function():
     )
     assert_allclose(table(q), q * np.expm1(-q), rtol=1e-14)
     assert table(np.zeros(3)).tolist() == [0, 0, 0]
+    near = table(np.array([-1e-15, 1e-15, np.nan]))  # rounding of differences
+    assert_allclose(near[:2], 0, atol=1e-14)
+    assert np.isnan(near[2])
 
 
 def test_table_halves_pieces_where_the_function_bends():
