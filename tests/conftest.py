@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sklearn_crt.frequencies import Independent, StructuredOrthogonal, chi_law
-from sklearn_crt.frequencies._coupling import BlockCoupling
+from sklearn_crt.frequencies._blocks import BlockCoupling
 from sklearn_crt.frequencies._quasi import QuasiCoupling
 
 

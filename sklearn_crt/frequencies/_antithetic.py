@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ._coupling import Coupling, register
+from ._coupling import Coupling
 from ._frequencies import Frequencies
 from ._orthogonal import Orthogonal
 from ._radial import RadialLaw
+from ._registry import register
 
 
 @register("antithetic")

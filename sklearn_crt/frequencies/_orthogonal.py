@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import lapack
 
-from ._coupling import BlockCoupling, register
+from ._blocks import BlockCoupling
+from ._registry import register
 
 _ONE_BY_ONE = 64  # columns from which a call of LAPACK for each block costs least
 

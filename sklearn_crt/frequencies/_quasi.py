@@ -11,9 +11,11 @@ import numpy as np
 from scipy import special, stats
 from scipy.stats import qmc
 
-from ._coupling import Coupling, check_quantiles, register
+from ._blocks import check_quantiles
+from ._coupling import Coupling
 from ._frequencies import Frequencies
 from ._radial import RadialLaw
+from ._registry import register
 
 _KEYWORD = "rng" if "rng" in signature(qmc.Halton).parameters else "seed"  # SciPy 1.15
 _EDGE = 2.0**-31  # half a step of Sobol's points

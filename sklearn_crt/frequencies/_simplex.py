@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
-from ._coupling import BlockCoupling, register
+from ._blocks import BlockCoupling
 from ._orthogonal import Orthogonal
+from ._registry import register
 
 
 def apply_simplex(values: np.ndarray, axis: int = -1) -> np.ndarray:

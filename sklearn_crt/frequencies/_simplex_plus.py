@@ -7,10 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ._coupling import Coupling, register
+from ._coupling import Coupling
 from ._frequencies import Frequencies
 from ._orthogonal import Orthogonal
 from ._radial import RadialLaw
+from ._registry import register
 from ._simplex import Simplex, apply_simplex
 
 _MAX_SWEEPS = 10

@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ._coupling import Coupling, register
+from ._coupling import Coupling
 from ._frequencies import Frequencies
 from ._hadamard import HadamardFrequencies
 from ._radial import RadialLaw
+from ._registry import register
 
 _MIN_SIZE = 16  # below, three products are too far from a rotation
 

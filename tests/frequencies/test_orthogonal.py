@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from sklearn_crt.frequencies import Orthogonal, _coupling, _orthogonal, chi_law
+from sklearn_crt.frequencies import Orthogonal, _blocks, _orthogonal, chi_law
 from sklearn_crt.testing import assert_coupling
 
 
@@ -23,7 +23,7 @@ def test_one_by_one_equals_many_at_once(n_frequencies, monkeypatch):
 @pytest.mark.parametrize("n_features", [3, 70])
 def test_groups_of_blocks_change_nothing(n_features, monkeypatch):
     together = draw(5 * n_features + 2, n_features)
-    monkeypatch.setattr(_coupling, "_GROUP", 2 * n_features**2)
+    monkeypatch.setattr(_blocks, "_GROUP", 2 * n_features**2)
     assert_allclose(draw(5 * n_features + 2, n_features), together, atol=1e-12)
 
 

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.kernel_approximation import RBFSampler
 
 from sklearn_crt import HybridSampler, OPRFSampler, TrigRBFSampler
-from sklearn_crt.frequencies import Orthogonal, StructuredOrthogonal, _coupling
+from sklearn_crt.frequencies import Orthogonal, StructuredOrthogonal, _registry
 from sklearn_crt.maps import iter_path
 from sklearn_crt.samplers import AngularCoefficient, ClusteredSampler
 from sklearn_crt.testing import contract_rows
@@ -149,7 +149,7 @@ class Own(Orthogonal):
 
 def test_a_coupling_of_ones_own(rng, monkeypatch):
     X = rng.normal(size=(20, 4))
-    monkeypatch.setattr(_coupling, "_REGISTRY", _coupling._REGISTRY | {"own": Own})
+    monkeypatch.setattr(_registry, "_REGISTRY", _registry._REGISTRY | {"own": Own})
     own, orthogonal = (
         hybrid(coupling=coupling).fit(X) for coupling in ("own", "orthogonal")
     )
