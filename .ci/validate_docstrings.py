@@ -1,17 +1,17 @@
-"""Validate the docstrings of the public objects with numpydoc, as users see them.
+"""Validate the docstrings of the public reference with numpydoc.
 
-The checks stand in pyproject.toml. ``numpydoc lint`` reads the source, so it would miss
-the shared texts that ``sklearn_crt._docs`` fills in. The fields of a value (a dataclass
-or named tuple) are its attributes and its parameters, and are documented once, as
-either, in the class that states them.
+The reference is what doc/api.rst lists, with the public methods and properties of its
+classes. Everything else is private, and keeps to one sentence. The checks stand in
+pyproject.toml. The fields of a value (a dataclass or named tuple) are its attributes
+and its parameters, and are documented once, as either, in the class that states them.
 """
 
 import dataclasses
 import importlib
 import importlib.util
 import inspect
-import pkgutil
 import pydoc
+import re
 import sys
 import tomllib
 from pathlib import Path
@@ -19,19 +19,19 @@ from pathlib import Path
 from numpydoc.docscrape import NumpyDocString
 from numpydoc.validate import get_validation_checks, validate
 
-import sklearn_crt
+
+def listed():
+    """Return the names that the page of the reference lists, below ``sklearn_crt``."""
+    page = Path("doc/api.rst").read_text()
+    names = re.findall(r"^   ([A-Za-z_][\w.]*)$", page, re.MULTILINE)
+    without = importlib.util.find_spec("torch") is None
+    return [name for name in names if not (without and ".torch." in name)]
 
 
-def public_modules():
-    yield sklearn_crt
-    for info in pkgutil.walk_packages(sklearn_crt.__path__, "sklearn_crt."):
-        if "._" not in info.name and not lacks_torch(info.name):
-            yield importlib.import_module(info.name)
-
-
-def lacks_torch(name):
-    """Return whether a module needs the extra torch, which is not there."""
-    return name.endswith(".torch") and importlib.util.find_spec("torch") is None
+def owner_of(name):
+    """Return the module of a listed name, and the name there."""
+    module, _, name = f"sklearn_crt.{name}".rpartition(".")
+    return importlib.import_module(module), [name]
 
 
 def public_members(owner, names):
@@ -71,11 +71,7 @@ def documents_its_fields(path):
 def main():
     tools = tomllib.loads(Path("pyproject.toml").read_text())["tool"]
     checks = get_validation_checks(set(tools["numpydoc_validation"]["checks"]))
-    paths = {
-        path
-        for module in public_modules()
-        for path in public_members(module, getattr(module, "__all__", ()))
-    }
+    paths = {path for name in listed() for path in public_members(*owner_of(name))}
     errors = [
         f"{path}: {code} {message}"
         for path in sorted(paths)

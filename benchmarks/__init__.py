@@ -1,1 +1,1 @@
-"""Speed of the maps and estimators beside their peers; see compare.py."""
+"""Speed, accuracy and structure of the package: doc/benchmarks.rst has the commands."""

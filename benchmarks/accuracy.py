@@ -11,7 +11,6 @@ import sys
 import time
 import warnings
 
-import matplotlib.pyplot as plt
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
@@ -25,8 +24,7 @@ import sklearn_crt as crt
 from sklearn_crt.datasets import fetch_uci
 
 from .cases import gamma_of
-from .tables import ROOT, Table, report
-from .timing import header
+from .tables import ROOT, Table, header, report
 
 N_ROWS, N_BINS = 400, 4
 BLOCKS = ["iid", "orthogonal", "simplex"]
@@ -153,6 +151,8 @@ def table(name, distances, bins, measured, width):
 
 def plot(results, widths, path):
     """Draw error against seconds, one panel a table of data, one line a map."""
+    import matplotlib.pyplot as plt
+
     figure, axes = plt.subplots(
         1, len(results), figsize=(4.2 * len(results), 4.6), layout="constrained"
     )
@@ -192,8 +192,7 @@ def main():
     middle = args.widths[len(args.widths) // 2]
     tables = [table(*result, middle) for result in results]
     facts = [*header(), f"{args.seeds} seeds, {2 * N_ROWS} pairs"]
-    command = "python -m benchmarks.accuracy " + " ".join(sys.argv[1:])
-    report(tables, facts, command.strip(), "accuracy.inc" if args.write else None)
+    report(tables, facts, "accuracy.inc" if args.write else None)
     if args.write:
         plot(results, args.widths, ROOT / "doc" / "_static" / "accuracy.png")
 

@@ -1,13 +1,19 @@
-"""What all benchmarks share: the cases, their data, the maps and the classifiers."""
+"""What is measured: cases and sets of rows, maps, classifiers, rooflines."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 from scipy.special import softmax
+from sklearn import datasets
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.compose import make_column_transformer
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.neighbors import KernelDensity
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.utils import gen_batches, gen_even_slices
+from threadpoolctl import threadpool_limits
 
 from sklearn_crt import (
     GERFSampler,
@@ -16,6 +22,8 @@ from sklearn_crt import (
     PositiveRBFSampler,
     TrigRBFSampler,
 )
+from sklearn_crt._kernels import has_fast_tangent
+from sklearn_crt.datasets import fetch_uci
 
 try:
     import gpytorch
@@ -25,6 +33,10 @@ except ImportError:
 
 N_QUERIES, N_CLASSES = 1000, 10
 MAX_DENSITY_WORK = 6e8  # rows x queries x features that KernelDensity does in seconds
+BASELINE = "RBFSampler"
+TYPES = "float64", "float32"
+CHUNK = 256  # rows of a roofline
+UCI_SETS = "abalone", "banknote", "car", "yeast", "cmc", "nursery", "wifi", "chess"
 
 
 @dataclass(frozen=True, repr=False)
@@ -43,8 +55,12 @@ class Case:
 
 def grid(n_rows=(2000, 20000), n_features=(16, 64, 256), n_components=(128, 1024)):
     """Return the cases of all combinations, in both types."""
-    types = ("float64", "float32")
-    return [Case(*case) for case in product(n_rows, n_features, n_components, types)]
+    return [Case(*case) for case in product(n_rows, n_features, n_components, TYPES)]
+
+
+def of_sizes(sizes, n_rows):
+    """Return the cases of pairs of columns and components, in both types."""
+    return [Case(n_rows, *size, dtype) for size in sizes for dtype in TYPES]
 
 
 CASES = {
@@ -60,12 +76,24 @@ CASES = {
 
 
 def make_rows(case, n_queries=0):
-    """Return the rows of the case, or queries of the same law, and their labels."""
+    """Return rows of the case, or queries of the same distribution, and labels."""
     centres = np.random.default_rng(0).standard_normal((N_CLASSES, case.n_features))
     rng = np.random.default_rng([1, n_queries])
     y = rng.integers(N_CLASSES, size=n_queries or case.n_rows)
     X = centres[y] + rng.standard_normal((y.size, case.n_features))
     return X.astype(case.dtype), y
+
+
+def load(name):
+    """Return rows, categories one-hot, and targets, of scikit-learn or UCI."""
+    if hasattr(datasets, f"load_{name}"):
+        return getattr(datasets, f"load_{name}")(return_X_y=True)
+    bunch = fetch_uci(name, download_if_missing=False)
+    one_hot = OneHotEncoder(sparse_output=False)
+    columns = make_column_transformer(
+        (one_hot, bunch.categorical_features), remainder="passthrough"
+    )
+    return columns.fit_transform(bunch.data).astype(np.float64), bunch.target
 
 
 def gamma_of(X):
@@ -149,3 +177,72 @@ def make_classifiers(case, gamma):
     if case.n_rows * N_QUERIES * case.n_features <= MAX_DENSITY_WORK:
         classifiers["KernelDensity"] = DensityClassifier(1 / sigma)
     return classifiers
+
+
+# Rooflines: the least that a map must do, one product and one elementwise function. No
+# validation, no allocation of the output, no shifts and scales. In chunks of rows the
+# output of the product is still in the cache when the function reads it. With several
+# threads each has its share of the rows.
+
+
+def product_and(function, X, W, out):
+    """Write function(X @ W) to out."""
+    for rows in gen_batches(X.shape[0], CHUNK):
+        part = out[rows]
+        np.matmul(X[rows], W, out=part)
+        function(part, out=part)
+
+
+def cosine_sine(X, W, out):
+    """Write the cosines and sines of X @ W to the halves of out."""
+    half, phases = W.shape[1], np.empty((CHUNK, W.shape[1]), dtype=X.dtype)
+    for rows in gen_batches(X.shape[0], CHUNK):
+        part = out[rows]
+        angles = np.matmul(X[rows], W, out=phases[: part.shape[0]])
+        np.cos(angles, out=part[:, :half])
+        np.sin(angles, out=part[:, half:])
+
+
+def half_angle(X, W, out):
+    """Write the same from one tangent of half the angle."""
+    half, phases = W.shape[1], np.empty((CHUNK, W.shape[1]), dtype=X.dtype)
+    for rows in gen_batches(X.shape[0], CHUNK):
+        part = out[rows]
+        angles = np.matmul(X[rows], W, out=phases[: part.shape[0]])
+        tangents = np.tan(angles, out=angles)
+        share = np.square(tangents)
+        share += 1
+        np.divide(2, share, out=share)
+        np.subtract(share, 1, out=part[:, :half])
+        np.multiply(tangents, share, out=part[:, half:])
+
+
+def make_rooflines(X, n_columns, n_threads=1):
+    """Return the rooflines by name, as functions without arguments.
+
+    The positive maps do the work of "product, exp", RBFSampler that of "product, cos".
+    TrigRBFSampler does that of "half product, cos and sin", the faster of the two ways
+    that NumPy has to get both: the tangent where it takes a nanosecond.
+    """
+    rng = np.random.default_rng(0)
+    W = rng.standard_normal((X.shape[1], n_columns)) / np.sqrt(X.shape[1])
+    W = W.astype(X.dtype)
+    half = np.ascontiguousarray(W[:, : n_columns // 2])
+    out = np.zeros((X.shape[0], n_columns), dtype=X.dtype)
+    pairs = half_angle if has_fast_tangent() else cosine_sine
+    work = {
+        "product, exp": lambda rows: product_and(np.exp, X[rows], W, out[rows]),
+        "product, cos": lambda rows: product_and(np.cos, X[rows], W, out[rows]),
+        "half product, cos and sin": lambda rows: pairs(X[rows], half, out[rows]),
+    }
+    shares = list(gen_even_slices(X.shape[0], n_threads))
+    pool = ThreadPoolExecutor(n_threads)
+
+    def run(function):
+        if n_threads == 1:
+            function(slice(None))
+        else:
+            with threadpool_limits(1, user_api="blas"):
+                list(pool.map(function, shares))
+
+    return {name: lambda f=function: run(f) for name, function in work.items()}

@@ -1,32 +1,66 @@
-"""Compare the maps with their peers and with the machine: python -m benchmarks.compare.
+"""Compare maps and estimators with their peers: python -m benchmarks.compare.
 
 One process. The candidates take turns, so that a slow minute of the machine meets them
 all. A cell is the median in milliseconds and, in brackets, how many times faster than
 RBFSampler of scikit-learn: read the ratios. Rooflines are the bare work of a map, one
 product into memory that is there already and one function in place.
+
+--cases chooses: a grid of sizes, for transform and fit of the maps, and groups of other
+cases (groups.py), structured couplings and estimators among them.
 """
 
 import argparse
 import sys
 import textwrap
 import time
+import tracemalloc
 import warnings
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import gen_batches
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
-from .cases import CASES, gamma_of, make_maps, make_rows
-from .groups import BASELINE, GROUPS
-from .roofline import make_rooflines
-from .tables import ROOT, Table, against_baseline, report, write_between
-from .timing import header, interleave
+from sklearn_crt import (
+    NadarayaWatsonClassifier,
+    NadarayaWatsonClassifierCV,
+    OPRFSampler,
+    TrigRBFSampler,
+)
+
+from . import groups
+from .cases import (
+    BASELINE,
+    CASES,
+    DensityClassifier,
+    gamma_of,
+    load,
+    make_maps,
+    make_rooflines,
+    make_rows,
+)
+from .tables import (
+    ROOT,
+    Table,
+    against_baseline,
+    header,
+    interleave,
+    report,
+    write_between,
+)
 
 OWN_ROOFLINE = {
     "TrigRBFSampler": "half product, cos and sin",
     "PositiveRBFSampler": "product, exp",
     "OPRFSampler": "product, exp",
 }
+SIGMA = 1.0  # of the averages
 
 
 def transforms(case, n_threads):
@@ -99,18 +133,182 @@ def clock_of(n_threads):
     return time.process_time if n_threads == 1 else time.perf_counter
 
 
+def averages(quick, repeats):
+    """Nadaraya-Watson against its peers, with the threads of the environment.
+
+    Exact: against one KernelDensity a class and KNeighborsClassifier with all
+    neighbours; all three give the same probabilities. On features: against the exact
+    estimator.
+    """
+    return [_exact_averages(quick, repeats), _averages_of_features(quick, repeats)]
+
+
+def make_classes(n_rows, n_classes=26, n_features=16, dtype=np.float32):
+    """Return rows around one centre a class, and their labels."""
+    rng = np.random.default_rng(0)
+    centres = rng.standard_normal((n_classes, n_features), dtype=dtype)
+    y = rng.integers(n_classes, size=n_rows)
+    X = rng.standard_normal((n_rows, n_features), dtype=dtype)
+    return X + centres[y], y
+
+
+def gaussian(distances):
+    """Return the weights of neighbours at these distances."""
+    return np.exp(-0.5 * np.square(SIGMA * distances))
+
+
+def _exact_averages(quick, repeats):
+    n_train, n_queries = (1800, 200) if quick else (18000, 2000)
+    X, y = make_classes(n_train + n_queries)
+    queries = X[n_train:]
+    classifiers = {
+        "NadarayaWatsonClassifier": NadarayaWatsonClassifier("exact", sigma=SIGMA),
+        "KernelDensity a class": DensityClassifier(1 / SIGMA),
+        "KNeighborsClassifier": KNeighborsClassifier(n_train, weights=gaussian),
+    }
+    fitted = {n: c.fit(X[:n_train], y[:n_train]) for n, c in classifiers.items()}
+    times = interleave(
+        {n: lambda c=c: c.predict_proba(queries) for n, c in fitted.items()},
+        repeats,
+        time.perf_counter,
+    )
+    name, *_ = classifiers
+    probabilities = fitted[name].predict_proba(queries)
+    rows = []
+    for other, classifier in fitted.items():
+        difference = abs(classifier.predict_proba(queries) - probabilities).max()
+        ratio = times[other] / times[name]
+        rows.append(
+            [other, f"{times[other]:.3g} s", f"{ratio:.1f}", f"{difference:.0e}"]
+        )
+    columns = ["exact estimator", "predict_proba", "ratio", "largest difference"]
+    title = f"{n_train:,} rows, {n_queries:,} queries, 26 classes, float32"
+    return Table(title, columns, rows)
+
+
+def peak_bytes(function):
+    """Return the largest memory that a call holds beyond what there was."""
+    tracemalloc.start()
+    function()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak
+
+
+def fit_batches(model, X, y):
+    """Fit in batches of 50,000 rows."""
+    model = clone(model)
+    for rows in gen_batches(len(y), 50_000):
+        model.partial_fit(X[rows], y[rows], classes=range(26))
+
+
+def _averages_of_features(quick, repeats):
+    few, many = (3, 4) if quick else (5, 6)  # powers of ten
+    sizes, clock = (10**few, 10**many), time.perf_counter
+    X, y = make_classes(10**many)
+    queries, _ = make_classes(10000)
+    rows, exact = [], NadarayaWatsonClassifier("exact", sigma=SIGMA)
+    start = clock()
+    exact.fit(X, y).predict(queries[:1000])  # a tenth: it is linear in the queries
+    seconds_exact = 10 * (clock() - start)
+    for cls in tqdm((OPRFSampler, TrigRBFSampler), file=sys.stderr):
+        sampler = cls(sigma=SIGMA, n_components=256, random_state=0)
+        model = NadarayaWatsonClassifier(sampler)
+        fits = {n: lambda n=n, m=model: m.fit(X[:n], y[:n]) for n in sizes}
+        short, long = interleave(fits, repeats, clock).values()
+        batches = [lambda n=n, m=model: fit_batches(m, X[:n], y[:n]) for n in sizes]
+        peaks = [f"{peak_bytes(fit) / 2**20:.0f} MiB" for fit in batches]
+        predict = {"predict": lambda m=model: m.predict(queries)}
+        (seconds,) = interleave(predict, repeats, clock).values()
+        rows.append(
+            [cls.__name__, f"{short:.3g} s", f"{long:.3g} s", f"{long / short:.1f}"]
+            + [*peaks, f"{seconds:.3g} s", f"{seconds_exact / seconds:.0f}"]
+        )
+    columns = ["features of", f"fit 10^{few}", f"fit 10^{many}", "ratio"]
+    columns += [f"memory of batches, 10^{few}", f"and 10^{many}"]
+    columns += ["predict 10,000", "times faster than exact"]
+    title = f"10^{many} rows of 16 columns, 256 features, 26 classes, float32"
+    return Table(title, columns, rows)
+
+
+def searches(quick, repeats):
+    """NadarayaWatsonClassifierCV against the equal GridSearchCV.
+
+    Nursery of UCI, one-hot and standardised, or digits where there is no such file; ten
+    sigmas, six numbers of features, five folds.
+    """
+    try:
+        name, (X, y) = "nursery", load("nursery")
+    except OSError:
+        name, (X, y) = "digits", load("digits")
+    sigmas, sizes = np.logspace(-2, 2, 10), [16, 32, 48, 64, 96, 128]
+    if quick:
+        X, y, sigmas, sizes = X[:500], y[:500], sigmas[4:6], sizes[:2]
+    X, rows = StandardScaler().fit_transform(X), []
+    for cls in tqdm((OPRFSampler, TrigRBFSampler), file=sys.stderr):
+        sampler = cls(random_state=0)
+        grid = {"sampler__n_components": sizes, "sampler__sigma": sigmas}
+        found = {
+            "grid": GridSearchCV(NadarayaWatsonClassifier(sampler), grid, cv=5),
+            "path": NadarayaWatsonClassifierCV(
+                sampler, sigmas=sigmas, n_components=sizes, cv=5
+            ),
+        }
+        fits = {label: lambda s=search: s.fit(X, y) for label, search in found.items()}
+        a, b = interleave(fits, repeats, time.process_time).values()
+        scores = [search.cv_results_["mean_test_score"] for search in found.values()]
+        best = [search.best_index_ for search in found.values()]
+        same = best[0] == best[1] and np.allclose(*scores, rtol=0, atol=1e-12)
+        rows.append([cls.__name__, f"{a:.2f}", f"{b:.2f}", f"{a / b:.1f}", str(same)])
+    title = f"{name}, {X.shape[0]} x {X.shape[1]}: seconds"
+    columns = ["sampler", "GridSearchCV", "NadarayaWatsonClassifierCV"]
+    return [Table(title, [*columns, "ratio", "same scores and choice"], rows)]
+
+
+@dataclass(frozen=True)
+class Group:
+    """A function of ``quick`` and of repetitions, and what its facts and page are."""
+
+    tables: Callable
+    page: str | None
+    repeats: int = 7
+    threads: int | str = 1
+    clock: Callable = time.process_time
+
+
+USERS = {  # where users are: the cases that groups stands for
+    "one-row": Group(groups.one_row, "group_one_row.inc"),
+    "small": Group(groups.small, "group_small.inc"),
+    "pinned": Group(groups.pinned, "group_pinned.inc"),
+    "no-avx512": Group(groups.no_avx512, "group_no_avx512.inc"),
+    "sparse": Group(groups.sparse_rows, "group_sparse.inc"),
+    "wide": Group(groups.wide, "group_wide.inc"),
+    "discrete": Group(groups.discrete, "group_discrete.inc"),
+    "hybrid": Group(groups.hybrid, "group_hybrid.inc"),
+}
+GROUPS = USERS | {
+    "couplings": Group(groups.couplings, "couplings.inc", 5),
+    "averages": Group(
+        averages, "nadaraya_watson.inc", 3, "as by default", time.perf_counter
+    ),
+    "cv": Group(searches, None, 3, "as by default"),
+}
+
+
 def report_groups(names, quick, repeats, write):
     """Print the tables of groups of cases, and write each to a page of its own."""
     for name in (progress := tqdm(names, file=sys.stderr)):
         progress.set_description(name)
         group = GROUPS[name]
-        tables = group(quick, repeats)
-        if tables:
-            notes = textwrap.wrap(" ".join(group.__doc__.split()), 88)
-            tables[0] = replace(tables[0], notes=(*notes, *tables[0].notes))
-        command = f"python -m benchmarks.compare --cases {name} --repeats {repeats}"
-        page = f"group_{name.replace('-', '_')}.inc" if write else None
-        report(tables, header(1, repeats, time.process_time), command, page)
+        n_repeats = repeats or group.repeats
+        tables = group.tables(quick, n_repeats)
+        if not tables:  # this machine cannot run them
+            continue
+        notes = textwrap.wrap(" ".join(group.tables.__doc__.split()), 88)
+        tables[0] = replace(tables[0], notes=(*notes, *tables[0].notes))
+        command = f"python -m benchmarks.compare --cases {name} --repeats {n_repeats}"
+        facts = header(group.threads, n_repeats, group.clock)
+        report(tables, facts, group.page if write else None, command)
 
 
 def parse(arguments=None):
@@ -119,9 +317,9 @@ def parse(arguments=None):
         prog="benchmarks.compare",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="groups beside the grids, all of them by the name groups:\n"
+        epilog="groups beside the grids, the first eight of them by the name groups:\n"
         + "\n".join(
-            f"  {name:10} {group.__doc__.splitlines()[0]}"
+            f"  {name:10} {group.tables.__doc__.splitlines()[0]}"
             for name, group in GROUPS.items()
         ),
     )
@@ -135,7 +333,9 @@ def parse(arguments=None):
         "--quick", action="store_true", help="small sizes, to see that groups run"
     )
     parser.add_argument("--threads", type=int, nargs="+", default=[1], help="of a grid")
-    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument(
+        "--repeats", type=int, help="7; 5 of couplings, 3 of averages and cv"
+    )
     parser.add_argument(
         "--write",
         action="store_true",
@@ -144,7 +344,9 @@ def parse(arguments=None):
     args = parser.parse_args(arguments)
     names = args.cases.split(",")
     args.grid = names.pop(0) if names[0] in CASES else None
-    args.groups = list(GROUPS) if names == ["groups"] else names
+    args.groups = [
+        name for part in names for name in (USERS if part == "groups" else [part])
+    ]
     if unknown := set(args.groups) - set(GROUPS):
         parser.error(f"unknown cases {', '.join(sorted(unknown))}")
     return args
@@ -154,12 +356,12 @@ def main():
     """Run the comparison that the command line asks for."""
     args = parse()
     warnings.filterwarnings("ignore", "n_components > n_samples")  # Nystroem
-    command = f"python -m benchmarks.compare {' '.join(sys.argv[1:])}".strip()
     if args.grid:
-        tables, medians = measure_grid(CASES[args.grid], args.threads, args.repeats)
+        repeats = args.repeats or 7
+        tables, medians = measure_grid(CASES[args.grid], args.threads, repeats)
         last = args.threads[-1]
-        facts = header(args.threads, args.repeats, clock_of(last))
-        report(tables, facts, command, "transform.inc" if args.write else None)
+        facts = header(args.threads, repeats, clock_of(last))
+        report(tables, facts, "transform.inc" if args.write else None)
         if args.write:
             text = for_readme(medians[last, "transform"], facts, last)
             write_between(ROOT / "README.rst", "speed", text)

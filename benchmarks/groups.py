@@ -1,14 +1,19 @@
 """Where users are: groups of cases of compare.py beside its grid of sizes.
 
 A group is a function of ``quick`` (small sizes, to see that it runs) and of the number
-of repetitions, and returns tables.
+of repetitions, and returns tables; its docstring goes above the first of them.
 """
 
+import os
+import pickle
+import subprocess
+import sys
 import time
 import warnings
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import lapack
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
@@ -20,20 +25,60 @@ from sklearn_crt import (
     NadarayaWatsonClassifier,
     OPRFSampler,
     PoissonSampler,
+    PositiveRBFSampler,
     TrigRBFSampler,
 )
+from sklearn_crt.frequencies import (
+    Frequencies,
+    Orthogonal,
+    StructuredOrthogonal,
+    StructuredSimplex,
+    chi_law,
+)
 
-from .cases import Case, gamma_of, make_maps, make_rows
-from .child import in_child
-from .roofline import make_rooflines
-from .tables import Table, against_baseline
-from .timing import avx512_names, interleave
+from .cases import (
+    BASELINE,
+    TYPES,
+    Case,
+    gamma_of,
+    make_maps,
+    make_rooflines,
+    make_rows,
+    of_sizes,
+)
+from .tables import ROOT, Table, against_baseline, avx512_names, interleave
 
-BASELINE = "RBFSampler"
-TYPES = "float64", "float32"
 OURS = BASELINE, "TrigRBFSampler", "PositiveRBFSampler", "OPRFSampler", "GERFSampler"
 DENSITIES = 0.002, 0.01, 0.05
 N_CALLS = 20  # of a few microseconds, timed together
+N_ROWS = 1000  # of products with frequencies
+N_BLOCKS, BLOCK = 100, 256
+CHILD = """
+import importlib, os, pickle, sys
+n_processors = int(sys.argv[1])
+if n_processors:  # before NumPy is imported, so BLAS starts its threads there too
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:n_processors])
+module, name, arguments = pickle.loads(sys.stdin.buffer.read())
+result = getattr(importlib.import_module(module), name)(*arguments)
+sys.stdout.buffer.write(pickle.dumps(result))
+"""
+
+
+def in_child(function, *arguments, environment=None, n_processors=0):
+    """Call a function of a module in a process with other surroundings.
+
+    What NumPy dispatches to and how many processors BLAS sees are settled when they are
+    imported. ``n_processors`` 0 are those of this process; others on Linux only.
+    """
+    child = subprocess.run(
+        [sys.executable, "-c", CHILD, str(n_processors)],
+        input=pickle.dumps((function.__module__, function.__name__, arguments)),
+        stdout=subprocess.PIPE,
+        env=os.environ | (environment or {}),
+        cwd=ROOT,
+        check=True,
+    )
+    return pickle.loads(child.stdout)
 
 
 def chosen(case, X, *, names=OURS, n_jobs=1):
@@ -62,16 +107,11 @@ def transforms(maps, X):
     return {name: lambda m=m: m.transform(X) for name, m in maps.items()}
 
 
-def grid(sizes, n_rows):
-    """Return the cases of pairs of columns and components, in both types."""
-    return [Case(n_rows, *size, dtype) for size in sizes for dtype in TYPES]
-
-
 def one_row(quick, repeats):
     """One row a call, as a service does: microseconds of transform and of predict."""
     sizes = [(8, 64)] if quick else [(8, 64), (64, 1024), (256, 1024), (784, 4096)]
     rows, predictions = {}, {}
-    for case in grid(sizes, 500):
+    for case in of_sizes(sizes, 500):
         X, y = make_rows(case)
         maps = chosen(case, X)
         models = {n: make_pipeline(m, Ridge()).fit(X, y) for n, m in maps.items()}
@@ -106,57 +146,55 @@ def repeated(call, row):
 def small(quick, repeats):
     """Few columns and components, where validation and chunks weigh most."""
     sizes = [(8, 64)] if quick else [(8, 64), (8, 128), (16, 64)]
-    return [_transform("few columns", grid(sizes, 500 if quick else 20000), repeats)]
+    return _transform("few columns", of_sizes(sizes, 500 if quick else 20000), repeats)
 
 
 def wide(quick, repeats):
     """Rows of pictures, 784 to 4096 columns, where the product is nearly all."""
     sizes = [(128, 256)] if quick else [(784, 4096)]
-    return [_transform("784 to 4096 columns", grid(sizes, 2000), repeats)]
-
-
-def _transform(title, cases, repeats):
-    results = {}
-    for case in cases:
-        X, _ = make_rows(case)
-        results[case] = timed(transforms(chosen(case, X), X), repeats)
-    return against_baseline(f"transform, {title}", results, BASELINE)
+    return _transform("784 to 4096 columns", of_sizes(sizes, 2000), repeats)
 
 
 def discrete(quick, repeats):
     """Poisson and geometric features."""
-    sizes = [(16, 64)] if quick else [(16, 1024), (256, 1024)]
-    results = {}
-    for case in grid(sizes, 500 if quick else 20000):
-        X, _ = make_rows(case)
+
+    def maps_of(case, X):
         gamma = gamma_of(X)
-        maps = {BASELINE: make_maps(case, gamma)[BASELINE]} | {
-            cls.__name__ + ", positive" * positive: own(
-                cls, case, gamma, positive=positive
-            )
-            for cls in (PoissonSampler, GeometricSampler)
-            for positive in (False, True)
-        }
-        maps = {name: sampler.fit(X) for name, sampler in maps.items()}
-        results[case] = timed(transforms(maps, X), repeats)
-    return [against_baseline("transform, discrete features", results, BASELINE)]
+        maps = {BASELINE: make_maps(case, gamma)[BASELINE]}
+        for cls in (PoissonSampler, GeometricSampler):
+            maps[cls.__name__] = own(cls, case, gamma)
+            positive = own(cls, case, gamma, positive=True)
+            maps[f"{cls.__name__}, positive"] = positive
+        return {name: sampler.fit(X) for name, sampler in maps.items()}
+
+    sizes = [(16, 64)] if quick else [(16, 1024), (256, 1024)]
+    cases = of_sizes(sizes, 500 if quick else 20000)
+    return _transform("discrete features", cases, repeats, maps_of)
 
 
 def hybrid(quick, repeats):
     """Hybrids, angular and clustered."""
-    sizes = [(8, 64)] if quick else [(8, 64), (16, 1024)]
-    results = {}
-    for case in grid(sizes, 500 if quick else 20000):
-        X, _ = make_rows(case)
+
+    def maps_of(case, X):
         gamma = gamma_of(X)
         maps = {
             BASELINE: make_maps(case, gamma)[BASELINE],
             "hybrid, angular": own(HybridSampler, case, gamma),
             "hybrid, clustered": own(HybridSampler, case, gamma, kind="clustered"),
         }
-        maps = {name: sampler.fit(X) for name, sampler in maps.items()}
-        results[case] = timed(transforms(maps, X), repeats)
-    return [against_baseline("transform, hybrids", results, BASELINE)]
+        return {name: sampler.fit(X) for name, sampler in maps.items()}
+
+    sizes = [(8, 64)] if quick else [(8, 64), (16, 1024)]
+    cases = of_sizes(sizes, 500 if quick else 20000)
+    return _transform("hybrids", cases, repeats, maps_of)
+
+
+def _transform(title, cases, repeats, maps_of=chosen):
+    results = {}
+    for case in cases:
+        X, _ = make_rows(case)
+        results[case] = timed(transforms(maps_of(case, X), X), repeats)
+    return [against_baseline(f"transform, {title}", results, BASELINE)]
 
 
 def sparse_rows(quick, repeats):
@@ -256,7 +294,7 @@ def no_avx512(quick, repeats):
         warnings.warn("no-avx512 left out: NumPy does not use it here", stacklevel=2)
         return []
     sizes = [(8, 64)] if quick else [(16, 1024), (64, 1024)]
-    cases = grid(sizes, 500 if quick else 20000)
+    cases = of_sizes(sizes, 500 if quick else 20000)
     results = in_child(with_rooflines, cases, repeats, environment=environment)
     return [against_baseline("transform without AVX-512", results, BASELINE)]
 
@@ -284,13 +322,102 @@ def with_rooflines(cases, repeats):
     return results
 
 
-GROUPS = {
-    "one-row": one_row,
-    "small": small,
-    "pinned": pinned,
-    "no-avx512": no_avx512,
-    "sparse": sparse_rows,
-    "wide": wide,
-    "discrete": discrete,
-    "hybrid": hybrid,
+def couplings(quick, repeats):
+    """Structured couplings beside dense ones, and the draw of orthogonal blocks."""
+    few, many = (256, 1024), (256, 1024, 4096)
+    sizes = [(d, m) for d in (64, 128, 256, 300) for m in few]
+    sizes += [(d, m) for d in (512, 600, 1024, 2048, 3000, 4096) for m in many]
+    if quick:
+        sizes = [(64, 64), (512, 512)]
+    last = sizes[-1]
+    todo = {
+        f"w.x of {N_ROWS} rows": {
+            f"{d} to {m}, {dtype}": lambda d=d, m=m, t=dtype: products(d, m, t)
+            for d, m in sizes
+            for dtype in TYPES
+        },
+        f"PositiveRBFSampler, {N_ROWS} rows": {
+            f"{method}, {last[0]} to {last[1]}, {dtype}": (
+                lambda t=dtype, f=method: coupled_samplers(*last, t, f)
+            )
+            for method in ("transform", "fit")
+            for dtype in TYPES
+        },
+        "draw of orthogonal blocks": {f"{N_BLOCKS} blocks, {BLOCK} columns": draws},
+    }
+    return [
+        _against_first(
+            title, {case: timed(make(), repeats) for case, make in c.items()}
+        )
+        for title, c in todo.items()
+    ]
+
+
+class FastOrthogonal(StructuredOrthogonal):
+    """Never written out, however few the columns or frequencies."""
+
+    _dense_up_to = 0
+
+
+class FastSimplex(StructuredSimplex):
+    """Never written out, however few the columns or frequencies."""
+
+    _dense_up_to = 0
+
+
+COUPLINGS = {
+    "structured-orthogonal": FastOrthogonal(),
+    "structured-simplex": FastSimplex(),
 }
+
+
+def products(d, m, dtype):
+    """Return the products of rows with frequencies, dense and by fast transforms."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((N_ROWS, d)).astype(dtype)
+    projections = {"dense": Frequencies(rng.standard_normal((d, m)))}
+    for name, coupling in COUPLINGS.items():
+        projections[name] = coupling.draw(chi_law, m, d, rng)
+    moved = {name: p.to(X) for name, p in projections.items()}
+    return {name: lambda p=p: p.apply(X) for name, p in moved.items()}
+
+
+def coupled_samplers(d, m, dtype, method):
+    """Return fit or transform of positive features with simplex blocks."""
+    X = np.random.default_rng(0).standard_normal((N_ROWS, d)).astype(dtype)
+    candidates = {}
+    for name in ("simplex", "structured-simplex"):
+        sampler = PositiveRBFSampler(coupling=name, n_components=m, random_state=0)
+        sampler.fit(X)
+        candidates[name] = lambda s=sampler: getattr(s, method)(X)
+    return candidates
+
+
+def draws():
+    """Return the draw of orthogonal blocks, and the QR decompositions alone."""
+    blocks = np.random.default_rng(0).standard_normal((N_BLOCKS, BLOCK, BLOCK))
+
+    def bare():
+        for block in blocks:
+            r, tau, _, _ = lapack.dgeqrf(block.T, lwork=64 * BLOCK)
+            lapack.dorgqr(r, tau, lwork=64 * BLOCK, overwrite_a=True)
+
+    def draw():
+        rng = np.random.default_rng(0)
+        Orthogonal().draw(chi_law, N_BLOCKS * BLOCK, BLOCK, rng)
+
+    return {
+        "geqrf and orgqr of LAPACK": bare,
+        "numpy.linalg.qr": lambda: np.linalg.qr(blocks),
+        "Orthogonal().draw": draw,
+    }
+
+
+def _against_first(title, results):
+    names = list(next(iter(results.values())))
+    rows = []
+    for case, seconds in results.items():
+        base = seconds[names[0]]
+        cells = [f"{1e3 * s:.3g} ({base / s:.2f})" for s in seconds.values()]
+        rows.append([case, f"{1e3 * base:.3g}", *cells[1:]])
+    return Table(f"{title}: milliseconds (times faster)", ["what", *names], rows)

@@ -1,10 +1,89 @@
-"""Tables of results, as Markdown for the screen and as reStructuredText for pages."""
+"""How all benchmarks measure, and the tables that they print and write.
 
+One process, the candidates in turns, medians; Markdown for the screen and
+reStructuredText for the pages. Nothing of the package is imported before it is needed,
+so that other versions of it can be measured.
+"""
+
+import platform
+import sys
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+
+import numpy as np
+import scipy
+import sklearn
+from joblib import cpu_count
+from threadpoolctl import threadpool_info
 
 ROOT = Path(__file__).parent.parent
 PAGES = ROOT / "doc" / "benchmarks"
+UNITS = {"milliseconds": 1e3, "microseconds": 1e6}
+
+
+def interleave(candidates, repeats, clock, *, summary=np.median):
+    """Call the candidates in turns; return the median seconds of each, or a summary.
+
+    Each time in another order, since the first to allocate after calls that allocate
+    nothing pays for fresh memory.
+    """
+    seconds = {name: [] for name in candidates}
+    names, rng = list(candidates), np.random.default_rng(0)
+    for repetition in range(repeats + 1):
+        for place in rng.permutation(len(names)):
+            name = names[place]
+            start = clock()
+            candidates[name]()
+            if repetition > 0:  # the first is a warm-up
+                seconds[name].append(clock() - start)
+    return {name: float(summary(times)) for name, times in seconds.items()}
+
+
+def processor():
+    """Return the name of the processor, and how many this process may run on."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.split(":", 1)[1] for line in lines if line.startswith("model name")]
+    name = names[0].strip() if names else platform.processor() or platform.machine()
+    return f"{name}, {cpu_count()} processor{'s' * (cpu_count() > 1)}"
+
+
+def numpy_features():
+    """Return the groups of instructions that this NumPy chooses among, and has here."""
+    found = np.show_config(mode="dicts")["SIMD Extensions"]
+    return [*found["baseline"], *found.get("found", [])]
+
+
+def avx512_names():
+    """Return those with AVX-512, by the names that NPY_DISABLE_CPU_FEATURES takes.
+
+    They depend on the version: AVX512F, AVX512_SKX, ... or, from 2.4 on, X86_V4.
+    """
+    return [n for n in numpy_features() if n.startswith("AVX512") or n == "X86_V4"]
+
+
+def header(threads=1, repeats=None, clock=None):
+    """Return what the numbers depend on, one fact a line."""
+    import sklearn_crt
+
+    modules = (np, scipy, sklearn, sklearn_crt)
+    versions = [f"{module.__name__} {module.__version__}" for module in modules]
+    pools = {
+        f"{pool['internal_api']} {pool['version']} {pool.get('architecture', '')}"
+        for pool in threadpool_info()
+        if pool["user_api"] == "blas"
+    }
+    lines = [
+        f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {processor()}",
+        f"Python {platform.python_version()}, {', '.join(versions)}",
+        f"NumPy uses {', '.join(numpy_features())}",
+        f"BLAS {', '.join(sorted(pools))}; threads: {threads}",
+    ]
+    if repeats is not None:
+        measure = f"median of {repeats} interleaved repetitions"
+        lines.append(f"{measure}, {clock.__name__}")
+    return lines
 
 
 @dataclass
@@ -46,9 +125,6 @@ class Table:
         return "\n".join(lines) + "\n"
 
 
-UNITS = {"milliseconds": 1e3, "microseconds": 1e6}
-
-
 def against_baseline(title, results, baseline, unit="milliseconds"):
     """Return the table of times, and of ratios to the baseline, one row a case."""
     names = list(next(iter(results.values())))
@@ -61,24 +137,22 @@ def against_baseline(title, results, baseline, unit="milliseconds"):
     return Table(title, ["rows to columns", *names], rows)
 
 
-def report(tables, facts, command, page=None):
-    """Print the tables, and write them to a page of the documentation.
+def command_line():
+    """Return the command that runs."""
+    module = sys.modules["__main__"].__spec__.name.removesuffix(".__main__")
+    return " ".join([f"python -m {module}", *sys.argv[1:]])
 
-    Parameters
-    ----------
-    tables : list of Table
-        What was measured.
-    facts : list of str
-        What the numbers depend on.
-    command : str
-        What was run.
-    page : str, default=None
-        Name of a file in doc/benchmarks.
+
+def report(tables, facts, page=None, command=None):
+    """Print tables and facts, and write them to a page of doc/benchmarks, if named.
+
+    The page says what wrote it: ``command``, or what runs.
     """
     print("\n".join(f"- {fact}" for fact in facts), end="\n\n")
     print("\n".join(table.markdown() for table in tables))
     if page is not None:
         PAGES.mkdir(exist_ok=True)
+        command = command or command_line()
         written = [f"Written by ``{command}``:", "", *(f"* {fact}" for fact in facts)]
         text = "\n".join(written) + "\n\n"
         text += "\n".join(table.rst() for table in tables)

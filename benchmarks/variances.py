@@ -18,8 +18,7 @@ from tqdm import tqdm
 from sklearn_crt.frequencies import coupling_names
 from sklearn_crt.testing import sampler_cases
 
-from .tables import Table, report
-from .timing import header
+from .tables import Table, header, report
 
 SIGMA, N_COLUMNS = 0.25, 512
 
@@ -94,8 +93,7 @@ def main():
     title = f"kernel_variance of {args.rows} x {args.rows} pairs: seconds"
     notes = (f"The first call, the median of three more; at most {slowest:.2f}.",)
     table = Table(title, columns, rows, notes)
-    command = " ".join(["python -m benchmarks.variances", *sys.argv[1:]])
-    report([table], header(1), command, "variances.inc" if args.write else None)
+    report([table], header(1), "variances.inc" if args.write else None)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""The tables behind the choices of the user guide; see __main__.py."""

@@ -1,0 +1,177 @@
+"""Which map, which average: the tables behind the choices of the user guide.
+
+``python -m benchmarks.choices NAME`` prints a table, or a few of one question:
+
+* averages: defaults of the kernel averages against k neighbours
+* prototypes: prototypes beside features and the exact kernel
+* tolerance, tolerance_error: kernel averages to a tolerance, their time and error
+* positive_maps: error of positive maps
+* pairs: orthogonal frequencies or antithetic pairs
+* linear_models: ridge on features beside Nystroem and boosting
+* few_columns: pairs of sines and cosines or single cosines, by the number of columns
+* centers: columns at centres beside random features, for ridge
+
+``NAME --help`` says what it measures and what can be chosen; --quick takes a minute at
+most. Sets of UCI come from the folder SKLEARN_CRT_DATA.
+"""
+
+import argparse
+import inspect
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from ..tables import header, report
+from . import averages, linear, positive
+
+OPTIONS = {
+    "widths": "numbers of columns",
+    "seeds": "number of random splits and draws",
+    "sets": "of data",
+    "methods": "to compare",
+    "fits": "for the observed error of n_components_for",
+    "rows": "number of rows of the blends",
+    "repeats": "of what is timed",
+    "searches": "the searches for parameters too: slow",
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A function that returns tables, its page, and its options with --quick.
+
+    The parameters of the function and their defaults are the options. ``one_thread``
+    is that of BLAS.
+    """
+
+    tables: Callable
+    page: str | None
+    quick: dict = field(default_factory=dict)
+    one_thread: bool = True
+
+    @property
+    def name(self):
+        """The name of the function."""
+        return self.tables.__name__
+
+    @property
+    def defaults(self):
+        """The defaults of the options."""
+        parameters = inspect.signature(self.tables).parameters
+        return {name: of.default for name, of in parameters.items()}
+
+    def add_to(self, subparsers):
+        """Add the options of the table to those of the command line."""
+        text = inspect.getdoc(self.tables)
+        parser = subparsers.add_parser(
+            self.name,
+            help=text.splitlines()[0],
+            description=text,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        for name, default in self.defaults.items():
+            values = default if isinstance(default, tuple) else (default,)
+            shown = " ".join(map(str, values))
+            about = {"help": f"{OPTIONS[name]} (default: {shown})"}
+            if isinstance(default, bool):
+                about["action"] = "store_true"
+            else:
+                about |= {"type": type(values[0]), "metavar": name.upper()}
+            if isinstance(default, tuple):
+                about["nargs"] = "+"
+            if isinstance(values[0], str):
+                about["choices"] = values
+            parser.add_argument(f"--{name}", **about)
+        parser.add_argument(
+            "--quick", action="store_true", help="few of all, to see that it runs"
+        )
+        if self.page:
+            parser.add_argument(
+                "--write", action="store_true", help="write the page of the docs"
+            )
+
+    def run(self, args):
+        """Print the tables, and write them where that is asked for."""
+        given = {name: getattr(args, name) for name in self.defaults}
+        given = {name: value for name, value in given.items() if value is not None}
+        options = self.defaults | (self.quick if args.quick else {}) | given
+        with threadpool_limits(1) if self.one_thread else nullcontext():
+            tables = self.tables(**options)
+        threads = 1
+        if not self.one_thread:
+            threads = max(pool["num_threads"] for pool in threadpool_info())
+        facts = header(threads, options.get("repeats"), time.process_time)
+        report(tables, facts, self.page if getattr(args, "write", False) else None)
+
+
+FEW = {"widths": (16,), "seeds": 2}
+CHOICES = (
+    Choice(
+        averages.averages,
+        None,
+        {"seeds": 2, "sets": ("iris", "wine", "banknote", "diabetes")},
+    ),
+    Choice(
+        averages.prototypes,
+        "prototypes.inc",
+        {**FEW, "sets": ("banknote", "wifi")},
+    ),
+    Choice(
+        averages.tolerance,
+        "tolerance.inc",
+        {"rows": 20_000, "sets": ("blends-16", "letter"), "repeats": 1},
+        one_thread=False,
+    ),
+    Choice(
+        averages.tolerance_error,
+        "tolerance_error.inc",
+        {"sets": ("banknote", "wifi")},
+        one_thread=False,
+    ),
+    Choice(
+        positive.positive_maps,
+        "positive_maps.inc",
+        {**FEW, "sets": ("banknote", "wifi"), "fits": 2},
+    ),
+    Choice(
+        positive.pairs,
+        "pairs.inc",
+        {**FEW, "sets": ("banknote", "wifi"), "repeats": 1},
+    ),
+    Choice(
+        linear.linear_models,
+        "linear_models.inc",
+        {"widths": (50,), "seeds": 1, "sets": ("letter",)},
+    ),
+    Choice(
+        linear.few_columns,
+        "few_columns.inc",
+        {"widths": (32, 64), "seeds": 2, "sets": ("nursery",)},
+    ),
+    Choice(
+        linear.centers,
+        "centers.inc",
+        {**FEW, "sets": ("digits", "diabetes")},
+    ),
+)
+
+
+def main():
+    """Print the tables that the command line asks for."""
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.choices",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    subparsers = parser.add_subparsers(dest="name", required=True, metavar="NAME")
+    for choice in CHOICES:
+        choice.add_to(subparsers)
+    args = parser.parse_args()
+    {choice.name: choice for choice in CHOICES}[args.name].run(args)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,353 @@
+"""Tables of kernel averages: defaults, prototypes, a tolerance."""
+
+import sys
+import time
+import warnings
+from functools import partial
+
+import numpy as np
+from sklearn import datasets
+from sklearn.base import clone
+from sklearn.decomposition import PCA
+from sklearn.model_selection import train_test_split
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from tqdm import tqdm
+
+import sklearn_crt as crt
+from sklearn_crt import NadarayaWatsonClassifier
+from sklearn_crt.averages import _clustered
+
+from ..cases import UCI_SETS, load
+from ..tables import Table, interleave
+
+LABELS = "iris", "breast_cancer", "digits", "wine"
+LABELS += "banknote", "car", "cmc", "wifi", "yeast", "letter"
+NUMBERS = "diabetes", "housing", "sgemm"
+SIGMAS = np.logspace(-2, 2, 10)
+MAPS = {
+    "OPRF": crt.OPRFSampler(),
+    "dense, antithetic": crt.DERFSampler(coupling="antithetic"),
+    "anchored": crt.AnchoredRBFSampler(),
+}
+EXACT = {
+    "exact": NadarayaWatsonClassifier("exact"),
+    "exact, learned sigma": NadarayaWatsonClassifier("exact", sigma="learned"),
+}
+PROTOTYPES = {
+    "prototypes": NadarayaWatsonClassifier("prototypes"),
+    "prototypes, clouds": NadarayaWatsonClassifier("prototypes", clouds=True),
+    "prototypes, learned sigma": NadarayaWatsonClassifier(
+        "prototypes", sigma="learned"
+    ),
+}
+TOL, N_QUERIES, N_NEIGHBORS = 0.01, 2000, 100
+BLENDS = {"blends-64": 64, "blends-16": 16}
+NORMAL = {"normal-20000": 20_000, "normal-200000": 200_000}
+TOLERANCE_SETS = "abalone", "banknote", "car", "chess", "cmc"
+TOLERANCE_SETS += "letter", "nursery", "sgemm", "wifi", "yeast"
+MULTIPLES = 2.0 ** np.arange(-2, 3)  # of sigma="auto"
+
+
+def averages(seeds=5, sets=LABELS + NUMBERS, searches=False):
+    """Defaults of the kernel averages against k neighbours.
+
+    Sets of scikit-learn and UCI as a first user has them: columns standardised,
+    categories one-hot, no parameter set. Accuracy for labels, R2 for numbers, in
+    percent; means over random splits (70 % training rows) and the standard error of
+    their differences from k neighbours.
+    """
+    found = {"labels": [], "numbers": []}
+    for name in tqdm(sets, file=sys.stderr):
+        rows = some_rows(name, 5000)
+        if rows is None:
+            continue
+        numbers, start = name in NUMBERS, time.process_time()
+        scores = _scores(*rows, _methods(numbers, searches), seeds)
+        seconds = time.process_time() - start
+        found["numbers" if numbers else "labels"].append((name, scores, seconds))
+    tables = []
+    for kind, results in found.items():
+        if not results:
+            continue
+        columns = list(results[0][1])
+        rows = []
+        for name, scores, seconds in results:
+            base, cells = scores[columns[0]], []
+            for label, values in scores.items():
+                cells.append(f"{values.mean():.1f}")
+                if label != columns[0] and seeds > 1:
+                    error = (values - base).std(ddof=1) / np.sqrt(seeds)
+                    cells[-1] += f" ({error:.1f})"
+            rows.append([name, *cells, f"{seconds:.1f}"])
+        means = [np.mean([s[label].mean() for _, s, _ in results]) for label in columns]
+        rows.append(["mean", *(f"{mean:.1f}" for mean in means), ""])
+        title = "Labels: accuracy" if kind == "labels" else "Numbers: R2"
+        tables.append(Table(f"{title} in percent", [kind, *columns, "seconds"], rows))
+    return tables
+
+
+def some_rows(name, most):
+    """Return at most so many rows of a set and targets; None where there is no file."""
+    try:
+        X, y = load(name)
+    except OSError:
+        return None
+    if hasattr(datasets, f"load_{name}"):
+        return X, y
+    keep = np.random.default_rng(0).permutation(len(y))[:most]
+    return X[keep], y[keep]
+
+
+def _methods(numbers, searches):
+    if numbers:
+        found = {"k neighbours": KNeighborsRegressor()}
+        found["exact"] = crt.NadarayaWatsonRegressor("exact")
+        if searches:
+            found["search"] = crt.NadarayaWatsonRegressorCV(random_state=0)
+        return found
+    found = {"k neighbours": KNeighborsClassifier()}
+    found["exact"] = NadarayaWatsonClassifier("exact")
+    if searches:
+        found["search"] = crt.NadarayaWatsonClassifierCV(random_state=0)
+    return found
+
+
+def _scores(X, y, methods, seeds):
+    scores = {label: [] for label in methods}
+    for seed in range(seeds):
+        X_train, X_test, y_train, y_test = train_test_split(
+            X, y, test_size=0.3, random_state=seed
+        )
+        for label, estimator in methods.items():
+            model = make_pipeline(StandardScaler(), estimator)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                model.fit(X_train, y_train)
+                scores[label].append(100 * model.score(X_test, y_test))
+    return {label: np.array(values) for label, values in scores.items()}
+
+
+def prototypes(
+    widths=(128,), seeds=5, sets=UCI_SETS, methods=(*MAPS, *EXACT, *PROTOTYPES)
+):
+    """Prototypes beside features and the exact kernel.
+
+    Accuracy of Nadaraya-Watson classifiers on eight UCI sets, in percent: categories
+    one-hot, columns standardised by the training rows, random splits of 90 % training,
+    5 % validation and 5 % test rows. The validation rows choose sigma of the maps, of
+    the ten values numpy.logspace(-2, 2, 10) of the papers; "exact" and "prototypes"
+    choose their own from the training rows. Means over the splits; the standard error
+    of the mean over the sets is that of the splits.
+    """
+    tables = []
+    for width in widths:
+        found = [
+            _accuracies(name, seeds, width, methods)
+            for name in tqdm(sets, file=sys.stderr)
+        ]
+        rows = []
+        for label in methods:
+            values = np.stack([result[label] for result in found])
+            accuracy, seconds = values.mean(axis=1).T
+            error = values[:, :, 0].std(axis=1, ddof=1) / np.sqrt(seeds)
+            total = f"{accuracy.mean():.1f} ({np.linalg.norm(error) / len(error):.1f})"
+            cells = [f"{value:.1f}" for value in accuracy]
+            rows.append([label, *cells, total, f"{seconds.mean():.1f}"])
+        title = f"Accuracy in percent, {width} columns or prototypes"
+        tables.append(Table(title, ["method", *sets, "mean", "seconds"], rows))
+    return tables
+
+
+def _splits(name, n_splits):
+    X, y = load(name)
+    for seed in range(n_splits):
+        order = np.random.default_rng(seed).permutation(len(y))
+        parts = np.split(order, [int(0.9 * len(y)), int(0.95 * len(y))])
+        scale = StandardScaler().fit(X[parts[0]])
+        yield seed, [(scale.transform(X[part]), y[part]) for part in parts]
+
+
+def _best_of_sigmas(sampler, train, validation):
+    models = [
+        NadarayaWatsonClassifier(clone(sampler).set_params(sigma=sigma)).fit(*train)
+        for sigma in SIGMAS
+    ]
+    return max(models, key=lambda model: model.score(*validation))
+
+
+def _accuracies(name, n_splits, width, methods):
+    # accuracies and processor seconds (n_splits, 2) by method
+    results = {label: [] for label in methods}
+    for seed, (train, validation, test) in _splits(name, n_splits):
+        todo = {}
+        for label, sampler in MAPS.items():
+            sampler = clone(sampler).set_params(n_components=width, random_state=seed)
+            todo[label] = partial(_best_of_sigmas, sampler, train, validation)
+        for label, model in (EXACT | PROTOTYPES).items():
+            model = clone(model).set_params(random_state=seed)
+            if label in PROTOTYPES:
+                model.set_params(n_prototypes=width)
+            todo[label] = partial(model.fit, *train)
+        for label in methods:
+            fit, start = todo[label], time.process_time()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)
+                accuracy = 100 * fit().score(*test)
+            results[label].append((accuracy, time.process_time() - start))
+    return {label: np.array(values) for label, values in results.items()}
+
+
+def tolerance(rows=1_000_000, sets=(*BLENDS, "letter", *NORMAL), repeats=3):
+    """Kernel averages to a tolerance: time.
+
+    10^6 rows of 16 and 64 columns, blends of scikit-learn's digits of one class, letter
+    of UCI, and normal rows under a wide kernel, of which nothing can be skipped. 2000
+    queries in float32, ``tol=0.01`` against the exact sum and KNeighborsClassifier with
+    100 neighbours, all with the threads that the environment allows.
+    """
+    table, clock = [], time.process_time
+    for key in tqdm(sets, file=sys.stderr):
+        made = _tolerance_case(key, rows)
+        if made is None:
+            continue
+        name, sigma, (X, y, queries, truth) = made
+        exact = NadarayaWatsonClassifier("exact", sigma=sigma or "auto").fit(X, y)
+        options, fits = {"sigma": exact.sigma_, "tol": TOL}, []
+        models = {"exact": exact}
+        for bound in ("estimated", "certified"):
+            start = clock()
+            model = NadarayaWatsonClassifier("exact", bound=bound, **options)
+            models[bound] = model.fit(X, y)
+            fits.append(clock() - start)
+        models["neighbours"] = KNeighborsClassifier(N_NEIGHBORS, algorithm="brute")
+        models["neighbours"].fit(X, y)
+        answers = {name: [] for name in models}
+
+        def ask(name, models=models, queries=queries, answers=answers):
+            answers[name] = models[name].predict_proba(queries)
+
+        times = interleave({n: partial(ask, n) for n in models}, repeats, clock)
+        gaps = [
+            _total_variation(answers[bound], answers["exact"])
+            for bound in ("estimated", "certified")
+        ]
+        right = [
+            100 * np.mean(exact.classes_[answers[n].argmax(axis=1)] == truth)
+            for n in ("exact", "estimated", "neighbours")
+        ]
+        row = [name, f"{exact.sigma_:.3g}", f"{fits[0]:.1f} s, {fits[1]:.1f} s"]
+        row.append(f"{times['exact']:.3g} s")
+        for other in ("estimated", "certified"):
+            ratio = times["exact"] / times[other]
+            row.append(f"{times[other]:.3g} s ({ratio:.2g})")
+        ratio = times["neighbours"] / times["estimated"]
+        row.append(f"{times['neighbours']:.3g} s ({ratio:.2g})")
+        row.append(f"{gaps[0].mean():.4f}, {gaps[0].max():.3f}")
+        row.append(f"{gaps[1].mean():.5f}, {gaps[1].max():.4f}")
+        row.append(", ".join(f"{value:.1f}" for value in right))
+        table.append(row)
+        print(row, file=sys.stderr, flush=True)
+    columns = ["rows", "sigma", "fit: estimated, certified", "exact sum"]
+    columns += ["estimated (times faster)", "certified (times faster)"]
+    columns += ["100 neighbours (of the time of estimated)"]
+    columns += ["total variation, estimated: mean, largest", "certified"]
+    columns += ["accuracy: exact, estimated, neighbours"]
+    return [Table(f"tol={TOL}, {N_QUERIES} queries, float32", columns, table)]
+
+
+def _tolerance_case(key, n_rows):
+    # name, sigma (None is that of least leave-one-out error), rows, labels, queries
+    # and their labels; None where there is no file
+    if key in BLENDS:
+        name = f"blends, {n_rows} x {BLENDS[key]}"
+        return name, None, _blends(n_rows, BLENDS[key])
+    if key in NORMAL:
+        return f"normal, {NORMAL[key]} x 20", 0.1, _normal(NORMAL[key])
+    loaded = some_rows("letter", None)
+    if loaded is None:
+        return None
+    X, X_test, y, y_test = train_test_split(
+        *loaded, test_size=N_QUERIES, random_state=0
+    )
+    scaler = StandardScaler().fit(X)
+    X, X_test = (scaler.transform(part).astype(np.float32) for part in (X, X_test))
+    return "letter, 18000 x 16", None, (X, y, X_test, y_test)
+
+
+def _blends(n_rows, n_features):
+    X, y = load("digits")
+    rng = np.random.default_rng(0)
+    order = rng.permutation(len(y))
+    made = []
+    for index, size in ((order[:1400], n_rows), (order[1400:], N_QUERIES)):
+        index = index[np.argsort(y[index], kind="stable")]
+        first = rng.integers(index.size, size=size)
+        starts = np.searchsorted(y[index], np.arange(11))
+        label = y[index][first]
+        width = starts[label + 1] - starts[label]
+        second = starts[label] + (rng.random(size) * width).astype(int)
+        share = rng.random((size, 1), dtype=np.float32)
+        rows, table = np.empty((size, 64), np.float32), X[index].astype(np.float32)
+        for start in range(0, size, 10_000):
+            part = slice(start, start + 10_000)
+            a, b = table[first[part]], table[second[part]]
+            rows[part] = a + share[part] * (b - a)
+            rows[part] += rng.standard_normal(a.shape, dtype=np.float32)
+        made.append((rows, label))
+    (rows, labels), (queries, truth) = made
+    if n_features < 64:
+        pca = PCA(n_features, random_state=0).fit(rows[:20_000])
+        rows, queries = pca.transform(rows), pca.transform(queries)
+    return rows, labels, queries, truth
+
+
+def _normal(n_rows):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n_rows + N_QUERIES, 20), dtype=np.float32)
+    y = rng.integers(0, 5, size=len(X))
+    return X[:n_rows], y[:n_rows], X[n_rows:], y[n_rows:]
+
+
+def _total_variation(found, exact):
+    return 0.5 * np.abs(found.astype(np.float64) - exact).sum(axis=1)
+
+
+def tolerance_error(sets=TOLERANCE_SETS):
+    """Kernel averages to a tolerance: error.
+
+    Total variation between the answers and the exact ones on ten sets of UCI, at five
+    bandwidths about the one of least leave-one-out error. Clusters are made of small
+    sets too, and evaluated however many they are.
+    """
+    _clustered._LEAST_ROWS, _clustered._MOST_WORK = 500, np.inf
+    table = []
+    for name in tqdm(sets, file=sys.stderr):
+        loaded = some_rows(name, 20_000)
+        if loaded is None:
+            continue
+        X, y = loaded
+        if y.dtype.kind == "f":  # numbers: ten classes of about equal size
+            y = np.digitize(y, np.quantile(y, np.arange(0.1, 1, 0.1)))
+        X = StandardScaler().fit_transform(X)
+        parts = train_test_split(X, y, test_size=0.3, random_state=0)
+        rows, queries, labels = parts[0], parts[1][:N_QUERIES], parts[2]
+        best = NadarayaWatsonClassifier("exact").fit(rows, labels).sigma_
+        for multiple in MULTIPLES:
+            sigma = best * multiple
+            exact = NadarayaWatsonClassifier("exact", sigma=sigma).fit(rows, labels)
+            expected, row = exact.predict_proba(queries), [name, f"{multiple:g}"]
+            for bound in ("estimated", "certified"):
+                options = {"sigma": sigma, "tol": TOL, "bound": bound}
+                model = NadarayaWatsonClassifier("exact", **options).fit(rows, labels)
+                gap = _total_variation(model.predict_proba(queries), expected)
+                if bound == "estimated":
+                    row.append(f"{gap.mean():.4f}")
+                    row.append(f"{np.quantile(gap, 0.95):.4f}")
+                row.append(f"{gap.max():.4f}")
+            table.append(row)
+    columns = ["table", "sigma over best", "estimated: mean", "95 %", "largest"]
+    columns.append("certified: largest")
+    title = f"Total variation from the exact answer, tol={TOL}"
+    return [Table(title, columns, table)]
