@@ -3,7 +3,7 @@
 Needs the extra ``dask``: ``pip install "sklearn-crt[dask]"``.
 """
 
-from ._fit import fit
-from ._map_rows import map_rows
+from .blocks import map_rows
+from .fitting import fit
 
 __all__ = ["fit", "map_rows"]

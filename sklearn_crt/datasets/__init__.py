@@ -1,5 +1,5 @@
 """Data sets of the random-feature papers, as their original files."""
 
-from ._uci import fetch_uci
+from .uci import fetch_uci
 
 __all__ = ["fetch_uci"]

@@ -1,17 +1,22 @@
-"""Joint laws of frequencies: couplings and the laws of their norms."""
+"""Joint distributions of frequencies: couplings, and distributions of the norm.
 
-from ._antithetic import Antithetic
-from ._blocks import BlockCoupling, Independent, check_quantiles
-from ._coupling import Coupling
-from ._frequencies import Affine, Frequencies
-from ._joint import JointFrequencies
-from ._orthogonal import Orthogonal
-from ._quasi import Halton, Sobol
-from ._radial import RadialLaw, chi_law, stable_law, stable_nodes, student_law
-from ._registry import coupling_names, get_coupling, register
-from ._simplex import Simplex
-from ._simplex_plus import SimplexPlus
-from ._structured import StructuredOrthogonal, StructuredSimplex
+Private: what extensions need is in ``sklearn_crt.extend``.
+"""
+
+from .base import (
+    Affine,
+    Coupling,
+    Frequencies,
+    JointFrequencies,
+    coupling_names,
+    get_coupling,
+    register,
+)
+from .blocks import Antithetic, BlockCoupling, Independent, Orthogonal, check_quantiles
+from .quasi import Halton, Sobol
+from .radial import RadialLaw, chi_law, stable_law, stable_nodes, student_law
+from .simplex import Simplex, SimplexPlus
+from .structured import StructuredOrthogonal, StructuredSimplex
 
 __all__ = [
     "Affine",

@@ -1,15 +1,17 @@
-"""Blocks of rows of a collection of Dask, with the targets and weights beside them."""
+"""Blocks of rows of Dask, and lazy results of methods for them."""
 
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import dask
 import dask.array as da
 import numpy as np
+from dask.utils import parse_bytes
 
-from .._lazy import is_lazy
+from .._array import is_lazy
 
 _SECTION = 2**40  # rows: more than a block has
 
@@ -20,22 +22,7 @@ def is_frame(table: Any) -> bool:
 
 
 class Blocks:
-    """Blocks of rows of a table, with what belongs to them.
-
-    Parameters
-    ----------
-    X : dask.array.Array or dask.dataframe.DataFrame
-        The rows. Blocks of columns are joined.
-    y, sample_weight : dask collection, array-like or None
-        Cut as X is.
-
-    Raises
-    ------
-    TypeError
-        If X is no collection of Dask.
-    ValueError
-        If the parts of X and y cannot be brought together.
-    """
+    """Blocks of rows of a table, with what belongs to them."""
 
     def __init__(self, X: Any, y: Any = None, sample_weight: Any = None):
         X = as_rows(X)
@@ -53,37 +40,13 @@ class Blocks:
         self._parts = None if frames else _delayed(tables)
 
     def starts(self, n_blocks: int) -> list[int]:
-        """Return the number of rows before each block.
-
-        Parameters
-        ----------
-        n_blocks : int
-            Number of blocks: for the columns of a file that are asked for Dask may
-            join some.
-
-        Returns
-        -------
-        starts : list of int
-            Where the lengths are not known, numbers that leave room for them.
-        """
+        """Return the number of rows before each block."""
         if self._sizes is None or any(map(math.isnan, self._sizes)):
             return [i * _SECTION for i in range(n_blocks)]
         return np.cumsum([0, *self._sizes[:-1]]).tolist()
 
     def select(self, *names: str) -> list[Any]:
-        """Return some of the tables, block by block.
-
-        Parameters
-        ----------
-        *names : {"X", "y", "sample_weight"}
-            Which of them.
-
-        Returns
-        -------
-        blocks : list
-            Each computes to a tuple with one block of each table, None where there is
-            no such table.
-        """
+        """Return some of the tables, block by block."""
         if self._parts is not None:
             missing = [None] * len(self._parts["X"])
             return list(zip(*(self._parts.get(name, missing) for name in names)))
@@ -175,3 +138,104 @@ def _unlike(n_blocks, name, n_others):
         f"X has {n_blocks} blocks and {name} {n_others}, of unknown lengths: take both "
         "from one DataFrame, or call compute_chunk_sizes() on both."
     )
+
+
+def map_rows(method: Any, X: Any) -> Any:
+    """Return what a method of a fitted estimator gives for the rows, lazily.
+
+    Parameters
+    ----------
+    method : callable
+        Takes rows and returns as many rows or numbers: ``sampler.transform``,
+        ``model.predict_proba``. The object that it belongs to goes to each worker once.
+    X : dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_features)
+        Rows; blocks of columns are joined. Nothing of it is computed.
+
+    Returns
+    -------
+    result : dask.array.Array of shape (n_samples, n_columns) or (n_samples,)
+        Of the right type, in the blocks of X; blocks whose results would be larger than
+        Dask's ``array.chunk-size`` (128 MiB) are split first, where their lengths are
+        known.
+
+    Raises
+    ------
+    TypeError
+        If X is in memory.
+
+    See Also
+    --------
+    fit : Fitting on collections of Dask.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from sklearn_crt import OPRFSampler
+    >>> from sklearn_crt import dask as crt_dask
+    >>> X = da.random.default_rng(0).normal(size=(10_000, 4), chunks=(1000, 2))
+    >>> sampler = crt_dask.fit(OPRFSampler(n_components=64, random_state=0), X)
+    >>> Z = crt_dask.map_rows(sampler.transform, X)
+    >>> Z.shape, Z.chunksize, Z.dtype
+    ((10000, 64), (1000, 64), dtype('float64'))
+    >>> Z[:3].compute().shape
+    (3, 64)
+    """
+    X = as_rows(X)
+    probe = _probe(method, X)
+    owner, name = getattr(method, "__self__", None), getattr(method, "__name__", "")
+    if owner is None:
+        owner, name = method, "__call__"
+    owner = dask.delayed(owner, pure=False, traverse=False)
+    empty = probe[:0]
+    if is_frame(X):
+        call = dask.delayed(_call, pure=False)
+        shape = (math.nan, *empty.shape[1:])
+        parts = [
+            da.from_delayed(call(part, owner, name, empty), shape, meta=empty)
+            for part in X.to_delayed()
+        ]
+        return da.concatenate(parts, allow_unknown_chunksizes=True)
+    X = _split(X, empty)
+    return da.map_blocks(
+        _call,
+        X,
+        owner,
+        name,
+        empty,
+        meta=empty,
+        dtype=empty.dtype,
+        drop_axis=[1] if empty.ndim == 1 else None,
+        chunks=(X.chunks[0], *((n,) for n in empty.shape[1:])),
+    )
+
+
+def _probe(method, X):
+    """Return what the method gives for two rows of the kind of X."""
+    if is_frame(X):
+        rows = X._meta_nonempty
+    else:
+        rows = np.ones((2, X.shape[1]), X.dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of rows that nobody asked for
+        return np.asarray(method(rows))
+
+
+def _split(X, empty):
+    """Return X in blocks whose results are no larger than Dask's blocks are."""
+    most = parse_bytes(dask.config.get("array.chunk-size", "128MiB"))
+    width = math.prod(empty.shape[1:]) * empty.dtype.itemsize
+    size = max(1, most // max(width, 1))
+    sizes = X.chunks[0]
+    if any(map(math.isnan, sizes)) or max(sizes, default=0) <= size:
+        return X
+    chunks = []
+    for n in sizes:
+        n_parts = max(1, math.ceil(n / size))
+        chunks += [n // n_parts + (i < n % n_parts) for i in range(n_parts)]
+    return X.rechunk({0: tuple(chunks)})
+
+
+def _call(X, owner, name, empty):
+    if X.shape[0] == 0:
+        return empty
+    return np.asarray(getattr(owner, name)(X))

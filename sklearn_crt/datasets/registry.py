@@ -1,4 +1,6 @@
-"""The data sets of ``fetch_uci``; a new one is an entry here and a file in descr/."""
+"""The data sets: their files, checksums and columns."""
+
+from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal

@@ -10,9 +10,8 @@ import numpy as np
 from sklearn.base import clone
 
 from ..attention import linear_attention, softmax_attention
-from ..maps import port
 from ..samplers import BaseFeatureSampler
-from ._estimates import assert_mean
+from .estimates import assert_mean
 
 _LENGTH, _COLUMNS, _CUT = 16, 4, 9
 
@@ -66,7 +65,7 @@ def check_attention(
     if not callable(attention):
         fitted = _fit_before(attention, 8, 0)
         if positive is None:
-            positive = port(fitted.map_, np.empty((1, _COLUMNS))).is_positive
+            positive = fitted.map_.is_positive
         attention = _attend_with(attention)
     positive = True if positive is None else positive
     for causal in (False, True):

@@ -11,11 +11,9 @@ import numpy as np
 from scipy import special, stats
 from scipy.stats import qmc
 
-from ._blocks import check_quantiles
-from ._coupling import Coupling
-from ._frequencies import Frequencies
-from ._radial import RadialLaw
-from ._registry import register
+from .base import Coupling, Frequencies, register
+from .blocks import check_quantiles
+from .radial import RadialLaw
 
 _KEYWORD = "rng" if "rng" in signature(qmc.Halton).parameters else "seed"  # SciPy 1.15
 _EDGE = 2.0**-31  # half a step of Sobol's points
@@ -94,7 +92,7 @@ class Halton(QuasiCoupling):
 class Sobol(QuasiCoupling):
     """Frequencies from scrambled Sobol points, in up to 21201 dimensions.
 
-    The points are most even where their number is a power of two. The estimate stays
+    The points are most even if their number is a power of two. The estimate stays
     unbiased; there is no closed form of its variance.
 
     References
@@ -108,7 +106,7 @@ class Sobol(QuasiCoupling):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_crt.frequencies import Sobol, chi_law
+    >>> from sklearn_crt.extend import Sobol, chi_law
     >>> W = Sobol().draw(chi_law, 256, 2, np.random.default_rng(0)).to_dense()
     >>> [int(np.sum(row > 0)) for row in W]
     [128, 128]

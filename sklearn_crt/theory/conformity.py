@@ -24,8 +24,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from ._compat import Interval, validate_params
-from .maps.block_savings import log_conformity, positive_gap, trigonometric_gap
+from .._compat import Interval, validate_params
+from ..maps import (
+    log_conformity,
+    positive_block_covariance,
+    trigonometric_block_covariance,
+)
 
 __all__ = ["rf_conformity", "rf_conformity_gap", "rff_gap", "sample_conformity"]
 
@@ -94,7 +98,7 @@ def rf_conformity(
 
     Examples
     --------
-    >>> from sklearn_crt.conformity import rf_conformity
+    >>> from sklearn_crt.theory.conformity import rf_conformity
     >>> for cosine in (None, 0.0, -1 / 5):
     ...     print(round(float(rf_conformity(1.0, 6, cosine)), 4))
     2.7183
@@ -153,14 +157,14 @@ def rf_conformity_gap(
     The leading term for small v is v^2 times what the simplex saves; orthogonal
     frequencies save only at the order v^4:
 
-    >>> from sklearn_crt.conformity import rf_conformity_gap
+    >>> from sklearn_crt.theory.conformity import rf_conformity_gap
     >>> for cosine in (0.0, -1 / 63):
     ...     print(f"{rf_conformity_gap(1e-3, 64, cosine):.3e}")
     7.576e-15
     1.575e-08
     """
     q = _squares(v, "v")
-    gap = positive_gap(q, n_features, cosine)
+    gap = 0.0 - positive_block_covariance(q, n_features, cosine)
     return gap if relative else gap * np.exp(q)
 
 
@@ -204,12 +208,12 @@ def rff_gap(z: ArrayLike, n_features: int, cosine: float = 0.0) -> float | np.nd
 
     Examples
     --------
-    >>> from sklearn_crt.conformity import rff_gap
+    >>> from sklearn_crt.theory.conformity import rff_gap
     >>> rff_gap([1.0, 3.0, 3.5], 3).round(5)
     array([ 0.04907,  0.00866, -0.00203])
     """
     q = _squares(z, "z")
-    return trigonometric_gap(q, n_features, cosine)
+    return 0.0 - trigonometric_block_covariance(q, n_features, cosine)
 
 
 @validate_params(
@@ -251,8 +255,8 @@ def sample_conformity(v: float, frequencies: ArrayLike) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_crt.conformity import rf_conformity, sample_conformity
-    >>> from sklearn_crt.frequencies import Orthogonal, chi_law
+    >>> from sklearn_crt.theory.conformity import rf_conformity, sample_conformity
+    >>> from sklearn_crt.extend import Orthogonal, chi_law
     >>> rng = np.random.default_rng(0)
     >>> draws = [Orthogonal().draw(chi_law, 6, 6, rng).to_dense() for _ in range(2000)]
     >>> print(f"{np.mean([sample_conformity(1.0, W) for W in draws]):.1f}")

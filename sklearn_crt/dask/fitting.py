@@ -1,9 +1,12 @@
-"""Fitting an estimator of this package to collections of Dask."""
+"""Estimators fitted to collections of Dask, block by block."""
 
 from __future__ import annotations
 
 import copy
-from typing import Any
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import dask
 import numpy as np
@@ -12,21 +15,101 @@ from sklearn.base import clone, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
 
-from ..nadaraya_watson._base import BaseNadarayaWatson
+from ..averages._base import BaseNadarayaWatson
+from ..rows import Statistics
 from ..samplers import BaseFeatureSampler
-from ._blocks import Blocks
-from ._observe import labels, observed, settle
-from ._tree import tree_sum
+from .blocks import Blocks
+
+E = TypeVar("E")
+_BRANCHES = 8  # parts that are added in one task
+
+
+def tree_sum(add: Callable[[Any, Any], Any], parts: Sequence[Any]) -> Any:
+    """Return the sum of parts, each of which may be None."""
+    merge = dask.delayed(_add_all, pure=False)
+    while len(parts) > 1:
+        groups = range(0, len(parts), _BRANCHES)
+        parts = [merge(add, list(parts[i : i + _BRANCHES])) for i in groups]
+    return parts[0]
+
+
+def _add_all(add, parts):
+    total = None
+    for part in parts:
+        if total is None:
+            total = part
+        elif part is not None:
+            total = add(total, part)
+    return total
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What was read of some rows; ``a + b`` is that of both."""
+
+    statistics: Statistics
+    dtype: np.dtype
+    columns: dict[str, Any]
+
+    def __add__(self, other: Collected) -> Collected:
+        """Return what was read of the rows of both."""
+        dtype = np.result_type(self.dtype, other.dtype)
+        return Collected(self.statistics + other.statistics, dtype, self.columns)
+
+
+def collected(sampler: BaseFeatureSampler, blocks: Blocks) -> Any:
+    """Return what a sampler reads of blocks of rows, to be computed."""
+    sampler._validate_params()
+    sampler._start_fit()
+    shell = dask.delayed(copy.copy(sampler), pure=False, traverse=False)
+    collect = dask.delayed(_collect, pure=False)
+    tables = blocks.select("X", "sample_weight")
+    pairs = zip(tables, blocks.starts(len(tables)), strict=True)
+    return tree_sum(operator.add, [collect(shell, *pair) for pair in pairs])
+
+
+def update_map(sampler: BaseFeatureSampler, found: Collected) -> BaseFeatureSampler:
+    """Give a sampler the map that follows from what was read, and return it."""
+    sampler.__dict__.update(found.columns)
+    sampler._update_map(found.statistics, found.dtype)
+    return sampler
+
+
+def labels(blocks: Blocks) -> Any:
+    """Return the labels of blocks of rows, to be computed."""
+    unique = dask.delayed(_unique, pure=False)
+    return tree_sum(_union, [unique(table) for table in blocks.select("y")])
+
+
+def _collect(sampler, table, n_before):
+    X, sample_weight = table
+    weights = None if sample_weight is None else np.asarray(sample_weight)
+    if X.shape[0] == 0 or (weights is not None and not weights.any()):
+        return None
+    sampler = copy.copy(sampler)
+    statistics, dtype = sampler._collect_statistics(X, None, weights, True, n_before)
+    names = ("n_features_in_", "feature_names_in_")
+    columns = {name: vars(sampler)[name] for name in names if name in vars(sampler)}
+    return Collected(statistics, dtype, columns)
+
+
+def _unique(table):
+    y = np.asarray(table[0])
+    return np.unique(y) if len(y) else None
+
+
+def _union(a, b):
+    return np.unique(np.concatenate([a, b]))
 
 
 def fit(
-    estimator: Any,
+    estimator: E,
     X: Any,
     y: Any = None,
     *,
     sample_weight: Any = None,
     classes: ArrayLike | None = None,
-) -> Any:
+) -> E:
     """Return an estimator fitted to Dask arrays or DataFrames, block by block.
 
     A block is read twice: for the statistics that choose the map, then for the sums of
@@ -89,8 +172,8 @@ def fit(
         return _fit_averages(clone(estimator), X, y, sample_weight, classes)
     if isinstance(estimator, BaseFeatureSampler):
         sampler = clone(estimator)
-        found = observed(sampler, Blocks(X, None, sample_weight)).compute()
-        return settle(sampler, _or_raise(found, sample_weight))
+        found = collected(sampler, Blocks(X, None, sample_weight)).compute()
+        return update_map(sampler, _or_raise(found, sample_weight))
     raise TypeError(
         f"sklearn_crt.dask.fit takes samplers of sklearn_crt, NadarayaWatsonClassifier "
         f"and NadarayaWatsonRegressor, got {estimator!r}. {_instead(estimator)}"
@@ -143,7 +226,7 @@ def _read(model, blocks, sample_weight, classes):
             f"sampler={sampler!r} has no statistics that blocks could exchange. Fit it "
             "to a sample of the rows, and give FrozenEstimator(sampler)."
         )
-    found = None if fixed else observed(sampler, blocks)
+    found = None if fixed else collected(sampler, blocks)
     if not is_classifier(model):
         if classes is not None:
             raise ValueError("classes= is for classifiers.")
@@ -155,7 +238,7 @@ def _read(model, blocks, sample_weight, classes):
         model.classes_ = given if given is not None else _or_raise(there)
     if fixed:
         return sampler
-    return settle(sampler, _or_raise(found, sample_weight)).freeze()
+    return update_map(sampler, _or_raise(found, sample_weight)).freeze()
 
 
 def _or_raise(found, sample_weight=None):

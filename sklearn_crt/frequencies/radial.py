@@ -1,4 +1,4 @@
-"""Laws of the norm of a frequency, as functions of the dimension."""
+"""Distributions of the norm of a frequency, as functions of the dimension."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LOG_LARGEST = math.log(1e15)  # a larger norm would leave no digit of a phase
 
 
 class RadialLaw(Protocol):
-    """Law of the norm of a frequency in one dimension."""
+    """Distribution of the norm of a frequency in a given dimension."""
 
     def rvs(self, size: int, random_state: np.random.Generator) -> np.ndarray:
         """Draw norms; smaller draws begin larger ones.
@@ -22,7 +22,7 @@ class RadialLaw(Protocol):
         Parameters
         ----------
         size : int
-            Their number.
+            Number of norms.
         random_state : numpy.random.Generator
             Source of randomness.
 
@@ -62,7 +62,7 @@ class RadialLaw(Protocol):
 
 
 def chi_law(n_features: int) -> RadialLaw:
-    """Norm of a standard normal vector, the law of the Gaussian kernel.
+    """Norm of a standard normal vector, the distribution of the Gaussian kernel.
 
     Parameters
     ----------
@@ -71,13 +71,12 @@ def chi_law(n_features: int) -> RadialLaw:
 
     Returns
     -------
-    law : object
-        Has ``rvs(size, random_state)``, whose smaller draws begin the larger ones,
-        ``ppf(u)`` and ``cdf(r)``.
+    law : RadialLaw
+        The chi distribution with d degrees of freedom.
 
     Examples
     --------
-    >>> from sklearn_crt.frequencies import chi_law
+    >>> from sklearn_crt.extend import chi_law
     >>> round(float(chi_law(2).ppf(0.5)), 4)
     1.1774
     """
@@ -85,60 +84,19 @@ def chi_law(n_features: int) -> RadialLaw:
 
 
 def student_law(n_features: int, nu: float) -> RadialLaw:
-    r"""Norm of a multivariate Student vector, the law of the Matern kernel.
+    r"""Norm of a multivariate Student vector, the distribution of the Matern kernel.
 
     It is :math:`\sqrt{2\nu}\, \chi_d / \chi_{2\nu}`, the root of 2 nu times a beta
     prime variable of d / 2 and nu.
-
-    Parameters
-    ----------
-    n_features : int
-        Dimension d of the vector.
-    nu : float
-        Half the degrees of freedom, positive; 1/2 is the multivariate Cauchy law of
-        the Laplacian kernel, infinity the normal one.
-
-    Returns
-    -------
-    law : object
-        Has ``rvs(size, random_state)``, whose smaller draws begin the larger ones,
-        ``ppf(u)`` and ``cdf(r)``. Norms above 1e15 become 1e15.
-
-    Examples
-    --------
-    >>> from sklearn_crt.frequencies import student_law
-    >>> round(float(student_law(1, 0.5).ppf(0.5)), 4)  # of |Cauchy|
-    1.0
     """
     return chi_law(n_features) if nu == math.inf else _StudentLaw(n_features, nu)
 
 
 def stable_law(n_features: int, alpha: float) -> RadialLaw:
-    r"""Norm of an elliptical stable vector, the law of the exponential-power kernel.
+    r"""Norm of an elliptical stable vector: that of the exponential-power kernel.
 
     It is :math:`\chi_d \sqrt S` with S positive and
     :math:`\operatorname{E} e^{-gS} = e^{-(2g)^{\alpha/2}}`.
-
-    Parameters
-    ----------
-    n_features : int
-        Dimension d of the vector.
-    alpha : float
-        Stability index in (0, 2]; 1 is the multivariate Cauchy law of the Laplacian
-        kernel, 2 the normal one times sqrt(2).
-
-    Returns
-    -------
-    law : object
-        Has ``rvs(size, random_state)``, whose smaller draws begin the larger ones,
-        ``ppf(u)`` and ``cdf(r)``; these two by quadrature and interpolation, to about
-        1e-5. Norms above 1e15 become 1e15.
-
-    Examples
-    --------
-    >>> from sklearn_crt.frequencies import stable_law
-    >>> round(float(stable_law(2, 2.0).ppf(0.5)), 4)
-    1.6651
     """
     if alpha == 2:
         return _ChiLaw(n_features, math.sqrt(2))
@@ -233,21 +191,8 @@ def stable_nodes(
     Trapezoidal in log(e) and in the logit of u / pi, where the integrand is analytic
     and decays at both ends; exact to 1e-9 for functions of log S that change over a
     length ``width`` or more.
-
-    Parameters
-    ----------
-    alpha : float
-        Index in (0, 2) of the stable law of a normal number times the root of S.
-    largest : float, default=72.0
-        End of the range of log S.
-    width : float, default=1.0
-        Least length over which the functions change.
-
-    Returns
-    -------
-    nodes, weights : ndarray of shape (n_nodes,)
-        Values of log S, and weights whose sum is the chance of the range.
     """
+    # -> (n_nodes,)
     a = alpha / 2
     x = np.arange(-36, 36, 0.4)
     share, other = special.expit(x), special.expit(-x)

@@ -1,0 +1,411 @@
+"""How far estimates are from the kernel: asked for before, or measured after."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
+
+from ._compat import Interval, StrOptions, validate_params
+from ._types import RandomState
+from .maps import TrigonometricMap
+from .rows import TableLike
+from .samplers import BaseFeatureSampler
+
+__all__ = ["Comparison", "compare_samplers", "n_components_for"]
+
+_SIDE = 8  # rows a side of the blocks of pairs
+_MOST = 10**7  # frequencies
+
+
+@validate_params(
+    {
+        "sampler": [BaseFeatureSampler],
+        "X": ["array-like", "sparse matrix"],
+        "rms_error": [Interval(Real, 0, None, closed="neither")],
+        "n_pairs": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    },
+    prefer_skip_nested_validation=True,
+)
+def n_components_for(
+    sampler: BaseFeatureSampler,
+    X: TableLike,
+    *,
+    rms_error: float,
+    n_pairs: int = 4096,
+    random_state: RandomState = None,
+) -> int:
+    r"""Return the number of columns that a given error of the kernel needs.
+
+    It follows from the closed form of the variance of sines and cosines; no features
+    are drawn. Positive features are refused: their errors have heavy tails, so the mean
+    is dominated by draws that one fit has not seen; :func:`compare_samplers` measures
+    them instead.
+
+    Parameters
+    ----------
+    sampler : sampler
+        Sampler with the parameters to use, such as ``TrigRBFSampler(sigma=0.3)`` or
+        ``MaternSampler()``; ``n_components`` is ignored. It is not changed.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Rows; at least two.
+    rms_error : float
+        Root mean squared difference between estimate and kernel, over pairs of distinct
+        rows and draws of the frequencies. The kernel is at most 1, so 0.01 means two
+        digits.
+    n_pairs : int, default=4096
+        Approximate number of random pairs of rows in the average.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the choice of pairs.
+
+    Returns
+    -------
+    n_components : int
+        The least number with at most this expected error, a multiple of the columns per
+        frequency.
+
+    Raises
+    ------
+    ValueError
+        If the sampler does not make sines and cosines, if there are fewer than two
+        rows, or if more than 10 million frequencies would be needed.
+
+    Notes
+    -----
+    With m frequencies, p of whose ordered pairs share a block, the mean over the pairs
+    of rows of the variance is :math:`(m \alpha - p \beta) / m^2`; alpha and beta follow
+    from ``kernel_variance`` of one and of two frequencies. Couplings without a closed
+    form count as independent frequencies, so the answer is then too large.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_crt import TrigRBFSampler, n_components_for
+    >>> X = np.random.default_rng(0).normal(size=(500, 8))
+    >>> D = n_components_for(TrigRBFSampler(), X, rms_error=0.02, random_state=0)
+    >>> sampler = TrigRBFSampler(n_components=D, random_state=0).fit(X)
+    >>> error = sampler.approximate_kernel(X) - sampler.exact_kernel(X)
+    >>> D, round(float(np.sqrt(np.mean(error**2))), 3)
+    (1422, 0.022)
+    """
+    rng = check_random_state(random_state)
+    X = check_array(X, accept_sparse="csr", ensure_min_samples=2)
+    seed = rng.randint(2**31 - 1)
+    one, two = (_fit(sampler, X, count, seed) for count in (1, 2))
+    blocks = list(_pair_blocks(X, n_pairs, rng))
+
+    def mean_variance(fitted):
+        variances = (fitted.kernel_variance(a, b) for a, b in blocks)
+        return float(np.mean([block.mean() for block in variances]))
+
+    coupling, d = one.map_.coupling, one.map_.n_features
+    alpha, beta = mean_variance(one), 0.0
+    pairs_of_two = coupling.n_pairs(2, d)
+    if pairs_of_two > 0:
+        beta = (2 * alpha - 4 * mean_variance(two)) / pairs_of_two
+
+    def is_enough(m):
+        return m * alpha - coupling.n_pairs(m, d) * beta <= (m * rms_error) ** 2
+
+    n_frequencies = _least(is_enough)
+    return n_frequencies * one.map_.columns_per_frequency
+
+
+def _fit(sampler, X, n_frequencies, seed):
+    """Fit with as many frequencies; refuse maps of other kinds."""
+    fitted = clone(sampler).set_params(random_state=seed, n_components=2).fit(X)
+    width = n_frequencies * fitted.map_.columns_per_frequency
+    if width != 2:
+        fitted.set_params(n_components=width).fit(X)
+    if not isinstance(fitted.map_, TrigonometricMap):
+        raise ValueError(
+            f"n_components_for knows sines and cosines only; the errors of "
+            f"{type(sampler).__name__} have heavy tails or no closed form, and one fit "
+            "would differ from the answer. Measure them with compare_samplers, or use "
+            "TrigRBFSampler, LaplacianSampler, MaternSampler, ExponentialPowerSampler."
+        )
+    return fitted
+
+
+def _pair_blocks(X, n_pairs, rng):
+    """Yield pairs of disjoint sets of a few rows."""
+    side = min(_SIDE, X.shape[0] // 2)
+    for _ in range(math.ceil(n_pairs / side**2)):
+        chosen = rng.choice(X.shape[0], 2 * side, replace=False)
+        yield X[chosen[:side]], X[chosen[side:]]
+
+
+def _least(is_enough):
+    """Return the least number that is enough, by bisection."""
+    high = 1
+    while not is_enough(high):
+        high *= 2
+        if high > _MOST:
+            raise ValueError(
+                f"More than {_MOST} frequencies would be needed; ask for a larger "
+                "rms_error."
+            )
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return high
+
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Errors of several maps over draws of rows and of frequencies.
+
+    ``print`` shows them as a table, the least error first.
+
+    Parameters
+    ----------
+    names : list of str
+        Names of the maps.
+    errors : ndarray of shape (n_maps, n_draws)
+        All maps saw the same rows in a draw, so differences between maps are paired.
+    seconds : ndarray of shape (n_maps,)
+        Shortest time of ``transform`` over the draws, for 1000 rows.
+    metric : str
+        "kernel" or "posterior".
+    """
+
+    names: list[str]
+    errors: np.ndarray
+    seconds: np.ndarray
+    metric: str
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Mean errors, shape (n_maps,)."""
+        return self.errors.mean(axis=1)
+
+    @property
+    def standard_error(self) -> np.ndarray:
+        """Standard errors of these means, shape (n_maps,); nan for a single draw."""
+        return _standard_error(self.errors)
+
+    @property
+    def best(self) -> str:
+        """Name of the map with the least mean error."""
+        return self.names[int(np.argmin(self.mean))]
+
+    def against(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mean differences to one map, and their standard errors.
+
+        Parameters
+        ----------
+        name : str
+            Name of the map.
+
+        Returns
+        -------
+        differences, standard_errors : ndarray of shape (n_maps,)
+            Differences are positive where a map has a larger error.
+        """
+        differences = self.errors - self.errors[self.names.index(name)]
+        return differences.mean(axis=1), _standard_error(differences)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the table as a pandas DataFrame, the least error first.
+
+        Returns
+        -------
+        frame : DataFrame of shape (n_maps, 3)
+            Columns "error", "standard_error" and "seconds", which needs pandas.
+        """
+        import pandas as pd
+
+        columns = {
+            "error": self.mean,
+            "standard_error": self.standard_error,
+            "seconds": self.seconds,
+        }
+        frame = pd.DataFrame(columns, index=self.names)
+        return frame.sort_values("error")
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw error against time, one point per map, with standard errors.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on; new ones if None, which needs matplotlib.
+
+        Returns
+        -------
+        ax : matplotlib Axes
+            The axes, with logarithmic scales.
+        """
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            _, ax = plt.subplots(layout="constrained")
+        rows = zip(
+            self.names, self.seconds, self.mean, self.standard_error, strict=True
+        )
+        for name, seconds, mean, error in rows:
+            ax.errorbar(seconds * 1e3, mean, np.nan_to_num(error), fmt="o", label=name)
+        label = {"kernel": "relative error of the kernel"}.get(
+            self.metric, "total variation of the posteriors"
+        )
+        ax.set(xscale="log", yscale="log", ylabel=label)
+        ax.set_xlabel("transform, ms for 1000 rows")
+        ax.legend(fontsize="small")
+        return ax
+
+    def __str__(self):
+        width = max(map(len, self.names))
+        lines = [f"{'':{width}}  error   +- s.e.   ms for 1000 rows"]
+        for i in np.argsort(self.mean):
+            numbers = f"{self.mean[i]:.4f}  {self.standard_error[i]:.4f}  "
+            lines.append(
+                f"{self.names[i]:{width}}  {numbers} {self.seconds[i] * 1e3:.2f}"
+            )
+        return "\n".join(lines)
+
+
+@validate_params(
+    {
+        "X": ["array-like", "sparse matrix"],
+        "samplers": ["array-like", dict],
+        "y": ["array-like", None],
+        "metric": [StrOptions({"kernel", "posterior"})],
+        "n_rows": [Interval(Integral, 2, None, closed="left")],
+        "n_queries": [Interval(Integral, 1, None, closed="left")],
+        "n_draws": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    },
+    prefer_skip_nested_validation=True,
+)
+def compare_samplers(
+    X: TableLike,
+    samplers: Iterable | Mapping[str, Any],
+    *,
+    y: Any = None,
+    metric: Literal["kernel", "posterior"] = "kernel",
+    n_rows: int = 1000,
+    n_queries: int = 200,
+    n_draws: int = 5,
+    random_state: RandomState = None,
+) -> Comparison:
+    r"""Measure the error of several maps on a sample of rows, with standard errors.
+
+    Closed forms of the variance do not say which map is best for averages, because
+    their means are dominated by rare draws. So this draws rows and frequencies several
+    times, and compares estimates with the exact kernel.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Rows, as the samplers are to see them (scaled).
+    samplers : list of sampler, or dict of str to sampler
+        Samplers with their parameters; they are cloned. Give all of them the same
+        ``sigma``, since a smaller one makes every error smaller.
+    y : array-like of shape (n_samples,), default=None
+        Classes, for ``metric="posterior"``.
+    metric : {"kernel", "posterior"}, default="kernel"
+        ``"kernel"``: the relative error :math:`|\hat K - K|_F / |K|_F` between queries
+        and rows. ``"posterior"``: the mean over the queries of the total variation
+        :math:`\frac12 \sum_c |\hat p_c - p_c|` between the Nadaraya-Watson posteriors
+        of the estimate and of the kernel; negative scores count as 0, and a query
+        without a positive score gets the shares of the classes.
+    n_rows, n_queries : int, default=1000, 200
+        Number of rows that samplers are fitted on, and of further rows; fewer, in the
+        same proportion, where X has fewer.
+    n_draws : int, default=5
+        Number of draws of rows and frequencies.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the draws.
+
+    Returns
+    -------
+    comparison : Comparison
+        Errors and times; ``print`` it, or ``to_frame()``, ``plot()``.
+
+    Raises
+    ------
+    ValueError
+        If there is no sampler, or no y for ``metric="posterior"``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from sklearn_crt import OPRFSampler, TrigRBFSampler, compare_samplers
+    >>> X = StandardScaler().fit_transform(load_digits().data)
+    >>> maps = {"sines and cosines": TrigRBFSampler(), "positive": OPRFSampler()}
+    >>> compare_samplers(X, maps, random_state=0).best
+    'sines and cosines'
+    """
+    if not isinstance(samplers, Mapping):
+        samplers = {repr(sampler): sampler for sampler in samplers}
+    if not samplers:
+        raise ValueError("compare_samplers needs at least one sampler.")
+    X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+    classes, codes = None, np.zeros(X.shape[0], dtype=int)
+    if metric == "posterior":
+        if y is None:
+            raise ValueError("metric='posterior' needs the classes y of the rows.")
+        check_consistent_length(X, y)
+        classes, codes = np.unique(column_or_1d(y), return_inverse=True)
+    rng = check_random_state(random_state)
+    share = min(1.0, X.shape[0] / (n_rows + n_queries))
+    n_queries = max(1, int(share * n_queries))
+    n_rows = min(n_rows, X.shape[0] - n_queries)
+    errors, seconds = np.empty((2, len(samplers), n_draws))
+    for draw in range(n_draws):
+        order = rng.permutation(X.shape[0])[: n_rows + n_queries]
+        queries, rows = np.split(order, [n_queries])
+        seed = rng.randint(2**31 - 1)
+        onehot = None if classes is None else np.eye(len(classes))[codes[rows]]
+        for i, sampler in enumerate(samplers.values()):
+            errors[i, draw], seconds[i, draw] = _measure(
+                sampler, X[rows], X[queries], onehot, seed
+            )
+    return Comparison(list(samplers), errors, seconds.min(axis=1), metric)
+
+
+def _measure(sampler, rows, queries, onehot, seed):
+    """Return the error of one fit, and the seconds of 1000 rows."""
+    fitted = clone(sampler).set_params(random_state=seed).fit(rows)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "(All features of|Features of)")
+        start = time.perf_counter()
+        fitted.transform(rows)
+        seconds = (time.perf_counter() - start) * 1000 / rows.shape[0]
+    estimate = fitted.approximate_kernel(queries, rows)
+    kernel = fitted.exact_kernel(queries, rows)
+    if onehot is None:
+        error = np.linalg.norm(estimate - kernel) / np.linalg.norm(kernel)
+        return error, seconds
+    left, right = (_posteriors(weights, onehot) for weights in (estimate, kernel))
+    return 0.5 * np.mean(np.sum(np.abs(left - right), axis=1)), seconds
+
+
+def _posteriors(weights, onehot):
+    scores = np.maximum(weights @ onehot, 0)
+    totals = scores.sum(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(totals > 0, scores / totals, onehot.mean(axis=0))
+
+
+def _standard_error(values):
+    if values.shape[1] == 1:
+        return np.full(len(values), np.nan)
+    return values.std(axis=1, ddof=1) / np.sqrt(values.shape[1])

@@ -1,0 +1,326 @@
+"""Data sets of UCI: files, tables and the function that fetches them."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import io
+import os
+import warnings
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from http.client import HTTPException
+from importlib import resources
+from pathlib import Path
+from typing import IO, Any, Literal, overload
+from urllib.error import HTTPError
+
+import numpy as np
+from sklearn.datasets import fetch_file, get_data_home, load_svmlight_file
+from sklearn.utils import Bunch
+
+from .registry import DATASETS, UCIDataset
+
+_CACHE = "sklearn_crt"  # sub-folder of data_home
+_DEPTH = 3  # levels of sub-folders that are searched below SKLEARN_CRT_DATA
+_N_RETRIES, _DELAY = 3, 1  # of a download; the delay is in seconds
+
+
+def _open_zip(path: Path, mode: str) -> IO[Any]:
+    """Open the one file of an archive PLACE/NAME.zip that is called NAME."""
+    with zipfile.ZipFile(path) as archive:
+        return io.BytesIO(archive.read(path.stem))
+
+
+_OPENERS: dict[str, Callable[..., IO[Any]]] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".zip": _open_zip,
+}
+
+_DataHome = str | os.PathLike[str] | None
+
+
+def load(
+    spec: UCIDataset, data_home: _DataHome, download_if_missing: bool
+) -> tuple[Path, bytes]:
+    """Return the path and the unpacked, checked content of the file of a set."""
+    rejected = []
+    for path in _candidates(spec.file_name, data_home):
+        content, found = _read(path)
+        if found == spec.sha256 or (spec.sha256 is None and content):
+            return path, content
+        rejected.append(f"{path} ({found})")
+    if spec.url is None:
+        raise _not_found(spec, rejected, "UCI no longer offers it")
+    if not download_if_missing:
+        reason = f"download_if_missing=False; True downloads it from {spec.url}"
+        raise _not_found(spec, rejected, reason)
+    try:
+        folder = Path(get_data_home(data_home), _CACHE)
+        folder.mkdir(exist_ok=True)
+        # It warns of each retry and of a damaged copy that it replaces: where warnings
+        # are errors that would end the call.
+        with warnings.catch_warnings(action="ignore", category=UserWarning):
+            # the checksum is that of the content, so a packed file is checked below
+            packed = next((end for end in _OPENERS if spec.url.endswith(end)), "")
+            local_filename = spec.file_name + packed
+            if packed:
+                (folder / local_filename).unlink(missing_ok=True)
+            path = fetch_file(
+                spec.url,
+                folder=folder,
+                local_filename=local_filename,
+                sha256=None if packed else spec.sha256,
+                n_retries=_N_RETRIES,
+                delay=_DELAY,
+            )
+    except (OSError, HTTPException) as error:
+        if isinstance(error, HTTPError):
+            error.close()  # it holds the answer of the server open
+        reason = f"the download from {spec.url} failed: {str(error).strip()}"
+        raise _not_found(spec, rejected, reason) from error
+    content, found = _read(path)
+    if not content or spec.sha256 not in (found, None):
+        path.unlink()
+        raise _not_found(spec, rejected, f"{spec.url} holds another file")
+    return path, content
+
+
+def _candidates(file_name: str, data_home: _DataHome) -> Iterator[Path]:
+    """Yield the existing files of that name, packed or not, in order of search."""
+    places = []
+    with suppress(OSError):  # a home that cannot be made: the other folders may serve
+        home = Path(get_data_home(data_home))
+        places += [(home / _CACHE, 0), (home, 0)]
+    folders = os.environ.get("SKLEARN_CRT_DATA", "").split(os.pathsep)
+    places += [(Path(folder).expanduser(), _DEPTH) for folder in folders if folder]
+    for folder, depth in places:
+        for level in range(depth + 1):
+            for suffix in ("", *_OPENERS):
+                yield from sorted(folder.glob("*/" * level + file_name + suffix))
+
+
+def _read(path: Path) -> tuple[bytes, str]:
+    """Return the unpacked content and its sha256, or why it cannot be read."""
+    try:
+        with _OPENERS.get(path.suffix, open)(path, "rb") as file:
+            content = file.read()
+    except (OSError, EOFError, KeyError, zlib.error, zipfile.BadZipFile) as error:
+        return b"", f"unreadable: {error}"
+    return content, hashlib.sha256(content).hexdigest()
+
+
+def _not_found(spec: UCIDataset, rejected: list[str], reason: str) -> OSError:
+    checked = f" with sha256 {spec.sha256}" if spec.sha256 else ""
+    message = (
+        f"Data set {spec.name!r}: no file {spec.file_name}{checked} "
+        f"on this machine, and {reason}. Way out: put the original file (plain, .gz, "
+        ".bz2 or .zip) into data_home or into a folder named by the environment "
+        "variable SKLEARN_CRT_DATA."
+    )
+    if rejected:
+        message += f" Skipped for a wrong checksum: {', '.join(rejected)}."
+    return OSError(message)
+
+
+def parse(spec: UCIDataset, content: bytes) -> Bunch:
+    """Take the arrays and their names out of the content of a file."""
+    names = spec.column_names.split()
+    first = spec.target % len(names)
+    targets = range(first, first + spec.n_targets)
+    excluded = {*targets, *spec.dropped}
+    features = [column for column in range(len(names)) if column not in excluded]
+    categorical = [features.index(column) for column in spec.categorical]
+    if spec.svmlight:
+        rows, target = load_svmlight_file(io.BytesIO(content), n_features=len(features))
+        data = rows.toarray()
+    else:
+        lines = content.decode("utf-8").splitlines()[spec.header :]
+        lines = [line for line in lines if line.strip()]
+
+        def read(columns: Sequence[int], dtype: type) -> np.ndarray:
+            return np.loadtxt(
+                lines,
+                dtype,
+                comments=None,
+                delimiter=spec.separator,
+                usecols=columns,
+                ndmin=2,
+            )
+
+        data = read(features, str if categorical else np.float64)
+        target = read(targets, np.float64 if spec.task == "regression" else str)
+        target = target.mean(axis=1) if spec.task == "regression" else target[:, 0]
+    if categorical:
+        data = data.astype(object)
+        for j in set(range(len(features))).difference(categorical):
+            data[:, j] = data[:, j].astype(np.float64)
+    if spec.task == "classification":
+        with suppress(ValueError):  # classes that are not integers stay strings
+            target = target.astype(np.int64)
+    return Bunch(
+        data=data,
+        target=target,
+        frame=None,
+        feature_names=[names[column] for column in features],
+        target_names=None if spec.task == "regression" else np.unique(target),
+        categorical_features=categorical,
+    )
+
+
+def to_frame(bunch: Bunch, target_name: str) -> None:
+    """Turn the arrays of a bunch into pandas objects, in place."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError(
+            "as_frame=True needs pandas: install it, or use as_frame=False."
+        ) from error
+    columns = {}
+    for j, name in enumerate(bunch.feature_names):
+        categorical = j in bunch.categorical_features
+        dtype = "category" if categorical else np.float64
+        columns[name] = pd.Series(bunch.data[:, j], dtype=dtype)
+    target_dtype = "category" if bunch.target.dtype.kind == "U" else None
+    columns[target_name] = pd.Series(bunch.target, dtype=target_dtype)
+    bunch.frame = pd.DataFrame(columns)
+    bunch.data = bunch.frame[bunch.feature_names]
+    bunch.target = bunch.frame[target_name]
+
+
+@overload
+def fetch_uci(
+    name: str,
+    *,
+    data_home: str | os.PathLike[str] | None = ...,
+    download_if_missing: bool = ...,
+    return_X_y: Literal[False] = ...,
+    as_frame: bool = ...,
+) -> Bunch: ...
+
+
+@overload
+def fetch_uci(
+    name: str,
+    *,
+    data_home: str | os.PathLike[str] | None = ...,
+    download_if_missing: bool = ...,
+    return_X_y: Literal[True],
+    as_frame: bool = ...,
+) -> tuple[Any, Any]: ...
+
+
+def fetch_uci(
+    name: str,
+    *,
+    data_home: str | os.PathLike[str] | None = None,
+    download_if_missing: bool = True,
+    return_X_y: bool = False,
+    as_frame: bool = False,
+) -> Bunch | tuple[Any, Any]:
+    """Load a data set of the random-feature papers from its original file.
+
+    Parameters
+    ----------
+    name : str
+        ``"abalone"``, ``"banknote"``, ``"car"``, ``"yeast"``, ``"cmc"``,
+        ``"nursery"``, ``"wifi"``, ``"chess"`` (the eight of the papers [2]_),
+        ``"wine"``, ``"letter"``, ``"sgemm"``, ``"skin"``, ``"ijcnn1"``, which comes
+        from the LIBSVM collection, or ``"housing"``, which UCI has withdrawn and which
+        needs a local file.
+    data_home : str or path-like, default=None
+        Folder of downloads, by default :func:`sklearn.datasets.get_data_home`. The
+        file is kept in its sub-folder ``sklearn_crt``.
+    download_if_missing : bool, default=True
+        If False, raise an error where the file is not on this machine.
+    return_X_y : bool, default=False
+        If True, return ``(data, target)`` instead of a Bunch.
+    as_frame : bool, default=False
+        If True, `data` is a pandas DataFrame and `target` a pandas Series.
+
+    Returns
+    -------
+    bunch : :class:`~sklearn.utils.Bunch`
+        Dictionary-like object, with the following attributes.
+
+        data : {ndarray, DataFrame} of shape (n_samples, n_features)
+            Without a categorical column a float64 array; with one an object array in
+            which categories are str and numbers float. As a frame, categorical columns
+            have dtype "category" and the others float64.
+        target : {ndarray, Series} of shape (n_samples,)
+            Classes as in the file: int64 where they are integers, otherwise str
+            (dtype "category" in a frame); float64 for regression.
+        frame : DataFrame of shape (n_samples, n_features + 1) or None
+            `data` and `target` together if `as_frame=True`, otherwise None.
+        feature_names : list of str
+            Names of the columns of `data`.
+        target_names : ndarray of shape (n_classes,) or None
+            The classes, sorted; None for regression.
+        categorical_features : list of int
+            Indices of the columns of `data` whose values are names without an order.
+        DESCR : str
+            Description of the data set.
+        filename : str
+            Path of the file that was read.
+
+    (data, target) : tuple if ``return_X_y`` is True
+        The two attributes of that name.
+
+    Raises
+    ------
+    ValueError
+        If `name` is not a known data set.
+    OSError
+        If no file with the right checksum is on this machine and it cannot be
+        downloaded, or must not be (`download_if_missing=False`).
+    ImportError
+        If `as_frame=True` and pandas is not installed.
+
+    Notes
+    -----
+    A file with the right sha256, plain, ``.gz``, ``.bz2`` or ``.zip`` (the checksum is
+    that of the unpacked content), is looked for in the sub-folder ``sklearn_crt`` of
+    `data_home`, in `data_home`, and in the folders named by the environment variable
+    ``SKLEARN_CRT_DATA`` (separated by :data:`os.pathsep`) down to three levels of
+    sub-folders. Otherwise it is downloaded from UCI [1]_ with
+    :func:`sklearn.datasets.fetch_file`, checked, and kept. No checksum is known for
+    ``"skin"`` and ``"ijcnn1"``: a file of the right name is taken as it is.
+
+    The papers one-hot encode the categorical columns and standardise all the columns.
+
+    References
+    ----------
+    .. [1] Kelly, M., Longjohn, R., Nottingham, K. The UCI Machine Learning Repository.
+       https://archive.ics.uci.edu
+    .. [2] Likhosherstov, V. et al. (2022). Chefs' random tables: non-trigonometric
+       random features. NeurIPS. arXiv:2205.15317
+
+    Examples
+    --------
+    >>> from sklearn_crt.datasets import fetch_uci
+    >>> abalone = fetch_uci("abalone")  # doctest: +SKIP
+    >>> abalone.data.shape  # doctest: +SKIP
+    (4177, 8)
+    >>> abalone.categorical_features  # doctest: +SKIP
+    [0]
+    """
+    if not isinstance(name, str) or name not in DATASETS:
+        raise ValueError(f"name={name!r} is no known data set; use {list(DATASETS)}.")
+    spec = DATASETS[name]
+    path, content = load(spec, data_home, download_if_missing)
+    bunch = parse(spec, content)
+    bunch.DESCR = _describe(spec)
+    bunch.filename = str(path)
+    if as_frame:
+        to_frame(bunch, spec.column_names.split()[spec.target])
+    return (bunch.data, bunch.target) if return_X_y else bunch
+
+
+def _describe(spec: UCIDataset) -> str:
+    folder = resources.files(__package__) / "descr"
+    text = (folder / f"{spec.name}.rst").read_text(encoding="utf-8")
+    return f"{text}\n.. rubric:: Citation\n\n{spec.citation}\n"

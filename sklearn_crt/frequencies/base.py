@@ -1,0 +1,399 @@
+"""Frequencies, and couplings: joint distributions of the frequencies of one map."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+
+from .._array import asarray_like
+from .._kernels import product, stack
+from .radial import RadialLaw
+
+
+class Frequencies:
+    """Frequencies as the columns of a matrix.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_features, n_frequencies)
+        One frequency in each column, at unit bandwidth.
+
+    Attributes
+    ----------
+    sq_norms : ndarray of shape (n_frequencies,)
+        Squared norms of the frequencies.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_crt.extend import Frequencies
+    >>> frequencies = Frequencies(np.array([[3.0, 0.0], [4.0, 1.0]]))
+    >>> frequencies.apply(np.array([[1.0, 1.0]]))
+    array([[7., 1.]])
+    >>> frequencies.sq_norms
+    array([25.,  1.])
+    """
+
+    weights: Any
+    sq_norms: Any
+
+    def __init__(self, weights: np.ndarray):
+        self.weights = np.ascontiguousarray(weights)  # products are twice as fast
+        self.sq_norms = np.einsum("lm,lm->m", weights, weights)
+
+    @property
+    def n_frequencies(self) -> int:
+        """Number of frequencies."""
+        return self.weights.shape[-1]
+
+    @property
+    def n_features(self) -> int:
+        """Dimension of the frequencies."""
+        return self.weights.shape[-2]
+
+    @property
+    def dtype(self) -> Any:
+        """The floating type."""
+        return self.sq_norms.dtype
+
+    def apply(self, X: Any, out: np.ndarray | None = None) -> Any:
+        """Apply the frequencies to rows.
+
+        Parameters
+        ----------
+        X : {array, sparse matrix} of shape (..., n_samples, n_features)
+            Rows x, in the library of the frequencies.
+        out : ndarray of shape (..., n_samples, n_frequencies), default=None
+            Memory that may be written to and returned.
+
+        Returns
+        -------
+        projection : array of shape (..., n_samples, n_frequencies)
+            The inner products w.x.
+        """
+        return product(X, self.weights, out)
+
+    def of_shift(self, shift: np.ndarray) -> np.ndarray:
+        """Return the inner products with a vector that many rows are shifted by.
+
+        Parameters
+        ----------
+        shift : ndarray of shape (n_features,)
+            The vector.
+
+        Returns
+        -------
+        products : ndarray of shape (n_frequencies,)
+            They are cached until another vector comes, since they may cost more than
+            the products with a chunk of sparse rows.
+        """
+        known, products = self.__dict__.get("_of_shift", (None, None))
+        if known is None or known.dtype != shift.dtype or np.any(known != shift):
+            products = self.apply(shift[None, :])[0]
+            self.__dict__["_of_shift"] = shift.copy(), products
+        return products
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return the state without what is made again."""
+        return {k: v for k, v in self.__dict__.items() if k != "_of_shift"}
+
+    def stack(self, scale: float, offsets: Any) -> Any:
+        """Return the matrix that maps (x, 1, r) to scale * w.x + offset + r, or None.
+
+        Parameters
+        ----------
+        scale : float
+            Multiplier of the inner products.
+        offsets : array of shape (1, n_frequencies)
+            Added to each column.
+
+        Returns
+        -------
+        stacked : array of shape (n_features + 2, n_frequencies) or None
+            None where the frequencies are not applied as a matrix.
+        """
+        return stack(self.weights, scale, offsets)
+
+    def to(self, like: Any) -> Frequencies:
+        """Return the frequencies for rows like an array.
+
+        Parameters
+        ----------
+        like : array
+            Of the library, the device and the floating type of the rows to come.
+
+        Returns
+        -------
+        frequencies : Frequencies
+            These, or a copy there.
+        """
+        weights = asarray_like(self.weights, like)
+        return self if weights is self.weights else self._moved(weights, like)
+
+    def _moved(self, weights: Any, like: Any) -> Frequencies:
+        moved = Frequencies.__new__(type(self))
+        moved.weights, moved.sq_norms = weights, asarray_like(self.sq_norms, like)
+        return moved
+
+    def to_dense(self) -> np.ndarray:
+        """Write the frequencies out.
+
+        Returns
+        -------
+        weights : ndarray of shape (n_features, n_frequencies)
+            One frequency in each column.
+        """
+        return self.weights
+
+
+@dataclass(frozen=True, eq=False)
+class Affine:
+    """The form scale * w.x + offset of each frequency, for ``Inputs.affine``."""
+
+    frequencies: Frequencies
+    scale: float
+    offsets: Any  # (1, n_frequencies)
+
+    @cached_property
+    def stacked(self) -> Any:
+        """What ``Frequencies.stack`` returns, made once."""
+        return self.frequencies.stack(self.scale, self.offsets)
+
+    def to(self, like: Any) -> Affine:
+        """Return the form for rows like an array."""
+        offsets = asarray_like(self.offsets, like)
+        return Affine(self.frequencies.to(like), self.scale, offsets)
+
+
+class JointFrequencies(Frequencies):
+    """Frequencies of several maps, one after the other; no matrix of their own."""
+
+    def __init__(self, parts: Sequence[Frequencies]):
+        self.parts = parts
+
+    @property
+    def sq_norms(self) -> np.ndarray:
+        norms = [part.sq_norms for part in self.parts]
+        return np.concatenate(norms) if norms else np.zeros(0)
+
+    @property
+    def weights(self) -> np.ndarray:  # made when asked for
+        if not self.parts:
+            return np.zeros((0, 0))
+        return np.hstack([part.to_dense() for part in self.parts])
+
+    def apply(self, X: Any, out: np.ndarray | None = None) -> np.ndarray:
+        return np.hstack([part.apply(X) for part in self.parts])
+
+    def to(self, like: Any) -> Frequencies:
+        return JointFrequencies([part.to(like) for part in self.parts])
+
+
+class Coupling(ABC):
+    """Joint distribution of frequencies that each have the distribution of the kernel.
+
+    A coupling leaves the distribution of every single frequency as it is, so the
+    estimate of the kernel stays unbiased, and changes the cross moments, so that its
+    variance falls. Draws are nested: with generators in the same state the first m of
+    2m frequencies are those of a draw of m.
+
+    Attributes
+    ----------
+    exact : bool
+        Whether each frequency has exactly the distribution of the kernel; False for
+        structured projections.
+    bias : float
+        Bound of the relative bias of an estimate for rows of norm 0.7 and sigma 1;
+        0 where ``exact``.
+    independent_norms : bool
+        Whether the norms of a block are independent, as closed forms of the variance
+        assume; False for stratified norms.
+    weight_dependent : bool
+        Whether directions depend on norms, so that ``weigh`` matters.
+    opposite : bool
+        Whether each frequency w of a draw stands for w and -w, which only positive
+        exponential maps can use.
+    """
+
+    exact = True
+    bias = 0.0
+    independent_norms = True
+    weight_dependent = False
+    opposite = False
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+    @abstractmethod
+    def draw(
+        self,
+        radial_law: Callable[[int], RadialLaw],
+        n_frequencies: int,
+        n_features: int,
+        rng: np.random.Generator,
+    ) -> Frequencies:
+        """Draw frequencies.
+
+        Parameters
+        ----------
+        radial_law : callable
+            Returns the distribution of the norm of a frequency in a given dimension: an
+            object with ``rvs(size, random_state)``, of which smaller draws begin larger
+            ones, ``ppf(u)`` and ``cdf(r)``.
+        n_frequencies, n_features : int
+            Number m of frequencies and their dimension d.
+        rng : numpy.random.Generator
+            Source of randomness; separate draws take child streams of it.
+
+        Returns
+        -------
+        frequencies : Frequencies
+            The m frequencies.
+        """
+
+    def block_sizes(self, n_frequencies: int, n_features: int) -> np.ndarray:
+        """Return the sizes of the blocks of dependent frequencies.
+
+        Parameters
+        ----------
+        n_frequencies, n_features : int
+            Number m of frequencies and their dimension d.
+
+        Returns
+        -------
+        sizes : ndarray of int
+            They sum to m.
+        """
+        return np.ones(n_frequencies, dtype=int)
+
+    def cosine(self, n_features: int) -> float | None:
+        """Return the cosine of the angle of each pair in a block.
+
+        Parameters
+        ----------
+        n_features : int
+            Dimension d of the frequencies.
+
+        Returns
+        -------
+        cosine : float or None
+            None where the angle is not fixed.
+        """
+        return None
+
+    def n_pairs(self, n_frequencies: int, n_features: int) -> int:
+        """Return the number of ordered pairs of frequencies that share a block.
+
+        Parameters
+        ----------
+        n_frequencies, n_features : int
+            Number m of frequencies and their dimension d.
+
+        Returns
+        -------
+        n_pairs : int
+            The sum of s (s - 1) over the sizes s of the blocks.
+        """
+        sizes = self.block_sizes(n_frequencies, n_features)
+        return int(np.sum(sizes * (sizes - 1)))
+
+    def fixed_cosine(self, n_features: int) -> float | None:
+        """Return ``cosine`` if the norms are independent too, as closed forms assume.
+
+        Parameters
+        ----------
+        n_features : int
+            Dimension d of the frequencies.
+
+        Returns
+        -------
+        cosine : float or None
+            None where pairs of frequencies of a block have no closed form.
+        """
+        return self.cosine(n_features) if self.independent_norms else None
+
+    def weigh(self, coefficient: float | None) -> Coupling:
+        """Return the coupling for features that weigh frequencies by their norms.
+
+        Parameters
+        ----------
+        coefficient : float or None
+            The c of features that weigh a frequency w by ``|w| exp(c |w|^2)``; None
+            where directions that depend on norms would not help.
+
+        Returns
+        -------
+        coupling : Coupling
+            Itself, unless ``weight_dependent``.
+        """
+        return self
+
+
+C = TypeVar("C", bound=Coupling)
+_REGISTRY: dict[str, type[Coupling]] = {}
+
+
+def register(name: str) -> Callable[[type[C]], type[C]]:
+    """Make a coupling available under a name, as a class decorator.
+
+    Parameters
+    ----------
+    name : str
+        A new value of the parameter ``coupling`` of samplers.
+
+    Returns
+    -------
+    decorator : callable
+        Takes the class and returns it. The class must be callable without arguments.
+    """
+
+    def add(cls: type[C]) -> type[C]:
+        _REGISTRY[name] = cls
+        return cls
+
+    return add
+
+
+def coupling_names() -> list[str]:
+    """Return the names that the parameter ``coupling`` of samplers accepts.
+
+    Returns
+    -------
+    names : list of str
+        The names in the order of registration.
+
+    Examples
+    --------
+    >>> from sklearn_crt.extend import coupling_names
+    >>> coupling_names()[:2]
+    ['iid', 'orthogonal']
+    """
+    return list(_REGISTRY)
+
+
+def get_coupling(
+    coupling: str | Coupling,
+    owner: str,
+    allowed: Iterable[str] | None = None,
+    *,
+    opposite: bool = False,
+) -> Coupling:
+    """Return the coupling of a name, or the object itself."""
+    if isinstance(coupling, Coupling) and (opposite or not coupling.opposite):
+        return coupling
+    names = []
+    for name, kind in _REGISTRY.items():
+        if (allowed is None or name in allowed) and (opposite or not kind.opposite):
+            names.append(name)
+    if not isinstance(coupling, str) or coupling not in names:
+        choice = ", ".join(map(repr, names))
+        raise ValueError(
+            f"coupling={coupling!r} is not one that {owner} can use; "
+            f"use one of {choice}, or a Coupling object."
+        )
+    return _REGISTRY[coupling]()

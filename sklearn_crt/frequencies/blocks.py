@@ -1,0 +1,260 @@
+"""Independent frequencies, and blocks of orthogonal ones."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+
+import numpy as np
+from scipy.linalg import lapack
+
+from .base import Coupling, Frequencies, register
+from .radial import RadialLaw
+
+_GROUP = 2**16  # numbers of the blocks that are drawn at once, few for the cache
+
+
+def check_quantiles(law: RadialLaw, coupling: str) -> None:
+    """Raise ValueError where the law of the norms has no quantile function."""
+    if not hasattr(law, "ppf"):
+        raise ValueError(
+            f"coupling={coupling} needs a quantile function (ppf), which the law of "
+            f"the norms, {type(law).__name__}, lacks; use 'orthogonal' or 'iid'."
+        )
+
+
+@register("iid")
+class Independent(Coupling):
+    """Independent frequencies, directions uniform on the sphere."""
+
+    def draw(
+        self,
+        radial_law: Callable[[int], RadialLaw],
+        n_frequencies: int,
+        n_features: int,
+        rng: np.random.Generator,
+    ) -> Frequencies:
+        directions_rng, norms_rng = rng.spawn(2)
+        directions = directions_rng.standard_normal((n_frequencies, n_features))
+        norms = radial_law(n_features).rvs(n_frequencies, random_state=norms_rng)
+        scale = norms / np.linalg.norm(directions, axis=1)
+        return Frequencies((directions * scale[:, None]).T)
+
+
+class BlockCoupling(Coupling):
+    """Independent blocks of ``n_features`` frequencies, dependent inside a block.
+
+    The last block may be partial: the first vectors of a full one, so draws are nested.
+    A subclass states ``_directions`` and ``cosine``.
+
+    Parameters
+    ----------
+    stratified : bool, default=False
+        Whether the d norms of a block are drawn one from each d-th part of their
+        distribution, in random order: each still has the whole distribution, and
+        together they cover it.
+    """
+
+    def __init__(self, *, stratified: bool = False):
+        self.stratified = stratified
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({'stratified=True' if self.stratified else ''})"
+
+    @property
+    def independent_norms(self) -> bool:  # type: ignore[override]  # of a parameter
+        """Whether the norms of a block are independent: unless stratified."""
+        return not self.stratified
+
+    def block_sizes(self, n_frequencies: int, n_features: int) -> np.ndarray:
+        full, rest = divmod(n_frequencies, n_features)
+        return np.array([n_features] * full + [rest] * (rest > 0))
+
+    def draw(
+        self,
+        radial_law: Callable[[int], RadialLaw],
+        n_frequencies: int,
+        n_features: int,
+        rng: np.random.Generator,
+    ) -> Frequencies:
+        directions_rng, norms_rng = rng.spawn(2)
+        law = radial_law(n_features)
+        norms = self._norms(law, n_frequencies, n_features, norms_rng)
+        weights = np.empty((n_features, n_frequencies))
+        whole = n_frequencies - n_frequencies % n_features
+        group = n_features * max(1, _GROUP // n_features**2)
+        start = 0
+        while start < n_frequencies:
+            stop = min(start + group, whole) if start < whole else n_frequencies
+            size = min(n_features, stop - start)
+            block_norms = norms[start:stop].reshape(-1, size)
+            unit = self._directions(block_norms, n_features, directions_rng)
+            place = weights[:, start:stop].reshape(n_features, -1, size)
+            np.multiply(unit.transpose(2, 0, 1), block_norms, out=place)
+            start = stop
+        return Frequencies(weights)
+
+    def _norms(
+        self,
+        law: RadialLaw,
+        n_frequencies: int,
+        n_features: int,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        if not self.stratified:
+            return law.rvs(n_frequencies, random_state=rng)
+        check_quantiles(law, repr(self))
+        # whole blocks, so that draws nest
+        shape = -(-n_frequencies // n_features), n_features
+        order_rng, place_rng = rng.spawn(2)
+        strata = np.argsort(order_rng.random(shape), axis=1)
+        u = (strata + place_rng.random(shape)) / n_features
+        u = np.minimum(u, np.nextafter(1, 0)).ravel()
+        return law.ppf(u[:n_frequencies])
+
+    @abstractmethod
+    def _directions(
+        self, norms: np.ndarray, n_features: int, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Return unit vectors (n_blocks, size, n_features) for norms (n_blocks, size).
+
+        Must read the generator block after block, and a partial block must be the
+        beginning of a full one.
+        """
+
+
+_ONE_BY_ONE = 64  # columns from which a call of LAPACK for each block costs least
+
+
+@register("orthogonal")
+class Orthogonal(BlockCoupling):
+    r"""Blocks of d orthogonal frequencies with independent norms.
+
+    The directions of a block are rows of a Haar-distributed orthogonal matrix, each
+    times an independent norm (chi with d degrees of freedom for the Gaussian kernel),
+    so each frequency has exactly the distribution of the kernel [1]_.
+
+    Parameters
+    ----------
+    stratified : bool, default=False
+        Whether the d norms of a block are drawn one from each d-th part of their
+        distribution, in random order. The estimate stays unbiased; for the heavy-tailed
+        kernels (Laplacian, Matern), where right angles alone gain little, its variance
+        falls by up to a half. ``kernel_variance`` then has no closed form.
+
+    Notes
+    -----
+    The Q of a QR decomposition of a Gaussian matrix is Haar only after its columns
+    are multiplied by the signs of R's diagonal: with LAPACK's signs the first vector
+    lies in one half space, and an estimate from positive features loses 21 % at d = 4.
+
+    References
+    ----------
+    .. [1] F. X. Yu, A. T. Suresh, K. Choromanski, D. Holtmann-Rice, S. Kumar,
+       "Orthogonal Random Features", NeurIPS 2016, :arxiv:`1610.09072`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_crt.extend import Orthogonal, chi_law
+    >>> W = Orthogonal().draw(chi_law, 3, 3, np.random.default_rng(0)).to_dense()
+    >>> bool(np.allclose(W.T @ W, np.diag(np.diag(W.T @ W))))
+    True
+    """
+
+    def cosine(self, n_features: int) -> float | None:
+        return 0.0
+
+    def _directions(
+        self, norms: np.ndarray, n_features: int, rng: np.random.Generator
+    ) -> np.ndarray:
+        # vector after vector, so the first of a block need no others
+        gaussian = rng.standard_normal((*norms.shape, n_features))
+        if n_features >= _ONE_BY_ONE:
+            for vectors in gaussian:
+                _orthogonalise(vectors)
+            return gaussian
+        q, r = np.linalg.qr(np.swapaxes(gaussian, -1, -2))
+        return np.swapaxes(q * _signs(r)[..., None, :], -1, -2)
+
+
+def _orthogonalise(vectors: np.ndarray) -> None:
+    """Replace rows by those of Q, in their own memory."""
+    work = 64 * len(vectors)
+    r, tau, _, _ = lapack.dgeqrf(vectors.T, lwork=work, overwrite_a=True)
+    signs = _signs(r[: len(vectors)])
+    q, _, _ = lapack.dorgqr(r, tau, lwork=work, overwrite_a=True)
+    np.multiply(q.T, signs[:, None], out=vectors)
+
+
+def _signs(r: np.ndarray) -> np.ndarray:
+    return np.where(np.einsum("...ii->...i", r) < 0, -1.0, 1.0)
+
+
+@register("antithetic")
+class Antithetic(Coupling):
+    r"""Pairs of frequencies w and -w, on orthogonal directions.
+
+    A positive feature :math:`e^{w \cdot x}` is large where :math:`e^{-w \cdot x}` is
+    small, so the two errors of a pair cancel in part. Only positive exponential maps
+    can use it: sines and cosines of w and -w are the same numbers.
+
+    ``draw`` returns one frequency of each pair; the map has two columns for it, from
+    one product and one exponential.
+
+    Parameters
+    ----------
+    base : Coupling, default=None
+        Coupling of the first frequencies of the pairs; None means ``Orthogonal()``.
+
+    Raises
+    ------
+    ValueError
+        If ``base`` is itself antithetic, or has angles that depend on the norms.
+
+    Notes
+    -----
+    Each frequency has the distribution of the kernel, so the estimate stays unbiased.
+    With the coefficient A that is best for pairs, the mean squared error at equal
+    columns is below that of orthogonal frequencies for every d and mean
+    :math:`|x + y|^2` tried: 12 times at d = 4 and 0.5, 1.4 times at d = 4 and 8.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_crt.extend import Antithetic, Orthogonal, chi_law
+    >>> half = Antithetic().draw(chi_law, 3, 3, np.random.default_rng(0))
+    >>> same = Orthogonal().draw(chi_law, 3, 3, np.random.default_rng(0))
+    >>> bool((half.to_dense() == same.to_dense()).all())
+    True
+    """
+
+    opposite = True
+
+    def __init__(self, base: Coupling | None = None):
+        self.base = base = Orthogonal() if base is None else base
+        self.exact, self.bias = base.exact, base.bias
+        self.independent_norms = base.independent_norms
+        if self.base.opposite or self.base.weight_dependent:
+            raise ValueError(
+                f"base={base!r} cannot be made antithetic; use independent, orthogonal "
+                "or simplex frequencies."
+            )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.base!r})"
+
+    def draw(
+        self,
+        radial_law: Callable[[int], RadialLaw],
+        n_frequencies: int,
+        n_features: int,
+        rng: np.random.Generator,
+    ) -> Frequencies:
+        return self.base.draw(radial_law, n_frequencies, n_features, rng)
+
+    def block_sizes(self, n_frequencies: int, n_features: int) -> np.ndarray:
+        return self.base.block_sizes(n_frequencies, n_features)
+
+    def cosine(self, n_features: int) -> float | None:
+        return self.base.cosine(n_features)

@@ -1,0 +1,219 @@
+"""Simplex frequencies: blocks whose vectors point to the corners of a simplex."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from .base import Coupling, Frequencies, register
+from .blocks import BlockCoupling, Orthogonal
+from .radial import RadialLaw
+
+
+def apply_simplex(values: np.ndarray, axis: int = -1) -> np.ndarray:
+    r"""Multiply by the simplex matrix S along an axis, in O(d) a vector.
+
+    The d rows of S are unit vectors with pairwise cosine -1/(d - 1) (Reid et al.
+    2023, equation 9):
+
+    .. math:: (S z)_d = \frac{1}{\sqrt{d-1}} \sum_{l < d} z_l, \qquad
+       (S z)_i = \sqrt{\frac{d}{d-1}} z_i - \frac{\sqrt d + 1}{d - 1} (S z)_d
+
+    In one dimension there is no simplex, and S is 1.
+    """
+    d = values.shape[axis]
+    if d == 1:
+        return values.copy()
+    z = np.moveaxis(values, axis, -1)
+    last = z[..., :-1].sum(axis=-1) / math.sqrt(d - 1)
+    out = math.sqrt(d / (d - 1)) * z
+    out -= ((math.sqrt(d) + 1) / (d - 1) * last)[..., None]
+    out[..., -1] = last
+    return np.moveaxis(out, -1, axis)
+
+
+def simplex_from_orthogonal(vectors: np.ndarray) -> np.ndarray:
+    r"""Return the first m corners of a simplex from m orthogonal vectors, in O(m d).
+
+    They are L Q for the rows q of Q and the Cholesky factor L of the Gram matrix of a
+    simplex, 1 on the diagonal and -1/(d - 1) elsewhere:
+
+    .. math:: v_i = l_i q_i - \sum_{j < i} \frac{l_j}{d - j} q_j, \qquad
+       l_i^2 = \frac{d (d - i)}{(d - 1)(d - i + 1)}, \quad i = 1, 2, \dots
+    """
+    # vectors (n_blocks, m, d) -> (n_blocks, m, d)
+    size, d = vectors.shape[1:]
+    if d == 1:
+        return vectors
+    left = d - np.arange(1.0, size + 1)  # d - i
+    lengths = np.sqrt(d * left / ((d - 1) * (left + 1)))
+    steps = lengths[:-1] / left[:-1]  # the last vector of a block has l = 0
+    corners = lengths[:, None] * vectors
+    corners[:, 1:] -= np.cumsum(steps[:, None] * vectors[:, :-1], axis=1)
+    return corners
+
+
+@register("simplex")
+class Simplex(BlockCoupling):
+    r"""Blocks of d frequencies that point to the corners of a simplex.
+
+    The directions of a block are d unit vectors with pairwise cosine -1/(d - 1), the
+    widest common angle of d vectors, rotated at random [1]_; the norms are independent.
+    The last block may be partial: the first vectors of a full one, with its angles,
+    from as many vectors of the rotation.
+
+    Parameters
+    ----------
+    stratified : bool, default=False
+        Whether the d norms of a block are drawn one from each d-th part of their
+        distribution.
+
+    Notes
+    -----
+    For positive features of the Gaussian kernel no coupling whose directions do not
+    depend on the norms has a smaller mean squared error ([1]_, theorem 3.4). The
+    directions have the distribution of :math:`S R` ([1]_, equation 8) with a rotation
+    R. They are drawn as :math:`L Q` with L lower triangular, so the first m need only m
+    rows of Q. In one dimension there is no simplex, and a frequency is a norm with a
+    random sign.
+
+    References
+    ----------
+    .. [1] I. Reid et al., "Simplex Random Features", ICML 2023, :arxiv:`2301.13856`,
+       equations 8 and 9.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_crt.extend import Simplex, chi_law
+    >>> W = Simplex().draw(chi_law, 3, 3, np.random.default_rng(0)).to_dense()
+    >>> unit = W / np.linalg.norm(W, axis=0)
+    >>> (unit.T @ unit).round(2)
+    array([[ 1. , -0.5, -0.5],
+           [-0.5,  1. , -0.5],
+           [-0.5, -0.5,  1. ]])
+    """
+
+    def cosine(self, n_features: int) -> float | None:
+        return -1 / (n_features - 1) if n_features > 1 else 0.0
+
+    def _directions(
+        self, norms: np.ndarray, n_features: int, rng: np.random.Generator
+    ) -> np.ndarray:
+        vectors = Orthogonal()._directions(norms, n_features, rng)
+        return simplex_from_orthogonal(vectors)
+
+
+_MAX_SWEEPS = 10
+_TINY = 1e-300  # length of a vector that has no direction
+
+
+def balance(sizes: np.ndarray, n_sweeps: int = _MAX_SWEEPS) -> np.ndarray:
+    r"""Turn vectors of given lengths until their sum is as short as it gets.
+
+    Cyclic sweeps :math:`u_i \leftarrow -\sum_{j \ne i} e_j u_j / |\cdot|` from the
+    simplex (Reid et al. 2023, equation 17), O(d) a vector by a running total, the
+    blocks side by side, each until its own sum is 0 or no sweep is left.
+    """
+    # sizes (n_blocks, d) -> (n_blocks, d, d)
+    n_blocks, d = sizes.shape
+    unit = np.broadcast_to(apply_simplex(np.eye(d), axis=0), (n_blocks, d, d)).copy()
+    if d == 1:
+        return unit
+    tolerance = 1e-12 * sizes.sum(axis=1)
+    going = np.arange(n_blocks)
+    for _ in range(n_sweeps):
+        total = np.einsum("bi,bil->bl", sizes[going], unit[going])
+        open_ = np.linalg.norm(total, axis=1) >= tolerance[going]
+        going, total = going[open_], total[open_]
+        for i in range(d):
+            size, vector = sizes[going, i, None], unit[going, i]
+            rest = total - size * vector
+            length = np.linalg.norm(rest, axis=1, keepdims=True)
+            turned = -rest / np.maximum(length, _TINY)
+            vector = np.where(length < _TINY, vector, turned)
+            unit[going, i] = vector
+            total = rest + size * vector
+    return unit
+
+
+@register("simplex+")
+class SimplexPlus(Simplex):
+    r"""Simplex blocks in which longer frequencies stand at wider angles.
+
+    Each direction of a block points away from the sum of the other frequencies, each
+    times the factor by which the features weigh it (``weigh``). That makes their sum 0
+    wherever no norm exceeds all others together [1]_. The block is then rotated at
+    random, so each frequency has the distribution of the kernel. Angles are not fixed,
+    so there is no closed form of the variance.
+
+    Parameters
+    ----------
+    stratified : bool, default=False
+        Whether the d norms of a block are drawn one from each d-th part of their
+        distribution.
+
+    Notes
+    -----
+    The directions come from at most 10 sweeps of equation 17, O(d^2) per block, which
+    start from the simplex and stop where the sum is below 1e-12 of the norms. A vector
+    of a block needs the norms of all the others, so a last partial block is cut from a
+    whole one.
+
+    References
+    ----------
+    .. [1] I. Reid et al., "Simplex Random Features", ICML 2023, :arxiv:`2301.13856`,
+       section 3.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_crt.extend import Simplex, SimplexPlus, chi_law
+    >>> for coupling in (Simplex(), SimplexPlus()):
+    ...     W = coupling.draw(chi_law, 8, 8, np.random.default_rng(0)).to_dense()
+    ...     print(f"{np.linalg.norm(W.sum(axis=1)):.3f}")
+    2.679
+    0.000
+    """
+
+    weight_dependent = True
+
+    def __init__(self, *, stratified: bool = False):
+        super().__init__(stratified=stratified)
+        self._coefficient: float | None = 0.0
+
+    def weigh(self, coefficient: float | None) -> Coupling:
+        weighed = copy.copy(self)
+        weighed._coefficient = coefficient
+        return weighed
+
+    def cosine(self, n_features: int) -> float | None:
+        return None if self._coefficient is not None else super().cosine(n_features)
+
+    def draw(
+        self,
+        radial_law: Callable[[int], RadialLaw],
+        n_frequencies: int,
+        n_features: int,
+        rng: np.random.Generator,
+    ) -> Frequencies:
+        if self._coefficient is None:
+            return super().draw(radial_law, n_frequencies, n_features, rng)
+        # each vector of a block needs the norms of all the others: draw whole blocks
+        whole = -(-n_frequencies // n_features) * n_features
+        frequencies = super().draw(radial_law, whole, n_features, rng)
+        return Frequencies(frequencies.to_dense()[:, :n_frequencies])
+
+    def _directions(
+        self, norms: np.ndarray, n_features: int, rng: np.random.Generator
+    ) -> np.ndarray:
+        if self._coefficient is None:
+            return super()._directions(norms, n_features, rng)
+        rotation = Orthogonal()._directions(norms, n_features, rng)
+        log_factor = self._coefficient * norms**2
+        log_factor = log_factor - log_factor.max(axis=1, keepdims=True)
+        # the sweeps commute with rotations
+        return balance(norms * np.exp(log_factor)) @ rotation

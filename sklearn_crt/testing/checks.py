@@ -1,0 +1,362 @@
+"""Contract checks that judge any sampler or coupling, also one written elsewhere."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+from numpy.testing import assert_allclose
+from scipy import sparse, stats
+from sklearn.base import clone
+
+from ..frequencies import Coupling, Frequencies, RadialLaw
+from ..samplers import BaseFeatureSampler
+from .estimates import (
+    FAMILY,
+    Draws,
+    assert_mean,
+    contract_rows,
+    cuts_into_blocks,
+)
+
+
+def assert_unbiased(
+    sampler: BaseFeatureSampler,
+    X: np.ndarray | None = None,
+    Y: np.ndarray | None = None,
+    *,
+    n_blocks: int = 50_000,
+    n_draws: int = 64,
+) -> None:
+    """Assert that the estimates have the exact kernel as their mean.
+
+    Up to the ``bias`` that the coupling states, which is 0 for one that is exact.
+
+    Parameters
+    ----------
+    sampler : sampler
+        With a number for ``sigma``; rows of norm 1 or less, times sigma, keep tails
+        light.
+    X, Y : ndarray, default=None
+        Rows of the two sides; ``contract_rows()`` and X if None.
+    n_blocks : int, default=50000
+        Independent blocks of one wide fit; 0 for none. A sampler that cannot be cut
+        into blocks, whose ``frequency_index()`` is None, has none.
+    n_draws : int, default=64
+        Fits with seeds of their own, which also see faults of scale.
+
+    Raises
+    ------
+    AssertionError
+        If the mean differs from the kernel.
+
+    Examples
+    --------
+    >>> from sklearn_crt import OPRFSampler
+    >>> from sklearn_crt.testing import assert_unbiased
+    >>> assert_unbiased(OPRFSampler(sigma=1.0), n_blocks=1000)
+    """
+    X = contract_rows() if X is None else X
+    block = X.shape[1]
+    Draws(sampler, X, Y, [(n_blocks, block)]).judge_mean(n_blocks, block, n_draws)
+
+
+def assert_variance(
+    sampler: BaseFeatureSampler,
+    X: np.ndarray | None = None,
+    Y: np.ndarray | None = None,
+    *,
+    n_blocks: int = 50_000,
+    block: int | None = None,
+    n_draws: int = 400,
+) -> None:
+    """Assert that the estimates have ``kernel_variance`` as their variance.
+
+    Parameters
+    ----------
+    sampler : sampler
+        With a number for ``sigma``; rows of norm 1 or less, times sigma, keep tails
+        light.
+    X, Y : ndarray, default=None
+        Rows of the two sides; ``contract_rows()`` and X if None.
+    n_blocks : int, default=50000
+        Number of independent estimates.
+    block : int, default=None
+        Frequencies an estimate, the number of columns of X if None.
+    n_draws : int, default=400
+        Fits with seeds of their own, for a sampler that cannot be cut into blocks
+        and is not composed of samplers that can be.
+
+    Raises
+    ------
+    AssertionError
+        If a z statistic of the sample variance is beyond family-wise 1e-6.
+    """
+    X = contract_rows() if X is None else X
+    block = X.shape[1] if block is None else block
+    Draws(sampler, X, Y, [(n_blocks, block)]).judge_variance(n_blocks, block, n_draws)
+
+
+def assert_coupling(
+    coupling: Coupling,
+    radial_law: Callable[[int], RadialLaw],
+    n_features: int = 4,
+    *,
+    n_blocks: int = 20_000,
+) -> None:
+    """Assert the distribution of each frequency, and the angles inside a block.
+
+    Norms have their distribution and are independent of each other and of the
+    directions; directions are uniform; pairs of a block have the cosine the coupling
+    states. Stratified norms (``independent_norms`` is False) instead lie one in each
+    d-th part of their distribution, in uniform order, at independent places inside the
+    parts.
+
+    Parameters
+    ----------
+    coupling : Coupling
+        The coupling.
+    radial_law : callable
+        Distribution of the norm as a function of the dimension, as ``chi_law``.
+    n_features : int, default=4
+        Dimension d.
+    n_blocks : int, default=20000
+        Number of blocks of d frequencies.
+
+    Raises
+    ------
+    AssertionError
+        If one of these does not hold.
+
+    Examples
+    --------
+    >>> from sklearn_crt.extend import Orthogonal, chi_law
+    >>> from sklearn_crt.testing import assert_coupling
+    >>> assert_coupling(Orthogonal(), chi_law)
+    """
+    d, m = n_features, n_features * n_blocks
+    drawn = coupling.draw(radial_law, m, d, np.random.default_rng(0))
+    frequencies = drawn.to_dense().T
+    norms = np.linalg.norm(frequencies, axis=1)
+    unit = (frequencies / norms[:, None]).reshape(n_blocks, d, d)
+    assert_allclose(drawn.sq_norms, norms**2, rtol=1e-10)
+
+    cosine = coupling.cosine(d)
+    if cosine is not None and d > 1:
+        gram = unit @ np.swapaxes(unit, 1, 2)
+        off = ~np.eye(d, dtype=bool)
+        assert_allclose(gram[:, off], cosine, atol=1e-10, err_msg="angles in a block")
+    p_value = stats.kstest(norms, radial_law(d).cdf).pvalue
+    assert p_value > FAMILY, f"norms do not have their law: p = {p_value:.1e}"
+    assert_mean(unit, np.zeros((d, d)))
+    # moments over blocks against zero, in units of their known deviation
+    second = np.einsum("nia,nib->iab", unit, unit) / n_blocks - np.eye(d) / d
+    spread = np.full((d, d), 1 / (d * (d + 2)))
+    np.fill_diagonal(spread, 2 * (d - 1) / (d**2 * (d + 2)))
+    ranks = stats.rankdata(norms).reshape(n_blocks, d) / m - 0.5  # variance 1 / 12
+    places = ranks
+    if not coupling.independent_norms:
+        places = _places_in_strata(radial_law(d).cdf(norms).reshape(n_blocks, d)) - 0.5
+    among_norms = (places.T @ places / n_blocks)[~np.eye(d, dtype=bool)]
+    with_directions = np.einsum("nj,nia->jia", ranks, unit) / n_blocks
+    for moment, variance, what in (
+        (second, spread, "directions are not uniform"),
+        (among_norms, 1 / 144, "norms of a block depend on each other"),
+        (with_directions, 1 / (12 * d), "norms and directions depend on each other"),
+    ):
+        z = np.abs(moment) / np.sqrt(variance / n_blocks + 1e-24)
+        limit = stats.norm.isf(FAMILY / (2 * max(1, z.size)))
+        assert np.all(z < limit), f"{what}: z = {z.max():.1f} (limit {limit:.1f})"
+
+
+def _places_in_strata(quantiles: np.ndarray) -> np.ndarray:
+    """Assert one norm of a block in each stratum; return the places inside them."""
+    d = quantiles.shape[1]
+    places, strata = np.modf(np.clip(quantiles, 0, 1 - 1e-12) * d)
+    border = np.abs(places - 0.5) > 0.5 - 1e-3 * d  # within the error of cdf
+    inside = ~border.any(axis=1)
+    whole = np.sort(strata[inside], axis=1) == np.arange(d)
+    assert whole.all(), "a block has not one norm in each stratum"
+    if d > 1:
+        counts = [np.bincount(column.astype(int), minlength=d) for column in strata.T]
+        p_value = min(stats.chisquare(count).pvalue for count in counts)
+        assert p_value > FAMILY / d, f"strata in no uniform order: p = {p_value:.1e}"
+    return places
+
+
+def assert_nested(sampler: BaseFeatureSampler, X: np.ndarray) -> None:
+    """Assert the number of columns, and that smaller draws begin larger ones.
+
+    Parameters
+    ----------
+    sampler : sampler
+        Any.
+    X : ndarray of shape (n_samples, n_features)
+        Rows.
+
+    Raises
+    ------
+    AssertionError
+        If ``transform`` has another width than ``n_components``, or the frequencies
+        of fewer columns are not the first of those of more. Those of a composed map
+        nest map by map, between widths that have the same maps.
+    """
+    d = X.shape[1]
+
+    def fit(width: int) -> BaseFeatureSampler:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "This hybrid needs", UserWarning)
+            wide = clone(sampler).set_params(random_state=0, n_components=width)
+            return wide.fit(X)
+
+    largest = _parts(fit(6 * d + 1).frequencies_)
+    for width in (1, 2, 3, max(1, d - 1), d, d + 1, 2 * d + 1):
+        fitted = fit(width)
+        shape = fitted.transform(X).shape
+        assert shape == (X.shape[0], width), f"{shape[1]} columns for {width}"
+        assert fitted.get_params()["n_components"] == width, "fit sets n_components"
+        parts = _parts(fitted.frequencies_)
+        if len(parts) < len(largest):
+            continue
+        for part, wide in zip(parts, largest, strict=True):
+            first = part.to_dense()
+            nested = wide.to_dense()[:, : first.shape[1]]
+            message = f"draws of {width} columns"
+            assert_allclose(first, nested, atol=1e-12, err_msg=message)
+
+
+def _parts(frequencies: Frequencies) -> list[Frequencies]:
+    """Return the frequencies that joint ones are made of, themselves if of none."""
+    parts = getattr(frequencies, "parts", None)
+    if parts is None:
+        return [frequencies]
+    return [single for part in parts for single in _parts(part)]
+
+
+def assert_invariant(sampler: BaseFeatureSampler, X: np.ndarray) -> None:
+    """Assert what must not change the features.
+
+    Rows together or apart, threads, batches of ``partial_fit``, sparse input,
+    float32, pickling, and a second fit with the same seed.
+
+    Parameters
+    ----------
+    sampler : sampler
+        Any.
+    X : ndarray of shape (n_samples, n_features), float64
+        A few hundred rows or more, so there is more than one chunk.
+
+    Raises
+    ------
+    AssertionError
+        If the features differ by more than rounding.
+    """
+    sampler = clone(sampler).set_params(random_state=0)
+    fitted = clone(sampler)
+    params = fitted.get_params()
+    fitted.fit(X)
+    again = clone(sampler).fit(X)
+    threads = clone(sampler).set_params(n_jobs=2).fit(X)
+    restored = pickle.loads(pickle.dumps(fitted))
+    batches = clone(sampler)
+    for batch in np.array_split(X, 5):
+        batches.partial_fit(batch)
+    csr = clone(sampler).fit(sparse.csr_array(X))
+    single = clone(sampler).fit(X.astype(np.float32))
+    phases = _largest_phases(fitted, X)  # heavy tails: their rounding shows
+    rounding = 1e-11 + 2.0**-50 * phases
+    for side in ("transform", "transform_key"):
+        features = getattr(fitted, side)(X)
+        scale = np.abs(features).max()
+
+        def same(
+            other: np.ndarray,
+            tolerance: float | np.ndarray,
+            what: str,
+            features: np.ndarray = features,
+            scale: float = scale,
+        ) -> None:
+            assert np.all(np.isfinite(other)), what
+            assert np.all(np.abs(other - features) <= tolerance * scale), what
+
+        apart = np.vstack([getattr(fitted, side)(X[i : i + 1]) for i in range(9)])
+        same(np.vstack([apart, features[9:]]), rounding, "a row depends on other rows")
+        backwards = getattr(fitted, side)(np.asfortranarray(X[::-1]))[::-1]
+        same(backwards, rounding, "the order of the rows matters")
+        same(getattr(again, side)(X), 0, "a second fit with one seed differs")
+        same(getattr(threads, side)(X), rounding, "threads change the features")
+        same(getattr(restored, side)(X), 0, "pickling changes the features")
+        same(getattr(batches, side)(X), 100 * rounding, "partial_fit differs from fit")
+        from_csr = getattr(csr, side)(sparse.csr_array(X))
+        same(from_csr, 100 * rounding, "sparse input differs")
+        narrow = getattr(single, side)(X.astype(np.float32))
+        assert narrow.dtype == np.float32, "float32 in, something else out"
+        same(narrow, 1e-3 + 2.0**-21 * phases, "float32 differs")
+    other = clone(sampler).set_params(random_state=1).fit(X)
+    assert not np.allclose(other.transform(X), fitted.transform(X)), "one draw for all"
+    assert fitted.get_params() == params, "fit changed a parameter"
+
+
+def _largest_phases(fitted: BaseFeatureSampler, X: np.ndarray) -> np.ndarray:
+    """Return bounds |sigma x| |w| on w.x, for each row and column or for each row."""
+    norms = np.linalg.norm(fitted.sigma_ * X, axis=1)
+    index, sq_norms = fitted.map_.frequency_index(), fitted.frequencies_.sq_norms
+    sq_norms = sq_norms.max(initial=0) if index is None else sq_norms[index]
+    return norms[:, None] * np.sqrt(sq_norms)
+
+
+def check_sampler(
+    sampler: BaseFeatureSampler, n_features: int = 4, *, X: np.ndarray | None = None
+) -> None:
+    """Run all the checks of a sampler: what it estimates, how well, what is invariant.
+
+    The variance is that of the coupling where ``variance_is_exact_``, elsewhere that
+    of ``coupling="iid"`` where there is this parameter. A coupling whose frequencies
+    all depend on each other is judged over 64 fits instead of blocks of one.
+
+    Parameters
+    ----------
+    sampler : sampler
+        Keeps its parameters, except ``sigma``, which is set to 1 where it depends on
+        the data, since the rows have norm 0.7.
+    n_features : int, default=4
+        Number of columns of the rows.
+    X : ndarray of shape (n_samples, n_features), default=None
+        Rows of norm 1 or less for mean and variance, ``contract_rows(n_features)`` if
+        None. A map that depends on clusters needs rows that have clusters.
+
+    Raises
+    ------
+    AssertionError
+        With the first check that does not hold.
+
+    Examples
+    --------
+    >>> from sklearn_crt import TrigRBFSampler
+    >>> from sklearn_crt.testing import check_sampler
+    >>> check_sampler(TrigRBFSampler())
+    """
+    if isinstance(getattr(sampler, "sigma", None), str):
+        sampler = clone(sampler).set_params(sigma=1.0)
+    X = contract_rows(n_features) if X is None else X
+    n_features = X.shape[1]
+    assert_nested(sampler, X)
+    rng = np.random.default_rng(1)
+    assert_invariant(sampler, 0.3 * rng.standard_normal((1400, n_features)) + 0.1)
+    fitted = clone(sampler).fit(X)
+    if fitted.map_.frequency_index() is not None:
+        fitted = fitted.set_params(n_components=4 * n_features).fit(X)
+    exact = getattr(fitted, "variance_is_exact_", True)
+    # all blocks for the variance: squares of positive features have tails
+    sizes = [(50_000, n_features), (20_000, 2 * n_features + 1)]
+    for_mean = [(min(50_000, 200_000 // n_features), n_features)]
+    draws = Draws(sampler, X, None, sizes if exact else for_mean)
+    draws.judge_mean(*draws.sizes[0], n_draws=64)
+    if not exact:
+        if "coupling" not in sampler.get_params():
+            return
+        draws = Draws(clone(sampler).set_params(coupling="iid"), X, None, sizes)
+    for size in sizes if cuts_into_blocks(draws.fitted) else sizes[:1]:
+        draws.judge_variance(*size, n_draws=400)

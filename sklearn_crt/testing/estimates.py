@@ -1,0 +1,375 @@
+"""Draws of estimates of a kernel, from blocks of frequencies, seeds or parts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import stats
+from sklearn import config_context
+from sklearn.base import clone
+
+from ..frequencies import Coupling
+from ..maps import FeatureMap
+from ..samplers import BaseFeatureSampler
+
+FAMILY = 1e-6  # chance that one call fails a correct sampler
+_OF_FIT = "fit", "_start_fit", "_read", "_collect_statistics", "_update_map"
+
+
+def contract_rows(n_features: int = 4, random_state: int = 0) -> np.ndarray:
+    """Return rows on the axes and in random directions, with mean zero.
+
+    Faults of a rotation show on the axes; bandwidths show everywhere.
+    """
+    # -> (6, n_features)
+    rng = np.random.default_rng(random_state)
+    rows = rng.standard_normal((3, n_features))
+    rows[0] = np.eye(n_features)[0]
+    rows[1] = np.eye(n_features)[-1]
+    rows *= 0.7 / np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.concatenate([rows, -rows])
+
+
+def fit_sides(
+    sampler: BaseFeatureSampler, X: np.ndarray, Y: np.ndarray | None
+) -> BaseFeatureSampler:
+    """Fit a sampler on the rows of both sides, or on X alone where Y is None."""
+    return sampler.fit(X) if Y is None else sampler.fit(X, X_key=Y)
+
+
+def stated_bias(sampler: BaseFeatureSampler) -> float:
+    """Return the relative bias that the coupling of a fitted sampler admits."""
+    return _bias(getattr(sampler, "map_", None))
+
+
+def _bias(feature_map: FeatureMap | None) -> float:
+    """Return the largest bias of the couplings of a map, or of the maps in it."""
+    coupling = getattr(feature_map, "coupling", None)
+    own = 0.0 if coupling is None else coupling.bias
+    return max([own, *map(_bias, getattr(feature_map, "parts", ()))])
+
+
+def stated_variance(
+    fitted: Any, X: np.ndarray, Y: np.ndarray | None
+) -> tuple[np.ndarray, float | np.ndarray]:
+    """Return what ``kernel_variance`` states, and its standard error, 0 if exact."""
+    if hasattr(fitted.map_, "variance_with_error"):
+        return fitted.kernel_variance(X, Y, return_error=True)
+    return fitted.kernel_variance(X, Y), 0.0
+
+
+def seed_estimates(
+    sampler: BaseFeatureSampler,
+    X: np.ndarray,
+    Y: np.ndarray | None = None,
+    *,
+    n_draws: int = 64,
+) -> np.ndarray:
+    """Fit a sampler with many seeds and return its estimates of the kernel."""
+    # X, Y (n_X, n_features) -> (n_draws, n_X, n_Y)
+    drawn, estimates = clone(sampler), []
+    for seed in range(n_draws):
+        # what is valid for one seed is for all: a third of the time of narrow fits
+        with config_context(skip_parameter_validation=seed > 0, assume_finite=seed > 0):
+            drawn.random_state = seed
+            if seed and _reads_the_same_for_any_seed(drawn):
+                _draw_again(drawn)
+            else:
+                fit_sides(drawn, X, Y)
+            estimates.append(drawn.approximate_kernel(X, Y))
+    return np.stack(estimates)
+
+
+def _reads_the_same_for_any_seed(fitted: Any) -> bool:
+    """Whether ``fit`` is that of the base class, and no sample of rows is drawn."""
+    kind = type(fitted)
+    own = any(getattr(kind, f) is not getattr(BaseFeatureSampler, f) for f in _OF_FIT)
+    sigma = getattr(fitted, "sigma", None)
+    median = isinstance(sigma, str) and sigma == "median"
+    return not (own or median or "rows" in fitted._reads())
+
+
+def _draw_again(fitted: Any) -> None:
+    """Do what ``fit`` does after it has read the rows, which are those of before."""
+    statistics, dtype = fitted._statistics, fitted._dtype
+    fitted._start_fit()
+    fitted._update_map(replace(statistics, seed=fitted._statistics.seed), dtype)
+
+
+def assert_mean(
+    estimates: np.ndarray, expected: np.ndarray, *, bias: float = 0.0
+) -> None:
+    """Assert that independent estimates have a mean, by t statistics."""
+    # estimates (n_draws, ...), expected (...)
+    n = estimates.shape[0]
+    error = np.abs(estimates.mean(axis=0) - expected) - bias * np.abs(expected)
+    standard = estimates.std(axis=0, ddof=1) / np.sqrt(n) + 1e-12
+    t = np.maximum(error, 0) / standard
+    limit = stats.t.isf(FAMILY / (2 * np.size(expected)), n - 1)
+    worst = np.unravel_index(np.argmax(t), np.shape(t))
+    mean, claim = estimates.mean(axis=0)[worst], np.asarray(expected)[worst]
+    assert np.all(t < limit), (
+        f"biased: t = {np.max(t):.1f} (limit {limit:.1f}) at {worst}, mean "
+        f"{mean:.6g}, expected {claim:.6g}"
+    )
+
+
+def _coupling(sampler: BaseFeatureSampler) -> Coupling | None:
+    """Return the coupling of the frequencies of a fitted sampler, or None."""
+    return getattr(getattr(sampler, "map_", None), "coupling", None)
+
+
+def coupled_size(sampler: BaseFeatureSampler, n_features: int) -> int:
+    """Return after how many frequencies the coupling starts anew; 0 for never."""
+    coupling = _coupling(sampler)
+    if coupling is None:
+        return n_features
+    sizes = coupling.block_sizes(32 * n_features, n_features)  # some pad to 16
+    return max(n_features, int(np.max(sizes))) if len(sizes) > 1 else 0
+
+
+def _is_symmetric(fitted: BaseFeatureSampler, X: np.ndarray) -> bool:
+    """Whether both sides are one map by its own words, and for these rows."""
+    if not getattr(fitted, "symmetric_", False):
+        return False
+    return np.array_equal(fitted.transform(X), fitted.transform_key(X))
+
+
+def cuts_into_blocks(fitted: BaseFeatureSampler) -> bool:
+    """Whether groups of frequencies of a fitted sampler make independent estimates."""
+    if fitted.map_.frequency_index() is None:
+        return False
+    return coupled_size(fitted, fitted.n_features_in_) > 0
+
+
+class WideFit:
+    """A wide fit whose frequencies stand, block by block, for those of narrow fits.
+
+    Its blocks are independent and each has the law of a fit with as many frequencies.
+    """
+
+    def __init__(
+        self,
+        sampler: BaseFeatureSampler,
+        X: np.ndarray,
+        Y: np.ndarray | None,
+        sizes: list[tuple[int, int]],
+        random_state: int = 0,
+    ):
+        self.X, self.Y = X, Y
+        self.sampler = clone(sampler).set_params(random_state=random_state)
+        first = fit_sides(clone(self.sampler).set_params(n_components=1), X, Y)
+        self.per_frequency = first.map_.columns_per_frequency
+        self.whole = coupled_size(first, X.shape[1])
+        self.n_frequencies = max(self._stride(size) * n for n, size in sizes)
+        wide = self._fit(self.n_frequencies)
+        columns = _columns(np.asarray(wide.map_.frequency_index()), self.n_frequencies)
+        self.queries = self.keys = _layers(wide.transform(X), columns)
+        if Y is not None or not _is_symmetric(first, X):
+            keys = wide.transform_key(X if Y is None else Y)
+            self.keys = _layers(keys, columns)
+
+    def _stride(self, block: int) -> int:
+        """Return after how many frequencies the next block may begin."""
+        return -(-block // self.whole) * self.whole
+
+    def _fit(self, n_frequencies: int) -> BaseFeatureSampler:
+        n_components = n_frequencies * self.per_frequency
+        narrow = clone(self.sampler).set_params(n_components=n_components)
+        return fit_sides(narrow, self.X, self.Y)
+
+    def estimates(
+        self, n_blocks: int, block: int
+    ) -> tuple[np.ndarray, BaseFeatureSampler]:
+        """Return what ``block_estimates`` does."""
+        stride = self._stride(block)
+        estimates = np.zeros((n_blocks, len(self.queries[0]), len(self.keys[0])))
+        for layers in zip(self.queries, self.keys, strict=True):
+            query, key = (
+                layer[:, : n_blocks * stride].reshape(-1, n_blocks, stride)[..., :block]
+                for layer in layers
+            )
+            estimates += query.transpose(1, 0, 2) @ key.transpose(1, 2, 0)
+        estimates *= self.n_frequencies / block
+        return estimates, self._fit(block)
+
+
+def _columns(index: np.ndarray, n_frequencies: int) -> list[np.ndarray | slice]:
+    """Return the k-th column of each frequency, for each k.
+
+    Where a frequency has fewer columns than another it is one beyond the last.
+    """
+    order = np.argsort(index, kind="stable")
+    counts = np.bincount(index, minlength=n_frequencies)
+    if counts.min() == counts.max():
+        columns = order.reshape(n_frequencies, -1).T
+    else:
+        index, first = index[order], np.cumsum(counts) - counts
+        place = np.arange(len(index)) - first[index]  # among its frequency's columns
+        columns = np.full((counts.max(), n_frequencies), len(index))
+        columns[place, index] = order
+    return [_as_slice(column) for column in columns]
+
+
+def _as_slice(indices: np.ndarray) -> np.ndarray | slice:
+    """Return evenly spaced indices as a slice, which copies nothing."""
+    start, step = indices[0], indices[1] - indices[0] if len(indices) > 1 else 1
+    if step > 0 and np.all(np.diff(indices) == step):
+        return slice(start, indices[-1] + 1, step)
+    return indices
+
+
+def _layers(
+    features: np.ndarray, columns: list[np.ndarray | slice]
+) -> list[np.ndarray]:
+    """Return the features of each list of columns; those beyond the last are 0."""
+    if all(isinstance(each, slice) for each in columns):
+        return [features[:, each] for each in columns]
+    features = np.pad(features, ((0, 0), (0, 1)))
+    return [features[:, each] for each in columns]
+
+
+def block_estimates(
+    sampler: BaseFeatureSampler,
+    X: np.ndarray,
+    Y: np.ndarray | None = None,
+    *,
+    n_blocks: int = 50_000,
+    block: int | None = None,
+    random_state: int = 0,
+) -> tuple[np.ndarray, BaseFeatureSampler]:
+    """Return independent estimates of the kernel, one a block of frequencies.
+
+    One wide fit stands for many narrow ones: its blocks are independent and each has
+    the law of a fit with as many frequencies.
+    """
+    # X, Y (n_X, n_features) -> (n_blocks, n_X, n_Y)
+    block = X.shape[1] if block is None else block
+    wide = WideFit(sampler, X, Y, [(n_blocks, block)], random_state)
+    return wide.estimates(n_blocks, block)
+
+
+def composed_estimates(
+    fitted: Any, X: np.ndarray, Y: np.ndarray | None = None, *, n_blocks: int = 20_000
+) -> np.ndarray | None:
+    """Return independent estimates of a hybrid, from many draws of each of its maps."""
+    # X, Y (n_X, n_features) -> (n_blocks, n_X, n_Y)
+    whole, parts = fitted.map_, _parts(fitted)
+    if not all(map(_is_simple, [*parts.bases, *parts.coefficients])):
+        return None
+    sides = whole.frame.pair(X, Y)
+    queries, keys = (side.matrix for side in sides)
+
+    def draw(part: Any, seed: int) -> np.ndarray:
+        return _part_estimates(part, queries, keys, n_blocks, seed)
+
+    n_bases, n_lambdas = len(parts.bases), len(parts.coefficients)
+    seeds = [0] * n_bases if whole.shared else range(n_bases)
+    kernels = list(map(draw, parts.bases, seeds))
+    lambdas = list(map(draw, parts.coefficients, range(10, 10 + n_lambdas)))
+    lambdas = [a + part for a, part in zip(whole.constants, lambdas, strict=True)]
+    lambdas = [*lambdas, np.asarray(1 - sum(lambdas))]
+    estimates = sum(lam * k for lam, k in zip(lambdas, kernels, strict=True))
+    return estimates * np.exp(whole.factor.log_pair_factor(*sides))
+
+
+def _parts(fitted: Any) -> Any:
+    """Return the fitted samplers behind the map of a sampler."""
+    return fitted._recipe._fit_parts(fitted._statistics)
+
+
+def _has_blocks(part: Any) -> bool:
+    return hasattr(part, "blocks_")
+
+
+def _is_simple(part: Any) -> bool:
+    """Whether blocks of frequencies make estimates as a map, or its parts, do."""
+    if _has_blocks(part):
+        return all(map(_is_simple, _parts(part).samplers))
+    cut = hasattr(part, "map_") and cuts_into_blocks(part)
+    return cut and part.n_components % part.map_.columns_per_frequency == 0
+
+
+def _part_estimates(
+    part: Any, X: np.ndarray, Y: np.ndarray, n_blocks: int, seed: int
+) -> np.ndarray:
+    """Return independent estimates of a fitted map, or of the map of each block."""
+    if not _has_blocks(part):
+        options = {"n_blocks": n_blocks, "random_state": seed}
+        block = part.map_.n_frequencies
+        return block_estimates(part, X, Y, block=block, **options)[0]
+    samplers = {
+        block.columns.start: sampler
+        for block, sampler in zip(part.blocks_, _parts(part).samplers, strict=True)
+    }
+    estimates = np.empty((n_blocks, X.shape[0], Y.shape[0]))
+    for block, i, j in part.map_.members(*map(part.map_.frame.rows, (X, Y))):
+        sampler = samplers[block.columns.start]
+        some = _part_estimates(sampler, X[i], Y[j], n_blocks, seed)
+        estimates[:, i[:, None], j] = some
+    return estimates
+
+
+class Draws:
+    """Estimates of the kernel by one sampler, for all the checks of it."""
+
+    def __init__(
+        self,
+        sampler: BaseFeatureSampler,
+        X: np.ndarray,
+        Y: np.ndarray | None,
+        sizes: list[tuple[int, int]],
+    ):
+        self.sampler, self.X, self.Y, self.sizes = sampler, X, Y, sizes
+        self._blocks: dict[tuple[int, int], tuple[np.ndarray, BaseFeatureSampler]] = {}
+
+    @cached_property
+    def fitted(self) -> BaseFeatureSampler:
+        """The sampler, fitted with its own parameters."""
+        return fit_sides(clone(self.sampler), self.X, self.Y)
+
+    @cached_property
+    def _wide(self) -> WideFit:
+        return WideFit(self.sampler, self.X, self.Y, self.sizes)
+
+    def blocks(
+        self, n_blocks: int, block: int
+    ) -> tuple[np.ndarray, BaseFeatureSampler]:
+        """Return what ``block_estimates`` does."""
+        if (n_blocks, block) not in self._blocks:
+            self._blocks[n_blocks, block] = self._wide.estimates(n_blocks, block)
+        return self._blocks[n_blocks, block]
+
+    def judge_mean(self, n_blocks: int, block: int, n_draws: int) -> None:
+        """Raise AssertionError if the mean is not the exact kernel, up to the bias."""
+        sampler, X, Y, fitted = self.sampler, self.X, self.Y, self.fitted
+        expected, bias = fitted.exact_kernel(X, Y), stated_bias(fitted)
+        assert_mean(seed_estimates(sampler, X, Y, n_draws=n_draws), expected, bias=bias)
+        if n_blocks and cuts_into_blocks(fitted):
+            estimates, narrow = self.blocks(n_blocks, block)
+            assert_mean(estimates, narrow.exact_kernel(X, Y), bias=bias)
+
+    def judge_variance(self, n_blocks: int, block: int, n_draws: int) -> None:
+        """Raise AssertionError if the variance is not the stated one."""
+        X, Y, narrow, estimates = self.X, self.Y, self.fitted, None
+        if cuts_into_blocks(narrow):
+            estimates, narrow = self.blocks(n_blocks, block)
+        elif hasattr(narrow, "bases_"):
+            estimates = composed_estimates(narrow, X, Y)
+        if estimates is None:
+            estimates = seed_estimates(self.sampler, X, Y, n_draws=n_draws)
+        expected, error = stated_variance(narrow, X, Y)
+        squares = np.square(estimates - estimates.mean(axis=0))
+        sample = np.mean(squares, axis=0)
+        squared = np.var(squares, axis=0) / len(estimates)
+        standard = np.sqrt(squared + error**2) + 1e-12
+        z = np.abs(sample - expected) / standard
+        limit = stats.norm.isf(FAMILY / (2 * z.size))
+        worst = np.unravel_index(np.argmax(z), z.shape)
+        assert z.max() < limit, (
+            f"wrong variance: z = {z.max():.1f} (limit {limit:.1f}) at {worst}, sample "
+            f"{sample[worst]:.6g}, formula {expected[worst]:.6g}"
+        )
