@@ -8,7 +8,7 @@ from ._names import names_on_demand
 
 if TYPE_CHECKING:
     from .accuracy import compare_samplers, n_components_for
-    from .nadaraya_watson import (
+    from .averages import (
         NadarayaWatsonClassifier,
         NadarayaWatsonClassifierCV,
         NadarayaWatsonRegressor,
@@ -69,17 +69,17 @@ _HOMES = {
     "HybridSampler": "samplers",
     "LaplacianSampler": "samplers",
     "MaternSampler": "samplers",
-    "NadarayaWatsonClassifier": "nadaraya_watson",
-    "NadarayaWatsonClassifierCV": "nadaraya_watson",
-    "NadarayaWatsonRegressor": "nadaraya_watson",
-    "NadarayaWatsonRegressorCV": "nadaraya_watson",
+    "NadarayaWatsonClassifier": "averages",
+    "NadarayaWatsonClassifierCV": "averages",
+    "NadarayaWatsonRegressor": "averages",
+    "NadarayaWatsonRegressorCV": "averages",
     "OPRFSampler": "samplers",
     "PoissonSampler": "samplers",
     "PositiveRBFSampler": "samplers",
     "SimplexRBFSampler": "samplers",
     "TrigRBFSampler": "samplers",
     "compare_samplers": "accuracy",
-    "learn_sigma": "nadaraya_watson",
+    "learn_sigma": "averages",
     "n_components_for": "accuracy",
 }
 __getattr__, __dir__ = names_on_demand(__name__, _HOMES)

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import sklearn
+from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 from sklearn.utils.parallel import _get_threadpool_controller
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.validation import _check_sample_weight, _num_samples
 
-if TYPE_CHECKING:  # scikit-learn has no types: functions keep theirs under these two
+if TYPE_CHECKING:  # scikit-learn has no types: here is what users see of it
+    from sklearn.base import BaseEstimator, TransformerMixin
+
     F = TypeVar("F", bound=Callable[..., Any])
+
+    class TypedBaseEstimator(BaseEstimator):
+        n_features_in_: int
+        feature_names_in_: np.ndarray
+
+    class TypedTransformerMixin(TransformerMixin):
+        def fit_transform(
+            self, X: Any, y: Any = None, **fit_params: Any
+        ) -> np.ndarray: ...
 
     def validate_params(
         parameter_constraints: dict[str, Any], *, prefer_skip_nested_validation: bool
@@ -20,9 +37,28 @@ if TYPE_CHECKING:  # scikit-learn has no types: functions keep theirs under thes
 
     def _fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[F], F]: ...
 
+    def available_if(check: Callable[[Any], bool]) -> Callable[[F], F]: ...
+
 else:
+    from sklearn.base import BaseEstimator as TypedBaseEstimator
+    from sklearn.base import TransformerMixin as TypedTransformerMixin
     from sklearn.base import _fit_context
     from sklearn.utils._param_validation import validate_params
+    from sklearn.utils.metaestimators import available_if
+
+_PAGES = "https://sklearn-crt.readthedocs.io/en/latest/generated/{page}.html"
+
+
+def _page_of(estimator: Any) -> dict[str, str]:
+    """Return the name of the page of an estimator in the reference."""
+    name = type(estimator).__name__
+    is_top = name in sys.modules["sklearn_crt"].__all__
+    return {"page": f"sklearn_crt.{name}" if is_top else f"sklearn_crt.samplers.{name}"}
+
+
+# The _doc_link_module, _doc_link_template and _doc_link_url_param_generator
+# of estimators: the "?" of their HTML representation links to their pages.
+DOC_LINK: tuple[Any, Any, Any] = "sklearn_crt", _PAGES, _page_of
 
 try:  # public from scikit-learn 1.9
     from sklearn.callback import CallbackSupportMixin
@@ -116,23 +152,42 @@ except ImportError:
         return np.float64, np.float32
 
 
+_INSIDE = (str(Path(__file__).parent), str(Path(sklearn.__file__).parent))
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn at the line of the user's code that called the package or scikit-learn."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 1
+    while frame is not None and frame.f_code.co_filename.startswith(_INSIDE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level + 1)
+
+
 __all__ = [
     "ARRAY_API",
+    "DOC_LINK",
     "CallbackSupportMixin",
     "HasMethods",
     "Interval",
     "StrOptions",
+    "TypedBaseEstimator",
+    "TypedTransformerMixin",
     "_check_partial_fit_first_call",
     "_check_sample_weight",
     "_clear_controlling_thread",
     "_fit_context",
     "_get_threadpool_controller",
+    "_num_samples",
+    "_safe_indexing",
     "array_device",
     "array_namespace",
+    "available_if",
     "check_same_namespace",
     "is_array_api_obj",
     "is_writeable_array",
     "move_to",
     "supported_float_dtypes",
     "validate_params",
+    "warn",
 ]

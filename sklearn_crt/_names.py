@@ -11,20 +11,7 @@ from typing import Any
 def names_on_demand(
     package: str, homes: dict[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` of a package (PEP 562).
-
-    Parameters
-    ----------
-    package : str
-        Its ``__name__``.
-    homes : dict of str to str
-        The names, and the modules of the package that they are in.
-
-    Returns
-    -------
-    getattr, dir : callable
-        What the package assigns to ``__getattr__`` and ``__dir__``.
-    """
+    """Return ``__getattr__`` and ``__dir__`` of a package (PEP 562)."""
 
     def get(name: str) -> Any:
         if name in homes:

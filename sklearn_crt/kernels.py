@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from numbers import Real
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,7 +19,7 @@ from .maps import (
     MaternRadial,
     RadialKernel,
 )
-from .rows import Frame, Rows, Sigma, TableLike, UnitRows, check_sigma, metric_factor
+from .rows import DenseInputs, Frame, Rows, Sigma, TableLike, check_sigma, metric_factor
 
 __all__ = ["exponential_power_kernel", "laplacian_kernel", "matern_kernel"]
 
@@ -46,7 +47,7 @@ def matern_kernel(
     nu: float = 1.5,
     sigma: Sigma = 1.0,
     metric: ArrayLike | None = None,
-) -> float | np.ndarray:
+) -> np.ndarray:
     r"""Matern kernel of smoothness nu.
 
     .. math:: k(r) = \frac{2^{1-\nu}}{\Gamma(\nu)} \left(\sqrt{2\nu} r\right)^\nu
@@ -128,10 +129,10 @@ def laplacian_kernel(
     X: TableLike,
     Y: TableLike | None = None,
     *,
-    norm: str = "l2",
+    norm: Literal["l2", "l1"] = "l2",
     sigma: Sigma = 1.0,
     metric: ArrayLike | None = None,
-) -> float | np.ndarray:
+) -> np.ndarray:
     r"""Laplacian kernel, the exponential of minus a distance.
 
     .. math:: k = \exp(-|\sigma (x - y)|)
@@ -203,7 +204,7 @@ def exponential_power_kernel(
     alpha: float = 1.0,
     sigma: Sigma = 1.0,
     metric: ArrayLike | None = None,
-) -> float | np.ndarray:
+) -> np.ndarray:
     r"""Exponential-power kernel.
 
     .. math:: k = \exp(-|\sigma (x - y)|_M^\alpha)
@@ -258,11 +259,15 @@ def _radial(
     sigma: Sigma,
     metric: ArrayLike | None,
     kernel: RadialKernel,
-) -> float | np.ndarray:
-    """Return the kernel at the distances |sigma (x - y)|_M of all pairs."""
-    if np.ndim(X) == 1:  # scikit-learn's tools pass pairs of single rows
+) -> Any:
+    """Return the kernel at the distances |sigma (x - y)|_M of all pairs.
+
+    That of two single rows is a float. Only scikit-learn's tools ask for it, so the
+    public functions have the type of all other results.
+    """
+    if np.ndim(X) == 1:
         u = _difference(X, Y, sigma)
-        row, zero = UnitRows(u[None]), UnitRows(np.zeros((1, u.size)))
+        row, zero = DenseInputs(u[None]), DenseInputs(np.zeros((1, u.size)))
         factor = metric_factor(metric, u.size)
         r = kernel.distances(row.times(factor), zero.times(factor))
         return math.exp(kernel.log_profile(r)[0, 0])

@@ -2,14 +2,22 @@
 
 import json
 from collections import Counter, OrderedDict
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from sklearn_crt.frequencies import Independent, StructuredOrthogonal, chi_law
-from sklearn_crt.frequencies._blocks import BlockCoupling
-from sklearn_crt.frequencies._quasi import QuasiCoupling
+from sklearn_crt.extend import (
+    BlockCoupling,
+    Coupling,
+    Frequencies,
+    Halton,
+    Independent,
+    Sobol,
+    StructuredOrthogonal,
+    chi_law,
+)
 
 
 def pytest_addoption(parser):
@@ -35,6 +43,14 @@ def pytest_collection_modifyitems(config, items):
     config.hook.pytest_deselected(items=left_out)
     left_out = set(left_out)
     items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.hookimpl(tryfirst=True)  # before failures are counted
+def pytest_collectreport(report):
+    """Fail for a test file that cannot be imported: as a doctest module it skips."""
+    is_test = report.nodeid.rsplit("/", 1)[-1].startswith("test_")
+    if is_test and report.skipped and "unable to import" in str(report.longrepr):
+        report.outcome = "failed"
 
 
 @pytest.fixture
@@ -66,6 +82,25 @@ def pair64():
     """Return the pair of rows of the reference numbers at d = 64."""
     steps = np.arange(1, 65)
     return 0.5 * np.sin(steps)[None], 0.5 * np.cos(steps)[None]
+
+
+class _Given(Coupling):
+    """Frequencies that are given as tables, one frequency in a row."""
+
+    def __init__(self, *tables):
+        self.tables = tables
+
+    def draw(self, radial_law, n_frequencies, n_features, rng):
+        sizes = [len(table) for table in self.tables]
+        # hybrids look at one frequency before they draw as many as they need
+        place = sizes.index(n_frequencies) if n_frequencies in sizes else 0
+        return Frequencies(np.array(self.tables[place][:n_frequencies], float).T)
+
+
+@pytest.fixture(scope="session")
+def given():
+    """Return a coupling that draws given frequencies, a table for each number."""
+    return _Given
 
 
 class _Drawn:
@@ -109,8 +144,32 @@ _DRAWN = _Drawn()
 @pytest.fixture
 def shared_draws(monkeypatch):
     """Draw the same frequencies of the Gaussian kernel once for many tests."""
-    for kind in (Independent, BlockCoupling, QuasiCoupling, StructuredOrthogonal):
+    for kind in (Independent, BlockCoupling, Halton, Sobol, StructuredOrthogonal):
         monkeypatch.setattr(kind, "draw", _DRAWN.shared(kind.draw))
+
+
+@pytest.fixture
+def not_dense(monkeypatch):
+    """Return a context in which a kind of sparse table cannot be written out."""
+
+    @contextmanager
+    def forbid(kind):
+        with monkeypatch.context() as patch:
+            for name in ("toarray", "todense"):
+                patch.setattr(kind, name, None)
+            yield
+
+    return forbid
+
+
+@pytest.fixture(scope="session")
+def apply_map():
+    """Return a function that takes the features of raw rows from a map alone."""
+
+    def apply(feature_map, X, *, key=False):
+        return feature_map.features(feature_map.frame.rows(X), key=key)
+
+    return apply
 
 
 @pytest.fixture(scope="session")

@@ -13,30 +13,57 @@ from sklearn_crt import (
     OPRFSampler,
     TrigRBFSampler,
 )
-from sklearn_crt.testing import sampler_cases
+from sklearn_crt.testing import sampler_cases, sampler_classes
 
-ESTIMATORS = [
-    estimator(sampler)
-    for estimator in (NadarayaWatsonClassifier, NadarayaWatsonRegressor)
-    for sampler in (
-        None,
-        "exact",
-        "prototypes",
-        OPRFSampler(),
-        TrigRBFSampler(),
-        HybridSampler(),
-    )
-] + [
+Classifier, Regressor = NadarayaWatsonClassifier, NadarayaWatsonRegressor
+# Always: each public estimator as constructed, and an average of each kind of source.
+AS_CONSTRUCTED = [
+    *(cls() for parts in (False, True) for cls in sampler_classes(parts=parts)),
     CentersRBFSampler(),
+    Classifier(),
+    Regressor(),
+    Regressor("exact"),
+    Classifier("prototypes"),
+    Classifier(OPRFSampler()),
+    NadarayaWatsonClassifierCV(),
+    NadarayaWatsonRegressorCV(),
+]
+# Further parameters of each, and the other averages over each kind of source.
+FURTHER = [
+    *sampler_cases(),
+    *sampler_cases(parts=True),
+    *(
+        estimator(sampler)
+        for estimator in (Classifier, Regressor)
+        for sampler in (
+            "exact",
+            "prototypes",
+            OPRFSampler(),
+            TrigRBFSampler(),
+            HybridSampler(),
+        )
+    ),
     CentersRBFSampler(n_components=3, sigma="median", n_jobs=2),
-    NadarayaWatsonClassifier("exact", sigma="learned"),
-    NadarayaWatsonRegressor("prototypes", sigma="learned", clouds=True),
-    NadarayaWatsonClassifier("exact", kernel="matern", sigma="median"),
-    NadarayaWatsonClassifier("exact", tol=0.01),
+    Classifier("exact", sigma="learned"),
+    Regressor("prototypes", sigma="learned", clouds=True),
+    Classifier("exact", kernel="matern", sigma="median"),
+    Classifier("exact", tol=0.01),
     NadarayaWatsonClassifierCV("exact", sigmas=[0.1, 1.0], tol=0.01, cv=3),
     NadarayaWatsonClassifierCV(OPRFSampler(), sigmas=[0.1, 1.0], cv=3),
     NadarayaWatsonClassifierCV("exact", sigmas=[0.1, 1.0], cv=3),
     NadarayaWatsonRegressorCV(sigmas=[0.1, 1.0], cv=3),
+]
+
+
+KNOWN = {repr(estimator) for estimator in AS_CONSTRUCTED}
+
+# maps that can be negative warn where no kernel weight is positive
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:For .* rows all the kernel weights"),
+    pytest.mark.filterwarnings("ignore:.*eatures of .* are too:RuntimeWarning"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning"),
+    pytest.mark.filterwarnings("ignore:This hybrid needs|.* maps need:UserWarning"),
+    pytest.mark.filterwarnings("ignore:The rows look like no features:UserWarning"),
 ]
 
 
@@ -46,12 +73,12 @@ def _dispatch_may_be_asked_for(request, monkeypatch):
         monkeypatch.setenv("SCIPY_ARRAY_API", "1")
 
 
-# maps that can be negative warn where no kernel weight is positive
-@pytest.mark.filterwarnings("ignore:For .* rows all the kernel weights:RuntimeWarning")
-@pytest.mark.filterwarnings("ignore:.*eatures of .* are too:RuntimeWarning")
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@pytest.mark.filterwarnings("ignore:This hybrid needs|.* maps need:UserWarning")
-@pytest.mark.filterwarnings("ignore:The rows look like no features:UserWarning")
-@parametrize_with_checks(sampler_cases() + sampler_cases(parts=True) + ESTIMATORS)
+@parametrize_with_checks(AS_CONSTRUCTED)
 def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([one for one in FURTHER if repr(one) not in KNOWN])
+def test_scikit_learn_check_of_further_parameters(estimator, check):
     check(estimator)

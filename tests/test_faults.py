@@ -1,7 +1,5 @@
 """Each contract check fails on the fault it is there to catch."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -13,17 +11,17 @@ from sklearn_crt import (
     PositiveRBFSampler,
     TrigRBFSampler,
 )
-from sklearn_crt.frequencies import (
+from sklearn_crt.extend import (
     BlockCoupling,
+    Coupling,
     Frequencies,
     Orthogonal,
     Simplex,
     SimplexPlus,
     chi_law,
 )
-from sklearn_crt.frequencies._simplex_plus import balance
+from sklearn_crt.samplers import ComplexExponentialSampler
 from sklearn_crt.testing import (
-    _blocks,
     assert_coupling,
     assert_invariant,
     assert_mean,
@@ -39,14 +37,27 @@ from sklearn_crt.testing import (
 ALL = [TrigRBFSampler, PositiveRBFSampler, OPRFSampler]
 
 
-def test_blocks_hold_all_the_columns_of_their_frequencies(rng):
-    """Also where frequencies have one to three columns, in any order."""
-    index = np.array([2, 0, 1, 1, 3, 0, 1])
-    columns = _blocks._columns(index, 4)
-    features = rng.normal(size=(2, 7))
-    layers = _blocks._layers(features, columns)
-    expected = [features[:, index == k].sum(axis=1) for k in range(4)]
-    assert_allclose(sum(layers), np.transpose(expected), atol=1e-14)
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        TrigRBFSampler(),
+        OPRFSampler(coupling="antithetic"),
+        ComplexExponentialSampler([1.0, 0.7j, 1.2, 0.9]),
+    ],
+    ids=str,
+)
+def test_blocks_hold_all_the_columns_of_their_frequencies(sampler):
+    X, n_blocks = contract_rows(4), 10
+    sampler.set_params(sigma=1.0)
+    estimates, narrow = block_estimates(sampler, X, n_blocks=n_blocks)
+    assert estimates.shape == (n_blocks, 6, 6)
+    n_components = n_blocks * 4 * narrow.map_.columns_per_frequency
+    whole = clone(sampler).set_params(n_components=n_components, random_state=0)
+    assert_allclose(estimates.mean(axis=0), whole.fit(X).approximate_kernel(X))
+    # each estimate is that of four frequencies
+    one = clone(sampler).set_params(n_components=n_components // n_blocks)
+    first = one.set_params(random_state=0).fit(X).approximate_kernel(X)
+    assert_allclose(estimates[0], first, rtol=1e-9)
 
 
 class UnsignedQR(Orthogonal):
@@ -108,7 +119,10 @@ class NotRotated(SimplexPlus):
     """Swept blocks without a rotation after."""
 
     def _directions(self, norms, n_features, rng):
-        return balance(norms)
+        rotated = super()._directions(norms, n_features, rng)
+        _, r = np.linalg.qr(np.swapaxes(rotated, -1, -2))
+        signs = np.sign(np.einsum("...ii->...i", r))
+        return np.swapaxes(signs[..., None] * r, -1, -2)  # the same angles
 
 
 class Sharp(Simplex):
@@ -216,13 +230,17 @@ class Spoilt(PositiveRBFSampler):
 
     change = None
 
-    def _read(self, X, X_key, sample_weight, reset):
-        self._n_rows = len(X) if isinstance(X, np.ndarray) else X.shape[0]
-        return super()._read(X, X_key, sample_weight, reset)
+    def fit(self, X, y=None, **options):
+        self.n_rows = X.shape[0]
+        return super().fit(X, y, **options)
+
+    def partial_fit(self, X, y=None, **options):
+        self.n_rows = X.shape[0]
+        return super().partial_fit(X, y, **options)
 
     def __setstate__(self, state):
         super().__setstate__(state)
-        self._restored = 2
+        self.restored = 2
 
     def transform(self, X):
         return type(self).change(self, X, super().transform(X))
@@ -242,8 +260,8 @@ def _spoil(function):
         (lambda self, X, F: F * (self.n_jobs or 1), "threads"),
         (lambda self, X, F: F + np.random.default_rng().random(), "depends on other"),
         (lambda self, X, F: F * (1 + sparse.issparse(X)), "sparse input"),
-        (lambda self, X, F: F * self._n_rows, "partial_fit"),
-        (lambda self, X, F: F * getattr(self, "_restored", 1), "pickling"),
+        (lambda self, X, F: F * self.n_rows, "partial_fit"),
+        (lambda self, X, F: F * getattr(self, "restored", 1), "pickling"),
     ],
 )
 def test_variant_features(change, message, rng):
@@ -251,16 +269,23 @@ def test_variant_features(change, message, rng):
         assert_invariant(_spoil(change), rng.normal(size=(400, 4)))
 
 
-class Constant(PositiveRBFSampler):
-    """Ignores the seed."""
+class OneSeed(Coupling):
+    """Frequencies of one generator, or of one for each number of them."""
 
-    def _make_map(self, statistics, drawn):
-        return super()._make_map(replace(statistics, seed=(0,)), None)
+    def __init__(self, *, of_the_number):
+        self.of_the_number = of_the_number
+
+    def draw(self, radial_law, n_frequencies, n_features, rng):
+        seed = [*rng.integers(2**31, size=3), n_frequencies]
+        rng = np.random.default_rng(seed if self.of_the_number else 0)
+        return Orthogonal().draw(radial_law, n_frequencies, n_features, rng)
 
 
 def test_one_draw_for_all(rng):
     with pytest.raises(AssertionError, match="one draw for all"):
-        assert_invariant(Constant(), rng.normal(size=(400, 4)))
+        coupling = OneSeed(of_the_number=False)
+        sampler = PositiveRBFSampler(coupling=coupling)
+        assert_invariant(sampler, rng.normal(size=(400, 4)))
 
 
 def test_width_and_nesting(rng):
@@ -273,10 +298,5 @@ def test_width_and_nesting(rng):
     with pytest.raises(AssertionError, match="columns"):
         assert_nested(Rounded(), X)
 
-    class NotNested(PositiveRBFSampler):
-        def _make_map(self, statistics, drawn):
-            seed = (*statistics.seed, self.n_components)
-            return super()._make_map(replace(statistics, seed=seed), None)
-
     with pytest.raises(AssertionError, match="draws of"):
-        assert_nested(NotNested(), X)
+        assert_nested(PositiveRBFSampler(coupling=OneSeed(of_the_number=True)), X)

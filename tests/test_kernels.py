@@ -1,9 +1,11 @@
 """Exact radial kernels: values, limits, ends of the float range, input kinds."""
 
+import math
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy import sparse
+from scipy import sparse, special
 from scipy.spatial.distance import cdist
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.kernel_ridge import KernelRidge
@@ -11,13 +13,12 @@ from sklearn.metrics import pairwise
 from sklearn.svm import SVC
 
 from sklearn_crt import NadarayaWatsonRegressor
+from sklearn_crt.extend import GaussianRadial, MaternRadial
 from sklearn_crt.kernels import (
     exponential_power_kernel,
     laplacian_kernel,
     matern_kernel,
 )
-from sklearn_crt.maps import _profiles
-from sklearn_crt.maps._profiles import log_gaussian, log_matern
 
 KERNELS = [matern_kernel, laplacian_kernel, exponential_power_kernel]
 every_kernel = pytest.mark.parametrize("kernel", KERNELS)
@@ -68,7 +69,7 @@ def test_one_kernel_by_three_names(pair):
 @pytest.mark.parametrize("nu", [0.01, *NUS, 200.3, 1e4, 1e12, np.inf])
 def test_matern_everywhere(nu):
     r = np.concatenate([[0.0], np.geomspace(1e-320, 1e150, 3000)])
-    logs = log_matern(r, nu)
+    logs = MaternRadial(nu).log_profile(r)
     assert logs[0] == 0
     assert np.all(np.isfinite(logs))
     assert np.all(np.exp(logs) <= 1)
@@ -83,40 +84,66 @@ def test_matern_near_zero_is_its_series(nu):
     for k in range(1, 7):  # t^2 = 2 nu r^2
         term = -term * (2 * nu * r**2) / (4 * k * (nu - k))
         total += term
-    assert_allclose(np.expm1(log_matern(r, nu)), total, rtol=1e-6, atol=2e-13)
+    assert_allclose(
+        np.expm1(MaternRadial(nu).log_profile(r)), total, rtol=1e-6, atol=2e-13
+    )
 
 
-def test_three_ways_to_one_matern_kernel():
+@pytest.mark.parametrize("nu", [1, 4, 24, 24.9, 25, 30, 40.5])
+def test_matern_is_that_of_bessel_functions(nu):
+    """In logs, on both sides of nu = 25, where an expansion for large nu begins."""
     r = np.geomspace(1e-3, 50, 300)
-    for nu in (25.0, 30.0, 40.5):
-        t = np.sqrt(2 * nu) * r
-        bessel = _profiles._log_matern_bessel(t, nu)
-        recurrence = _profiles._log_matern_recurrence(t, nu)
-        large = _profiles._log_matern_large(r, nu)
-        assert_allclose(recurrence, bessel, atol=2e-13)
-        assert_allclose(large, bessel, atol=2e-13)
+    t = np.sqrt(2 * nu) * r
+    logs = (1 - nu) * np.log(2) - special.gammaln(nu) + nu * np.log(t) - t
+    logs += np.log(special.kve(nu, t))
+    near = np.isfinite(logs)
+    assert near.mean() > 0.9
+    assert_allclose(MaternRadial(nu).log_profile(r)[near], logs[near], atol=2e-13)
 
 
-@pytest.mark.parametrize("nu", [0.01, 0.3, 0.8, 4.3, 24.9])
-def test_spline_of_many_values(nu):
+@pytest.mark.parametrize("nu", [3.5, 4.5, 7.5, 20.5])
+def test_half_integer_matern_is_a_polynomial_times_an_exponential(nu):
+    """In whole numbers up to the last step, for any number of values."""
+    t, n = np.geomspace(1e-3, 50, 10_000), int(nu - 0.5)
+    total = sum(
+        math.factorial(n + k)
+        * (2 * t) ** (n - k)
+        / math.factorial(k)
+        / math.factorial(n - k)
+        for k in range(n + 1)
+    )
+    expected = np.log(total * (math.factorial(n) / math.factorial(2 * n))) - t
+    for size in (100, t.size):
+        logs = MaternRadial(nu).log_profile(t[:size] / np.sqrt(2 * nu))
+        assert_allclose(logs, expected[:size], atol=2e-13, rtol=1e-13)
+
+
+@pytest.mark.parametrize("nu", [0.01, 0.3, 0.8, 1.0, 4.0, 4.3, 10, 24, 24.9])
+def test_many_values_are_those_of_few(nu):
+    """Of many a table is made; the Bessel functions of SciPy err as much."""
     r = np.concatenate([[0.0], np.geomspace(1e-8, 1e4, 50_001)])
-    many = log_matern(r, nu)
-    few = np.concatenate([log_matern(part, nu) for part in np.array_split(r, 3)])
-    assert_allclose(np.exp(many), np.exp(few), atol=1e-11)
-    assert_allclose(many, few, atol=1e-10, rtol=1e-12)
+    kernel = MaternRadial(nu)
+    few = np.concatenate([kernel.log_profile(part) for part in np.array_split(r, 5)])
+    many = kernel.log_profile(r)
+    error = np.abs(many - few) / np.maximum(np.abs(few), 1)
+    assert error.max() < 2e-13
+    assert many[0] == 0
     assert np.all(many <= 0)
 
 
 def test_large_nu_tends_to_the_gaussian_kernel():
     r = np.linspace(0, 5, 50)
     for nu in (1e2, 1e4, 1e6):
-        error = np.abs(np.exp(log_matern(r, nu)) - np.exp(log_gaussian(r))).max()
+        logs = [
+            kernel.log_profile(r) for kernel in (MaternRadial(nu), GaussianRadial())
+        ]
+        error = np.abs(np.exp(logs[0]) - np.exp(logs[1])).max()
         assert 0.05 / nu < error < 0.5 / nu
 
 
 # -------------------------------------------------------------------- input kinds
 @every_kernel
-def test_float32_sparse_scales_and_blocks(kernel, pair, monkeypatch):
+def test_float32_sparse_scales_and_blocks(kernel, pair):
     X, Y = pair
     sigma = np.array([0.5, 1.0, 2.0])
     expected = kernel(X, Y, sigma=sigma)
@@ -126,8 +153,8 @@ def test_float32_sparse_scales_and_blocks(kernel, pair, monkeypatch):
     assert_allclose(single, expected, atol=1e-6)
     csr = kernel(sparse.csr_array(X), sparse.csr_matrix(Y), sigma=sigma)
     assert_allclose(csr, expected, rtol=1e-9)
-    monkeypatch.setattr("sklearn_crt.kernels._BLOCK_ENTRIES", 1)
-    assert_allclose(kernel(X, Y, sigma=sigma), expected, rtol=1e-10)
+    many = kernel(np.tile(X, (8, 1)), Y, sigma=sigma)  # more than are computed at once
+    assert_allclose(many, np.tile(expected, (8, 1)), rtol=1e-10)
 
 
 @every_kernel
@@ -187,6 +214,21 @@ def test_close_rows_that_are_far_from_zero(kernel, rng):
     assert_allclose(np.diag(csr), expected, rtol=1e-9)
     many = kernel(np.ones((100, 2)), np.ones((90, 2)))
     assert np.all(many == 1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_close_rows_keep_the_digits_of_their_differences(dtype, rng):
+    """Of |x|^2 + |y|^2 - 2 x.y few are left."""
+    X = (100 * rng.normal(size=(20, 3))).astype(dtype)
+    Y = (X + 0.01 * rng.normal(size=(20, 3))).astype(dtype)
+    squares = ((X.astype(np.longdouble) - Y) ** 2).sum(axis=1)
+    expected = np.exp(-np.sqrt(squares)).astype(dtype)
+    found = np.diag(laplacian_kernel(X, Y))
+    assert found.dtype == dtype
+    assert_allclose(found, expected, rtol=100 * np.finfo(dtype).eps)
+    products = (X**2).sum(axis=1) + (Y**2).sum(axis=1) - 2 * (X * Y).sum(axis=1)
+    lost = np.abs(np.exp(-np.sqrt(np.maximum(products, 0))) / expected - 1).max()
+    assert lost > 1e3 * np.finfo(dtype).eps  # what the test is there for
 
 
 # ------------------------------------------------------------------------- errors

@@ -10,7 +10,7 @@ ends.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from sklearn_crt.bounds import hrf_max_relative_error, hrf_relative_error
+from sklearn_crt.theory import hrf_max_relative_error, hrf_relative_error
 
 # %%
 # Rows of length r in 64 dimensions. All maps cost as many multiplications a row as 128

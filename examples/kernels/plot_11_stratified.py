@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from sklearn_crt import LaplacianSampler, MaternSampler, TrigRBFSampler
-from sklearn_crt.frequencies import Orthogonal
+from sklearn_crt.extend import Orthogonal
 
 d, n_blocks = 16, 3000
 distances = np.geomspace(0.1, 5, 25)

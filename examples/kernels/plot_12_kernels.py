@@ -8,7 +8,8 @@ A sharper peak of the kernel is a heavier tail of the frequencies.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from sklearn_crt.frequencies import chi_law, stable_law, student_law
+from sklearn_crt.extend import chi_law
+from sklearn_crt.frequencies import stable_law, student_law
 from sklearn_crt.kernels import exponential_power_kernel, matern_kernel
 
 r = np.linspace(0, 3, 200)[:, None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from .._arrays import (
+from .._array import (
     Array,
     constant,
     namespace_of,
@@ -12,74 +12,59 @@ from .._arrays import (
     transposed,
     without_gradient,
 )
-from ._log_features import Features, itemsize, least_log
-from ._sums import KeySums, Weighted
+from .._kernels import LogSum, exp_features, itemsize, least_log, log_weights
+from ._features import Features
 
 # a range of exponents in which products of two features lose no digit
 _SAFE = {4: 30.0, 8: 300.0}
 
 
 def causal_block(
-    before: KeySums | None, queries: Features, keys: Features, values: Array
-) -> tuple[Weighted, KeySums]:
+    before: LogSum | None, queries: Features, keys: Features, values: Array
+) -> tuple[LogSum, LogSum]:
     """Return the numerators of a chunk of rows over all the keys up to each of them.
 
     Where the exponents of the keys lie close together, one product of the features
     does; else a key may vanish beside a later one, and halves of halves are taken,
     where the second half sees all keys of the first.
-
-    Parameters
-    ----------
-    before : KeySums or None
-        Over the keys before the chunk.
-    queries, keys : Features
-        Of the rows of the chunk.
-    values : array of shape (..., n_rows, n_values + 1)
-        With a column of ones.
-
-    Returns
-    -------
-    numerators : Weighted
-        Of the rows.
-    after : KeySums
-        Over the keys before and in the chunk.
     """
-    inside = KeySums.of(keys, values)
+    # values (..., n_rows, n_values + 1)
+    inside = keys.sum_over_rows(values)
     after = inside if before is None else before.plus(inside)
     if _is_narrow(before, after, keys):
         return _one_product(before, after, queries, keys, values), after
     numerators = _halves(queries, keys, values)
     if before is not None:
-        numerators = numerators.plus(before.read(queries))
+        numerators = numerators.plus(queries.times(before))
     return numerators, after
 
 
 def _one_product(before, after, queries, keys, values):
     xp, n = namespace_of(values), values.shape[-2]
-    moved = queries.plus(after.shift)
-    log_scale = moved.row_maxima()
-    left, right = moved.scaled(log_scale), keys.scaled(after.shift)
+    shift = transposed(after.log_scale)
+    left, log_scale = log_weights(queries.exponent + shift, queries.mantissa)
+    right = exp_features(keys.mantissa, keys.exponent - shift)
     index = positions(n, values)
     seen = index[:, None] >= index[None, :]
     products = xp.matmul(left, transposed(right))
     products = xp.where(seen, products, xp.zeros_like(products))
     numerators = xp.matmul(products, values)
     if before is not None:
-        sums = before.sums * transposed(xp.exp(before.shift - after.shift))
+        sums = before.values * xp.exp(before.log_scale - after.log_scale)
         numerators = numerators + xp.matmul(left, sums)
-    return Weighted(numerators, log_scale)
+    return LogSum(numerators, log_scale)
 
 
 def _is_narrow(before, after, keys):
     """Return whether every row has a key that counts, on the scale of the chunk."""
-    xp, exponent = namespace_of(after.sums), without_gradient(keys.exponent)
-    safe = _SAFE[itemsize(exponent)]
+    xp, exponent = namespace_of(after.values), without_gradient(keys.exponent)
+    safe, shift = _SAFE[itemsize(exponent)], transposed(after.log_scale)
     hidden = exponent == -xp.inf
-    within = hidden | (after.shift - exponent <= safe)
+    within = hidden | (shift - exponent <= safe)
     try:
         if before is not None and bool(xp.any(hidden)):
             # the row's own key may be hidden: then one of those before must count
-            within = within & (after.shift - before.shift <= safe)
+            within = within & (shift - transposed(before.log_scale) <= safe)
         return bool(xp.all(within))
     except TypeError:  # traced, the numbers are not known: halves are right for all
         return False
@@ -91,20 +76,20 @@ def _halves(queries, keys, values):
     if n & (n - 1):
         raise ValueError(f"a chunk has a power of two rows, got {n}.")
     xp = namespace_of(values)
-    own = queries.plus(keys.exponent)  # every row sees its own key
-    log_scale = own.row_maxima()
-    weights = own.scaled(log_scale)
+    # every row sees its own key
+    own = queries.exponent + keys.exponent
+    weights, log_scale = log_weights(own, queries.mantissa)
     if keys.mantissa is not None:
         weights = weights * keys.mantissa
     weights = xp.sum(weights, axis=-1, keepdims=True)
-    numerators = Weighted(weights * values, log_scale)
+    numerators = LogSum(weights * values, log_scale)
     size = n // 2
     while size:
         early, late = partial(_early, size=size), partial(_late, size=size)
-        seen = KeySums.of(keys.map(early), early(values)).read(queries.map(late))
+        seen = queries.map(late).times(keys.map(early).sum_over_rows(early(values)))
         least = constant(seen.log_scale.shape, least_log(values), values)
-        nothing = Weighted(xp.zeros_like(seen.values), least)
-        level = Weighted(
+        nothing = LogSum(xp.zeros_like(seen.values), least)
+        level = LogSum(
             *(
                 _rows(xp.concat([none, some], axis=-2))
                 for none, some in zip(nothing, seen, strict=True)

@@ -1,33 +1,24 @@
-"""Which features a feature_map argument stands for."""
+"""Checked inputs, what a feature_map argument stands for, features in log space."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._arrays import Array, namespace_of
-from ..maps import FeatureMap, PortedMap, port, stack_maps
+from .._array import Array, constant, namespace_of, transposed
+from .._kernels import LogSum, log_sum
+from ..maps import FeatureMap, map_arrays
+from ..rows import Frame, Inputs
 
 _RELU_FLOOR = 1e-3  # keeps denominators positive
 
 
 def elu_plus_one(rows: Array) -> Array:
-    """Return x + 1 where x > 0 and exp(x) elsewhere.
-
-    Parameters
-    ----------
-    rows : array
-        Any shape.
-
-    Returns
-    -------
-    features : array
-        Positive, of the same shape.
-    """
+    """Return x + 1 where x > 0 and exp(x) elsewhere."""
     xp = namespace_of(rows)
     negative = xp.where(rows > 0, xp.zeros_like(rows), rows)
     return xp.where(rows > 0, rows + 1, xp.exp(negative))
@@ -46,51 +37,74 @@ _FUNCTIONS = {"elu+1": elu_plus_one, "elu(-)+1": _elu_of_minus, "relu": _relu}
 DETERMINISTIC = tuple(_FUNCTIONS)
 
 
-@dataclass(frozen=True, eq=False)
-class DeterministicMap(PortedMap):
-    """Positive features without randomness, of the raw rows, one a coordinate.
-
-    They are no estimate of softmax attention, but an attention of their own.
-
-    Parameters
-    ----------
-    name : {"elu+1", "elu(-)+1", "relu"}
-        The function of a coordinate u: elu(u) + 1, elu(-u) + 1 or max(u, 0) + 0.001.
-    """
-
-    name: str
+class DeterministicMap:
+    """Positive features without randomness, one for each coordinate of the raw rows."""
 
     is_positive = True
+    n_components = 0  # as many as the rows have columns
+    frame = Frame()
 
-    def log_features(
-        self, rows: Array, *, key: bool = False
-    ) -> tuple[Array | None, Array | None]:
-        return _FUNCTIONS[self.name](rows), None
+    def __init__(self, name: str):
+        self.name = name
+
+    def log_features(self, rows: Inputs, *, key: bool = False) -> tuple[Array, None]:
+        """Return the features, which need no exponents."""
+        return _FUNCTIONS[self.name](rows.dense), None
+
+    def frequency_index(self) -> None:
+        """Return None: there are no frequencies."""
 
 
-def resolve(feature_map: Any, like: Array) -> PortedMap | list[PortedMap]:
-    """Return what a ``feature_map`` argument stands for, in the library of an array.
+Map = FeatureMap | DeterministicMap
 
-    Parameters
-    ----------
-    feature_map : fitted sampler, FeatureMap, PortedMap, str, or list of these
-        As in :func:`~sklearn_crt.attention.linear_attention`.
-    like : array of shape (..., n_rows, n_features)
-        Queries or keys.
 
-    Returns
-    -------
-    ported : PortedMap or list of PortedMap
-        A list where the maps of the heads are of several kinds.
+class Features(NamedTuple):
+    """Features of rows, mantissa times exp(exponent)."""
 
-    Raises
-    ------
-    TypeError, ValueError
-        If it is none of these, or does not fit the rows.
+    mantissa: Array | None  # (..., n_rows, n_components)
+    exponent: Array  # (..., n_rows, n_components) or (..., n_rows, 1)
+
+    @classmethod
+    def of(
+        cls,
+        feature_map: Map,
+        rows: Array,
+        *,
+        key: bool = False,
+        bias: Array | None = None,
+    ) -> Features:
+        """Compute the features of rows, times exp(bias) where there is one."""
+        unit = feature_map.frame.rows(rows)
+        mantissa, exponent = feature_map.log_features(unit, key=key)
+        if exponent is None:
+            exponent = constant((1,) * (rows.ndim - 2) + (rows.shape[-2], 1), 0.0, rows)
+        return cls(mantissa, exponent if bias is None else exponent + bias)
+
+    def map(self, function: Callable[[Array], Array]) -> Features:
+        """Return the features with a function applied to both arrays."""
+        mantissa = None if self.mantissa is None else function(self.mantissa)
+        return Features(mantissa, function(self.exponent))
+
+    def sum_over_rows(self, values: Array) -> LogSum:
+        """Return the sums of these features of keys times values, (..., m, k)."""
+        turned = self.map(transposed)
+        return log_sum(turned.exponent, values, turned.mantissa)
+
+    def times(self, sums: LogSum) -> LogSum:
+        """Return the products of these features of queries with sums over keys."""
+        shift = transposed(sums.log_scale)
+        return log_sum(self.exponent + shift, sums.values, self.mantissa)
+
+
+def resolve(feature_map: Any, like: Array) -> Any:
+    """Return what a ``feature_map`` argument stands for, for rows like an array.
+
+    A list has one for each head: it becomes one map with a leading axis where these
+    differ in their numbers alone, and stays a list elsewhere.
     """
     if isinstance(feature_map, Sequence) and not isinstance(feature_map, str):
         return _resolve_heads(feature_map, like)
-    if isinstance(feature_map, PortedMap):
+    if isinstance(feature_map, DeterministicMap):
         return feature_map
     if isinstance(feature_map, str):
         if feature_map not in _FUNCTIONS:
@@ -109,7 +123,13 @@ def resolve(feature_map: Any, like: Array) -> PortedMap | list[PortedMap]:
             f"{sorted(_FUNCTIONS)}, or a list of these with one a head; got "
             f"{type(feature_map).__name__}."
         )
-    return port(_at_scale(feature_map, like.shape[-1]), like)
+    if vars(feature_map).get("is_resolved"):
+        return feature_map
+    scaled = _at_scale(feature_map, like.shape[-1]).to(like)
+    resolved = copy.copy(scaled)
+    frame, tables = scaled.frame.to(like), scaled.tables
+    resolved.__dict__.update(frame=frame, tables=tables, is_resolved=True)
+    return resolved
 
 
 def _at_scale(feature_map, d):
@@ -134,13 +154,72 @@ def _at_scale(feature_map, d):
     return feature_map.rescaled(d**-0.25)
 
 
-def _resolve_heads(maps, like):
+def _resolve_heads(maps: Sequence[Any], like: Array) -> Any:
     if like.ndim < 3 or like.shape[-3] != len(maps):
         heads = like.shape[-3] if like.ndim > 2 else "no axis of"
         raise ValueError(
             f"feature_map has {len(maps)} maps, one a head, but q and k have {heads} "
             "heads: give arrays of shape (..., n_heads, n_rows, n_features)."
         )
-    ported: list[Any] = [resolve(feature_map, like) for feature_map in maps]
-    stacked = stack_maps(ported)
-    return ported if stacked is None else stacked
+    resolved = [resolve(feature_map, like) for feature_map in maps]
+    try:
+        return stack_heads(resolved)
+    except ValueError:  # they differ in kind or size
+        return resolved
+
+
+def stack_heads(maps: Sequence[Any]) -> Any:
+    """Return several maps as one with a leading axis, or raise ValueError."""
+    if isinstance(maps[0], DeterministicMap):
+        if len({getattr(feature_map, "name", None) for feature_map in maps}) > 1:
+            raise ValueError("maps of different kinds")
+        return maps[0]
+    return map_arrays(lambda _, *arrays: namespace_of(arrays[0]).stack(arrays), *maps)
+
+
+# ------------------------------------------------------------------------- checks
+def check_rows(rows: Array, name: str) -> None:
+    """Raise where an array holds no rows of real floating numbers."""
+    # rows (..., n_rows, n_columns)
+    namespace_of(rows)
+    kind = str(rows.dtype)
+    if "float32" not in kind and "float64" not in kind:
+        raise TypeError(f"{name} must be float32 or float64, got {rows.dtype}.")
+    if rows.ndim < 2 or rows.shape[-2] < 1 or rows.shape[-1] < 1:
+        raise ValueError(
+            f"{name} must have a shape (..., n_rows, n_columns) without empty axes, "
+            f"got {tuple(rows.shape)}."
+        )
+
+
+def check_values(k: Array, v: Array) -> None:
+    """Raise where values do not belong to keys."""
+    # k (..., n_keys, d), v (..., n_keys, e)
+    check_rows(v, "v")
+    if v.dtype != k.dtype:
+        raise TypeError(f"k and v must have one type, got {k.dtype} and {v.dtype}.")
+    if v.shape[-2] != k.shape[-2]:
+        raise ValueError(
+            f"k and v must have as many rows, got {k.shape[-2]} and {v.shape[-2]}."
+        )
+
+
+def check_attention_inputs(q: Array, k: Array, v: Array, causal: bool) -> None:
+    """Raise where queries, keys and values do not fit together."""
+    # q (..., n_queries, d), k (..., n_keys, d), v (..., n_keys, e)
+    namespace_of(q, k, v)
+    check_rows(q, "q")
+    check_rows(k, "k")
+    check_values(k, v)
+    if q.dtype != k.dtype:
+        raise TypeError(f"q and k must have one type, got {q.dtype} and {k.dtype}.")
+    if q.shape[-1] != k.shape[-1]:
+        raise ValueError(
+            f"q and k must have as many columns, got {q.shape[-1]} and {k.shape[-1]}."
+        )
+    if causal and q.shape[-2] != k.shape[-2]:
+        raise ValueError(
+            "causal=True needs as many queries as keys, got "
+            f"{q.shape[-2]} and {k.shape[-2]}; to go on after earlier tokens use "
+            "LinearAttentionState."
+        )

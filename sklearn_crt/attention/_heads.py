@@ -1,17 +1,26 @@
-"""Maps for the heads of attention, and the statistics behind their parameter A."""
+"""Samplers for the heads of attention: those of names, and a fit for each head."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from .._arrays import Array, namespace_of
+from .._array import Array
+from ..samplers import (
+    HybridSampler,
+    OPRFSampler,
+    PositiveRBFSampler,
+    TrigRBFSampler,
+)
+from ._features import DETERMINISTIC
+
+S = TypeVar("S")
 
 
-def fit_heads(sampler: Any, q: Array, k: Array) -> list[Any]:
+def fit_heads(sampler: S, q: Array, k: Array) -> list[S]:
     """Fit one sampler a head, each with frequencies and parameters of its own.
 
     Parameters
@@ -60,51 +69,28 @@ def _as_numpy(rows):
     return np.asarray(rows).reshape(-1, rows.shape[-1])
 
 
-def optimal_A(mean_sq_sum: Array, n_features: int) -> Array:
-    """Return the A of least mean log second moment for means of |x + y|^2.
-
-    Parameters
-    ----------
-    mean_sq_sum : array
-        Means q over all pairs of queries x and keys y, at unit bandwidth.
-    n_features : int
-        Their dimension d.
-
-    Returns
-    -------
-    A : array
-        Of the same shape, 0 where q is 0 and negative elsewhere: rho = 1 / (1 - 8A) is
-        the positive root of 2 q rho^2 + (2q + d) rho = d (CRT, theorem 3.3), written so
-        that nothing cancels.
-    """
-    xp, q, d = namespace_of(mean_sq_sum), mean_sq_sum, n_features
-    root = xp.sqrt((2 * q + d) ** 2 + 8 * d * q)
-    small = 2 * q <= d
-    denominator = xp.where(small, d - 2 * q + root, xp.ones_like(q))
-    return xp.where(small, -q / denominator, -(2 * q - d + root) / (16 * d))
+_SAMPLERS = {
+    "favor+": PositiveRBFSampler(kernel="softmax"),
+    "favor++": OPRFSampler(kernel="softmax"),
+    "simplex": OPRFSampler(kernel="softmax", coupling="simplex"),
+    "trigonometric": TrigRBFSampler(kernel="softmax"),
+    "hybrid": HybridSampler(kernel="softmax", kind="angular"),
+}
 
 
-def mean_sq_sum(q: Array, k: Array) -> Array:
-    """Return the mean of |x + y|^2 over all pairs of rows x = q / d^(1/4), y likewise.
-
-    Parameters
-    ----------
-    q : array of shape (..., n_queries, d)
-        Queries.
-    k : array of shape (..., n_keys, d)
-        Keys.
-
-    Returns
-    -------
-    mean : array of shape (..., 1, 1)
-        In O(L d): |x|^2 and |y|^2 on average plus twice the inner product of the means
-        (CRT, equation 8).
-    """
-    xp, scale = namespace_of(q, k), q.shape[-1] ** -0.5
-    squares = [
-        xp.mean(xp.sum(rows * rows, axis=-1, keepdims=True), axis=-2, keepdims=True)
-        for rows in (q, k)
-    ]
-    means = [xp.mean(rows, axis=-2, keepdims=True) for rows in (q, k)]
-    cross = xp.sum(means[0] * means[1], axis=-1, keepdims=True)
-    return scale * (squares[0] + squares[1] + 2 * cross)
+def get_sampler(feature_map: Any, n_components: int) -> Any:
+    """Return the sampler of a ``feature_map`` argument of a module."""
+    if isinstance(feature_map, str):
+        if feature_map in DETERMINISTIC:
+            return feature_map
+        if feature_map not in _SAMPLERS:
+            raise ValueError(
+                f"feature_map={feature_map!r} is none of "
+                f"{sorted((*_SAMPLERS, *DETERMINISTIC))}, nor a sampler."
+            )
+        sampler = _SAMPLERS[feature_map]
+        feature_map = clone(sampler).set_params(n_components=n_components)
+    feature_map = clone(feature_map)
+    if "center" in feature_map.get_params():
+        feature_map.set_params(center=False)  # there are no rows to be centred yet
+    return feature_map

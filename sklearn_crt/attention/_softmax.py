@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .._arrays import Array, constant, namespace_of, positions, transposed
-from ._checks import check_attention_inputs
+from .._array import Array, constant, namespace_of, positions, transposed
+from ._features import check_attention_inputs
 from ._state import log_weights
 
 _LEAST_BLOCK = 32  # rows of a block of the band, so that products are worth their calls

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .._arrays import Array, constant, namespace_of
-from ..maps import PortedMap
+import numpy as np
+
+from .._array import (
+    Array,
+    asarray_like,
+    columns,
+    constant,
+    namespace_of,
+    positions,
+    transposed,
+)
+from .._kernels import LogSum
+from ..averages._errors import (
+    N_ERRORS,
+    group_columns,
+    group_shares,
+    jackknife_variance,
+)
 from ._causal import causal_block
-from ._checks import check_rows, check_values
-from ._features import resolve
-from ._log_features import Features
-from ._ratio import Groups, averages
-from ._seen import Seen
-from ._sums import KeySums
+from ._features import Features, Map, check_rows, check_values, resolve
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +75,7 @@ class LinearAttentionState:
     """
 
     feature_map: Any
-    _sums: KeySums | None = field(default=None, init=False)
+    _sums: LogSum | None = field(default=None, init=False)
     _seen: Seen | None = field(default=None, init=False)
     _groups: Groups | None = field(default=None, init=False)
 
@@ -88,7 +100,7 @@ class LinearAttentionState:
         """
         check_rows(k, "k")
         check_values(k, v)
-        return self._ported(k)._plus(k, with_ones(v), log_weights(key_mask, k))
+        return self._resolved(k)._plus(k, with_ones(v), log_weights(key_mask, k))
 
     def attend(self, q: Array) -> Array:
         """Return the averages of the values for some queries.
@@ -107,27 +119,27 @@ class LinearAttentionState:
         if self._sums is None:
             raise ValueError("the state has seen no token: call update(k, v) first.")
         queries = Features.of(self.feature_map, q)
-        numerators = self._sums.read(queries)
+        numerators = queries.times(self._sums)
         if self._groups is None:
             return averages(numerators)
         seen: Any = self._seen  # set with the groups
         return self._groups.averages(numerators, self._groups.read(queries), seen)
 
-    def _ported(self, like):
+    def _resolved(self, like):
         """Return the state with its map in the library of an array."""
-        if isinstance(self.feature_map, PortedMap):
+        if self._sums is not None:
             return self
-        ported = resolve(self.feature_map, like)
-        if isinstance(ported, list):
+        resolved = resolve(self.feature_map, like)
+        if isinstance(resolved, list):
             raise ValueError(
                 "the maps of the heads differ in kind or size; make one "
                 "LinearAttentionState for each head."
             )
-        return self._with(feature_map=ported)
+        return self._with(feature_map=resolved)
 
     def _plus(self, k, values, bias):
         keys = Features.of(self.feature_map, k, key=True, bias=bias)
-        sums = KeySums.of(keys, values)
+        sums = keys.sum_over_rows(values)
         after = sums if self._sums is None else self._sums.plus(sums)
         if self.feature_map.is_positive:
             return self._with(_sums=after)
@@ -160,42 +172,15 @@ class LinearAttentionState:
 
 
 def with_ones(v: Array) -> Array:
-    """Return values with a column of ones behind them, whose sum is the denominator.
-
-    Parameters
-    ----------
-    v : array of shape (..., n_keys, e)
-        Values.
-
-    Returns
-    -------
-    values : array of shape (..., n_keys, e + 1)
-        With the column.
-    """
+    """Return values with a column of ones behind them, whose sum is the denominator."""
+    # v (..., n_keys, e) -> (..., n_keys, e + 1)
     xp = namespace_of(v)
     return xp.concat([v, constant((*v.shape[:-1], 1), 1.0, v)], axis=-1)
 
 
 def log_weights(key_mask: Array | None, like: Array) -> Array | None:
-    """Return the logs of the weights of keys as a column.
-
-    Parameters
-    ----------
-    key_mask : array of shape (..., n_keys) or None
-        True for keys that count, or numbers added to the scores.
-    like : array of shape (..., n_keys, d)
-        The keys.
-
-    Returns
-    -------
-    bias : array of shape (..., n_keys, 1) or None
-        0 and minus infinity for a mask of truth values.
-
-    Raises
-    ------
-    ValueError
-        If its last axis is not that of the keys.
-    """
+    """Return the logs of the weights of keys as a column."""
+    # key_mask (..., n_keys), like (..., n_keys, d) -> (..., n_keys, 1)
     if key_mask is None:
         return None
     if key_mask.shape[-1] != like.shape[-2]:
@@ -208,3 +193,173 @@ def log_weights(key_mask: Array | None, like: Array) -> Array | None:
         zero = constant((1,) * key_mask.ndim, 0.0, like)
         key_mask = xp.where(key_mask, zero, zero - xp.inf)
     return key_mask[..., None]
+
+
+# --------------------------------------------------- from sums to averages of values
+# Positive features give a positive denominator wherever a query sees a key. Features of
+# both signs estimate the denominator S with an error s, and the rule is that of the
+# Nadaraya-Watson estimators: averages are moved into the range of the values that the
+# query sees, and count with the weight min(1, max(S, 0) / 2 s)^2, the mean of those
+# values with the rest. The error is the grouped jackknife over the frequencies,
+#     s^2 = G / (G - 1) sum_g (S_g - n_g / m S)^2,
+# with the part S_g of S from the n_g of the m frequencies that are dealt to group g of
+# G = 16 in turn.
+def averages(numerators: LogSum) -> Array:
+    """Return numerators over denominators, for positive features."""
+    # -> (..., n_queries, n_values)
+    return _ratio(numerators.values)[0]
+
+
+def _ratio(values):
+    """Return averages, 0 where denominators are not positive, and where they are."""
+    xp, weights = namespace_of(values), values[..., -1:]
+    positive = weights > 0
+    found = values[..., :-1] / xp.where(positive, weights, xp.ones_like(weights))
+    return xp.where(positive, found, xp.zeros_like(found)), positive
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Key sums of each group of frequencies, for the errors of denominators.
+
+    The groups are an axis before the rows; the smaller ones are filled up by zeros.
+    """
+
+    columns: Array  # (n_groups * width,)
+    counts: Array  # (n_groups, 1, width)
+    shares: Array  # (n_groups,)
+    sums: LogSum | None = None
+
+    @classmethod
+    def of(cls, feature_map: Map, features: Features) -> Groups:
+        """Deal the frequencies of a map to groups."""
+        like: Array = features.mantissa
+        index = feature_map.frequency_index()
+        shares = group_shares(index, like.shape[-1])
+        groups = group_columns(index, like.shape[-1])
+        members = [np.flatnonzero(groups == group) for group in np.flatnonzero(shares)]
+        width = max(map(len, members))
+        columns = np.zeros((len(members), width), dtype=np.int64)
+        counts = np.zeros((len(members), 1, width))
+        for group, own in enumerate(members):
+            columns[group, : len(own)], counts[group, :, : len(own)] = own, 1
+        used = asarray_like(shares[shares > 0], like)
+        return cls(columns.ravel(), asarray_like(counts, like), used)
+
+    def plus(self, keys: Features, ones: Array) -> Groups:
+        """Return the groups with more keys."""
+        # ones (..., n_keys, 1)
+        new = self._split(keys).sum_over_rows(ones[..., None, :, :])
+        return replace(self, sums=new if self.sums is None else self.sums.plus(new))
+
+    def read(self, queries: Features) -> LogSum:
+        """Return the parts of the denominators."""
+        sums: Any = self.sums  # there are keys
+        return self._split(queries).times(sums)
+
+    def causal(
+        self, queries: Features, keys: Features, ones: Array
+    ) -> tuple[LogSum, Groups]:
+        """Return the parts for a chunk of causal rows, and the groups after it."""
+        # ones (..., n_rows, 1)
+        split = self._split(queries), self._split(keys)
+        parts, sums = causal_block(self.sums, *split, ones[..., None, :, :])
+        return parts, replace(self, sums=sums)
+
+    def _split(self, features):
+        """Return features with an axis of groups before the rows."""
+        xp, n_groups = namespace_of(self.counts), self.counts.shape[0]
+
+        def split(array):
+            if array.shape[-1] == 1:
+                return array[..., None, :, :]
+            array = columns(array, self.columns)
+            array = xp.reshape(array, (*array.shape[:-1], n_groups, -1))
+            return xp.moveaxis(array, -2, -3)
+
+        mantissa = features.mantissa
+        return Features(split(mantissa) * self.counts, split(features.exponent))
+
+    def averages(self, numerators: LogSum, parts: LogSum, seen: Seen) -> Array:
+        """Return averages by the rule for features of both signs."""
+        # -> (..., n_queries, n_values)
+        xp, values = namespace_of(numerators.values), numerators.values
+        found, _ = _ratio(values)
+        mean, any_seen = _ratio(seen.totals)
+        found = xp.minimum(xp.maximum(found, seen.low), seen.high)
+        found = xp.where(any_seen, found, xp.zeros_like(found))
+        n_groups = self.counts.shape[0]
+        if n_groups < 2:  # a single frequency says nothing of its error
+            return mean + xp.zeros_like(found)
+        scale = xp.exp(parts.log_scale - numerators.log_scale[..., None, :, :])
+        scaled = transposed((parts.values * scale)[..., 0])
+        total = values[..., -1:]
+        squares = jackknife_variance(scaled, total * self.shares, n_groups, -1)
+        squares = N_ERRORS**2 * squares[..., None]
+        zero, one = xp.zeros_like(total), xp.ones_like(total)
+        # (S / 2 s)^2, without a root whose gradient may be infinite
+        share = total * total / xp.where(squares > 0, squares, one)
+        share = xp.where(squares > 0, xp.minimum(share, one), one)
+        share = xp.where(total > 0, share, zero)
+        return mean + share * (found - mean)
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What queries see: sums of the values and of ones, and their range."""
+
+    totals: Array  # (..., n_queries or 1, n_values + 1)
+    low: Array  # (..., n_queries or 1, n_values)
+    high: Array  # (..., n_queries or 1, n_values)
+
+    @classmethod
+    def of(cls, values: Array, bias: Array | None, causal: bool) -> Seen:
+        """Collect what queries see of some keys."""
+        # values (..., n_keys, n_values + 1), bias (..., n_keys, 1)
+        xp, v = namespace_of(values), values[..., :-1]
+        low = high = v
+        if bias is not None:
+            values = values * xp.exp(bias)
+            none = constant((1,) * v.ndim, xp.inf, v)
+            low, high = (
+                xp.where(bias == -xp.inf, none, v),
+                xp.where(bias == -xp.inf, -none, v),
+            )
+        if not causal:
+            return cls(
+                xp.sum(values, axis=-2, keepdims=True),
+                xp.min(low, axis=-2, keepdims=True),
+                xp.max(high, axis=-2, keepdims=True),
+            )
+        index = positions(values.shape[-2], values)
+        ones = constant((index.shape[0],) * 2, 1.0, values)
+        mask = xp.where(index[:, None] >= index[None, :], ones, xp.zeros_like(ones))
+        return cls(
+            xp.matmul(mask, values),
+            _running(xp.minimum, low, xp.inf),
+            _running(xp.maximum, high, -xp.inf),
+        )
+
+    def plus(self, other: Seen) -> Seen:
+        """Return what is seen of the keys of both."""
+        xp = namespace_of(self.totals)
+        return Seen(
+            self.totals + other.totals,
+            xp.minimum(self.low, other.low),
+            xp.maximum(self.high, other.high),
+        )
+
+    def last(self) -> Seen:
+        """Return what the last query sees."""
+        rows = (part[..., -1:, :] for part in (self.totals, self.low, self.high))
+        return Seen(*rows)
+
+
+def _running(function: Callable, array: Array, nothing: float) -> Array:
+    """Return running minima or maxima of rows, in steps of 1, 2, 4 ... rows."""
+    xp, step, n = namespace_of(array), 1, array.shape[-2]
+    while step < n:
+        fill = constant((*array.shape[:-2], step, array.shape[-1]), nothing, array)
+        earlier = xp.concat([fill, array[..., : n - step, :]], axis=-2)
+        array, step = function(array, earlier), 2 * step
+    return array

@@ -1,6 +1,469 @@
 """Linear attention as modules of torch, which the extra ``torch`` installs."""
 
-from ._module import LinearAttention
-from ._replace import replace_attention
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..maps import FeatureMap, map_arrays, real_form
+from ..samplers import OPRFSampler
+from ..samplers._optimal_A import optimal_A
+from ._features import resolve, stack_heads
+from ._heads import get_sampler
+from ._linear import linear_attention
+from ._softmax import softmax_attention
 
 __all__ = ["LinearAttention", "replace_attention"]
+
+
+class LinearAttention(nn.Module):
+    r"""Multi-head attention in time and memory linear in the length.
+
+    It takes the place of ``torch.nn.MultiheadAttention``, with the same names of
+    parameters, so that weights can be copied from one to the other and it works inside
+    ``torch.nn.TransformerEncoderLayer``.
+
+    Parameters
+    ----------
+    embed_dim : int
+        Columns of queries, keys, values and outputs.
+    num_heads : int
+        Number of heads, of embed_dim / num_heads columns each.
+    dropout : float, default=0.0
+        Chance that, while training, a value is left out of the averages; one draw for
+        all the queries of a head, since single weights are never computed.
+    bias : bool, default=True
+        Whether the projections have biases.
+    batch_first : bool, default=False
+        Whether arrays are (batch, length, columns), not (length, batch, columns).
+    device, dtype : default=None
+        Of parameters and buffers.
+    feature_map : str or sampler, default="favor++"
+        ``"favor+"`` (:class:`~sklearn_crt.PositiveRBFSampler`), ``"favor++"``
+        (:class:`~sklearn_crt.OPRFSampler`), ``"simplex"`` (the same with simplex
+        frequencies), ``"trigonometric"``, ``"hybrid"`` (the angular
+        :class:`~sklearn_crt.HybridSampler`), a deterministic map ``"elu+1"``,
+        ``"elu(-)+1"`` or ``"relu"``; or a sampler that has ``kernel="softmax"``, which
+        is cloned. Each head draws its own frequencies.
+    n_components : int, default=256
+        Features a head; a sampler brings its own number.
+    causal : bool, default=False
+        Whether row i sees the rows 0 ... i alone, in every call.
+    band : int, default=None
+        Where given, exact attention to keys with abs(i - j) <= band is blended in, with
+        weights sigmoid(``near_logit``) and sigmoid(``far_logit``), one a head, learned.
+    momentum : float, default=0.1
+        Of the running means of queries and keys from which FAVOR++ takes A.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the frequencies.
+
+    Attributes
+    ----------
+    in_proj_weight, in_proj_bias, out_proj : Parameter, Parameter, Linear
+        As in ``torch.nn.MultiheadAttention``.
+    near_logit, far_logit : Parameter of shape (num_heads, 1, 1)
+        Of the blend, where ``band`` is given.
+
+    See Also
+    --------
+    replace_attention : Change the attention of a whole model.
+    sklearn_crt.attention.linear_attention : The function behind it.
+
+    Notes
+    -----
+    Frequencies are buffers: they are saved, moved and cast with the module, and take no
+    gradient. Copies of a module have equal frequencies until ``redraw_``.
+
+    FAVOR++ has one parameter A a head, from means of \|q + k\|^2. While training these
+    are running means; in a causal module a batch is taken in *after* its own output was
+    computed, since an A of the whole sequence would tell early rows about later ones.
+    In evaluation nothing changes.
+
+    Attention weights are never formed: the second output is always None. Inputs of half
+    precision are computed in float32.
+
+    Examples
+    --------
+    >>> import pytest
+    >>> torch = pytest.importorskip("torch")
+    >>> from sklearn_crt.attention.torch import LinearAttention
+    >>> layer = torch.nn.TransformerEncoderLayer(32, 4, 64, batch_first=True)
+    >>> layer.self_attn = LinearAttention(32, 4, batch_first=True, random_state=0)
+    >>> layer(torch.randn(2, 100, 32)).shape
+    torch.Size([2, 100, 32])
+    """
+
+    # torch's encoder would go round this module, to exact attention, without it
+    _qkv_same_embed_dim = False
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        batch_first: bool = False,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+        *,
+        feature_map: Any = "favor++",
+        n_components: int = 256,
+        causal: bool = False,
+        band: int | None = None,
+        momentum: float = 0.1,
+        random_state: Any = None,
+    ):
+        super().__init__()
+        if embed_dim % num_heads:
+            raise ValueError(
+                f"embed_dim={embed_dim} is not divisible by num_heads={num_heads}."
+            )
+        self.embed_dim, self.num_heads = embed_dim, num_heads
+        self.head_dim = embed_dim // num_heads
+        self.dropout, self.batch_first = dropout, batch_first
+        self.causal, self.band = causal, band
+        place = {"device": device, "dtype": dtype or torch.get_default_dtype()}
+        self.in_proj_weight = nn.Parameter(
+            torch.empty(3 * embed_dim, embed_dim, **place)
+        )
+        self.in_proj_bias = (
+            nn.Parameter(torch.zeros(3 * embed_dim, **place)) if bias else None
+        )
+        self.out_proj = nn.Linear(embed_dim, embed_dim, bias, **place)
+        nn.init.xavier_uniform_(self.in_proj_weight)
+        if bias:
+            nn.init.zeros_(self.out_proj.bias)
+        if band is not None:
+            self.near_logit = nn.Parameter(torch.zeros(num_heads, 1, 1, **place))
+            self.far_logit = nn.Parameter(torch.zeros(num_heads, 1, 1, **place))
+        self._rng = check_random_state(random_state)
+        self._sampler = get_sampler(feature_map, n_components)
+        self._map = self._draw()
+        for name, array in self._arrays(self._map).items():
+            self.register_buffer(f"map_{name}", array.to(**place))
+        adapts = isinstance(self._sampler, OPRFSampler)
+        self.statistics = (
+            RunningStatistics(num_heads, self.head_dim, momentum) if adapts else None
+        )
+        if self.statistics is not None:
+            self.statistics.to(**place)
+
+    @classmethod
+    def from_multihead(
+        cls, attention: nn.MultiheadAttention, **options: Any
+    ) -> LinearAttention:
+        """Return linear attention with the weights of exact attention.
+
+        Parameters
+        ----------
+        attention : MultiheadAttention
+            Of one width for queries, keys and values.
+        **options
+            Keyword-only parameters of this class.
+
+        Returns
+        -------
+        linear : LinearAttention
+            With copies of the weights, in the same mode, training or evaluation.
+        """
+        if not attention._qkv_same_embed_dim or attention.bias_k is not None:
+            raise ValueError(
+                "attention must have one width for queries, keys and values, and no "
+                "bias_k: linear attention has no such form."
+            )
+        weight = attention.in_proj_weight
+        linear = cls(
+            attention.embed_dim,
+            attention.num_heads,
+            attention.dropout,
+            attention.in_proj_bias is not None,
+            attention.batch_first,
+            weight.device,
+            weight.dtype,
+            **options,
+        )
+        linear.load_state_dict(attention.state_dict(), strict=False)
+        return linear.train(attention.training)
+
+    @torch.no_grad()
+    def redraw_(self) -> LinearAttention:
+        """Draw new frequencies in place, as some do every few hundred steps.
+
+        Returns
+        -------
+        self : LinearAttention
+            The module; A and the running statistics stay.
+        """
+        for name, array in self._arrays(self._draw()).items():
+            self.get_buffer(f"map_{name}").copy_(array)
+        return self
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[Tensor, None]:
+        """Return averages of the projected values.
+
+        Parameters
+        ----------
+        query, key, value : Tensor
+            Of shape (length, batch, embed_dim), or (batch, length, embed_dim) with
+            ``batch_first``, or (length, embed_dim).
+        key_padding_mask : Tensor of shape (batch, length), default=None
+            True for keys to be left out; or numbers added to the scores of keys.
+        need_weights : bool, default=True
+            Ignored, here for the interface: there are no weights.
+        attn_mask : Tensor of shape (length, length), default=None
+            None or the causal mask.
+        average_attn_weights : bool, default=True
+            Ignored.
+        is_causal : bool, default=False
+            Whether row i sees the rows 0 ... i alone; ``attn_mask`` is not read then.
+
+        Returns
+        -------
+        output : Tensor
+            Of the shape of query.
+        weights : None
+            Always.
+
+        Raises
+        ------
+        ValueError
+            If ``attn_mask`` is another mask: linear attention has no single weights.
+        """
+        inputs = (query, key, value)
+        single = query.ndim == 2
+        if single:
+            inputs = tuple(x.unsqueeze(0) for x in inputs)
+        elif not self.batch_first:
+            inputs = tuple(x.transpose(0, 1) for x in inputs)
+        causal = self.causal or is_causal or is_causal_mask(attn_mask)
+        q, k, v = self._project(*inputs)
+        scores = key_scores(key_padding_mask, k)
+        with torch.autocast(q.device.type, enabled=False):
+            q32, k32, v32 = map(_at_least_float32, (q, k, v))
+            output = self._attend(q32, k32, v32, scores, causal)
+        output = self.out_proj(output.transpose(1, 2).flatten(2).to(q.dtype))
+        if single:
+            return output[0], None
+        return (output if self.batch_first else output.transpose(0, 1)), None
+
+    def _project(self, *inputs):
+        weights = self.in_proj_weight.chunk(3)
+        biases = (
+            (None,) * 3 if self.in_proj_bias is None else self.in_proj_bias.chunk(3)
+        )
+        for x, weight, bias in zip(inputs, weights, biases, strict=True):
+            yield (
+                F.linear(x, weight, bias)
+                .unflatten(-1, (self.num_heads, self.head_dim))
+                .transpose(1, 2)
+            )
+
+    def _attend(self, q, k, v, scores, causal):
+        statistics = self.statistics if self.training else None
+        weights = None if scores is None else scores.exp()
+        if statistics is not None and not causal:
+            statistics.update(q, k, weights)
+        feature_map = self._feature_map(q)
+        if statistics is not None and causal:
+            statistics.update(q, k, weights)
+        if self.training and self.dropout > 0:
+            v = v * F.dropout(torch.ones_like(v[..., :1]), self.dropout)
+        options = {"causal": causal, "key_mask": scores}
+        far = linear_attention(q, k, v, feature_map, **options)
+        if self.band is None:
+            return far
+        near = softmax_attention(q, k, v, band=self.band, **options)
+        near_weight, far_weight = self.near_logit.sigmoid(), self.far_logit.sigmoid()
+        return (near_weight * near + far_weight * far).to(q.dtype)
+
+    @staticmethod
+    def _arrays(feature_map):
+        """Return the arrays of a map by name."""
+        found: dict[str, Tensor] = {}
+        if isinstance(feature_map, FeatureMap):
+            map_arrays(found.setdefault, feature_map)
+        return found
+
+    def _feature_map(self, like):
+        """Return the map from the buffers, with the A of the statistics."""
+        if isinstance(self._sampler, str):
+            return self._map
+
+        def buffer(name, _):
+            return self.get_buffer(f"map_{name}").to(like.dtype)
+
+        feature_map = map_arrays(buffer, self._map)
+        if self.statistics is not None:
+            (side,) = feature_map.tables  # drawn with A = 0
+            frequencies, offsets = side.magnitude.frequencies, side.magnitude.offsets
+            squares = frequencies.weights.square().sum(-2, keepdim=True)
+            A = self.statistics.A().to(like.dtype)
+            form = real_form(frequencies, squares, A, offsets)
+            feature_map.__dict__["tables"] = (side._replace(magnitude=form),)
+        return feature_map
+
+    def _draw(self):
+        """Return the maps of all heads as one."""
+        if isinstance(self._sampler, str):
+            return resolve(self._sampler, torch.empty(1, 1))
+        d = self.head_dim
+        origin, like = np.zeros((1, d)), torch.empty(1, d, dtype=torch.float64)
+        maps: list[Any] = []
+        for _ in range(self.num_heads):
+            seed = self._rng.randint(2**31 - 1)
+            sampler = clone(self._sampler).set_params(sigma=d**-0.25, random_state=seed)
+            maps.append(resolve(sampler.fit(origin), like))
+        try:
+            return stack_heads(maps)
+        except ValueError as error:
+            raise TypeError(
+                f"{self._sampler!r} draws maps of several kinds or sizes for the "
+                "heads, but the heads of one module need maps that differ in their "
+                "numbers alone."
+            ) from error
+
+    def extra_repr(self) -> str:
+        """Return what ``print`` shows.
+
+        Returns
+        -------
+        text : str
+            Sizes and the map.
+        """
+        return (
+            f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, "
+            f"causal={self.causal}, band={self.band}, feature_map={self._sampler}"
+        )
+
+
+def _at_least_float32(x):
+    return x if x.dtype in (torch.float32, torch.float64) else x.float()
+
+
+def replace_attention(model: nn.Module, **options: Any) -> int:
+    """Replace each ``MultiheadAttention`` inside a model by linear attention.
+
+    Parameters
+    ----------
+    model : Module
+        Changed in place; its weights are kept.
+    **options
+        Keyword-only parameters of :class:`LinearAttention`. A ``random_state`` gives
+        each layer a seed of its own.
+
+    Returns
+    -------
+    n_replaced : int
+        Number of layers that were changed.
+    """
+    rng = check_random_state(options.pop("random_state", None))
+    n_replaced = 0
+    for module in list(model.modules()):
+        if isinstance(module, nn.TransformerEncoder):
+            module.use_nested_tensor = False  # there is no linear attention for these
+        for name, child in list(module.named_children()):
+            if isinstance(child, nn.MultiheadAttention):
+                linear = LinearAttention.from_multihead(
+                    child, random_state=rng.randint(2**31 - 1), **options
+                )
+                setattr(module, name, linear)
+                n_replaced += 1
+    return n_replaced
+
+
+# ------------------------------------------------------------------ statistics of A
+class RunningStatistics(nn.Module):
+    """Means of queries and keys of earlier batches, one set a head."""
+
+    def __init__(self, n_heads: int, n_features: int, momentum: float = 0.1):
+        super().__init__()
+        self.momentum = momentum
+        for side in ("query", "key"):
+            self.register_buffer(f"{side}_mean", torch.zeros(n_heads, n_features))
+            self.register_buffer(f"{side}_square", torch.zeros(n_heads))
+        self.register_buffer("n_batches", torch.zeros((), dtype=torch.long))
+
+    @torch.no_grad()
+    def update(self, q: Tensor, k: Tensor, weights: Tensor | None) -> None:
+        """Take in a batch."""
+        # q (n_batch, n_heads, n_queries, d), k (n_batch, n_heads, n_keys, d), weights
+        # (n_batch, 1, n_keys)
+        share = 1.0 if self.n_batches == 0 else self.momentum
+        self.n_batches += 1
+        for side, rows, weight in (("query", q, None), ("key", k, weights)):
+            if weight is None:
+                weight = rows.new_ones(1)
+            weight = weight.expand(rows.shape[:-1])[..., None]
+            total = weight.sum((0, 2)).clamp_min(torch.finfo(rows.dtype).tiny)
+            mean = (weight * rows).sum((0, 2)) / total
+            square = (weight * rows * rows).sum((0, 2)) / total
+            self.get_buffer(f"{side}_mean").lerp_(mean, share)
+            self.get_buffer(f"{side}_square").lerp_(square.sum(-1), share)
+
+    def A(self) -> Tensor:
+        """Return the A of each head, 0 before the first batch."""
+        # -> (n_heads, 1, 1)
+        d = self.query_mean.shape[-1]
+        cross = (self.query_mean * self.key_mean).sum(-1)
+        mean = (self.query_square + self.key_square + 2 * cross) * d**-0.5
+        return optimal_A(mean.clamp_min(0), d)[:, None, None]
+
+
+# --------------------------------------------------------------------------- masks
+def key_scores(key_padding_mask: Tensor | None, k: Tensor) -> Tensor | None:
+    """Return what is added to the scores of keys."""
+    # key_padding_mask (n_batch, n_keys) or (n_keys,), k (n_batch, n_heads, n_keys, d)
+    # -> (n_batch, 1, n_keys)
+    if key_padding_mask is None:
+        return None
+    if key_padding_mask.ndim == 1:
+        key_padding_mask = key_padding_mask[None]
+    if key_padding_mask.shape != (k.shape[0], k.shape[2]):
+        raise ValueError(
+            f"key_padding_mask has shape {tuple(key_padding_mask.shape)}, but needs "
+            f"(n_batch, n_keys) = {(k.shape[0], k.shape[2])}."
+        )
+    if key_padding_mask.dtype == torch.bool:
+        scores = torch.zeros_like(key_padding_mask, dtype=k.dtype)
+        scores = scores.masked_fill(key_padding_mask, -torch.inf)
+    else:
+        scores = key_padding_mask
+    if scores.dtype not in (torch.float32, torch.float64):
+        scores = scores.float()
+    return scores[:, None]
+
+
+def is_causal_mask(attn_mask: Tensor | None) -> bool:
+    """Return whether a mask of pairs is causal, not empty."""
+    if attn_mask is None:
+        return False
+    if attn_mask.ndim == 2 and attn_mask.shape[0] == attn_mask.shape[1]:
+        boolean = attn_mask.dtype == torch.bool
+        hidden = attn_mask if boolean else attn_mask == -torch.inf
+        if boolean or bool((hidden | (attn_mask == 0)).all()):
+            above = torch.ones_like(hidden).triu(1)
+            if bool((hidden == above).all()):
+                return True
+            if not bool(hidden.any()):
+                return False
+    raise ValueError(
+        "attn_mask must be None or the causal mask of shape (length, length): linear "
+        "attention computes no weights of single pairs that could be masked. Leave out "
+        "whole keys by key_padding_mask, or use torch.nn.MultiheadAttention."
+    )

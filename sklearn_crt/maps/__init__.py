@@ -1,64 +1,58 @@
-"""Drawn feature maps: immutable values that know frequencies and rows."""
+"""Drawn feature maps: immutable values that know frequencies and rows.
 
-from ._anchor_law import AnchorLaw
-from ._anchored import AnchoredMap
-from ._base import FeatureMap, FrequencyMap
-from ._clustered import Block, ClusteredMap, Clusters
-from ._columns import N_ERRORS, N_GROUPS, PairedColumns
-from ._complex_exponential import ComplexExponentialMap
-from ._count_laws import CountLaw, GeometricLaw, PoissonLaw
-from ._dense import AffineQuadratic, DenseQuadratic
-from ._derived import ColumnFactorsMap, DerivedMap, WeightedMap
-from ._device import chunks_on_device, features_on_device, iter_on_device
-from ._diagonal_exponential import DiagonalExponentialMap
-from ._discrete import Counts, DiscreteMap
-from ._exponential import ExponentialMap
-from ._gaussian import GaussianKernel
-from ._loop import iter_log_features, iter_path, variance_in_blocks
-from ._outside import OutsideMap
-from ._ported import (
-    PortedMap,
-    PortedPositive,
-    arrays_of,
-    port,
-    port_frame,
-    stack_maps,
-    with_arrays,
+Private: what extensions need is in ``sklearn_crt.extend``.
+"""
+
+from .anchored import AnchoredMap, AnchorMixture
+from .base import (
+    FeatureMap,
+    FrequencyMap,
+    GaussianKernel,
+    PairedColumns,
+    map_arrays,
+    with_ones,
 )
-from ._ported_circles import PortedComplex
-from ._ported_hybrids import PortedSum
-from ._ported_others import PortedClusters, PortedColumnFactors, PortedCounts
-from ._ported_positive import PortedAffine
-from ._positive import PositiveMap
-from ._quadratic import IsotropicQuadratic, Quadratic
-from ._radial import (
+from .composed import Block, ClusteredMap, Clusters, SumOfProductsMap
+from .discrete import CountLaw, DiscreteMap, GeometricLaw, PoissonLaw
+from .exponential import ExponentialMap
+from .loops import iter_path, relative_error, transform, variance_in_blocks
+from .parts import SignMap, ThirdPartyMap, WeightedMap
+from .quadratic import (
+    AffineQuadratic,
+    DenseQuadratic,
+    DiagonalQuadratic,
+    IsotropicQuadratic,
+    ScaledQuadratic,
+    real_form,
+)
+from .radial import (
     ExponentialPowerRadial,
     GaussianRadial,
     LaplacianRadial,
     MaternRadial,
     RadialKernel,
 )
-from ._second_moment import log_one_minus, log_rho, scaled_variance, second_moment
-from ._signs import SignMap
-from ._sum_of_products import SumOfProductsMap
-from ._trigonometric import TrigonometricMap
+from .trigonometric import TrigonometricMap
+from .variance import (
+    log_conformity,
+    log_one_minus,
+    log_rho,
+    positive_block_covariance,
+    scaled_variance,
+    second_moment,
+    trigonometric_block_covariance,
+)
 
 __all__ = [
-    "N_ERRORS",
-    "N_GROUPS",
     "AffineQuadratic",
-    "AnchorLaw",
+    "AnchorMixture",
     "AnchoredMap",
     "Block",
     "ClusteredMap",
     "Clusters",
-    "ColumnFactorsMap",
-    "ComplexExponentialMap",
     "CountLaw",
-    "Counts",
     "DenseQuadratic",
-    "DerivedMap",
-    "DiagonalExponentialMap",
+    "DiagonalQuadratic",
     "DiscreteMap",
     "ExponentialMap",
     "ExponentialPowerRadial",
@@ -70,37 +64,27 @@ __all__ = [
     "IsotropicQuadratic",
     "LaplacianRadial",
     "MaternRadial",
-    "OutsideMap",
     "PairedColumns",
     "PoissonLaw",
-    "PortedAffine",
-    "PortedClusters",
-    "PortedColumnFactors",
-    "PortedComplex",
-    "PortedCounts",
-    "PortedMap",
-    "PortedPositive",
-    "PortedSum",
-    "PositiveMap",
-    "Quadratic",
     "RadialKernel",
+    "ScaledQuadratic",
     "SignMap",
     "SumOfProductsMap",
+    "ThirdPartyMap",
     "TrigonometricMap",
     "WeightedMap",
-    "arrays_of",
-    "chunks_on_device",
-    "features_on_device",
-    "iter_log_features",
-    "iter_on_device",
     "iter_path",
+    "log_conformity",
     "log_one_minus",
     "log_rho",
-    "port",
-    "port_frame",
+    "map_arrays",
+    "positive_block_covariance",
+    "real_form",
+    "relative_error",
     "scaled_variance",
     "second_moment",
-    "stack_maps",
+    "transform",
+    "trigonometric_block_covariance",
     "variance_in_blocks",
-    "with_arrays",
+    "with_ones",
 ]

@@ -9,12 +9,9 @@ if TYPE_CHECKING:
     from ._base import BaseFeatureSampler
     from ._centers_rbf import CentersRBFSampler
     from ._derf import DERFSampler
-    from ._discrete import DiscreteSampler
-    from ._exponential import ExponentialSampler
     from ._exponential_power import ExponentialPowerSampler
     from ._geometric import GeometricSampler
     from ._gerf import GERFSampler
-    from ._heavy_tailed import HeavyTailedSampler
     from ._hybrid import (
         AngularCoefficient,
         ClusteredSampler,
@@ -22,7 +19,6 @@ if TYPE_CHECKING:
         GaussianCoefficient,
         HybridSampler,
         MixtureCoefficient,
-        PositivePairSampler,
         best_diagonal,
     )
     from ._laplacian import LaplacianSampler
@@ -41,20 +37,16 @@ __all__ = [
     "ClusteredSampler",
     "ComplexExponentialSampler",
     "DERFSampler",
-    "DiscreteSampler",
     "ExponentialPowerSampler",
-    "ExponentialSampler",
     "GERFSampler",
     "GaussianCoefficient",
     "GeometricSampler",
-    "HeavyTailedSampler",
     "HybridSampler",
     "LaplacianSampler",
     "MaternSampler",
     "MixtureCoefficient",
     "OPRFSampler",
     "PoissonSampler",
-    "PositivePairSampler",
     "PositiveRBFSampler",
     "SimplexRBFSampler",
     "TrigRBFSampler",
@@ -69,20 +61,16 @@ _HOMES = {
     "ClusteredSampler": "_hybrid",
     "ComplexExponentialSampler": "_hybrid",
     "DERFSampler": "_derf",
-    "DiscreteSampler": "_discrete",
     "ExponentialPowerSampler": "_exponential_power",
-    "ExponentialSampler": "_exponential",
     "GERFSampler": "_gerf",
     "GaussianCoefficient": "_hybrid",
     "GeometricSampler": "_geometric",
-    "HeavyTailedSampler": "_heavy_tailed",
     "HybridSampler": "_hybrid",
     "LaplacianSampler": "_laplacian",
     "MaternSampler": "_matern",
     "MixtureCoefficient": "_hybrid",
     "OPRFSampler": "_oprf",
     "PoissonSampler": "_poisson",
-    "PositivePairSampler": "_hybrid",
     "PositiveRBFSampler": "_positive",
     "SimplexRBFSampler": "_simplex_rbf",
     "TrigRBFSampler": "_trig_rbf",

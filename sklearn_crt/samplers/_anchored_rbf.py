@@ -9,47 +9,68 @@ from typing import Literal, Self, overload
 import numpy as np
 
 from .._compat import Interval, StrOptions
-from .._docs import fill_doc
+from .._types import GaussianOrSoftmax, RandomState
 from ..frequencies import Coupling, Frequencies, chi_law, get_coupling
-from ..maps import AnchoredMap, AnchorLaw, GaussianKernel, PairedColumns
-from ..rows import TableLike
+from ..maps import AnchoredMap, AnchorMixture, GaussianKernel, PairedColumns
+from ..rows import Sigma, TableLike
 from ._base import BaseFeatureSampler
 from ._exponential import middle
 
 
-@fill_doc
 class AnchoredRBFSampler(BaseFeatureSampler):
     r"""Gaussian or softmax kernel from positive features about training rows.
 
-    Each column is a bump :math:`e^{-|x - z|^2}` at a random point z near one of a
-    sample of the training rows, so columns are spent where the data are. Choose it for
-    averages (Nadaraya-Watson, attention) with a large sigma, where all other positive
-    features need very many columns. Unbiased for every row, also far from the sample.
+    Each column is a bump :math:`e^{-|x - z|^2}` at a random point z near a sampled
+    training row, so columns are spent where the data are. Choose it for averages
+    (Nadaraya-Watson, attention) with a large sigma, where all other positive features
+    need very many columns. It is unbiased for every row, also far from the sample.
 
     Parameters
     ----------
-    %(sigma)s
+    sigma : float, {"scale", "median"} or array-like, default="scale"
+        Inverse length scale that multiplies the inputs: one number, or one per column.
+        ``"scale"`` is scikit-learn's ``gamma="scale"`` for the Gaussian kernel, with
+        ``gamma = sigma**2 / 2``; ``"median"`` is one over the median distance between
+        up to 1000 rows.
     n_components : int, default=100
-        Number of columns of the output, one a point.
+        Number of columns, one per point.
     n_anchors : int, default=2000
-        Largest number of training rows, of each side, about which points are drawn.
-    %(coupling_noise)s
-    %(kernel)s
-    %(n_jobs)s
-    %(random_state)s
+        Largest number of training rows of each side around which points are drawn.
+    coupling : str or Coupling, default="orthogonal"
+        How the offsets of the points from the rows depend on each other: ``"iid"``,
+        ``"orthogonal"``, ``"antithetic"`` (points on both sides of a row),
+        ``"simplex"``, ``"halton"``, ``"sobol"``, a structured coupling or an object.
+    kernel : {"gaussian", "softmax"}, default="gaussian"
+        ``"softmax"`` is ``exp(sigma**2 * x.y)``: each row of the features of the
+        Gaussian kernel is multiplied by ``exp(|sigma * x|**2 / 2)``.
+    n_jobs : int, default=None
+        Number of threads of ``transform``; -1 uses all processors. None uses as many as
+        NumPy's linear algebra would, and one inside joblib workers.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the frequencies. Draws are nested: a fit with half the columns uses the
+        first half of these frequencies.
 
     Attributes
     ----------
     points_ : ndarray of shape (n_components, n_features)
         The points z, centred and at unit bandwidth.
     center_ : ndarray of shape (n_features,)
-        The mean of the columns, subtracted for accuracy alone.
-    %(fitted)s
+        The column means, subtracted only for accuracy.
+    sigma_ : float or ndarray of shape (n_features,)
+        The multiplier in use.
+    map_ : FeatureMap
+        The drawn map, an immutable value that works without the sampler.
+    frequencies_ : Frequencies
+        The frequencies of the map, for rows already multiplied by sigma.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``, where X has string names.
 
     See Also
     --------
-    DERFSampler : Reads a covariance in place of rows; for small and middle sigma.
-    OPRFSampler : Reads column means and variances alone.
+    DERFSampler : Reads a covariance in place of rows; for small and medium sigma.
+    OPRFSampler : Reads only the means and variances of the columns.
 
     Notes
     -----
@@ -60,32 +81,31 @@ class AnchoredRBFSampler(BaseFeatureSampler):
        f(x) = \left(\frac{2}{\pi}\right)^{d/4} \frac{e^{-|x - z|^2}}{\sqrt{D \pi(z)}},
        \quad z \sim \pi
 
-    is unbiased; OPRF is the case of a normal law of z. The mean over pairs of rows of
-    the second moment is least where :math:`\pi` is the law of a random row plus
-    :math:`N(0, I/4)`, by the inequality of Cauchy and Schwarz: then it is 1, so the
-    mean variance is :math:`(1 - \overline{K^2}) / D` in every dimension and for every
-    sigma, and no other positive features of this form have less. Here the rows are a
-    uniform sample a of those that ``fit`` sees (half of the weight for each side where
+    is unbiased; OPRF is the case of a normal z. By the Cauchy-Schwarz inequality the
+    mean of the second moment over pairs of rows is least where :math:`\pi` is the
+    distribution of a random row plus :math:`N(0, I/4)`. Then it is 1, so the mean
+    variance is :math:`(1 - \overline{K^2}) / D` in every dimension and for every sigma,
+    and no other positive features of this form have less. Here the rows are a uniform
+    sample a of those that ``fit`` sees (half of the weight for each side where
     ``X_key`` is given), and constants cancel:
 
     .. math:: f(x) = \frac{1}{\sqrt D} e^{-|x - z|^2}
        \Big(\sum_a p_a e^{-2|z - a|^2}\Big)^{-1/2}, \qquad z = a + w/2, \quad
        w \sim N(0, I) .
 
-    This law is of this package, and in no paper that we know of; importance sampling
-    for random features in general is in [1]_. ``fit`` costs O(n d + n_anchors D d) and
-    keeps the sample, O(n_anchors d).
+    We know of no paper with this distribution; importance sampling for random features
+    in general is in [1]_. ``fit`` costs O(n d + n_anchors D d) and keeps the sample,
+    O(n_anchors d).
 
-    There is no closed form of the variance. ``kernel_variance`` estimates it as of
-    independent points (for ``"antithetic"`` of independent pairs) from 16384 draws of
-    its own, and gives its standard error with ``return_error=True``. All couplings but
-    ``"iid"`` also use the rows evenly, and have in practice down to half of it.
+    There is no closed form of the variance. ``kernel_variance`` estimates that of
+    independent points (of independent pairs for ``"antithetic"``) from 16384 draws of
+    its own, and returns its standard error with ``return_error=True``. All couplings
+    but ``"iid"`` also use the rows evenly, which in practice lowers the variance by up
+    to a half.
 
-    Samples of rows merge, so ``partial_fit`` in batches and ``merge`` equal one fit up
+    Samples of rows merge, so ``partial_fit`` in batches and ``merge`` equal one fit, up
     to the choice of rows where there are more than ``n_anchors``. ``freeze`` forgets
     the rows, and with them ``kernel_variance``.
-
-    ``fit`` raises ValueError as the other samplers do, and for n_anchors < 1.
 
     References
     ----------
@@ -106,6 +126,7 @@ class AnchoredRBFSampler(BaseFeatureSampler):
     """
 
     map_: AnchoredMap
+    _doubtful_below = 0  # its variance takes long
     _parameter_constraints: dict = {
         **BaseFeatureSampler._parameter_constraints,
         "n_anchors": [Interval(Integral, 1, None, closed="left")],
@@ -116,13 +137,13 @@ class AnchoredRBFSampler(BaseFeatureSampler):
     def __init__(
         self,
         *,
-        sigma="scale",
-        n_components=100,
-        n_anchors=2000,
-        coupling="orthogonal",
-        kernel="gaussian",
-        n_jobs=None,
-        random_state=None,
+        sigma: Sigma = "scale",
+        n_components: int = 100,
+        n_anchors: int = 2000,
+        coupling: str | Coupling = "orthogonal",
+        kernel: GaussianOrSoftmax = "gaussian",
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
     ):
         self.sigma = sigma
         self.n_components = n_components
@@ -132,16 +153,8 @@ class AnchoredRBFSampler(BaseFeatureSampler):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _reads_rows(self):
-        return True
-
-    def _n_sampled_rows(self):
-        return self.n_anchors
-
-    @property
-    def columns_per_frequency(self) -> int:
-        """Number of columns of a noise vector: two on both sides of an anchor."""
-        return 2 if self._get_coupling().opposite else 1
+    def _reads(self):
+        return {"rows": self.n_anchors}
 
     def _get_coupling(self) -> Coupling:
         coupling = get_coupling(self.coupling, type(self).__name__, opposite=True)
@@ -156,19 +169,19 @@ class AnchoredRBFSampler(BaseFeatureSampler):
             noise = drawn.frequencies
         else:
             noise = coupling.draw(chi_law, columns.n_frequencies, d, noise_rng)
-        law = _law(statistics, frame)
+        mixture = _mixture(statistics, frame)
         vectors = noise.to_dense().astype(np.float64)
         even = coupling.n_pairs(2, d) > 0
-        points = law.draw(vectors, columns, anchors_rng, even=even)
+        points = mixture.draw(vectors, columns, anchors_rng, even=even)
         return AnchoredMap(
             frame,
             self.n_components,
             noise,
             coupling,
             Frequencies(np.ascontiguousarray(points.T)),
-            law.log_mean_square(points),
+            mixture.log_mean_square(points),
             columns,
-            law,
+            mixture,
             GaussianKernel(softmax=self.kernel == "softmax"),
         )
 
@@ -205,7 +218,7 @@ class AnchoredRBFSampler(BaseFeatureSampler):
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Return an estimate of the variance of ``approximate_kernel``.
 
-        As of independent points, from draws that are not those of the map.
+        It is that of independent points, estimated from draws of its own.
 
         Parameters
         ----------
@@ -228,8 +241,9 @@ class AnchoredRBFSampler(BaseFeatureSampler):
         ValueError
             If the sampler is frozen.
         """
-        X, Y = self._validate_pair(X, Y)
-        estimate = self.map_.variance_with_error(*self.map_.frame.pair(X, Y))
+        queries, keys, _ = self._pair(X, Y)
+        pair = self.map_.frame.pair(queries, keys)
+        estimate = self.map_.variance_with_error(*pair)
         return estimate if return_error else estimate[0]
 
     @property
@@ -238,7 +252,7 @@ class AnchoredRBFSampler(BaseFeatureSampler):
         return self.map_.points.to_dense().T
 
 
-def _law(statistics, frame):
+def _mixture(statistics, frame):
     """Return the law of points about the sampled rows of all sides."""
     if not statistics.side_samples:
         raise ValueError(
@@ -251,4 +265,4 @@ def _law(statistics, frame):
         anchors.append(frame.rows(rows.astype(np.float64)).dense)
         weights.append(row_weights / row_weights.sum())
     share = np.concatenate(weights) / len(weights)
-    return AnchorLaw(np.concatenate(anchors), share)
+    return AnchorMixture(np.concatenate(anchors), share)

@@ -7,16 +7,20 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-)
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._compat import Interval, StrOptions, _fit_context
-from .._docs import fill_doc
+from .._compat import (
+    DOC_LINK,
+    Interval,
+    StrOptions,
+    TypedBaseEstimator,
+    TypedTransformerMixin,
+    _fit_context,
+)
+from .._types import RandomState
+from .._workers import effective_n_threads, in_threads, row_chunks
 from ..rows import (
     Centers,
     Frame,
@@ -25,41 +29,42 @@ from ..rows import (
     Statistics,
     TableLike,
     check_sigma,
-    effective_n_threads,
-    in_threads,
     resolve_sigma,
-    row_chunks,
 )
 
 _KEPT_ENTRIES = 2**22  # of X, from which rows are replaced by points
 _FINER = 8  # times as many points as centres, as long as rows may come
 
 
-@fill_doc
 class CentersRBFSampler(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, TypedBaseEstimator
 ):
     r"""Gaussian kernel columns at k-means centres: features for ridge regression.
 
     The features of a row are its kernel values at ``n_components`` centres of the
-    rows. A linear model on them is a weighted sum of Gaussian bumps (a radial basis
-    function network). At equal columns they are as good in front of ridge regression as
-    Nystroem's, whose columns they span, without the whitening that makes Nystroem slow.
+    training rows. A linear model on them is a weighted sum of Gaussian bumps (a radial
+    basis function network). In front of ridge regression they are as good as the same
+    number of Nystroem's columns, which span the same space, without the whitening that
+    makes Nystroem slow.
 
     Unlike the other samplers this is **no estimate of the kernel**: inner products of
-    the features are not near kernel values, so it is not for kernel averages, and it
-    has no ``exact_kernel`` and no variance. It needs rows: what it does depends on all
-    of them.
+    the features are not close to kernel values. So it is not for kernel averages, and
+    it has no ``exact_kernel`` and no variance.
 
     Parameters
     ----------
-    %(sigma)s
+    sigma : float, {"scale", "median"} or array-like, default="scale"
+        Inverse length scale that multiplies the inputs: one number, or one per column.
+        ``"scale"`` is scikit-learn's ``gamma="scale"`` for the Gaussian kernel, with
+        ``gamma = sigma**2 / 2``; ``"median"`` is one over the median distance between
+        up to 1000 rows.
     n_components : int, default=100
-        Number of centres, and of columns of the output; fewer where there are fewer
-        distinct rows.
-    %(n_jobs)s
+        Number of columns, one per centre; fewer where there are fewer distinct rows.
+    n_jobs : int, default=None
+        Number of threads of ``transform``; -1 uses all processors. None uses as many as
+        NumPy's linear algebra would, and one inside joblib workers.
     random_state : int, RandomState instance or None, default=None
-        Seed of k-means, and of the sample of rows behind ``sigma="median"``.
+        Seed of k-means, and of the rows sampled for ``sigma="median"``.
 
     Attributes
     ----------
@@ -68,12 +73,12 @@ class CentersRBFSampler(
     sigma_ : float or ndarray of shape (n_features,)
         The multiplier in use.
     penalty_ : ndarray of shape (n_columns, n_columns)
-        Kernel values of the centres: ``b @ penalty_ @ b`` is what ridge regression on
-        the kernel itself would penalise of coefficients b (Notes).
+        Kernel values of the centres: ``b @ penalty_ @ b`` is the penalty of
+        coefficients b in ridge regression on the kernel itself (Notes).
     n_features_in_ : int
-        Number of columns of X.
+        Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Column names seen by ``fit``, where X has string names.
 
     See Also
     --------
@@ -89,15 +94,15 @@ class CentersRBFSampler(
 
     .. math:: \min_b |F b - y|^2 + \alpha\, b' K_{ZZ} b
 
-    is ridge regression with Nystroem's approximation [1]_ at the same centres, exactly.
-    A plain penalty :math:`\alpha |b|^2` is another one; with a small alpha it does
-    about as well. Models that need columns of one scale, above all logistic regression
-    with its default penalty, lose on raw kernel columns: the user guide measures it.
-    k-means centres in place of random rows are those of [2]_.
+    is exactly ridge regression with Nystroem's approximation [1]_ at the same centres.
+    A plain penalty :math:`\alpha |b|^2` with a small alpha does about as well. Models
+    that need columns of one scale, above all logistic regression with its default
+    penalty, are worse on raw kernel columns: the user guide measures it. k-means
+    centres in place of random rows are those of [2]_.
 
-    ``partial_fit`` keeps rows until about 4 million entries have come, and then eight
-    times as many points as there are to be centres; the centres are made when they are
-    asked for.
+    ``partial_fit`` keeps all rows up to about 4 million entries, and then eight times
+    as many points as there are to be centres; the centres are computed when they are
+    first needed.
 
     References
     ----------
@@ -119,6 +124,7 @@ class CentersRBFSampler(
     True
     """
 
+    _doc_link_module, _doc_link_template, _doc_link_url_param_generator = DOC_LINK
     _parameter_constraints: dict = {
         "sigma": [
             Interval(Real, 0, None, closed="neither"),
@@ -141,7 +147,7 @@ class CentersRBFSampler(
         sigma: Sigma = "scale",
         n_components: int = 100,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ):
         self.sigma = sigma
         self.n_components = n_components
@@ -156,13 +162,13 @@ class CentersRBFSampler(
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows.
-        y : ignored
-            Here for pipelines.
+        y : None
+            Ignored.
 
         Returns
         -------
         self : object
-            Holds the centres alone; a centre of a single row is that row.
+            It holds the centres alone; the centre of a single row is that row.
 
         Raises
         ------
@@ -181,8 +187,8 @@ class CentersRBFSampler(
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             More rows.
-        y : ignored
-            Here for pipelines.
+        y : None
+            Ignored.
 
         Returns
         -------
@@ -208,7 +214,7 @@ class CentersRBFSampler(
         Raises
         ------
         ValueError
-            If the other is no such sampler of the same columns.
+            If the other is not such a sampler of the same columns.
         """
         check_is_fitted(self)
         if not isinstance(other, CentersRBFSampler):
@@ -320,12 +326,12 @@ class CentersRBFSampler(
         kernel = self._kernel(X)
 
         def write(part):
-            start, stop, _ = part.indices(n_rows)
-            for chunk in row_chunks(stop - start, width, X.dtype.itemsize):
+            start = part.indices(n_rows)[0]
+            for chunk in row_chunks(X[part], width):
                 rows = slice(start + chunk.start, start + chunk.stop)
                 out[rows] = kernel(rows)
 
-        in_threads(write, n_rows, effective_n_threads(self.n_jobs, n_rows))
+        in_threads(write, n_rows, effective_n_threads(self.n_jobs, n_rows, width))
         return out
 
     def _kernel(self, X):

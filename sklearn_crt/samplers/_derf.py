@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from .._compat import StrOptions
-from .._docs import fill_doc
+from .._types import GaussianOrSoftmax, RandomState
 from ..frequencies import Coupling, chi_law, get_coupling
 from ..maps import (
     AffineQuadratic,
     DenseQuadratic,
+    ExponentialMap,
     GaussianKernel,
     PairedColumns,
-    PositiveMap,
 )
-from ..rows import Frame, Statistics
+from ..rows import Frame, Sigma, Statistics
 from ._base import BaseFeatureSampler, fitted
 from ._exponential import middle
 
@@ -23,39 +23,64 @@ _RIDGE = 0.3  # share of the pooled covariance added to each side's, where n = d
 _LEAST = 1e-6  # the same where n is large, and of the mean variance, for rounding
 
 
-@fill_doc
 class DERFSampler(BaseFeatureSampler):
     r"""Gaussian or softmax kernel from positive features of the covariance (DERF).
 
-    As ``OPRFSampler``, with a matrix A in place of a number: one parameter for each
+    :class:`OPRFSampler` with a matrix A in place of a number: one parameter for each
     principal axis of the data. ``fit`` reads the covariance matrix, in
-    O(n d^2 + d^3); ``transform`` costs what that of ``OPRFSampler`` costs. Choose it
-    for averages (Nadaraya-Watson, attention) over data whose columns differ in scale
-    or are correlated.
+    O(n d^2 + d^3); ``transform`` is as fast as that of ``OPRFSampler``. Choose it for
+    averages (Nadaraya-Watson, attention) over data whose columns differ in scale or are
+    correlated.
 
     Parameters
     ----------
-    %(sigma)s
+    sigma : float, {"scale", "median"} or array-like, default="scale"
+        Inverse length scale that multiplies the inputs: one number, or one per column.
+        ``"scale"`` is scikit-learn's ``gamma="scale"`` for the Gaussian kernel, with
+        ``gamma = sigma**2 / 2``; ``"median"`` is one over the median distance between
+        up to 1000 rows.
     n_components : int, default=100
-        Number of columns of the output, one a frequency, two with
-        ``coupling="antithetic"``.
-    %(coupling_positive)s
-    %(center)s
-        With rows of two sides, each side has a centre of its own.
-    %(kernel)s
-    %(n_jobs)s
-    %(random_state)s
+        Number of columns: one per frequency, or two with ``coupling="antithetic"``.
+    coupling : str or Coupling, default="orthogonal"
+        How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
+        ``"simplex"``, ``"simplex+"``, ``"antithetic"``, ``"halton"``, ``"sobol"``,
+        ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All but the
+        structured ones leave the estimate exactly unbiased. ``"antithetic"`` draws
+        pairs w, -w on orthogonal directions: the least error from d columns on, for
+        half the products.
+    center : bool, default=True
+        Whether to subtract the column means first. The kernel stays the same, and the
+        variance is often much smaller. Sparse rows stay sparse.
+    kernel : {"gaussian", "softmax"}, default="gaussian"
+        ``"softmax"`` is ``exp(sigma**2 * x.y)``: each row of the features of the
+        Gaussian kernel is multiplied by ``exp(|sigma * x|**2 / 2)``.
+    n_jobs : int, default=None
+        Number of threads of ``transform``; -1 uses all processors. None uses as many as
+        NumPy's linear algebra would, and one inside joblib workers.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the frequencies. Draws are nested: a fit with half the columns uses the
+        first half of these frequencies.
 
     Attributes
     ----------
     A_ : ndarray of shape (n_features, n_features) or (n_features,)
         The chosen matrix; with ``X_key`` its eigenvalues.
-    %(center_)s
-    %(fitted)s
+    center_ : ndarray of shape (n_features,)
+        The vector subtracted from the rows, zero without ``center``.
+    sigma_ : float or ndarray of shape (n_features,)
+        The multiplier in use.
+    map_ : FeatureMap
+        The drawn map, an immutable value that works without the sampler.
+    frequencies_ : Frequencies
+        The frequencies of the map, for rows already multiplied by sigma.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``, where X has string names.
 
     See Also
     --------
-    OPRFSampler : One number in place of the matrix, for many columns or few rows.
+    OPRFSampler : A number in place of the matrix, for many columns or few rows.
     AnchoredRBFSampler : Positive features about training rows, for large sigma.
 
     Notes
@@ -77,28 +102,27 @@ class DERFSampler(BaseFeatureSampler):
     .. math:: \frac{K^2}{m} \left(e^{c + \sum_l \rho_l u_l^2} - 1\right), \qquad
        c = \sum_l \log\frac{1 + \rho_l}{2\sqrt{\rho_l}}
 
-    and for m antithetic pairs of independent frequencies
+    and, for m antithetic pairs of independent frequencies,
     :math:`\frac{K^2}{2m} (e^{c + \sum_l \rho_l u_l^2} + e^{c - |u|^2} - 2)`.
-    ``kernel_variance`` is this formula for all couplings: exact for ``"iid"``, in
-    practice an upper estimate for blocks, and ``variance_is_exact_`` is then False.
+    ``kernel_variance`` is this formula for all couplings: exact for ``"iid"``, and for
+    blocks an upper estimate in practice, with ``variance_is_exact_`` False.
 
-    With ``X_key`` (ADERF) the two sides have maps of their own: with means a and b and
-    covariances :math:`C_x` and :math:`C_y`, :math:`x' = M(x - a)` and
-    :math:`y' = M^{-1}(y - b)` for the M that makes the two covariances equal, the
-    root of the matrix geometric mean of :math:`C_x^{-1}` and :math:`C_y`. A share of
-    their mean is added to both, 0.3 d over the rows of the smaller side (at most 0.3):
-    with few rows most of their difference is noise.
+    With ``X_key`` (ADERF) each side has a centre and a map of its own: with means a and
+    b and covariances :math:`C_x` and :math:`C_y`, :math:`x' = M(x - a)` and
+    :math:`y' = M^{-1}(y - b)`, where M makes the two covariances equal: the root of the
+    matrix geometric mean of :math:`C_x^{-1}` and :math:`C_y`. A share of the mean of
+    both covariances is added to each, 0.3 d over the rows of the smaller side (at most
+    0.3), because with few rows most of their difference is noise.
 
-    The table may be sparse, with at most 4096 columns; it is not made dense.
-
-    ``fit`` raises ValueError as the other samplers do, and for more columns.
+    X may have at most 4096 columns, or ``fit`` raises ValueError. Sparse rows are not
+    made dense.
 
     References
     ----------
     .. [1] V. Likhosherstov, K. Choromanski, A. Dubey, F. Liu, T. Sarlos, A. Weller,
        "Dense-Exponential Random Features: Sharp Positive Estimators of the Gaussian
-       Kernel", NeurIPS 2023, :arxiv:`2302.00787`. The closed form stands there for a
-       known covariance; ours is of the rows of ``fit``.
+       Kernel", NeurIPS 2023, :arxiv:`2302.00787`, with the closed form for a known
+       covariance; here it is estimated from the rows of ``fit``.
 
     Examples
     --------
@@ -122,13 +146,13 @@ class DERFSampler(BaseFeatureSampler):
     def __init__(
         self,
         *,
-        sigma="scale",
-        n_components=100,
-        coupling="orthogonal",
-        center=True,
-        kernel="gaussian",
-        n_jobs=None,
-        random_state=None,
+        sigma: Sigma = "scale",
+        n_components: int = 100,
+        coupling: str | Coupling = "orthogonal",
+        center: bool = True,
+        kernel: GaussianOrSoftmax = "gaussian",
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
     ):
         self.sigma = sigma
         self.n_components = n_components
@@ -138,13 +162,8 @@ class DERFSampler(BaseFeatureSampler):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _reads_covariance(self):
-        return True
-
-    @property
-    def columns_per_frequency(self) -> int:
-        """Number of columns of a frequency: two where w stands for w and -w."""
-        return 2 if self._get_coupling().opposite else 1
+    def _reads(self):
+        return {"covariance": True}
 
     def _get_coupling(self):
         coupling = get_coupling(self.coupling, type(self).__name__, opposite=True)
@@ -169,7 +188,7 @@ class DERFSampler(BaseFeatureSampler):
         else:
             rng = statistics.frequency_stream()
             frequencies = coupling.draw(chi_law, columns.n_frequencies, d, rng)
-        return PositiveMap(
+        return ExponentialMap(
             frame,
             self.n_components,
             frequencies,
@@ -179,26 +198,15 @@ class DERFSampler(BaseFeatureSampler):
             GaussianKernel(softmax=self.kernel == "softmax"),
         )
 
-    A_ = fitted("map_.A", "Coefficient of the squares of the frequency, a matrix.")
+    A_: np.ndarray = fitted(
+        "map_.A", "Coefficient of the squares of the frequency, a matrix."
+    )
 
 
 def best_quadratic(
     statistics: Statistics, frame: Frame
 ) -> DenseQuadratic | AffineQuadratic:
-    """Return the quadratic form of least mean log second moment over the pairs.
-
-    Parameters
-    ----------
-    statistics : Statistics
-        With covariances.
-    frame : Frame
-        Centre and sigma.
-
-    Returns
-    -------
-    quadratic : DenseQuadratic or AffineQuadratic
-        The second where the key side is another than the query side.
-    """
+    """Return the quadratic form of least mean log second moment over the pairs."""
     center = 0.0 if frame.center is None else frame.center
     both = statistics.query_covariance, statistics.key_covariance
     sides = [side for side in both if side is not None]
@@ -226,18 +234,8 @@ def best_quadratic(
 
 
 def best_rho(values: np.ndarray) -> np.ndarray:
-    """Return the best 1 / (1 - 8A) for each mean square of a coordinate of x + y.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_features,)
-        Negative ones are rounding errors of zero.
-
-    Returns
-    -------
-    rho : ndarray of shape (n_features,)
-        In (0, 1].
-    """
+    """Return the best 1 / (1 - 8A) for each mean square of a coordinate of x + y."""
+    # values (n_features,) -> (n_features,)
     values = np.maximum(values, 0)
     t = 2 * values + 1
     return 2 / (t + np.sqrt(t**2 + 8 * values))

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import math
-import warnings
 from abc import abstractmethod
 from dataclasses import replace
 from numbers import Real
 
 import numpy as np
 
-from .._compat import Interval, StrOptions
-from .._docs import fill_doc
-from ..frequencies import Independent
-from ..maps import CountLaw, Counts, DiscreteMap, GaussianKernel
-from ..rows import Frame, Statistics
+from .._compat import Interval, StrOptions, warn
+from .._types import GaussianOrSoftmax, RandomState
+from ..frequencies import Frequencies, Independent
+from ..maps import CountLaw, DiscreteMap, GaussianKernel
+from ..rows import Frame, Sigma, Statistics
 from ._base import BaseFeatureSampler
 from ._exponential import middle
-from ._stacklevel import outside_stacklevel
 
 _NEAR = 0.1  # coordinates, at unit bandwidth, of rows near others that are all equal
 
 
-@fill_doc
 class DiscreteSampler(BaseFeatureSampler):
     r"""Features from monomials of integer frequencies, coordinates independent.
 
@@ -30,17 +27,6 @@ class DiscreteSampler(BaseFeatureSampler):
 
     with 0^0 = 1, where p is the law of the counts, which a subclass chooses in
     ``_choose_law``.
-
-    Parameters
-    ----------
-    %(sigma)s
-    n_components : int, default=100
-        Number of columns of the output, one a frequency.
-    %(positive)s
-    %(center_discrete)s
-    %(kernel)s
-    %(n_jobs)s
-    %(random_state)s
     """
 
     _parameter_constraints: dict = {
@@ -54,14 +40,14 @@ class DiscreteSampler(BaseFeatureSampler):
     def __init__(
         self,
         *,
-        sigma="scale",
-        n_components=100,
-        positive=False,
-        epsilon=1e-8,
-        center=True,
-        kernel="gaussian",
-        n_jobs=None,
-        random_state=None,
+        sigma: Sigma = "scale",
+        n_components: int = 100,
+        positive: bool = False,
+        epsilon: float = 1e-8,
+        center: bool = True,
+        kernel: GaussianOrSoftmax = "gaussian",
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
     ):
         self.sigma = sigma
         self.n_components = n_components
@@ -72,6 +58,10 @@ class DiscreteSampler(BaseFeatureSampler):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    @property
+    def _doubtful_below(self) -> float:  # type: ignore[override]
+        return math.inf if self.positive else 64  # its rows are far from its centre
+
     @abstractmethod
     def _choose_law(self, statistics: Statistics, frame: Frame) -> CountLaw:
         """Return the law of the counts."""
@@ -81,12 +71,11 @@ class DiscreteSampler(BaseFeatureSampler):
         """Return the law of the counts for rows with coordinates of these sizes."""
 
     def _warn_of_equal_rows(self, n_features):
-        warnings.warn(
+        warn(
             f"All rows are equal, which says nothing about the exponents of "
             f"{type(self).__name__}: they are those for rows at distances of about "
             f"{_NEAR * math.sqrt(n_features):.2g} / sigma from there.",
             UserWarning,
-            stacklevel=outside_stacklevel(),
         )
 
     def _make_map(self, statistics, drawn):
@@ -109,7 +98,7 @@ class DiscreteSampler(BaseFeatureSampler):
         return DiscreteMap(
             frame,
             self.n_components,
-            Counts(counts.T.astype(np.float64)),
+            Frequencies(counts.T.astype(np.float64)),
             Independent(),
             law,
             GaussianKernel(softmax=self.kernel == "softmax"),

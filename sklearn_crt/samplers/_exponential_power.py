@@ -4,39 +4,71 @@ from __future__ import annotations
 
 from numbers import Real
 
+from numpy.typing import ArrayLike
+
 from .._compat import Interval
-from .._docs import fill_doc
-from ..frequencies import stable_law
+from .._types import RandomState
+from ..frequencies import Coupling, stable_law
 from ..maps import ExponentialPowerRadial
+from ..rows import Sigma
 from ._heavy_tailed import HeavyTailedSampler
 
 
-@fill_doc
 class ExponentialPowerSampler(HeavyTailedSampler):
     r"""Exponential-power kernel from sine and cosine pairs.
 
     The frequencies are normal vectors times the root of a positive stable variable.
-    ``fit`` reads of the data the number of columns and, for ``sigma="scale"`` or
+    From the data ``fit`` reads the number of columns and, for ``sigma="scale"`` or
     ``"median"``, their scale.
 
     Parameters
     ----------
     alpha : float, default=1.0
         Exponent in (0, 2]: 1 is the Laplacian kernel, 2 the Gaussian kernel
-        exp(-r^2), without the factor 1/2. Below 0.3 a warning says that the
+        ``exp(-r**2)``, without the factor 1/2. Below 0.3 ``fit`` warns that many
         frequencies are too large for floats.
-    %(sigma_radial)s
-    %(n_components_pairs)s
-    %(coupling)s
-    %(metric)s
-    %(random_phase)s
-    %(n_jobs)s
-    %(random_state)s
+    sigma : float, {"scale", "median"} or array-like, default="scale"
+        Inverse length scale that multiplies the inputs: one number, or one per column.
+        ``"scale"`` is scikit-learn's ``gamma="scale"`` for the Gaussian kernel, with
+        ``gamma = sigma**2 / 2``; ``"median"`` is one over the median distance between
+        up to 1000 rows.
+    n_components : int, default=100
+        Number of columns: two per frequency, or one with ``random_phase``. With an odd
+        number the last frequency has one column with a random phase.
+    coupling : str or Coupling, default="orthogonal"
+        How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
+        ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
+        ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All but the
+        structured ones leave the estimate exactly unbiased.
+    metric : array-like of shape (n_features, n_features), default=None
+        Symmetric positive definite matrix M of the distance ``sqrt(u' M u)``, where ``u
+        = sigma * (x - y)``. None is the identity.
+    random_phase : bool, default=False
+        Whether each column is ``sqrt(2 / m) * cos(w.x + b)`` with a frequency w and a
+        phase b of its own. At equal columns this has less variance where the kernel is
+        small, and pairs of sines and cosines have less near x = y.
+    n_jobs : int, default=None
+        Number of threads of ``transform``; -1 uses all processors. None uses as many as
+        NumPy's linear algebra would, and one inside joblib workers.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the frequencies. Draws are nested: a fit with half the columns uses the
+        first half of these frequencies.
 
     Attributes
     ----------
-    %(phase_)s
-    %(fitted)s
+    phase_ : float or ndarray of shape (n_components,)
+        Phase of the last column where ``n_components`` is odd, or of each column with
+        ``random_phase``, in radians.
+    sigma_ : float or ndarray of shape (n_features,)
+        The multiplier in use.
+    map_ : FeatureMap
+        The drawn map, an immutable value that works without the sampler.
+    frequencies_ : Frequencies
+        The frequencies of the map, for rows already multiplied by sigma.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``, where X has string names.
 
     See Also
     --------
@@ -59,10 +91,15 @@ class ExponentialPowerSampler(HeavyTailedSampler):
     .. math:: \operatorname{Var} = \frac{1 + \kappa(2r) - 2 \kappa(r)^2}{2m}
        - \frac{p}{m^2} g(r)
 
-    %(radial_variance)s
-    For alpha below 0.05, too, ``kernel_variance`` is that of independent frequencies.
+    where :math:`\kappa(r)` is the kernel at the distance r, m the number of
+    frequencies, p that of ordered pairs of frequencies in common blocks, and g(r) the
+    variance reduction of an orthogonal pair: that of the Gaussian kernel averaged over
+    a distribution of scales, by quadrature to about 1e-6. For couplings other than
+    ``"iid"`` and ``"orthogonal"``, including stratified ones, ``kernel_variance`` is
+    that of independent frequencies (p = 0).
 
-    %(radial_errors)s
+    In float32, inner products w.x beyond 2^20 are computed in float64.
+    For alpha below 0.05 ``kernel_variance`` is that of independent frequencies, too.
 
     References
     ----------
@@ -91,14 +128,14 @@ class ExponentialPowerSampler(HeavyTailedSampler):
     def __init__(
         self,
         *,
-        alpha=1.0,
-        sigma="scale",
-        n_components=100,
-        coupling="orthogonal",
-        metric=None,
-        random_phase=False,
-        n_jobs=None,
-        random_state=None,
+        alpha: float = 1.0,
+        sigma: Sigma = "scale",
+        n_components: int = 100,
+        coupling: str | Coupling = "orthogonal",
+        metric: ArrayLike | None = None,
+        random_phase: bool = False,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
     ):
         self.alpha = alpha
         self.sigma = sigma

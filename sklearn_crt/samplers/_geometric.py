@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import optimize, special
 
-from .._docs import fill_doc
 from ..maps import GeometricLaw
 from ._base import fitted
 from ._discrete import DiscreteSampler
@@ -39,32 +38,59 @@ def optimal_p(products: ArrayLike) -> float:
     return -math.expm1(-math.exp(root))
 
 
-@fill_doc
 class GeometricSampler(DiscreteSampler):
     r"""Gaussian or softmax kernel from monomials with geometric exponents (GeomRF).
 
-    ``fit`` reads the mean magnitude of the columns, after the shift, and chooses from
-    it the one parameter of the map, in O(n d). With ``center=True`` that is taken from
-    a sample of at most 1000 rows a side; it is exact up to 1000 rows, with
-    ``center=False`` and with ``positive=True`` (GeomRF+).
+    From the mean magnitudes of the shifted columns ``fit`` chooses the one parameter of
+    the map, in O(n d). With ``center=True`` these are taken from a sample of at most
+    1000 rows of each side; with ``center=False`` or ``positive=True`` (GeomRF+) from
+    all rows.
 
     Parameters
     ----------
-    %(sigma)s
+    sigma : float, {"scale", "median"} or array-like, default="scale"
+        Inverse length scale that multiplies the inputs: one number, or one per column.
+        ``"scale"`` is scikit-learn's ``gamma="scale"`` for the Gaussian kernel, with
+        ``gamma = sigma**2 / 2``; ``"median"`` is one over the median distance between
+        up to 1000 rows.
     n_components : int, default=100
-        Number of columns of the output, one a frequency.
-    %(positive)s
-    %(center_discrete)s
-    %(kernel)s
-    %(n_jobs)s
-    %(random_state)s
+        Number of columns, one per frequency.
+    positive : bool, default=False
+        Whether to subtract the column minima, less ``epsilon``, instead of the means,
+        so that all features are positive. Values below the minima seen by ``fit`` are
+        raised to them, and the estimate is that of the kernel at the raised rows.
+    epsilon : float, default=1e-8
+        Smallest coordinate with ``positive=True``, after multiplication by sigma.
+    center : bool, default=True
+        Whether to subtract the column means first, which changes no kernel value.
+        Ignored with ``positive=True``.
+    kernel : {"gaussian", "softmax"}, default="gaussian"
+        ``"softmax"`` is ``exp(sigma**2 * x.y)``: each row of the features of the
+        Gaussian kernel is multiplied by ``exp(|sigma * x|**2 / 2)``.
+    n_jobs : int, default=None
+        Number of threads of ``transform``; -1 uses all processors. None uses as many as
+        NumPy's linear algebra would, and one inside joblib workers.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the frequencies. Draws are nested: a fit with half the columns uses the
+        first half of these frequencies.
 
     Attributes
     ----------
     p_ : float
         The probability of the exponent 0, in [1e-8, 1 - 1e-8].
-    %(center_discrete_)s
-    %(fitted)s
+    center_ : ndarray of shape (n_features,)
+        The vector subtracted from the rows: the mean, or with ``positive=True`` the
+        minimum less ``epsilon / sigma``, or zero.
+    sigma_ : float or ndarray of shape (n_features,)
+        The multiplier in use.
+    map_ : FeatureMap
+        The drawn map, an immutable value that works without the sampler.
+    frequencies_ : Frequencies
+        The frequencies of the map, for rows already multiplied by sigma.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``, where X has string names.
 
     See Also
     --------
@@ -86,13 +112,12 @@ class GeometricSampler(DiscreteSampler):
 
     with the modified Bessel function :math:`I_0` ([1]_, theorem 3.5). ``p_`` minimises
     the logarithm of the first term with :math:`\overline{|x_l|}\; \overline{|y_l|}`,
-    bars for means over rows, in place of :math:`|x_l y_l|` ([1]_, equation 14); it is
-    convex in :math:`\log(1 - p)`. The frequencies of one seed depend on ``p_``:
+    where bars are means over rows, in place of :math:`|x_l y_l|` ([1]_, equation 14);
+    it is convex in :math:`\log(1 - p)`. The frequencies depend on ``p_``, so
     ``partial_fit`` draws them again.
 
-    ``kernel_variance`` is this formula; for rows below the minimum seen by ``fit``,
-    under ``positive=True``, at the raised rows.
-    %(discrete_errors)s
+    ``kernel_variance`` is this formula; with ``positive=True`` it is that of the raised
+    rows.
 
     References
     ----------
@@ -112,8 +137,9 @@ class GeometricSampler(DiscreteSampler):
     True
     """
 
-    def _reads_rows(self):
-        return self.center and not self.positive  # mean |x - c| does not merge
+    def _reads(self):
+        # the mean of |x - c| does not merge
+        return {"rows": 1000} if self.center and not self.positive else {}
 
     def _choose_law(self, statistics, frame):
         means = [
@@ -138,4 +164,4 @@ class GeometricSampler(DiscreteSampler):
         total = max(weights.sum(), np.finfo(np.float64).tiny)
         return np.array([weights @ np.abs(x) for x in rows.columns()]) / total
 
-    p_ = fitted("map_.law.p", "Probability of the exponent 0.")
+    p_: float = fitted("map_.law.p", "Probability of the exponent 0.")

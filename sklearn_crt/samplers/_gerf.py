@@ -1,38 +1,64 @@
-"""Generalised exponential random features of the Gaussian kernel (GERF)."""
+"""Generalised exponential features (GERF), and the search for their best A."""
 
 from __future__ import annotations
 
 import cmath
 import math
+from functools import lru_cache
 
-from .._docs import fill_doc
-from ..maps import ComplexExponentialMap, ExponentialMap, log_one_minus
+import numpy as np
+from scipy import optimize, special
+
+from ..maps import (
+    ExponentialMap,
+    log_one_minus,
+    log_rho,
+    scaled_variance,
+    second_moment,
+)
 from ._base import fitted
 from ._exponential import ExponentialSampler, mean_squares
-from ._gerf_search import best_member, trigonometric_A
 from ._optimal_A import optimal_A
 
+_GRID = np.meshgrid(np.linspace(-1.5, 1.5, 13), np.linspace(0.02, 1.5, 25))
+_BOUNDS = ((-40.0, 40.0), (0.0, math.pi / 2 - 1e-6))
 
-@fill_doc
+
 class GERFSampler(ExponentialSampler):
     r"""Gaussian or softmax kernel from the best exponential features, complex A (GERF).
 
-    The family has positive features (s = +1, real A: PosRF, OPRF) and sines and
-    cosines (s = -1, A = 0) as members. ``fit`` reads the mean and variance of the
-    columns and searches the sign s and the complex A of least second moment.
+    The family contains positive features (s = +1 and a real A: PosRF, OPRF) and sines
+    and cosines (s = -1, A = 0). From the means and variances of the columns ``fit``
+    searches the sign s and the complex A of least second moment.
 
     Parameters
     ----------
-    %(sigma)s
+    sigma : float, {"scale", "median"} or array-like, default="scale"
+        Inverse length scale that multiplies the inputs: one number, or one per column.
+        ``"scale"`` is scikit-learn's ``gamma="scale"`` for the Gaussian kernel, with
+        ``gamma = sigma**2 / 2``; ``"median"`` is one over the median distance between
+        up to 1000 rows.
     n_components : int, default=100
-        Number of columns of the output: two a frequency, the real and the imaginary
-        part, where an odd number gives the last frequency one column with a random
-        phase; one a frequency where the features are positive (s = +1, real A).
-    %(coupling)s
-    %(center)s
-    %(kernel)s
-    %(n_jobs)s
-    %(random_state)s
+        Number of columns: two per frequency, the real and the imaginary part, or one
+        where the features are positive (s = +1, real A). With an odd number the last
+        frequency has one column with a random phase.
+    coupling : str or Coupling, default="orthogonal"
+        How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
+        ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
+        ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All but the
+        structured ones leave the estimate exactly unbiased.
+    center : bool, default=True
+        Whether to subtract the column means first. The kernel stays the same, and the
+        variance is often much smaller. Sparse rows stay sparse.
+    kernel : {"gaussian", "softmax"}, default="gaussian"
+        ``"softmax"`` is ``exp(sigma**2 * x.y)``: each row of the features of the
+        Gaussian kernel is multiplied by ``exp(|sigma * x|**2 / 2)``.
+    n_jobs : int, default=None
+        Number of threads of ``transform``; -1 uses all processors. None uses as many as
+        NumPy's linear algebra would, and one inside joblib workers.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the frequencies. Draws are nested: a fit with half the columns uses the
+        first half of these frequencies.
 
     Attributes
     ----------
@@ -41,10 +67,20 @@ class GERFSampler(ExponentialSampler):
     s_ : int
         The chosen sign, +1 or -1.
     phase_ : float
-        Phase of the last column where that is single, in radians; only where a
-        frequency has two columns.
-    %(center_)s
-    %(fitted)s
+        Phase of the last column where ``n_components`` is odd, in radians; only where
+        frequencies have two columns.
+    center_ : ndarray of shape (n_features,)
+        The vector subtracted from the rows, zero without ``center``.
+    sigma_ : float or ndarray of shape (n_features,)
+        The multiplier in use.
+    map_ : FeatureMap
+        The drawn map, an immutable value that works without the sampler.
+    frequencies_ : Frequencies
+        The frequencies of the map, for rows already multiplied by sigma.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``, where X has string names.
 
     See Also
     --------
@@ -63,11 +99,11 @@ class GERFSampler(ExponentialSampler):
        g(y) &= \tfrac{D}{\sqrt m} e^{A|w|^2 + s B w \cdot y + C|y|^2}, &
        D &= (1 - 4A)^{d/4} .
 
-    The estimate is the sum of Re(f(x) g(y)): the columns of ``transform`` are first
-    all Re f, then all Im f, those of ``transform_key`` Re g and -Im g. Both sides
-    are one map, ``symmetric_``, where A is real. A last single column holds
+    The estimate is the sum of Re(f(x) g(y)): the columns of ``transform`` are all Re f,
+    then all Im f, those of ``transform_key`` Re g and -Im g. Where A is real both sides
+    have the same map (``symmetric_``). A last single column holds
     :math:`\sqrt2 \operatorname{Re}(e^{ib} f)` and
-    :math:`\sqrt2 \operatorname{Re}(e^{-ib} g)`, b uniform on [0, 2 pi), and f itself
+    :math:`\sqrt2 \operatorname{Re}(e^{-ib} g)`, b uniform on [0, 2 pi), or f itself
     where that is real.
 
     Put :math:`\rho = 1 / (1 - 8A)` and :math:`q = |x + s y|^2`. One product has
@@ -81,18 +117,21 @@ class GERFSampler(ExponentialSampler):
        {2 \operatorname{Re} \rho}\right) q, \\
        b &= d \log \frac{1 + \rho}{2 \sqrt\rho} + s (1 + \rho) q .
 
-    ``fit`` minimises the logarithm of this at the means of q over all pairs of rows,
-    over s and over log rho: for each s L-BFGS-B of 50 iterations from the best three
-    points of a grid, and the optimum over real A. The result is never worse there
-    than OPRF or TrigRF. In all trials known to us no complex A was better than the
-    real optimum of its sign, so ``A_`` ends up real.
+    ``fit`` minimises the logarithm of this, at the means of q over all pairs of rows,
+    over s and log rho: for each s by 50 iterations of L-BFGS-B from the best three
+    points of a grid, and over real A. The result is never worse there than OPRF or
+    TrigRF. In all trials known to us no complex A was better than the real optimum of
+    its sign, so ``A_`` ends up real.
 
-    Orthogonal frequencies subtract the same from the variance for every A: with p
+    Orthogonal frequencies reduce the variance by the same amount for every A: with p
     ordered pairs in common blocks, :math:`p / m^2 \, e^{-(s+1)(|x|^2 + |y|^2)}
     (e^{sq} - {}_1F_1(d; d/2; sq/2))`.
 
-    %(variance)s
-    %(errors)s
+    ``kernel_variance`` is this formula for ``"iid"`` and ``"orthogonal"``; for
+    ``"simplex"`` and objects of any fixed angle another function replaces 1F1 (user
+    guide, couplings). For other couplings it is that of independent frequencies, p = 0,
+    or of the exact blocks that unpadded structured ones approximate;
+    ``variance_is_exact_`` is then False.
 
     References
     ----------
@@ -111,12 +150,7 @@ class GERFSampler(ExponentialSampler):
     1.0 1 -0.592+0.000j
     """
 
-    map_: ComplexExponentialMap | ExponentialMap
-
-    @property
-    def columns_per_frequency(self) -> int:
-        """Number of columns of a frequency; 2 before ``fit``, where it may be 1."""
-        return self.map_.columns_per_frequency if hasattr(self, "map_") else 2
+    map_: ExponentialMap
 
     def _choose(self, statistics, frame):
         d = statistics.n_features
@@ -124,8 +158,8 @@ class GERFSampler(ExponentialSampler):
         optima = {-1: trigonometric_A(q_minus, d), 1: optimal_A(q_plus, d)}
         return best_member(optima, {-1: q_minus, 1: q_plus}, d)
 
-    s_ = fitted("map_.s", "The chosen sign, +1 or -1.")
-    phase_ = fitted("map_.phase", "Phase of a last single column, in radians.")
+    s_: int = fitted("map_.s", "The chosen sign, +1 or -1.")
+    phase_: float = fitted("map_.phase", "Phase of a last single column, in radians.")
 
     @property
     def A_(self) -> complex:
@@ -152,3 +186,139 @@ class GERFSampler(ExponentialSampler):
         """Constant factor, infinite where it overflows."""
         overflows = self.log_D_.real > 709
         return complex(math.inf) if overflows else cmath.exp(self.log_D_)
+
+
+# -------------------------------------------------------------- the search for A
+# The formulas are in ``maps/variance.py``; here is what minimises them.
+def log_variance(
+    lam: float | np.ndarray,
+    phi: float | np.ndarray,
+    s: int,
+    q: float | np.ndarray,
+    n_features: int,
+) -> np.ndarray:
+    """Return log(Var / K^2) of one product, -inf where it is zero."""
+    with np.errstate(divide="ignore"):
+        variance, log_scale = scaled_variance(
+            *second_moment(lam, phi, s, q, n_features)
+        )
+        return np.log(variance) + log_scale
+
+
+def log_second_moment(
+    lam: float | np.ndarray,
+    phi: float | np.ndarray,
+    s: int,
+    q: float | np.ndarray,
+    n_features: int,
+) -> np.ndarray:
+    """Return log(E Re(fg)^2 / K^2), the objective at an array of points."""
+    size, _, v, theta = second_moment(lam, phi, s, q, n_features)
+    h = -np.expm1(-2 * v) + 2 * np.exp(-2 * v) * np.cos(theta / 2) ** 2
+    with np.errstate(divide="ignore"):
+        return size + np.log(h / 2)
+
+
+def value_and_gradient(
+    point: np.ndarray, s: int, q: float, n_features: int
+) -> tuple[float, np.ndarray]:
+    """Return the objective at one point (lam, phi), and its gradient."""
+    lam, phi = float(point[0]), float(point[1])
+    modulus, c, sin_phi = math.exp(lam), math.cos(phi), math.sin(phi)
+    rho = complex(modulus * c, modulus * sin_phi)
+    beside = abs(1 + rho)
+    tanh = 0.5 * n_features * (rho - 1) / (rho + 1)
+    log_cosh = cmath.log((1 + rho) / 2) - 0.5 * complex(lam, phi)
+    total = beside + modulus if s > 0 else (1 + 2 * modulus * c) / (beside + modulus)
+    # logs of E|fg|^2 and E(fg)^2 over K^2, the latter analytic in log rho
+    size = n_features * (log_cosh.real - 0.5 * math.log(c))
+    size += 0.5 * q * (total / c - s)
+    square = n_features * log_cosh + s * q * rho
+    by_lam = tanh.real + 0.5 * q * (s * modulus + (rho.real + modulus**2) / beside) / c
+    by_phi = -tanh.imag + 0.5 * sin_phi / c * (
+        n_features + q * (total / c - modulus / beside)
+    )
+    gap, angle = max(size - square.real, 0.0), square.imag
+    h = -math.expm1(-gap) + 2 * math.exp(-gap) * math.cos(0.5 * angle) ** 2
+    h = max(h, 1e-300)
+    by_square = cmath.rect(math.exp(-gap), angle) * (tanh + s * q * rho)
+    gradient = (by_lam + by_square.real) / h, (by_phi - by_square.imag) / h
+    return size + math.log(0.5 * h), np.array(gradient)
+
+
+def trigonometric_A(q: float, n_features: int) -> float:
+    """Return the real A of least second moment for s = -1 and q = |x - y|^2.
+
+    With rho = 1 + t it is the root of t = 2 (1 + t)(2 + t) q expit(-(2 + t) q) / d,
+    which is below 0.56 / (d - 0.56).
+    """
+    last = 0.56 / (n_features - 0.56)
+
+    def right(t, at):
+        return 2 * (1 + t) * (2 + t) * q * special.expit(-(2 + at) * q) / n_features
+
+    # a bracket of one order of magnitude, in units of its end: the root may be tiny
+    high = min(1.001 * right(last, 0.0), last)
+    low = 0.999 * right(0.0, high)
+    if low < 1e-290:  # q = 0, or so large that nothing is left to gain
+        return 0.0
+    t = high * optimize.brentq(
+        lambda part: part - right(part * high, part * high) / high,
+        low / high,
+        1.0,
+        xtol=1e-15,
+    )
+    return t / (8 * (1 + t))
+
+
+@lru_cache  # other seeds ask again for the same rows
+def complex_candidates(
+    A: float, s: int, q: float, n_features: int
+) -> tuple[tuple[float, float], ...]:
+    """Return the ends of L-BFGS-B from the best three points of a grid about A."""
+    real, _ = log_rho(complex(A))
+    if abs(real) > _BOUNDS[0][1]:
+        return ()
+    points = np.stack([_GRID[0].ravel() + real, _GRID[1].ravel()])
+    points = np.clip(points, *np.transpose(_BOUNDS)[..., None])
+    values = log_second_moment(points[0], points[1], s, q, n_features)
+    ends = (
+        optimize.minimize(
+            value_and_gradient,
+            points[:, start],
+            args=(s, q, n_features),
+            method="L-BFGS-B",
+            jac=True,
+            bounds=_BOUNDS,
+            options={"maxiter": 50},
+        ).x
+        for start in np.argsort(values)[:3]
+    )
+    return tuple((float(lam), float(phi)) for lam, phi in ends)
+
+
+def best_member(
+    real_optima: dict[int, float], q: dict[int, float], n_features: int
+) -> tuple[int, complex]:
+    """Return s and A of least variance a column at the averages q of |x + sy|^2.
+
+    The kernel is the same for both signs, so the least second moment is the least
+    variance, and the variance has digits where the second moment is near 1. What the
+    search finds must be better than the real optimum of its sign by more than rounding.
+    """
+    best, member = math.inf, (-1, complex(real_optima[-1]))
+    for s, A in sorted(real_optima.items()):
+        value = float(log_variance(*log_rho(complex(A)), s, q[s], n_features))
+        margin = 1e-8 + 1e-12 * abs(value)
+        # a real A with s = +1 has two frequencies for the columns of another's one
+        saved = math.log(2) if s > 0 else 0.0
+        candidates = [(value - saved, complex(A))]
+        for lam, phi in complex_candidates(A, s, q[s], n_features):
+            other = float(log_variance(lam, phi, s, q[s], n_features))
+            if other < value - margin:
+                other -= saved if phi == 0 else 0.0
+                candidates.append((other, (1 - cmath.exp(complex(-lam, -phi))) / 8))
+        score, choice = min(candidates, key=lambda candidate: candidate[0])
+        if score < best:
+            best, member = score, (s, choice)
+    return member

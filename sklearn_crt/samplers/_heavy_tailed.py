@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 
+import numpy as np
+
+from .._compat import warn
 from ..frequencies import Coupling, Frequencies, get_coupling
 from ..maps import RadialKernel
 from ..rows import metric_factor
 from ._base import BaseFeatureSampler, fitted
-from ._stacklevel import outside_stacklevel
 from ._trigonometric import make_trigonometric_map
 
 _LIGHT_TAIL = 0.3  # least index of the tail without a warning
@@ -55,11 +56,6 @@ class HeavyTailedSampler(BaseFeatureSampler):
         return lambda m, d, rng: coupling.draw(self._radial_law, m, d, rng)
 
     # ------------------------------------------------------------------ fitting
-    @property
-    def columns_per_frequency(self) -> int:
-        """Number of columns of a frequency."""
-        return 1 if self.random_phase else 2
-
     def _make_map(self, statistics, drawn):
         factor = metric_factor(self.metric, statistics.n_features)
         coupling = self._coupling()
@@ -87,14 +83,13 @@ class HeavyTailedSampler(BaseFeatureSampler):
     def _check_tail(self, coupling, n_features):
         index = self._tail_index()
         if index < _LIGHT_TAIL:
-            warnings.warn(
+            warn(
                 f"A norm |w| of {type(self).__name__} exceeds R with a chance of about "
                 f"R^-{index:.2g}, so many phases w.x are beyond what a float resolves "
                 "(2^24 in float32, 2^53 in float64), and their sines are noise; norms "
                 f"are cut at 1e15. Use float64, {self._tail_advice}, or the exact "
                 "kernel of sklearn_crt.kernels.",
                 RuntimeWarning,
-                stacklevel=outside_stacklevel(),
             )
         if index < 2 and not coupling.exact and n_features <= _FEW_FEATURES:
             raise ValueError(
@@ -104,4 +99,6 @@ class HeavyTailedSampler(BaseFeatureSampler):
                 "frequencies resolve the difference; use 'orthogonal'."
             )
 
-    phase_ = fitted("map_.phase", "Phases of single columns, in radians.")
+    phase_: float | np.ndarray = fitted(
+        "map_.phase", "Phases of single columns, in radians."
+    )

@@ -2,44 +2,72 @@
 
 from __future__ import annotations
 
+import math
+from typing import Literal
+
+from numpy.typing import ArrayLike
+
 from .._compat import StrOptions
-from .._docs import fill_doc
-from ..frequencies import Frequencies, Independent, Orthogonal, student_law
+from .._types import RandomState
+from ..frequencies import Coupling, Frequencies, Independent, Orthogonal, student_law
 from ..maps import LaplacianRadial
+from ..rows import Sigma
 from ._heavy_tailed import HeavyTailedSampler
 
 
-@fill_doc
 class LaplacianSampler(HeavyTailedSampler):
     r"""Laplacian kernel from sine and cosine pairs.
 
-    The frequencies are Cauchy: for the L2 norm one multivariate Cauchy vector each, a
-    normal vector over one normal number; for the L1 norm independent coordinates.
-    ``fit`` reads of the data the number of columns and, for ``sigma="scale"`` or
-    ``"median"``, their scale.
+    The frequencies are Cauchy: for the L2 norm multivariate Cauchy vectors, for the L1
+    norm vectors of independent Cauchy coordinates. From the data ``fit`` reads the
+    number of columns and, for ``sigma="scale"`` or ``"median"``, their scale.
 
     Parameters
     ----------
     norm : {"l2", "l1"}, default="l2"
-        Norm in the exponent. With ``"l1"`` it is the kernel that scikit-learn calls
-        Laplacian; it is not isotropic.
-    %(sigma_radial)s
-    %(n_components_pairs)s
+        Norm in the exponent. ``"l1"`` is the kernel that scikit-learn calls Laplacian,
+        which is not isotropic.
+    sigma : float, {"scale", "median"} or array-like, default="scale"
+        Inverse length scale that multiplies the inputs: one number, or one per column.
+        ``"scale"`` is scikit-learn's ``gamma="scale"`` for the Gaussian kernel, with
+        ``gamma = sigma**2 / 2``; ``"median"`` is one over the median distance between
+        up to 1000 rows.
+    n_components : int, default=100
+        Number of columns: two per frequency, or one with ``random_phase``. With an odd
+        number the last frequency has one column with a random phase.
     coupling : str or Coupling, default="auto"
-        Joint law of the frequencies: ``"orthogonal"``, ``"iid"`` or an object.
-        ``"auto"`` is ``"orthogonal"`` for the L2 norm, and for the L1 norm ``"iid"``,
-        the only one it can use.
+        How the frequencies depend on each other; ``"auto"`` is ``"orthogonal"`` for the
+        L2 norm, which takes the couplings of :class:`MaternSampler`, and ``"iid"`` for
+        the L1 norm, which takes no other.
     metric : array-like of shape (n_features, n_features), default=None
-        Symmetric positive definite M, for the L2 norm: the kernel is that of the
-        distance ``sqrt(u' M u)``, u = sigma * (x - y). None is the identity.
-    %(random_phase)s
-    %(n_jobs)s
-    %(random_state)s
+        Symmetric positive definite matrix M of the distance ``sqrt(u' M u)``, where
+        ``u = sigma * (x - y)``, for the L2 norm alone. None is the identity.
+    random_phase : bool, default=False
+        Whether each column is ``sqrt(2 / m) * cos(w.x + b)`` with a frequency w and a
+        phase b of its own. At equal columns this has less variance where the kernel is
+        small, and pairs of sines and cosines have less near x = y.
+    n_jobs : int, default=None
+        Number of threads of ``transform``; -1 uses all processors. None uses as many as
+        NumPy's linear algebra would, and one inside joblib workers.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the frequencies. Draws are nested: a fit with half the columns uses the
+        first half of these frequencies.
 
     Attributes
     ----------
-    %(phase_)s
-    %(fitted)s
+    phase_ : float or ndarray of shape (n_components,)
+        Phase of the last column where ``n_components`` is odd, or of each column with
+        ``random_phase``, in radians.
+    sigma_ : float or ndarray of shape (n_features,)
+        The multiplier in use.
+    map_ : FeatureMap
+        The drawn map, an immutable value that works without the sampler.
+    frequencies_ : Frequencies
+        The frequencies of the map, for rows already multiplied by sigma.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``, where X has string names.
 
     See Also
     --------
@@ -54,19 +82,25 @@ class LaplacianSampler(HeavyTailedSampler):
     .. math:: K = e^{-r}, \qquad w = \frac{M^{1/2} u}{|n|}, \quad u \sim N(0, I_d),
        \quad n \sim N(0, 1)
 
-    with one n a frequency ([1]_, theorem 11; its table 1 reads as one n a column of the
-    data, which is the L1 kernel). The norm for M = I is :math:`\sqrt B`, B beta prime
-    of d/2 and 1/2. The features are
+    with one n per frequency ([1]_, theorem 11; its table 1 reads as one n per column of
+    the data, which is the L1 kernel). The norm for M = I is :math:`\sqrt B`, B beta
+    prime of d/2 and 1/2. The features are
     :math:`(\cos w \cdot x, \sin w \cdot x) / \sqrt m` and
 
     .. math:: \operatorname{Var} = \frac{1 + \kappa(2r) - 2 \kappa(r)^2}{2m}
        - \frac{p}{m^2} g(r)
 
-    %(radial_variance)s
+    where :math:`\kappa(r)` is the kernel at the distance r, m the number of
+    frequencies, p that of ordered pairs of frequencies in common blocks, and g(r) the
+    variance reduction of an orthogonal pair: that of the Gaussian kernel averaged over
+    a distribution of scales, by quadrature to about 1e-6. For couplings other than
+    ``"iid"`` and ``"orthogonal"``, including stratified ones, ``kernel_variance`` is
+    that of independent frequencies (p = 0).
 
-    %(radial_errors)s
-    So does a ``metric``, or a coupling other than ``"auto"`` and ``"iid"``, with
-    ``norm="l1"``.
+    In float32, inner products w.x beyond 2^20 are computed in float64.
+
+    With ``norm="l1"``, ``fit`` raises ValueError for a ``metric`` and for couplings
+    other than ``"auto"`` and ``"iid"``.
 
     References
     ----------
@@ -94,14 +128,14 @@ class LaplacianSampler(HeavyTailedSampler):
     def __init__(
         self,
         *,
-        norm="l2",
-        sigma="scale",
-        n_components=100,
-        coupling="auto",
-        metric=None,
-        random_phase=False,
-        n_jobs=None,
-        random_state=None,
+        norm: Literal["l2", "l1"] = "l2",
+        sigma: Sigma = "scale",
+        n_components: int = 100,
+        coupling: str | Coupling = "auto",
+        metric: ArrayLike | None = None,
+        random_phase: bool = False,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
     ):
         self.norm = norm
         self.sigma = sigma
@@ -111,6 +145,10 @@ class LaplacianSampler(HeavyTailedSampler):
         self.random_phase = random_phase
         self.n_jobs = n_jobs
         self.random_state = random_state
+
+    @property
+    def _doubtful_below(self) -> float:  # type: ignore[override]
+        return math.inf if self.norm == "l1" else 64  # the kernel of many columns is 0
 
     def _make_map(self, statistics, drawn):
         if self.norm == "l1" and self.metric is not None:

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import math
+from typing import Any
 
+import numpy as np
 from scipy import optimize, special
 
+from .._array import namespace_of
 
-def optimal_A(q: float, n_features: int) -> float:
+
+def optimal_A(q: Any, n_features: int) -> Any:
     """Return the A of least mean log second moment for the mean q of |x + y|^2.
 
     With rho = 1 / (1 - 8A) it is the positive root of 2 q rho^2 + (2q + d) rho = d
     (CRT theorem 3.3), written so that nothing cancels for small or large q.
     """
-    d = n_features
-    root = math.hypot(2 * q + d, math.sqrt(8 * d * q))
-    if 2 * q > d:
-        return -(2 * q - d + root) / (16 * d)
-    return -q / (d - 2 * q + root)
+    if isinstance(q, (int, float)):
+        return float(optimal_A(np.asarray(float(q)), n_features))
+    # q () or an array of any library
+    xp, d = namespace_of(q), n_features
+    gap = 2 * q - d
+    total = xp.sqrt((2 * q + d) ** 2 + 8 * d * q) + xp.abs(gap)
+    return -xp.where(gap > 0, total / (16 * d), q / total)
 
 
 def optimal_antithetic_A(q: float, n_features: int) -> float:

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from .._docs import fill_doc
 from ..maps import PoissonLaw
 from ._base import fitted
 from ._discrete import DiscreteSampler
@@ -14,31 +13,57 @@ from ._discrete import DiscreteSampler
 _RANGE = 1e-12, 1e15  # of lambda: counts stay exact in float64
 
 
-@fill_doc
 class PoissonSampler(DiscreteSampler):
     r"""Gaussian or softmax kernel from monomials with Poisson exponents (PoisRF).
 
-    ``fit`` reads the mean and variance of the columns (and the minimum for
-    ``positive=True``, PoisRF+) and chooses from them the one parameter of the map, in
-    O(n d).
+    From the means and variances of the columns (and the minima for ``positive=True``,
+    PoisRF+) ``fit`` chooses the one parameter of the map, in O(n d).
 
     Parameters
     ----------
-    %(sigma)s
+    sigma : float, {"scale", "median"} or array-like, default="scale"
+        Inverse length scale that multiplies the inputs: one number, or one per column.
+        ``"scale"`` is scikit-learn's ``gamma="scale"`` for the Gaussian kernel, with
+        ``gamma = sigma**2 / 2``; ``"median"`` is one over the median distance between
+        up to 1000 rows.
     n_components : int, default=100
-        Number of columns of the output, one a frequency.
-    %(positive)s
-    %(center_discrete)s
-    %(kernel)s
-    %(n_jobs)s
-    %(random_state)s
+        Number of columns, one per frequency.
+    positive : bool, default=False
+        Whether to subtract the column minima, less ``epsilon``, instead of the means,
+        so that all features are positive. Values below the minima seen by ``fit`` are
+        raised to them, and the estimate is that of the kernel at the raised rows.
+    epsilon : float, default=1e-8
+        Smallest coordinate with ``positive=True``, after multiplication by sigma.
+    center : bool, default=True
+        Whether to subtract the column means first, which changes no kernel value.
+        Ignored with ``positive=True``.
+    kernel : {"gaussian", "softmax"}, default="gaussian"
+        ``"softmax"`` is ``exp(sigma**2 * x.y)``: each row of the features of the
+        Gaussian kernel is multiplied by ``exp(|sigma * x|**2 / 2)``.
+    n_jobs : int, default=None
+        Number of threads of ``transform``; -1 uses all processors. None uses as many as
+        NumPy's linear algebra would, and one inside joblib workers.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the frequencies. Draws are nested: a fit with half the columns uses the
+        first half of these frequencies.
 
     Attributes
     ----------
     lambda_ : float
         The mean of the exponents, in [1e-12, 1e15].
-    %(center_discrete_)s
-    %(fitted)s
+    center_ : ndarray of shape (n_features,)
+        The vector subtracted from the rows: the mean, or with ``positive=True`` the
+        minimum less ``epsilon / sigma``, or zero.
+    sigma_ : float or ndarray of shape (n_features,)
+        The multiplier in use.
+    map_ : FeatureMap
+        The drawn map, an immutable value that works without the sampler.
+    frequencies_ : Frequencies
+        The frequencies of the map, for rows already multiplied by sigma.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``, where X has string names.
 
     See Also
     --------
@@ -63,12 +88,11 @@ class PoissonSampler(DiscreteSampler):
     .. math:: \lambda^* = \sqrt{\frac{1}{d} \sum_l
        \overline{x_l^2}\; \overline{y_l^2}}
 
-    ([1]_, equation 12), bars for means over rows. The frequencies of one seed depend
-    on ``lambda_``: ``partial_fit`` draws them again.
+    ([1]_, equation 12), where bars are means over rows. The frequencies depend on
+    ``lambda_``, so ``partial_fit`` draws them again.
 
-    ``kernel_variance`` is this formula; for rows below the minimum seen by ``fit``,
-    under ``positive=True``, at the raised rows.
-    %(discrete_errors)s
+    ``kernel_variance`` is this formula; with ``positive=True`` it is that of the raised
+    rows.
 
     References
     ----------
@@ -102,4 +126,4 @@ class PoissonSampler(DiscreteSampler):
     def _law_of(self, sizes):
         return PoissonLaw(float(np.clip(math.sqrt(np.mean(sizes**4)), *_RANGE)))
 
-    lambda_ = fitted("map_.law.lambda_", "Mean of the exponents.")
+    lambda_: float = fitted("map_.law.lambda_", "Mean of the exponents.")

@@ -2,33 +2,58 @@
 
 from __future__ import annotations
 
-from .._docs import fill_doc
 from ._exponential import ExponentialSampler
 
 
-@fill_doc
 class PositiveRBFSampler(ExponentialSampler):
     r"""Gaussian or softmax kernel from positive exponential features (PosRF, FAVOR+).
 
-    ``fit`` reads of the data the mean of the columns and, for ``sigma="scale"`` or
-    ``"median"``, their scale.
+    From the data ``fit`` reads the column means and, for ``sigma="scale"`` or
+    ``"median"``, the scale of the columns.
 
     Parameters
     ----------
-    %(sigma)s
+    sigma : float, {"scale", "median"} or array-like, default="scale"
+        Inverse length scale that multiplies the inputs: one number, or one per column.
+        ``"scale"`` is scikit-learn's ``gamma="scale"`` for the Gaussian kernel, with
+        ``gamma = sigma**2 / 2``; ``"median"`` is one over the median distance between
+        up to 1000 rows.
     n_components : int, default=100
-        Number of columns of the output, one a frequency, two with
-        ``coupling="antithetic"``.
-    %(coupling_positive)s
-    %(center)s
-    %(kernel)s
-    %(n_jobs)s
-    %(random_state)s
+        Number of columns: one per frequency, or two with ``coupling="antithetic"``.
+    coupling : str or Coupling, default="orthogonal"
+        How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
+        ``"simplex"``, ``"simplex+"``, ``"antithetic"``, ``"halton"``, ``"sobol"``,
+        ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All but the
+        structured ones leave the estimate exactly unbiased. ``"antithetic"`` draws
+        pairs w, -w on orthogonal directions: the least error from d columns on, for
+        half the products.
+    center : bool, default=True
+        Whether to subtract the column means first. The kernel stays the same, and the
+        variance is often much smaller. Sparse rows stay sparse.
+    kernel : {"gaussian", "softmax"}, default="gaussian"
+        ``"softmax"`` is ``exp(sigma**2 * x.y)``: each row of the features of the
+        Gaussian kernel is multiplied by ``exp(|sigma * x|**2 / 2)``.
+    n_jobs : int, default=None
+        Number of threads of ``transform``; -1 uses all processors. None uses as many as
+        NumPy's linear algebra would, and one inside joblib workers.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the frequencies. Draws are nested: a fit with half the columns uses the
+        first half of these frequencies.
 
     Attributes
     ----------
-    %(center_)s
-    %(fitted)s
+    center_ : ndarray of shape (n_features,)
+        The vector subtracted from the rows, zero without ``center``.
+    sigma_ : float or ndarray of shape (n_features,)
+        The multiplier in use.
+    map_ : FeatureMap
+        The drawn map, an immutable value that works without the sampler.
+    frequencies_ : Frequencies
+        The frequencies of the map, for rows already multiplied by sigma.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``, where X has string names.
 
     See Also
     --------
@@ -44,11 +69,14 @@ class PositiveRBFSampler(ExponentialSampler):
        \operatorname{Var} = \frac{e^{4 x \cdot y} - K^2}{m}
        - \frac{p}{m^2} e^{-2|x|^2 - 2|y|^2} \left(e^{q} - {}_1F_1(d; d/2; q/2)\right)
 
-    where :math:`q = |x + y|^2` and p counts the ordered pairs of frequencies in
-    common orthogonal blocks ([3]_, theorem 3.2).
+    where :math:`q = |x + y|^2` and p is the number of ordered pairs of frequencies
+    in common orthogonal blocks ([3]_, theorem 3.2).
 
-    %(variance)s
-    %(errors)s
+    ``kernel_variance`` is this formula for ``"iid"`` and ``"orthogonal"``; for
+    ``"simplex"`` and objects of any fixed angle another function replaces 1F1 (user
+    guide, couplings). For other couplings it is that of independent frequencies, p = 0,
+    or of the exact blocks that unpadded structured ones approximate;
+    ``variance_is_exact_`` is then False.
 
     References
     ----------

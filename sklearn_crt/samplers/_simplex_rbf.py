@@ -2,41 +2,63 @@
 
 from __future__ import annotations
 
-from .._docs import fill_doc
+from .._types import GaussianOrSoftmax, RandomState
+from ..rows import Sigma
 from ._exponential import ExponentialSampler
 
 
-@fill_doc
 class SimplexRBFSampler(ExponentialSampler):
     r"""Gaussian or softmax kernel from positive features in simplex blocks (SimRF).
 
-    The map of ``PositiveRBFSampler`` with frequencies at the widest common angle.
-    ``fit`` reads of the data the mean of the columns and, for ``sigma="scale"`` or
-    ``"median"``, their scale.
+    The map of :class:`PositiveRBFSampler`, with frequencies at the widest common angle.
+    From the data ``fit`` reads the column means and, for ``sigma="scale"`` or
+    ``"median"``, the scale of the columns.
 
     Parameters
     ----------
-    %(sigma)s
+    sigma : float, {"scale", "median"} or array-like, default="scale"
+        Inverse length scale that multiplies the inputs: one number, or one per column.
+        ``"scale"`` is scikit-learn's ``gamma="scale"`` for the Gaussian kernel, with
+        ``gamma = sigma**2 / 2``; ``"median"`` is one over the median distance between
+        up to 1000 rows.
     n_components : int, default=100
-        Number of columns of the output, one a frequency.
+        Number of columns, one per frequency.
     weight_dependent : bool, default=False
-        Whether longer frequencies of a block stand at wider angles (SimRF+), the
+        Whether the angles of a block follow the norms of its frequencies (SimRF+): the
         coupling ``"simplex+"``.
     structured : bool, default=False
-        Whether the rotations are products of random signs and Hadamard matrices, the
-        coupling ``"structured-simplex"``: faster in high dimension, and biased by an
-        amount that vanishes there.
-    %(center)s
-    %(kernel)s
-    %(n_jobs)s
-    %(random_state)s
+        Whether the rotations are products of random signs and Hadamard matrices: the
+        coupling ``"structured-simplex"``, faster in high dimension, with a bias that
+        vanishes there.
+    center : bool, default=True
+        Whether to subtract the column means first. The kernel stays the same, and the
+        variance is often much smaller. Sparse rows stay sparse.
+    kernel : {"gaussian", "softmax"}, default="gaussian"
+        ``"softmax"`` is ``exp(sigma**2 * x.y)``: each row of the features of the
+        Gaussian kernel is multiplied by ``exp(|sigma * x|**2 / 2)``.
+    n_jobs : int, default=None
+        Number of threads of ``transform``; -1 uses all processors. None uses as many as
+        NumPy's linear algebra would, and one inside joblib workers.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the frequencies. Draws are nested: a fit with half the columns uses the
+        first half of these frequencies.
 
     Attributes
     ----------
     coupling : str
         The name of the coupling that the two parameters stand for.
-    %(center_)s
-    %(fitted)s
+    center_ : ndarray of shape (n_features,)
+        The vector subtracted from the rows, zero without ``center``.
+    sigma_ : float or ndarray of shape (n_features,)
+        The multiplier in use.
+    map_ : FeatureMap
+        The drawn map, an immutable value that works without the sampler.
+    frequencies_ : Frequencies
+        The frequencies of the map, for rows already multiplied by sigma.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``, where X has string names.
 
     See Also
     --------
@@ -52,8 +74,8 @@ class SimplexRBFSampler(ExponentialSampler):
        \operatorname{Var} = \frac{e^{4 x \cdot y} - K^2}{m}
        - \frac{p}{m^2} e^{-2|x|^2 - 2|y|^2} \left(e^{q} - F_c(q)\right)
 
-    where :math:`q = |x + y|^2`, p counts the ordered pairs of frequencies in common
-    blocks of d, whose angles have the cosine :math:`c = -1/(d - 1)`, and
+    where :math:`q = |x + y|^2`, p is the number of ordered pairs of frequencies in
+    common blocks of d, whose angles have the cosine :math:`c = -1/(d - 1)`, and
 
     .. math:: F_c(q) = \sum_k \frac{q^k}{k!} \prod_{j<k} \frac{d + j}{d + 2j}
        \; E (1 + c \sin\psi)^k, \qquad \psi \in (0, \pi), \;
@@ -69,9 +91,8 @@ class SimplexRBFSampler(ExponentialSampler):
     (d a power of two, at least 16), and that of independent frequencies, p = 0, with
     other ``structured`` blocks or ``weight_dependent``.
 
-    ``fit`` raises ValueError for a sigma that is not positive and finite, for
-    n_components < 1, for NaN or infinite input, and where ``weight_dependent`` and
-    ``structured`` are both true.
+    ``fit`` raises ValueError where ``weight_dependent`` and ``structured`` are both
+    true.
 
     References
     ----------
@@ -99,14 +120,14 @@ class SimplexRBFSampler(ExponentialSampler):
     def __init__(
         self,
         *,
-        sigma="scale",
-        n_components=100,
-        weight_dependent=False,
-        structured=False,
-        center=True,
-        kernel="gaussian",
-        n_jobs=None,
-        random_state=None,
+        sigma: Sigma = "scale",
+        n_components: int = 100,
+        weight_dependent: bool = False,
+        structured: bool = False,
+        center: bool = True,
+        kernel: GaussianOrSoftmax = "gaussian",
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
     ):
         self.sigma = sigma
         self.n_components = n_components
@@ -118,7 +139,7 @@ class SimplexRBFSampler(ExponentialSampler):
         self.random_state = random_state
 
     @property
-    def coupling(self) -> str:
+    def coupling(self) -> str:  # type: ignore[override]  # of two parameters
         """The name of the coupling that the two parameters stand for."""
         if self.weight_dependent and self.structured:
             raise ValueError(

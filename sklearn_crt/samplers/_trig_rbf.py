@@ -2,35 +2,67 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from .._compat import StrOptions
-from .._docs import fill_doc
+from .._types import GaussianOrSoftmax, RandomState
 from ..frequencies import Coupling, chi_law
 from ..maps import GaussianKernel, GaussianRadial
+from ..rows import Sigma
 from ._base import BaseFeatureSampler, fitted
 from ._trigonometric import make_trigonometric_map
 
 
-@fill_doc
 class TrigRBFSampler(BaseFeatureSampler):
     r"""Gaussian or softmax kernel from sine and cosine pairs (random Fourier features).
 
-    ``fit`` reads of the data the number of columns and, for ``sigma="scale"`` or
+    From the data ``fit`` reads the number of columns and, for ``sigma="scale"`` or
     ``"median"``, their scale.
 
     Parameters
     ----------
-    %(sigma)s
-    %(n_components_pairs)s
-    %(coupling)s
-    %(kernel)s
-    %(random_phase)s
-    %(n_jobs)s
-    %(random_state)s
+    sigma : float, {"scale", "median"} or array-like, default="scale"
+        Inverse length scale that multiplies the inputs: one number, or one per column.
+        ``"scale"`` is scikit-learn's ``gamma="scale"`` for the Gaussian kernel, with
+        ``gamma = sigma**2 / 2``; ``"median"`` is one over the median distance between
+        up to 1000 rows.
+    n_components : int, default=100
+        Number of columns: two per frequency, or one with ``random_phase``. With an odd
+        number the last frequency has one column with a random phase.
+    coupling : str or Coupling, default="orthogonal"
+        How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
+        ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
+        ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All but the
+        structured ones leave the estimate exactly unbiased.
+    kernel : {"gaussian", "softmax"}, default="gaussian"
+        ``"softmax"`` is ``exp(sigma**2 * x.y)``: each row of the features of the
+        Gaussian kernel is multiplied by ``exp(|sigma * x|**2 / 2)``.
+    random_phase : bool, default=False
+        Whether each column is ``sqrt(2 / m) * cos(w.x + b)`` with a frequency w and a
+        phase b of its own. At equal columns this has less variance where the kernel is
+        small, and pairs of sines and cosines have less near x = y.
+    n_jobs : int, default=None
+        Number of threads of ``transform``; -1 uses all processors. None uses as many as
+        NumPy's linear algebra would, and one inside joblib workers.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the frequencies. Draws are nested: a fit with half the columns uses the
+        first half of these frequencies.
 
     Attributes
     ----------
-    %(phase_)s
-    %(fitted)s
+    phase_ : float or ndarray of shape (n_components,)
+        Phase of the last column where ``n_components`` is odd, or of each column with
+        ``random_phase``, in radians.
+    sigma_ : float or ndarray of shape (n_features,)
+        The multiplier in use.
+    map_ : FeatureMap
+        The drawn map, an immutable value that works without the sampler.
+    frequencies_ : Frequencies
+        The frequencies of the map, for rows already multiplied by sigma.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``, where X has string names.
 
     See Also
     --------
@@ -44,13 +76,15 @@ class TrigRBFSampler(BaseFeatureSampler):
     .. math:: f(x) = \frac{1}{\sqrt m} (\cos w \cdot x, \sin w \cdot x), \qquad
        \operatorname{Var} = \frac{(1 - K^2)^2}{2m} - \frac{p}{m^2} g(|x - y|^2)
 
-    ([1]_; [3]_ section 2.2), where p counts the ordered
-    pairs of frequencies in common blocks and
-    :math:`g(q) = e^{-q} - {}_1F_1(d; d/2; -q/2)` is what an orthogonal pair saves
-    [2]_.
+    ([1]_; [3]_ section 2.2), where p is the number of ordered pairs of frequencies in
+    common blocks and :math:`g(q) = e^{-q} - {}_1F_1(d; d/2; -q/2)` is the variance
+    reduction of an orthogonal pair [2]_.
 
-    %(variance)s
-    %(errors)s
+    ``kernel_variance`` is this formula for ``"iid"`` and ``"orthogonal"``; for
+    ``"simplex"`` and objects of any fixed angle another function replaces 1F1 (user
+    guide, couplings). For other couplings it is that of independent frequencies, p = 0,
+    or of the exact blocks that unpadded structured ones approximate;
+    ``variance_is_exact_`` is then False.
 
     References
     ----------
@@ -84,13 +118,13 @@ class TrigRBFSampler(BaseFeatureSampler):
     def __init__(
         self,
         *,
-        sigma="scale",
-        n_components=100,
-        coupling="orthogonal",
-        kernel="gaussian",
-        random_phase=False,
-        n_jobs=None,
-        random_state=None,
+        sigma: Sigma = "scale",
+        n_components: int = 100,
+        coupling: str | Coupling = "orthogonal",
+        kernel: GaussianOrSoftmax = "gaussian",
+        random_phase: bool = False,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
     ):
         self.sigma = sigma
         self.n_components = n_components
@@ -100,15 +134,12 @@ class TrigRBFSampler(BaseFeatureSampler):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    @property
-    def columns_per_frequency(self) -> int:
-        """Number of columns of a frequency."""
-        return 1 if self.random_phase else 2
-
     def _make_map(self, statistics, drawn):
         kernel = GaussianKernel(softmax=self.kernel == "softmax")
         return make_trigonometric_map(
             self, statistics, drawn, GaussianRadial(), chi_law, gaussian=kernel
         )
 
-    phase_ = fitted("map_.phase", "Phases of single columns, in radians.")
+    phase_: float | np.ndarray = fitted(
+        "map_.phase", "Phases of single columns, in radians."
+    )

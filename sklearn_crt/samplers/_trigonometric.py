@@ -23,34 +23,7 @@ def make_trigonometric_map(
     draw: Callable | None = None,
     **fields: Any,
 ) -> TrigonometricMap:
-    """Return sines and cosines for a radial kernel.
-
-    Parameters
-    ----------
-    sampler : sampler
-        With the parameters ``sigma``, ``n_components``, ``coupling`` and, if it offers
-        single columns with random phases, ``random_phase``.
-    statistics : Statistics
-        Of the rows.
-    drawn : TrigonometricMap or None
-        A map of the same draw, to take the frequencies from.
-    radial : RadialKernel
-        The kernel.
-    radial_law : callable
-        Law of the norm of a frequency as a function of the dimension.
-    coupling : Coupling, default=None
-        In place of that of the parameter.
-    draw : callable, default=None
-        ``draw(n_frequencies, n_features, rng)`` returns the frequencies where they are
-        not isotropic.
-    **fields
-        Further fields of the map.
-
-    Returns
-    -------
-    map : TrigonometricMap
-        The map.
-    """
+    """Return sines and cosines for a radial kernel."""
     coupling = coupling or get_coupling(sampler.coupling, type(sampler).__name__)
     single = getattr(sampler, "random_phase", False)
     columns = PairedColumns.of(sampler.n_components, single=single)

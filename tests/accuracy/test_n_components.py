@@ -34,7 +34,7 @@ def test_it_is_the_least_number(sampler, d):
     # two rows: all blocks hold the same pair
     X = np.random.default_rng(3).normal(size=(2, d))
     width = n_components_for(sampler, X, rms_error=0.05, n_pairs=2)
-    step = sampler.fit(X).columns_per_frequency
+    step = sampler.fit(X).map_.columns_per_frequency
     assert width % step == 0
     assert mean_variance(sampler, X, width) <= 0.05**2 * (1 + 1e-9)
     assert mean_variance(sampler, X, width - step) > 0.05**2

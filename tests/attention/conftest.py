@@ -8,18 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from sklearn_crt.frequencies import Frequencies, get_coupling
-from sklearn_crt.maps import (
-    GaussianKernel,
-    GaussianRadial,
-    IsotropicQuadratic,
-    PairedColumns,
-    PositiveMap,
-    SignMap,
-    SumOfProductsMap,
-    TrigonometricMap,
-)
-from sklearn_crt.rows import Frame
+from sklearn_crt import HybridSampler, OPRFSampler, PositiveRBFSampler, TrigRBFSampler
 
 
 @pytest.fixture(scope="session")
@@ -42,49 +31,23 @@ def case():
     )
 
 
-def exponential_map(W, A, center=None):
-    """Return the positive map of given frequencies, one a row."""
-    frequencies = Frequencies(np.ascontiguousarray(W.T))
-    coupling, kernel = get_coupling("iid", "test"), GaussianKernel(softmax=True)
-    columns = PairedColumns.of(W.shape[0], single=True)
-    options = (Frame(1.0, center), W.shape[0], frequencies, coupling)
-    return PositiveMap(*options, IsotropicQuadratic(A), columns, kernel)
-
-
-def trigonometric_map(W):
-    """Return sines and cosines of given frequencies."""
-    frequencies = Frequencies(np.ascontiguousarray(W.T))
-    return TrigonometricMap(
-        Frame(),
-        2 * W.shape[0],
-        frequencies,
-        get_coupling("iid", "test"),
-        GaussianRadial(),
-        PairedColumns.of(2 * W.shape[0]),
-        0.0,
-        gaussian=GaussianKernel(softmax=True),
-    )
-
-
-def angular_hybrid(W, T):
-    """Return the angular hybrid of given frequencies and directions."""
-    coupling = get_coupling("iid", "test")
-    frequencies, directions = (Frequencies(np.ascontiguousarray(Z.T)) for Z in (W, T))
-    columns, plain = PairedColumns.of(2 * len(W)), GaussianKernel()
-    options = (Frame(), 2 * len(W), frequencies, coupling)
-    bases = (
-        PositiveMap(*options, IsotropicQuadratic(0.0), columns, plain),
-        TrigonometricMap(*options, GaussianRadial(), columns, 0.0, gaussian=plain),
-    )
-    signs = SignMap(Frame(), len(T), directions, coupling)
-    return SumOfProductsMap(
-        Frame(),
-        4 * len(W) * (len(T) + 1),
-        bases,
-        (signs,),
-        (0.5,),
-        shared=True,
-        factor=GaussianKernel(softmax=True),
+@pytest.fixture(scope="session")
+def samplers(case, given):
+    """Return samplers fitted on the queries and keys, with the given frequencies."""
+    m, n = len(case.W), len(case.T)
+    common = {"sigma": 4**-0.25, "kernel": "softmax", "coupling": given(case.W, case.T)}
+    positive = {"center": False, "n_components": m, **common}
+    hybrid = {"n_components": 4 * m * (n + 1), "n_coefficients": n, "shared": True}
+    return SimpleNamespace(
+        **{
+            name: sampler.fit(case.q, X_key=case.k)
+            for name, sampler in {
+                "favor": PositiveRBFSampler(**positive),
+                "favor_optimal": OPRFSampler(**positive),
+                "trigonometric": TrigRBFSampler(n_components=2 * m, **common),
+                "angular": HybridSampler(**hybrid, **common),
+            }.items()
+        }
     )
 
 

@@ -12,7 +12,6 @@ from sklearn_crt.attention import (
     linear_attention,
     softmax_attention,
 )
-from sklearn_crt.attention._heads import mean_sq_sum, optimal_A
 
 D = 4
 
@@ -82,8 +81,10 @@ def test_states_and_statistics_of_other_libraries(rng, xp):
         found = state.attend(theirs[0])
         expected = linear_attention(q, k, v, feature_map)
         assert_allclose(to_numpy(found), expected, atol=2e-3)
-    A = optimal_A(mean_sq_sum(*theirs[:2]), D)
-    assert_allclose(to_numpy(A), optimal_A(mean_sq_sum(q, k), D), rtol=1e-4)
+    sampler = OPRFSampler(kernel="softmax", random_state=0)
+    found, expected = (fit_heads(sampler, *rows) for rows in (theirs[:2], (q, k)))
+    for one, other in zip(found, expected, strict=True):
+        assert_allclose(one.A_, other.A_, rtol=1e-6)
 
 
 def test_libraries_are_not_mixed(rng):

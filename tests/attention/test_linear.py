@@ -20,7 +20,6 @@ from sklearn_crt.attention import (
     linear_attention,
     softmax_attention,
 )
-from sklearn_crt.maps import port
 
 from .conftest import masked_quadratic, relative_error
 
@@ -258,17 +257,6 @@ def test_centred_map_estimates_the_same(rng):
     for center in (False, True):
         sampler.set_params(center=center).fit(q, X_key=k)
         assert relative_error(linear_attention(q, k, v, sampler), exact) < 0.05
-
-
-def test_ported_maps_are_the_maps(rng):
-    X = rng.standard_normal((10, D))
-    phases = TrigRBFSampler(kernel="softmax", random_phase=True)
-    odd = TrigRBFSampler(kernel="softmax")
-    for sampler in (*SAMPLERS, phases, odd):
-        one = fitted(sampler, rng, 33)
-        mantissa, exponent = port(one.map_, X).log_features(X)
-        features = np.exp(exponent) * (1 if mantissa is None else mantissa)
-        assert_allclose(features, one.transform(X), rtol=1e-12)
 
 
 ERRORS = [

@@ -10,9 +10,12 @@ import pytest
 torch = pytest.importorskip("torch")
 nn = torch.nn
 
-from sklearn_crt import OPRFSampler, PositiveRBFSampler  # noqa: E402
-from sklearn_crt.attention import linear_attention, softmax_attention  # noqa: E402
-from sklearn_crt.attention._heads import mean_sq_sum, optimal_A  # noqa: E402
+from sklearn_crt import OPRFSampler, PositiveRBFSampler, TrigRBFSampler  # noqa: E402
+from sklearn_crt.attention import (  # noqa: E402
+    fit_heads,
+    linear_attention,
+    softmax_attention,
+)
 from sklearn_crt.attention.torch import (  # noqa: E402
     LinearAttention,
     replace_attention,
@@ -56,7 +59,7 @@ def causal_mask():
 
 
 @pytest.mark.parametrize("masks", ["none", "padding", "causal"])
-@pytest.mark.parametrize("feature_map", ["favor+", "favor++", "simplex"])
+@pytest.mark.parametrize("feature_map", ["favor+", "favor++", "simplex", "hybrid"])
 def test_converges_to_multihead_attention(feature_map, masks):
     exact = nn.MultiheadAttention(WIDTH, HEADS, batch_first=True)
     x, options = 0.6 * rows(), {}
@@ -79,17 +82,48 @@ def test_converges_to_multihead_attention(feature_map, masks):
     assert errors[1] < 0.5 * errors[0]
 
 
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("feature_map", MAPS)
-def test_is_the_function_between_projections(feature_map, causal):
-    linear, x = make(feature_map, causal=causal).eval(), rows()
-    q, k, v = (
+def heads_of(linear, x):
+    """Return queries, keys and values of the heads."""
+    projected = x @ linear.in_proj_weight.T + linear.in_proj_bias
+    return [
         part.unflatten(-1, (HEADS, -1)).transpose(1, 2)
-        for part in (x @ linear.in_proj_weight.T + linear.in_proj_bias).chunk(3, -1)
-    )
-    heads = linear_attention(q, k, v, linear._feature_map(q), causal=causal)
+        for part in projected.chunk(3, -1)
+    ]
+
+
+SAMPLERS = {"favor+": (PositiveRBFSampler, 1), "trigonometric": (TrigRBFSampler, 2)}
+
+
+def fitted_maps(linear, name, given):
+    """Return samplers of the frequencies of a module, one for each head."""
+    kind, columns_per_frequency = SAMPLERS[name]
+    samplers = []
+    for weights in linear.map_weights.numpy():  # (d, n_frequencies) of each head
+        d, n_frequencies = weights.shape
+        options = {"kernel": "softmax", "coupling": given(weights.T)}
+        options["n_components"] = columns_per_frequency * n_frequencies
+        samplers.append(kind(sigma=d**-0.25, **options).fit(np.zeros((1, d))))
+    return samplers
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("name", [*SAMPLERS, "elu+1", "elu(-)+1", "relu"])
+def test_is_the_function_between_projections(name, causal, given):
+    linear, x = make(name, causal=causal, dtype=torch.float64).eval(), rows().double()
+    feature_map = fitted_maps(linear, name, given) if name in SAMPLERS else name
+    heads = linear_attention(*heads_of(linear, x), feature_map, causal=causal)
     expected = linear.out_proj(heads.transpose(1, 2).flatten(2))
     torch.testing.assert_close(linear(x, x, x)[0], expected)
+
+
+def optimal_A(mean_sq_sums):
+    """Return the best parameters for means of |q + k|^2, from pairs of such rows."""
+    found = []
+    for mean in mean_sq_sums.flatten().tolist():
+        pair = np.zeros((1, 4))
+        pair[0, 0] = 0.5 * mean**0.5
+        found.append(OPRFSampler(sigma=1.0, center=False).fit(pair).A_)
+    return torch.tensor(found, dtype=torch.float64)
 
 
 def test_layouts_and_half_precision():
@@ -166,7 +200,7 @@ def test_statistics_are_those_of_the_batches_so_far():
         linear(z, z, z)
     means = []
     for z in batches:
-        q, k, _ = linear._project(z, z, z)
+        q, k, _ = (part.detach() for part in heads_of(linear, z))
         q, k = (part.transpose(0, 1).flatten(1, 2) for part in (q, k))
         means.append(
             (q.mean(1), k.mean(1), q.pow(2).sum(-1).mean(-1), k.pow(2).sum(-1).mean(-1))
@@ -174,9 +208,8 @@ def test_statistics_are_those_of_the_batches_so_far():
     mix = [0.75 * a + 0.25 * b for a, b in zip(*means, strict=True)]
     q_mean, k_mean, q_square, k_square = mix
     mean = (q_square + k_square + 2 * (q_mean * k_mean).sum(-1)) / 2  # sqrt of d = 4
-    expected = optimal_A(mean, 4)
-    torch.testing.assert_close(linear.statistics.A().flatten(), expected)
-    assert not expected.requires_grad or not linear.statistics.A().requires_grad
+    torch.testing.assert_close(linear.statistics.A().flatten(), optimal_A(mean))
+    assert not linear.statistics.A().requires_grad
     saved = copy.deepcopy(linear.state_dict())
     linear.eval()(x, x, x)
     for name, value in linear.state_dict().items():
@@ -186,10 +219,10 @@ def test_statistics_are_those_of_the_batches_so_far():
 def test_first_batch_bidirectional_uses_its_own_statistics():
     linear, x = make(dtype=torch.float64), rows().double()
     linear(x, x, x)
-    q, k, _ = linear._project(x, x, x)
-    q, k = (part.transpose(0, 1).flatten(1, 2) for part in (q, k))
-    expected = optimal_A(mean_sq_sum(q, k), 4)
-    torch.testing.assert_close(linear.statistics.A(), expected.detach())
+    q, k, _ = (part.detach() for part in heads_of(linear, x))
+    sampler = OPRFSampler(kernel="softmax", center=False)
+    expected = torch.tensor([head.A_ for head in fit_heads(sampler, q, k)])
+    torch.testing.assert_close(linear.statistics.A().flatten(), expected.double())
 
 
 def test_padding_is_not_in_the_statistics():
@@ -230,7 +263,7 @@ def test_band_is_blended_with_learned_weights():
     with torch.no_grad():
         linear.far_logit.fill_(-1e4)
         linear.near_logit.fill_(1e4)
-        q, k, v = linear._project(x, x, x)
+        q, k, v = heads_of(linear, x)
         near = softmax_attention(q, k, v, band=2).transpose(1, 2).flatten(2)
         torch.testing.assert_close(linear(x, x, x)[0], linear.out_proj(near))
 

@@ -4,17 +4,15 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from sklearn_crt import OPRFSampler
 from sklearn_crt.attention import (
+    fit_heads,
     fmm_attention,
     linear_attention,
     softmax_attention,
 )
-from sklearn_crt.attention._heads import mean_sq_sum, optimal_A
-from sklearn_crt.attention._log_features import Features
-from sklearn_crt.attention._sums import KeySums
-from sklearn_crt.maps import port
 
-from .conftest import SIGMOID_1, angular_hybrid, exponential_map, trigonometric_map
+from .conftest import SIGMOID_1
 
 TOLERANCE = {"rtol": 0, "atol": 1e-9}
 
@@ -28,45 +26,45 @@ def test_exact(case, attention_vectors, causal):
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("name", ["FAVOR+", "FAVOR++"])
-def test_positive(case, attention_vectors, name, causal):
-    A = 0.0 if name == "FAVOR+" else attention_vectors["A*"]
-    feature_map = exponential_map(case.W, A)
-    found = linear_attention(case.q, case.k, case.v, feature_map, causal=causal)
+def test_positive(case, samplers, attention_vectors, name, causal):
+    sampler = samplers.favor if name == "FAVOR+" else samplers.favor_optimal
+    found = linear_attention(case.q, case.k, case.v, sampler, causal=causal)
     expected = attention_vectors[f"{name} causal" if causal else name]
     assert_allclose(found, expected, **TOLERANCE)
 
 
-def test_parameter_A_of_a_head(case, attention_vectors):
-    mean = mean_sq_sum(case.q, case.k)
-    assert_allclose(mean[0, 0], attention_vectors["mean |x+y|^2"], **TOLERANCE)
-    assert_allclose(optimal_A(mean, 4)[0, 0], attention_vectors["A*"], **TOLERANCE)
-    assert optimal_A(np.zeros(1), 4)[0] == 0
-    assert_allclose(optimal_A(np.array([1e-12]), 4), -1e-12 / 8, rtol=1e-9)
+def test_parameter_A_of_a_head(case, samplers, attention_vectors):
+    expected = attention_vectors["A*"]
+    assert_allclose(samplers.favor_optimal.A_, expected, **TOLERANCE)
+    sampler = OPRFSampler(kernel="softmax", center=False)
+    (head,) = fit_heads(sampler, case.q[None], case.k[None])
+    assert_allclose(head.A_, expected, **TOLERANCE)
+    (nothing,) = fit_heads(sampler, 0 * case.q[None], 0 * case.k[None])
+    assert nothing.A_ == 0
+    (small,) = fit_heads(sampler, np.full((1, 1, 4), 1e-6), np.zeros((1, 1, 4)))
+    assert_allclose(small.A_, -2e-12 / 8, rtol=1e-9)  # of |x + y|^2 = 2e-12
 
 
-def test_log_features(case, attention_vectors):
-    feature_map = exponential_map(case.W, attention_vectors["A*"]).rescaled(4**-0.25)
-    _, exponent = port(feature_map, case.q).log_features(case.q)
+def test_log_features(case, samplers, attention_vectors):
+    ((_, mantissa, exponent),) = samplers.favor_optimal.map_.iter_log_features(case.q)
+    assert mantissa is None
     expected = attention_vectors["log phi(x_1), FAVOR++"]
     assert_allclose(exponent[0], expected, **TOLERANCE)
 
 
-def test_trigonometric(case, attention_vectors):
+def ratios(sampler, case):
+    """Return averages of the values over products of features, whatever their sign."""
+    products = sampler.transform(case.q) @ sampler.transform_key(case.k).T
+    return products @ case.v / products.sum(axis=1, keepdims=True)
+
+
+def test_trigonometric(case, samplers, attention_vectors):
     expected = np.array(attention_vectors["trigonometric"])
-    feature_map = trigonometric_map(case.W)
-    ported = port(feature_map.rescaled(4**-0.25), case.q)
-    ones = np.ones((5, 1))
-    sums = KeySums.of(
-        Features.of(ported, case.k, key=True), np.hstack([case.v, ones])
-    ).read(Features.of(ported, case.q))
-    ratios = sums.values[:, :-1] / sums.values[:, -1:]
-    assert_allclose(ratios, expected, **TOLERANCE)
+    assert_allclose(ratios(samplers.trigonometric, case), expected, **TOLERANCE)
     # few frequencies, one denominator negative: the rule of unreliable rows
-    features = [
-        np.exp(exponent) * mantissa
-        for mantissa, exponent in (ported.log_features(x) for x in (case.q, case.k))
-    ]
-    products = features[0][:, None] * features[1]  # (query, key, column)
+    features = samplers.trigonometric.transform(case.q)
+    keys = samplers.trigonometric.transform_key(case.k)
+    products = features[:, None] * keys  # (query, key, column)
     parts = products.sum(axis=1).reshape(5, 2, 6).sum(axis=1)  # of each frequency
     total = parts.sum(axis=1)
     assert (total > 0).tolist() == [True] * 4 + [False]
@@ -75,26 +73,18 @@ def test_trigonometric(case, attention_vectors):
     assert (share < 1).any()
     clipped = np.clip(expected, case.v.min(axis=0), case.v.max(axis=0))
     wanted = share * clipped + (1 - share) * case.v.mean(axis=0)
-    found = linear_attention(case.q, case.k, case.v, feature_map)
+    found = linear_attention(case.q, case.k, case.v, samplers.trigonometric)
     assert_allclose(found, wanted, **TOLERANCE)
 
 
-def test_angular_hybrid(case, attention_vectors):
-    feature_map = angular_hybrid(case.W, case.T).rescaled(4**-0.25)
-    ported = port(feature_map, case.q)
-    mantissa, exponent = ported.log_features(case.q)
-    queries = mantissa * np.exp(exponent)
-    mantissa, exponent = ported.log_features(case.k, key=True)
-    keys = mantissa * np.exp(exponent)
-    products = queries @ keys.T
+def test_angular_hybrid(case, samplers, attention_vectors):
+    sampler = samplers.angular
+    products = sampler.transform(case.q) @ sampler.transform_key(case.k).T
     expected = attention_vectors["angular kernel estimate (1,1)"]
     assert_allclose(products[0, 0], expected, **TOLERANCE)
-    sums = KeySums.of(
-        Features.of(ported, case.k, key=True), np.hstack([case.v, np.ones((5, 1))])
-    ).read(Features.of(ported, case.q))
-    ratios = sums.values[:, :-1] / sums.values[:, -1:]
-    assert_allclose(ratios, attention_vectors["angular hybrid"], **TOLERANCE)
-    found = linear_attention(case.q, case.k, case.v, feature_map)
+    expected = attention_vectors["angular hybrid"]
+    assert_allclose(ratios(sampler, case), expected, **TOLERANCE)
+    found = linear_attention(case.q, case.k, case.v, sampler)
     assert np.isfinite(found).all()
 
 

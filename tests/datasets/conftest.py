@@ -1,12 +1,11 @@
 """A web server on the loopback interface, and no other way out."""
 
 import os
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
 import pytest
-
-from sklearn_crt.datasets import _files
 
 _FILES = ("/good", "/good/x.zip", "/truncated", "/x", "/x.gz", "/x.bz2")
 _DATA = os.environ.get("SKLEARN_CRT_DATA")
@@ -45,17 +44,21 @@ def server():
 
 
 @pytest.fixture(autouse=True)
-def _isolated(monkeypatch, tmp_path):
-    """Keep the tests off the user's folders, variables and proxies."""
+def folders(monkeypatch, tmp_path):
+    """Keep the tests off the user's folders; return what names others."""
     monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "home"))
     monkeypatch.delenv("SKLEARN_CRT_DATA", raising=False)
     monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.setattr(_files, "_N_RETRIES", 0)
-    monkeypatch.setattr(_files, "_DELAY", 0)
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)  # before a download again
+
+    def name(*paths):
+        monkeypatch.setenv("SKLEARN_CRT_DATA", os.pathsep.join(map(str, paths)))
+
+    return name
 
 
 @pytest.fixture
-def real_data(monkeypatch, _isolated):
+def real_data(folders):
     if not _DATA:
         pytest.skip("SKLEARN_CRT_DATA names no folder with the original files")
-    monkeypatch.setenv("SKLEARN_CRT_DATA", _DATA)
+    folders(_DATA)

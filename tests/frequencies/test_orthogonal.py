@@ -1,11 +1,13 @@
-"""Orthogonal blocks, drawn one by one and many at once."""
+"""Orthogonal blocks of few and of many columns, and any number of them."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from sklearn_crt.frequencies import Orthogonal, _blocks, _orthogonal, chi_law
+from sklearn_crt.extend import Orthogonal, chi_law
 from sklearn_crt.testing import assert_coupling
+
+DIMENSIONS = [1, 3, 63, 64, 70]  # from 64 on, blocks are drawn one by one
 
 
 def draw(n_frequencies, n_features):
@@ -13,18 +15,24 @@ def draw(n_frequencies, n_features):
     return Orthogonal().draw(chi_law, n_frequencies, n_features, rng).to_dense()
 
 
-@pytest.mark.parametrize("n_frequencies", [1, 7, 70, 71, 500])
-def test_one_by_one_equals_many_at_once(n_frequencies, monkeypatch):
-    alone = draw(n_frequencies, 70)
-    monkeypatch.setattr(_orthogonal, "_ONE_BY_ONE", 1000)
-    assert_allclose(draw(n_frequencies, 70), alone, atol=1e-12)
-
-
-@pytest.mark.parametrize("n_features", [3, 70])
-def test_groups_of_blocks_change_nothing(n_features, monkeypatch):
-    together = draw(5 * n_features + 2, n_features)
-    monkeypatch.setattr(_blocks, "_GROUP", 2 * n_features**2)
-    assert_allclose(draw(5 * n_features + 2, n_features), together, atol=1e-12)
+@pytest.mark.parametrize("n_features", DIMENSIONS)
+def test_directions_are_those_of_a_decomposition_of_each_block(n_features):
+    """Rows of Q, signs of R's diagonal taken out, of the numbers as they are drawn."""
+    n_blocks = 3 if n_features == 1 else 2 + 2**17 // n_features**2
+    n_frequencies = n_blocks * n_features - n_features // 2  # the last one is partial
+    drawn = draw(n_frequencies, n_features)
+    rng, norms_rng = np.random.default_rng(0).spawn(2)
+    norms = chi_law(n_features).rvs(n_frequencies, random_state=norms_rng)
+    assert_allclose(np.linalg.norm(drawn, axis=0), norms, rtol=1e-12)
+    vectors = rng.standard_normal((n_frequencies, n_features))
+    whole = n_frequencies - n_frequencies % n_features
+    parts = vectors[:whole].reshape(-1, n_features, n_features), vectors[None, whole:]
+    found = (drawn / norms).T
+    for part, start in zip(parts, (0, whole)):
+        q, r = np.linalg.qr(np.swapaxes(part, 1, 2))
+        signs = np.sign(np.einsum("bii->bi", r))
+        expected = np.swapaxes(q * signs[:, None], 1, 2).reshape(-1, n_features)
+        assert_allclose(found[start : start + len(expected)], expected, atol=1e-11)
 
 
 @pytest.mark.parametrize("n_features", [3, 70])

@@ -5,16 +5,16 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from sklearn_crt.frequencies import (
-    BlockCoupling,
-    Orthogonal,
-    Sobol,
-    chi_law,
-    get_coupling,
+from sklearn_crt.extend import BlockCoupling, Halton, Orthogonal, Sobol, chi_law
+
+# distributions of norms, and the quadrature of a stable variable: draws and quantiles
+# of single frequencies are judged against their formulas
+from sklearn_crt.frequencies.radial import (
+    log_positive_stable,
     stable_law,
+    stable_nodes,
     student_law,
 )
-from sklearn_crt.frequencies._radial import log_positive_stable, stable_nodes
 from sklearn_crt.testing import assert_coupling
 
 LAWS = {
@@ -164,14 +164,12 @@ def test_repr_of_a_coupling():
     assert issubclass(Orthogonal, BlockCoupling)
 
 
-@pytest.mark.parametrize("coupling", ["halton", "sobol"])
+@pytest.mark.parametrize("coupling", [Halton(), Sobol()], ids=repr)
 def test_points_need_quantiles(coupling):
     class DrawsOnly:
         def rvs(self, size, random_state):
             return random_state.standard_exponential(size)
 
-    message = f"coupling='{coupling}' needs a quantile function"
+    message = f"coupling='{type(coupling).__name__.lower()}' needs a quantile function"
     with pytest.raises(ValueError, match=message):
-        get_coupling(coupling, "a test").draw(
-            lambda d: DrawsOnly(), 5, 3, np.random.default_rng(0)
-        )
+        coupling.draw(lambda d: DrawsOnly(), 5, 3, np.random.default_rng(0))

@@ -1,14 +1,21 @@
 """Simplex blocks: angles, nesting, and the sweeps that follow the norms."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from sklearn_crt import OPRFSampler, PositiveRBFSampler, SimplexRBFSampler
-from sklearn_crt.frequencies import Orthogonal, Simplex, SimplexPlus, chi_law
-from sklearn_crt.frequencies._simplex import apply_simplex, simplex_from_orthogonal
-from sklearn_crt.frequencies._simplex_plus import balance
-from sklearn_crt.samplers._optimal_A import optimal_A, optimal_for
+from sklearn_crt.extend import Orthogonal, Simplex, SimplexPlus, chi_law
+
+# the simplex matrix, its corners, and the sweeps: linear algebra that is judged block
+# by block against reference numbers, before it is hidden by a rotation
+from sklearn_crt.frequencies.simplex import (
+    apply_simplex,
+    balance,
+    simplex_from_orthogonal,
+)
 
 
 def blocks(coupling, n_blocks, d, seed=0):
@@ -65,17 +72,14 @@ def test_corners_of_a_simplex(d, rng):
 
 def test_few_vectors_of_a_high_dimension():
     """A partial block is drawn from as many vectors, not from a whole rotation."""
-    sizes = []
-
-    class Watched(Simplex):
-        def _directions(self, norms, n_features, rng):
-            directions = super()._directions(norms, n_features, rng)
-            sizes.append(directions.shape)
-            return directions
-
     rng = np.random.default_rng(0)
-    W = Watched().draw(chi_law, 40, 4096, rng).to_dense()
-    assert sizes == [(1, 40, 4096)]
+    tracemalloc.start()
+    try:
+        W = Simplex().draw(chi_law, 40, 4096, rng).to_dense()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 0.1 * 8 * 4096**2  # of a whole rotation
     unit = W / np.linalg.norm(W, axis=0)
     assert_allclose((unit.T @ unit)[np.triu_indices(40, 1)], -1 / 4095, atol=1e-13)
 
@@ -193,8 +197,13 @@ def test_plain_simplex_beyond_a_mean_of_one_half(rng):
         assert plus.variance_is_exact_ is exact
         same = np.allclose(plus.frequencies_.to_dense(), plain.frequencies_.to_dense())
         assert same is exact
-    for q in (1e-6, 0.3, 5.0, 1e4):
-        assert_allclose(optimal_for(optimal_A(q, 7), 7), q, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("q", "exact"), [(0.499, False), (0.501, True)])
+def test_the_mean_of_one_half_is_that_of_squared_sums(q, exact):
+    row = np.sqrt(q) / 2 * np.eye(7)[:1]  # |x + x|^2 = q
+    options = {"sigma": 1.0, "center": False, "coupling": "simplex+"}
+    assert OPRFSampler(**options).fit(row).variance_is_exact_ is exact
 
 
 def test_positive_features_ignore_the_data(rng):

@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sklearn_crt.frequencies import StructuredOrthogonal
-from sklearn_crt.maps import WeightedMap
+from sklearn_crt.extend import StructuredOrthogonal
 from sklearn_crt.samplers import (
     AngularCoefficient,
     GaussianCoefficient,
     MixtureCoefficient,
-    PositivePairSampler,
     best_diagonal,
 )
 
@@ -68,19 +66,3 @@ def test_mixture_coefficient_is_one_at_the_centres(rng):
     a = best_diagonal(x, -np.sign(x) * np.abs(y)).real
     part = MixtureCoefficient(a).fit(x[None])
     assert_allclose(part.exact_kernel(x[None], -(a**2 * x)[None]), 1)
-
-
-@pytest.mark.parametrize("weight", [0.3, -2.0])
-def test_weighted_map(weight, rng):
-    X, Y = rng.normal(size=(2, 9, 3))
-    base = PositivePairSampler(n_components=6, random_state=0).fit(X).map_
-    weighted = WeightedMap(base.frame, base.n_components, base, weight)
-    rows = base.frame.pair(X, Y)
-    for method, factor in (("kernel", 1), ("estimate", 1), ("variance", 2)):
-        expected = weight**factor * getattr(base, method)(*rows)
-        assert_allclose(getattr(weighted, method)(*rows), expected, rtol=1e-12)
-    assert weighted.symmetric == (weight > 0)
-    other = weighted.rescaled(2.0)
-    rows = other.frame.pair(X, Y)
-    expected = weight * base.rescaled(2.0).kernel(*rows)
-    assert_allclose(other.kernel(*rows), expected, rtol=1e-12)

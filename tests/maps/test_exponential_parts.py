@@ -58,12 +58,11 @@ def test_imaginary_unit_is_sines_and_cosines(pair64):
 @pytest.mark.parametrize("key", [False, True])
 def test_features_are_those_of_log_space(part, key, rng):
     X = rng.normal(size=(20, 3))
-    fitted = part.set_params(random_state=0).fit(X).map_
-    rows, out = fitted.frame.rows(X), np.empty((20, fitted.n_components))
-    fitted.features(rows, out, key=key)
-    mantissa, exponent = fitted.log_features(rows, key=key)
+    fitted = part.set_params(random_state=0).fit(X)
+    found = fitted.transform_key(X) if key else fitted.transform(X)
+    ((_, mantissa, exponent),) = fitted.map_.iter_log_features(X, key=key)
     expected = np.exp(exponent) * (1 if mantissa is None else mantissa)
-    assert_allclose(out, expected, rtol=1e-13, atol=1e-300)
+    assert_allclose(found, expected, rtol=1e-13, atol=1e-300)
 
 
 def test_errors_of_diagonals(pair4):

@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
@@ -11,7 +12,6 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn_crt import HybridSampler, OPRFSampler, TrigRBFSampler
 from sklearn_crt.samplers import (
     AngularCoefficient,
-    BaseFeatureSampler,
     ComplexExponentialSampler,
     GaussianCoefficient,
     MixtureCoefficient,
@@ -32,28 +32,25 @@ def hybrid(**params):
     return HybridSampler(**{"sigma": 1.0, "random_state": 0} | params)
 
 
-def features(part, X, key=False):
-    """Return the features of a map of raw rows."""
-    out = np.empty((X.shape[0], part.n_components))
-    part.features(part.frame.rows(X), out, key=key)
-    return out
-
-
-def composed(sampler, X, Y):
+@pytest.fixture
+def composed(apply_map):
     """Return sum lam_k K_k from the estimates of the maps, at unit bandwidth."""
 
-    def product(part):
-        return features(part, X) @ features(part, Y, key=True).T
+    def compose(sampler, X, Y):
+        def product(part):
+            return apply_map(part, X) @ apply_map(part, Y, key=True).T
 
-    pairs = zip(sampler.a_, sampler.coefficients_, strict=True)
-    lambdas = [a + product(part) for a, part in pairs]
-    lambdas.append(1 - sum(lambdas))
-    kernels = [product(base) for base in sampler.bases_]
-    estimate = sum(lam * k for lam, k in zip(lambdas, kernels, strict=True))
-    if sampler.spare_ is None:
-        return estimate
-    weight = sampler.spare_weight_
-    return (1 - weight) * estimate + weight * product(sampler.spare_)
+        pairs = zip(sampler.a_, sampler.coefficients_, strict=True)
+        lambdas = [a + product(part) for a, part in pairs]
+        lambdas.append(1 - sum(lambdas))
+        kernels = [product(base) for base in sampler.bases_]
+        estimate = sum(lam * k for lam, k in zip(lambdas, kernels, strict=True))
+        if sampler.spare_ is None:
+            return estimate
+        weight = sampler.spare_weight_
+        return (1 - weight) * estimate + weight * product(sampler.spare_)
+
+    return compose
 
 
 class Constant(TransformerMixin, BaseEstimator):
@@ -106,7 +103,7 @@ THREE = {
         ),
     ],
 )
-def test_features_are_the_composition(params, rng):
+def test_features_are_the_composition(params, composed, rng):
     X, Y = 0.5 * rng.normal(size=(9, 3)), 0.5 * rng.normal(size=(8, 3))
     sampler = hybrid(**params).fit(X, X_key=Y)
     queries, keys = sampler.transform(X), sampler.transform_key(Y)
@@ -122,13 +119,13 @@ def test_features_are_the_composition(params, rng):
 def test_features_are_those_of_log_space(kind, kernel, key, rng):
     X = rng.normal(size=(30, 3))
     sampler = hybrid(kernel=kernel, n_components=63, **KINDS[kind]).fit(X)
-    logs = sampler.iter_log_features(X, key=key)
+    logs = sampler.map_.iter_log_features(X, key=key)
     expected = np.vstack([m * (1 if e is None else np.exp(e)) for _, m, e in logs])
     out = sampler.transform_key(X) if key else sampler.transform(X)
     assert_allclose(out, expected, rtol=1e-11, atol=1e-13 * np.abs(expected).max())
 
 
-def test_raw_rows_of_a_part_are_the_unit_rows_of_the_hybrid(rng):
+def test_raw_rows_of_a_part_are_the_unit_rows_of_the_hybrid(composed, rng):
     """A part that reads raw rows, here for its row factors, has no centre."""
     X = rng.normal(size=(30, 3)) + 4
     softmax = TrigRBFSampler(sigma=1.0, kernel="softmax", n_components=4)
@@ -141,18 +138,14 @@ def test_raw_rows_of_a_part_are_the_unit_rows_of_the_hybrid(rng):
         assert_allclose(estimate, expected, rtol=1e-10, atol=1e-12)
 
 
-def test_a_chunk_is_validated_once_not_once_a_part(rng, monkeypatch):
+def test_rows_are_judged_once_not_once_for_each_part(rng):
+    """Of several chunks, whose parts are samplers that would all warn."""
     X = rng.normal(size=(3000, 4))
-    sampler = hybrid(n_components=64).fit(X)
-    calls, check = [], BaseFeatureSampler._rows
-    monkeypatch.setattr(
-        BaseFeatureSampler,
-        "_rows",
-        lambda *args, **kwargs: calls.append(1) or check(*args, **kwargs),
-    )
-    sampler.transform(X)
-    sampler.kernel_variance(X[:5])
-    assert len(calls) == 2
+    sampler = hybrid(n_components=64).fit(pd.DataFrame(X, columns=list("abcd")))
+    for method in (sampler.transform, lambda X: sampler.kernel_variance(X[:5])):
+        with pytest.warns(UserWarning, match="X does not have valid feature") as record:
+            method(X)
+        assert len(record) == 1
 
 
 def test_parts_without_weight_are_left_out(rng):
@@ -244,14 +237,21 @@ def test_variance_of_shared_projections(kind):
     assert_variance(sampler, X)
 
 
-def test_the_covariance_of_shared_projections_counts(monkeypatch):
+class Forgetful(HybridSampler):
+    """Claims the variance of independent projections for shared ones."""
+
+    def kernel_variance(self, X, Y=None):
+        independent = HybridSampler(**self.get_params()).set_params(shared=False)
+        return independent.fit(X, X_key=Y).kernel_variance(X, Y)
+
+
+def test_the_covariance_of_shared_projections_counts():
     """The test above fails where it is left out."""
     X = contract_rows(3) * np.array([[1.0, 0.4, 0.8, 1.1, 0.9, 1.3]]).T
     params = {"coupling": "iid", "n_coefficients": 2, "n_components": 4 * 3 * 5}
-    sampler = hybrid(shared=True, **params).fit(X)
-    monkeypatch.setattr(type(sampler.map_), "_covariance_is_known", False)
+    sampler = Forgetful(sigma=1.0, random_state=0, shared=True, **params)
     with pytest.raises(AssertionError, match="wrong variance"):
-        assert_variance(sampler, X)
+        assert_variance(sampler.fit(X), X)
 
 
 def test_variance_of_three_bases():

@@ -16,7 +16,6 @@ from sklearn_crt import (
     PositiveRBFSampler,
     TrigRBFSampler,
 )
-from sklearn_crt.nadaraya_watson._answer_error import group_blocks
 
 MAPS = [
     TrigRBFSampler(),
@@ -82,6 +81,17 @@ def test_few_columns_understate():
     assert np.sum(std[few] ** 2) < 0.5 * np.sum(error[few] ** 2)
 
 
+def jackknife(F, Z, y, groups):
+    """Return the errors of averages of y, from the groups that the columns are in."""
+    total, target = F * Z.sum(axis=0), Z.T @ y
+    average = F @ target / total.sum(axis=1)
+    residual = F * (target - average[:, None] * Z.sum(axis=0))
+    n_groups = groups.max() + 1
+    parts = np.stack([residual[:, groups == g].sum(axis=1) for g in range(n_groups)])
+    squares = n_groups / (n_groups - 1) * np.sum(parts**2, axis=0)
+    return np.sqrt(squares) / total.sum(axis=1)
+
+
 @pytest.mark.filterwarnings("ignore:For .* rows fewer than 16 columns:RuntimeWarning")
 def test_effective_columns_by_hand():
     X, y, queries = table(0)
@@ -92,33 +102,44 @@ def test_effective_columns_by_hand():
     expected = terms.sum(axis=1) ** 2 / np.sum(terms**2, axis=1)
     std, n_effective = model.approximation_error(queries)
     assert_allclose(n_effective, expected)
-    average = (F @ (Z.T @ y)) / terms.sum(axis=1)
-    residual = F * (Z.T @ y - average[:, None] * Z.sum(axis=0))
     blocks = np.arange(40) // 4  # of orthogonal frequencies in four dimensions
-    parts = np.stack([residual[:, blocks == b].sum(axis=1) for b in range(10)])
-    expected = np.sqrt(10 / 9 * np.sum(parts**2, axis=0)) / terms.sum(axis=1)
-    assert_allclose(std, expected)
+    assert_allclose(std, jackknife(F, Z, y, blocks))
     assert std.shape == (200,)
     two = NadarayaWatsonRegressor(sampler).fit(X, np.stack([y, 2 * y], axis=1))
     assert_allclose(two.approximation_error(queries).std, std[:, None] * [1, 2])
 
 
-def test_pairs_and_blocks_stay_together():
-    X = np.zeros((2, 4))
-    X[0] = 1.0
-    sampler = OPRFSampler(coupling="antithetic", n_components=256).fit(X)
-    groups = group_blocks(sampler.map_)
-    assert len(groups) == 16
-    index = sampler.map_.frequency_index()
-    where = {frequency: set() for frequency in index}
-    for number, columns in enumerate(groups):
-        for frequency in index[columns]:
-            where[frequency].add(number)
-    assert all(len(numbers) == 1 for numbers in where.values())
-    assert all(where[4 * k] == where[4 * k + 3] for k in range(32))
-    assert_array_equal(np.sort(np.concatenate(groups)), np.arange(256))
-    few = OPRFSampler(n_components=40).fit(np.vstack([np.eye(16), np.ones(16)]))
-    assert len(group_blocks(few.map_)) == 16  # three blocks: of frequencies
+@pytest.mark.filterwarnings("ignore:For .* rows fewer than 16 columns:RuntimeWarning")
+@pytest.mark.parametrize(
+    ("sampler", "size"),
+    [
+        (OPRFSampler(coupling="antithetic"), 4),  # both columns of a frequency
+        (OPRFSampler(coupling="iid"), 1),
+        (TrigRBFSampler(coupling="orthogonal"), 4),  # sines with their cosines
+        (TrigRBFSampler(coupling="sobol"), 1),  # one block: of frequencies
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("n_components", [256, 70])
+def test_pairs_and_blocks_stay_together(sampler, size, n_components):
+    X, y, queries = table(0)
+    sampler.set_params(sigma=0.3, n_components=n_components, random_state=0)
+    model = NadarayaWatsonRegressor(sampler).fit(X, y)
+    F, Z = model.sampler_.transform(queries), model.sampler_.transform_key(X)
+    groups = model.sampler_.map_.frequency_index() // size % 16
+    expected = jackknife(F, Z, y, groups)
+    assert_allclose(model.approximation_error(queries).std, expected, rtol=1e-6)
+
+
+def test_few_blocks_are_cut():
+    """Of fewer than eight, frequencies are dealt to the groups."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 16)), rng.normal(size=300)
+    sampler = OPRFSampler(sigma=0.1, n_components=40, random_state=0)
+    model = NadarayaWatsonRegressor(sampler).fit(X, y)
+    F, Z = model.sampler_.transform(X), model.sampler_.transform_key(X)
+    expected = jackknife(F, Z, y, np.arange(40) % 16)
+    assert_allclose(model.approximation_error(X).std, expected, rtol=1e-6)
 
 
 def test_single_precision_and_batches():

@@ -120,7 +120,7 @@ def test_merge_of_a_fixed_map_into_batches(iris):
     batched.partial_fit(X[:50], y[:50], classes=np.unique(y))
     fitted = NadarayaWatsonClassifier(sampler)
     fitted.partial_fit(X[50:], y[50:], classes=np.unique(y))
-    fitted._engine.freeze()  # as after 4 million entries
+    fitted.freeze()
     map_ = FrozenEstimator(OPRFSampler(random_state=0).fit(X[50:]))
     expected = NadarayaWatsonClassifier(map_).fit(X, y).predict_proba(X)
     assert_allclose(batched.merge(fitted).predict_proba(X), expected, rtol=1e-8)

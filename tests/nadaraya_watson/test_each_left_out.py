@@ -1,11 +1,11 @@
 """Leave-one-out cross-validation of the exact estimators, in one pass."""
 
+import time
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.datasets import load_digits
-from sklearn.model_selection import GridSearchCV, LeaveOneOut
-from sklearn.utils import shuffle
+from sklearn.model_selection import GridSearchCV, KFold, LeaveOneOut
 
 from sklearn_crt import (
     NadarayaWatsonClassifier,
@@ -13,18 +13,13 @@ from sklearn_crt import (
     NadarayaWatsonRegressor,
     NadarayaWatsonRegressorCV,
 )
-from sklearn_crt.nadaraya_watson import _clustered, _search, _tolerance
 
 SIGMAS = [0.3, 3.0, 300.0]
 
 
-@pytest.fixture(autouse=True)
-def no_folds(monkeypatch):
-    monkeypatch.setattr(_search, "score_fold", None)
-
-
 def scores(search):
-    return np.stack([search.cv_results_[f"split{k}_test_score"] for k in range(60)])
+    results, n_splits = search.cv_results_, search.n_splits_
+    return np.stack([results[f"split{k}_test_score"] for k in range(n_splits)])
 
 
 def test_labels_as_in_a_grid_search(rng, iris):
@@ -57,30 +52,27 @@ def test_numbers_as_in_a_grid_search(scoring, n_outputs, rng):
 
 
 @pytest.mark.parametrize("bound", ["estimated", "certified"])
-def test_to_a_tolerance(bound, monkeypatch):
-    monkeypatch.setattr(_clustered, "_LEAST_ROWS", 100)
-    X, y = shuffle(*load_digits(return_X_y=True), random_state=0)
-    sigmas = [0.05, 0.1, 0.2, 1.0]
-    options = {"sigmas": sigmas, "cv": LeaveOneOut(), "refit": False}
+def test_to_a_tolerance(bound, rng):
+    """Of rows that are put in clusters."""
+    centres = 3 * rng.standard_normal((30, 6))
+    labels = rng.integers(30, size=6000)
+    X = centres[labels] + 0.7 * rng.standard_normal((6000, 6))
+    y = labels % 3 + (X[:, 0] > centres[labels, 0])
+    options = {"sigmas": [1.0, 4.0], "cv": LeaveOneOut(), "refit": False}
     exact = NadarayaWatsonClassifierCV("exact", **options).fit(X, y)
-    for most in (np.inf, 0.0):  # all are visited, or summed exactly
-        monkeypatch.setattr(_tolerance, "_MOST", most)
-        search = NadarayaWatsonClassifierCV("exact", tol=0.01, bound=bound, **options)
-        tables = [scores(each) for each in (search.fit(X, y), exact)]
-        assert np.mean(tables[0] != tables[1]) < 0.01
+    search = NadarayaWatsonClassifierCV("exact", tol=0.01, bound=bound, **options)
+    tables = [scores(each) for each in (search.fit(X, y), exact)]
+    assert np.mean(tables[0] != tables[1]) < 0.01
 
 
-def test_no_kernel_weight_is_left(rng):
-    """Far from all others a row has the prior of the others, or their mean."""
-    X = 1e3 * np.arange(60.0)[:, None]
-    y = np.arange(60) % 2
-
-    def box(rows, others):
-        return (np.abs(rows - others.T) < 1).astype(float)
-
-    model = NadarayaWatsonClassifierCV("exact", sigmas=[1.0], cv=LeaveOneOut())
-    model._make_model = lambda sampler, **rest: NadarayaWatsonClassifier(
-        sampler, kernel=box, **rest
-    )
-    model.fit(X, y)
-    assert_array_equal(scores(model), 0)  # the other class has one more row
+def test_one_pass_over_the_pairs_of_rows(rng):
+    """A fit for each of a thousand rows takes longer than for a hundred parts."""
+    X = rng.standard_normal((1000, 4))
+    y, seconds = (X[:, 0] > 0).astype(int), []
+    for cv in (LeaveOneOut(), KFold(100)):
+        options = {"sigmas": SIGMAS, "cv": cv, "refit": False}
+        start = time.process_time()
+        NadarayaWatsonClassifierCV("exact", **options).fit(X, y)
+        seconds.append(time.process_time() - start)
+    print(seconds)
+    assert seconds[0] < seconds[1]

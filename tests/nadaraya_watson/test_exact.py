@@ -18,6 +18,15 @@ from sklearn_crt import (
 )
 
 POSITIVE = [PositiveRBFSampler, OPRFSampler]
+
+
+class Laplacian:
+    """A kernel that states its logarithm and cannot be called."""
+
+    def log_profile(self, r):
+        return -r
+
+
 SIGMAS = np.logspace(-2, 2, 10)
 
 
@@ -39,6 +48,7 @@ def by_hand(kernel, y, weights=None):
         ({"kernel": "matern", "nu": 0.8}, Matern(nu=0.8)),
         ({"kernel": "matern", "nu": np.inf}, Matern(nu=np.inf)),
         ({"kernel": laplacian_kernel}, laplacian_kernel),
+        ({"kernel": Laplacian()}, Matern(nu=0.5)),
     ],
 )
 def test_exact(options, kernel, n_train, iris, rng):

@@ -1,5 +1,7 @@
 """Kernel sums through features: products of features, frozen maps, seeds."""
 
+import pickle
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -65,20 +67,21 @@ def test_many_features_reach_the_exact_estimator(iris):
     assert_allclose(features, exact, atol=0.05)
 
 
-def test_map_is_frozen_once_there_are_enough_rows(monkeypatch, iris):
-    monkeypatch.setattr("sklearn_crt.nadaraya_watson._features._PENDING_ENTRIES", 300)
-    X, y = iris
-    model = NadarayaWatsonClassifier(OPRFSampler(random_state=0))
-    model.partial_fit(X[:50], y[:50], classes=np.unique(y))
-    before = model.sampler_.A_
-    model.partial_fit(X[50:100], y[50:100])
-    fixed = model.sampler_.A_
-    assert fixed != before
-    model.partial_fit(X[100:], y[100:])
-    assert fixed == model.sampler_.A_
-    frozen = FrozenEstimator(OPRFSampler(random_state=0).fit(X[:100]))
-    expected = NadarayaWatsonClassifier(frozen).fit(X, y).predict_proba(X)
-    assert_allclose(model.predict_proba(X), expected, rtol=1e-8)
+def test_map_is_frozen_once_there_are_enough_rows(rng):
+    """Four million entries of X are kept until then."""
+    X = rng.normal(size=(6000, 1000)).astype(np.float32)
+    y = (X[:, 0] > 0).astype(int)
+    sampler = OPRFSampler(n_components=20, random_state=0)
+    model, sizes, parameters = NadarayaWatsonClassifier(sampler), [], []
+    for rows in np.split(np.arange(6000), [2000, 5000]):
+        model.partial_fit(X[rows], y[rows], classes=[0, 1])
+        parameters.append(model.sampler_.A_)
+        sizes.append(len(pickle.dumps(model)))
+    assert parameters[0] != parameters[1] == parameters[2]
+    assert sizes[0] > X[:2000].nbytes > X[:100].nbytes > max(sizes[1:])
+    frozen = FrozenEstimator(OPRFSampler(n_components=20, random_state=0).fit(X[:5000]))
+    expected = NadarayaWatsonClassifier(frozen).fit(X, y).predict_proba(X[:100])
+    assert_allclose(model.predict_proba(X[:100]), expected, rtol=1e-4)
 
 
 def test_random_state_seeds_the_sampler(iris):

@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
-from scipy.optimize import check_grad
+from scipy.special import log_softmax
 from sklearn.metrics import log_loss
 
 from sklearn_crt import NadarayaWatsonClassifier, NadarayaWatsonRegressor, learn_sigma
-from sklearn_crt.nadaraya_watson import _learned_sigma
-from sklearn_crt.nadaraya_watson._targets import Numbers, OneHot
 
 
 def noisy(rng, n=400, d=6):
@@ -17,52 +15,66 @@ def noisy(rng, n=400, d=6):
     return X, (X[:, 0] * X[:, 1] > 0).astype(int)
 
 
-def targets_of(kind, rng, n):
+def loss_without_each(sigma, X, y, weights):
+    """Return the loss of labels, or the squared error of numbers at unit variance."""
+    squares = np.sum((sigma * (X[:, None] - X)) ** 2, axis=2)
+    logs = np.log(weights) - 0.5 * squares
+    np.fill_diagonal(logs, -np.inf)
+    shares = np.exp(log_softmax(logs, axis=1))
+    share = weights / weights.sum()
+    if y.dtype.kind == "i":
+        return -share @ np.log(np.sum(shares * (y[:, None] == y), axis=1))
+    variance = np.average(
+        (y - np.average(y, axis=0, weights=weights)) ** 2, axis=0, weights=weights
+    )
+    return share @ np.sum((shares @ y - y) ** 2 / variance, axis=1)
+
+
+def table(kind, rng, n, d):
+    X, weights = rng.normal(size=(n, d)), rng.exponential(size=n)
     if kind == "labels":
-        return OneHot(3), rng.integers(0, 3, size=n)
-    return Numbers(2), rng.normal(size=(n, 2))
+        return X, ((X[:, 0] + 0.7 * rng.normal(size=n)) > 0).astype(int), weights
+    y = np.stack([X[:, 0], X[:, 1] - X[:, 0]], axis=1) ** 2
+    return X, y + rng.normal(size=(n, 2)), weights
 
 
 @pytest.mark.parametrize("kind", ["labels", "numbers"])
-def test_gradient(kind, rng):
-    X, weights = rng.normal(size=(40, 3)), rng.exponential(size=40)
-    X[:5] = X[5:10]
-    targets, y = targets_of(kind, rng, 40)
-    loss = _learned_sigma._make_loss(X, y, weights, targets)
-    for point in 0.5 * rng.normal(size=(3, 3)):
-        error = check_grad(
-            lambda z: _learned_sigma._objective(z, X, loss)[0],
-            lambda z: _learned_sigma._objective(z, X, loss)[1],
-            point,
-        )
-        assert error < 1e-6
+@pytest.mark.parametrize("d", [2, 3])
+def test_no_column_alone_can_be_changed_to_advantage(kind, d, rng):
+    """Of the least loss, up to the factor for all columns that is chosen at last."""
+    X, y, weights = table(kind, rng, 80, d)
+    loss = "log_loss" if kind == "labels" else "squared_error"
+    sigma = learn_sigma(X, y, loss=loss, sample_weight=weights)
+    factors = 2.0 ** np.arange(-6, 2, 0.5)
+    best = min(factors, key=lambda f: loss_without_each(f * sigma, X, y, weights))
+    least = loss_without_each(best * sigma, X, y, weights)
+    for column in range(d):
+        for factor in (0.9, 1.1):
+            moved = best * sigma
+            moved[column] *= factor
+            assert loss_without_each(moved, X, y, weights) > least
 
 
 def test_loss_is_that_of_leave_one_out(rng):
     """Of the exact estimator, with weights, fitted without each row."""
-    X, y = rng.normal(size=(30, 2)), rng.integers(0, 2, size=30)
-    weights = rng.exponential(size=30)
-    log_sigma = np.array([0.3, -0.5])
-    loss = _learned_sigma._make_loss(X, y, weights, OneHot(2))
-    found, _ = _learned_sigma._objective(log_sigma, X, loss)
-    model = NadarayaWatsonClassifier("exact", sigma=np.exp(log_sigma))
-    others = [np.arange(30) != i for i in range(30)]
-    expected = [
-        model.fit(X[o], y[o], weights[o]).predict_proba(X[[i]])[0]
-        for i, o in enumerate(others)
-    ]
-    assert_allclose(found, log_loss(y, expected, sample_weight=weights))
-    numbers = rng.normal(size=(30, 1))
-    loss = _learned_sigma._make_loss(X, numbers, weights, Numbers(1))
-    found, _ = _learned_sigma._objective(log_sigma, X, loss)
-    model = NadarayaWatsonRegressor("exact", sigma=np.exp(log_sigma))
-    expected = [
-        model.fit(X[o], numbers[o, 0], weights[o]).predict(X[[i]])[0]
-        for i, o in enumerate(others)
-    ]
-    variance = np.cov(numbers[:, 0], aweights=weights, ddof=0)
-    squares = (expected - numbers[:, 0]) ** 2 / variance
-    assert_allclose(found, np.average(squares, weights=weights))
+    sigma = np.exp([0.3, -0.5])
+    for kind in ("labels", "numbers"):
+        X, y, weights = table(kind, rng, 30, 2)
+        labels = kind == "labels"
+        model = NadarayaWatsonClassifier if labels else NadarayaWatsonRegressor
+        model = model("exact", sigma=sigma)
+        found = []
+        for i in range(30):
+            others = np.arange(30) != i
+            model.fit(X[others], y[others], weights[others])
+            found.append(getattr(model, "predict_proba", model.predict)(X[[i]])[0])
+        if labels:
+            expected = log_loss(y, found, sample_weight=weights)
+        else:
+            variance = np.diag(np.cov(y.T, aweights=weights, ddof=0))
+            squares = np.sum((found - y) ** 2 / variance, axis=1)
+            expected = np.average(squares, weights=weights)
+        assert_allclose(loss_without_each(sigma, X, y, weights), expected)
 
 
 @pytest.mark.parametrize("sampler", ["exact", "prototypes"])
@@ -90,8 +102,7 @@ def test_units_of_columns_do_not_matter(loss, rng):
 
 
 @pytest.mark.parametrize("loss", ["log_loss", "squared_error"])
-def test_weights_are_repeated_rows(loss, rng, monkeypatch):
-    monkeypatch.setattr(_learned_sigma, "_N_STEPS", 8)
+def test_weights_are_repeated_rows(loss, rng):
     X, y = noisy(rng, 150)
     counts = rng.integers(0, 3, size=150)
     weighted = learn_sigma(X, y, loss=loss, sample_weight=counts)

@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.pipeline import make_pipeline
@@ -16,7 +15,6 @@ from sklearn_crt import (
     OPRFSampler,
     TrigRBFSampler,
 )
-from sklearn_crt.nadaraya_watson._norms import Norms
 
 TABLES = [load_iris, load_wine, load_breast_cancer, load_digits]
 
@@ -59,14 +57,3 @@ def test_rows_of_norm_one_are_features_of_their_cosines(rng):
     X = normalize(rng.random((50, 20)))
     with warnings.catch_warnings(action="error"):
         NadarayaWatsonClassifier().fit(X, np.arange(50) % 2)
-
-
-def test_sums_of_norms(rng):
-    features, weights = rng.random((30, 4)), rng.random(30)
-    whole = Norms.of(features, weights)
-    both = Norms.of(features[:7], weights[:7]) + Norms.of(features[7:], weights[7:])
-    assert whole.n_rows == both.n_rows == 30
-    for name in ("weight", "squares", "at_one"):
-        assert_allclose(getattr(both, name), getattr(whole, name))
-    assert_allclose(whole.squares, weights @ np.sum(features**2, axis=1))
-    assert Norms().why_no_features(np.zeros(4)) is None

@@ -1,20 +1,20 @@
 """Prototypes: the exact estimator on few points, in batches and in parts."""
 
+import pickle
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
 from sklearn.metrics.pairwise import laplacian_kernel
 from sklearn.model_selection import train_test_split
 
 from sklearn_crt import NadarayaWatsonClassifier, NadarayaWatsonRegressor, OPRFSampler
-from sklearn_crt.nadaraya_watson import _left_out, _prototypes
-from sklearn_crt.nadaraya_watson._groups import allocate, group_numbers
-from sklearn_crt.nadaraya_watson._left_out import _MULTIPLES, blurred
 
+MULTIPLES = 2.0 ** np.arange(-3, 6, 0.5)  # of "scale", as the reference says
 MODELS = NadarayaWatsonClassifier, NadarayaWatsonRegressor
 
 
@@ -22,6 +22,15 @@ def table(rng, n=600, d=3):
     X = rng.normal(size=(n, d))
     y = (X[:, 0] * X[:, 1] > 0).astype(int) + (X[:, 2] > 0.5)
     return X, y
+
+
+def classes_of_prototypes(weights, n_prototypes):
+    """Return the class of each prototype: shares of the weights, largest remainder."""
+    quota = n_prototypes * weights / weights.sum()
+    counts = np.floor(quota).astype(int)
+    largest = np.argsort(counts - quota)[: n_prototypes - counts.sum()]
+    counts[largest] += 1
+    return np.repeat(np.arange(len(weights)), counts)
 
 
 def probabilities(model, X):
@@ -54,8 +63,7 @@ def test_definition(rng):
     ).fit(X, y, weights)
     points = model.prototypes_
     assert points.shape == (20, 3)
-    counts = allocate(np.bincount(y, weights), 20)
-    codes = np.repeat(np.arange(3), counts)
+    codes = classes_of_prototypes(np.bincount(y, weights), 20)
     assert_allclose(
         np.bincount(codes, points.weights), np.bincount(y, weights), rtol=1e-12
     )
@@ -73,20 +81,22 @@ def test_definition(rng):
 
 
 def test_clouds_are_averages_over_gaussians(rng):
-    """Vectors of the design, and the definition by Monte Carlo."""
-    rows = [(0, 0), (0.4, 0)], [(2, 1), (2.2, 1.4)]
-    query, found = np.array([1, 0.5]), []
-    for pair in rows:
-        pair = np.array(pair, dtype=float)
-        spread = np.array([pair.var(axis=0).mean()])
-        squares = np.sum((query - pair.mean(axis=0)) ** 2)
-        logs = blurred(np.array([[-0.5 * squares]]), spread, 2)
-        found.append(np.log(2) + logs[0, 0])
-    assert_allclose(found, [0.237070043460, -0.160813724713], rtol=1e-11)
-    points = rng.normal(scale=0.7, size=(200_000, 2)) + [1.0, 0.0]
-    values = np.exp(-0.5 * np.sum(points**2, axis=1))
-    expected = blurred(np.array([-0.5]), np.array([0.49]), 2)
-    z = (values.mean() - np.exp(expected[0])) / (values.std() / np.sqrt(len(values)))
+    """Numbers of the design, and the definition by Monte Carlo."""
+    X = np.array([[0, 0], [0.4, 0], [2, 1], [2.2, 1.4]])
+    y, query = np.array([0, 0, 1, 1]), np.array([[1.0, 0.5]])
+    model = NadarayaWatsonClassifier(
+        "prototypes", n_prototypes=2, clouds=True, sigma=1.0
+    ).fit(X, y)
+    weights = softmax([0.237070043460, -0.160813724713])
+    assert_allclose(model.predict_proba(query), [weights], rtol=1e-10)
+    drawn = []
+    for pair in (X[:2], X[2:]):
+        spread = np.sqrt(pair.var(axis=0).mean())
+        points = pair.mean(axis=0) + spread * rng.normal(size=(200_000, 2))
+        drawn.append(np.exp(-0.5 * np.sum((query - points) ** 2, axis=1)))
+    means = np.mean(drawn, axis=1)
+    error = np.sqrt(np.sum(np.var(drawn, axis=1) / means**2) / 200_000)
+    z = (np.log(weights[0] / weights[1]) - np.log(means[0] / means[1])) / error
     assert abs(z) < 4.9  # 1e-6
 
 
@@ -153,30 +163,46 @@ def test_batches_and_parts_are_fit(model, sigma, rng):
         assert_allclose(found.sigma_, whole.sigma_)
 
 
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("sigma", ["auto", "learned", "median"])
-def test_a_long_stream_stays_small(model, sigma, monkeypatch, rng):
-    monkeypatch.setattr(_prototypes, "_KEPT_ENTRIES", 600)
-    X, y = table(rng, 1500)
-    X_test, y_test = table(rng, 500)
-    options = {"n_prototypes": 20, "sigma": sigma, "random_state": 0}
-    plain = model("prototypes", **options)
-    stream = model("prototypes", **options)
-    classes = {"classes": np.unique(y)} if model is NadarayaWatsonClassifier else {}
-    for start in range(0, 1500, 150):
-        rows = slice(start, start + 150)
-        stream.partial_fit(X[rows], y[rows], **(classes if start == 0 else {}))
-        n_points = sum(part.y.shape[0] for part in stream._engine._points)
-        assert n_points <= 2 * 8 * 20
-    plain.fit(X, y)
+CLASSIFIER, REGRESSOR = MODELS
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("model", "sigma"),
+    [
+        (CLASSIFIER, "auto"),
+        (REGRESSOR, "median"),
+        pytest.param(CLASSIFIER, "learned", marks=SLOW),
+        pytest.param(REGRESSOR, "learned", marks=SLOW),
+        pytest.param(CLASSIFIER, "median", marks=SLOW),
+        pytest.param(REGRESSOR, "auto", marks=SLOW),
+    ],
+)
+def test_a_long_stream_stays_small(model, sigma, rng):
+    """From four million entries on, points stand for the rows."""
+    X = 0.1 * rng.normal(size=(9000, 600)).astype(np.float32)
+    X[:, 0] += 4 * rng.integers(0, 3, size=9000)
+    y = np.rint(X[:, 0] / 4).astype(int)
+    X, X_test, y, y_test = X[:8000], X[8000:], y[:8000], y[8000:]
+    options = {"n_prototypes": 6, "sigma": sigma, "random_state": 0}
+    stream, sizes = model("prototypes", **options), []
+    classes = {"classes": [0, 1, 2]} if model is CLASSIFIER else {}
+    for rows in np.split(np.arange(8000), 8):
+        stream.partial_fit(X[rows], y[rows], **(classes if rows[0] == 0 else {}))
+        sizes.append(len(pickle.dumps(stream)) / X[rows].nbytes)
+    kept = 2.1 if sigma in ("auto", "learned") else 0  # rows to choose a factor with
+    kept += 1.1 if sigma == "median" else 0  # rows whose distances are taken
+    assert sizes[5] > 6
+    assert sizes[6] < kept + 0.2
+    assert sizes[7] < kept + 1.2
     stream.freeze()
-    assert stream.prototypes_.shape == plain.prototypes_.shape == (20, 3)
-    monkeypatch.undo()
+    assert len(pickle.dumps(stream)) < 0.1 * X[:1000].nbytes
     whole = model("prototypes", **options).fit(X, y)
-    for found in (plain, stream):
-        assert found.prototypes_.weights.sum() == pytest.approx(1500)
-        score = found.score(X_test, y_test)
-        assert score > whole.score(X_test, y_test) - 0.1
+    for found in (whole, stream):
+        assert found.prototypes_.shape == (6, 600)
+        assert found.prototypes_.weights.sum() == pytest.approx(8000)
+        least = 0.5 if sigma == "median" else 0.9  # which is wide
+        assert found.score(X_test, y_test) > least
 
 
 def test_parts_that_were_fitted_merge(rng):
@@ -198,25 +224,21 @@ def test_parts_that_were_fitted_merge(rng):
     assert abs(gap) < 0.05
 
 
-def test_sigma_is_that_of_rows_left_out(rng, monkeypatch):
+@pytest.mark.parametrize("seed", range(5))
+def test_sigma_is_that_of_rows_left_out(seed):
     """Predictions of each row by prototypes without it, done one by one."""
-    X, y = table(rng, 80)
-    found = []
-    original = _left_out._errors
-    monkeypatch.setattr(
-        _left_out, "_errors", lambda *args: found.append(original(*args)) or found[-1]
-    )
+    X, y = table(np.random.default_rng(seed), 80)
     model = NadarayaWatsonClassifier(
         "prototypes", n_prototypes=12, random_state=0, clouds=True
     ).fit(X, y)
     points = model.prototypes_
-    codes = np.repeat(np.arange(3), allocate(np.bincount(y), 12))
+    codes = classes_of_prototypes(np.bincount(y), 12)
     gaps = X[:, None] - points.points
     squares = np.where(y[:, None] == codes, np.sum(gaps**2, axis=-1), np.inf)
     own = np.argmin(squares, axis=1)
     assert_array_equal(np.bincount(own), points.weights)
     scale = NadarayaWatsonClassifier("exact", sigma="scale").fit(X, y).sigma_
-    errors = np.zeros(_MULTIPLES.size)
+    errors = np.zeros(MULTIPLES.size)
     prior = np.eye(3)[y].mean(axis=0)
     for i in range(80):
         centers, weights = points.points.copy(), points.weights.copy()
@@ -224,7 +246,7 @@ def test_sigma_is_that_of_rows_left_out(rng, monkeypatch):
         weights[k] -= 1
         if weights[k]:
             centers[k] = (centers[k] * (weights[k] + 1) - X[i]) / weights[k]
-        for j, multiple in enumerate(_MULTIPLES):
+        for j, multiple in enumerate(MULTIPLES):
             sigma = scale * multiple
             spread = sigma**2 * points.variances.mean(axis=1)
             D = sigma**2 * np.sum((X[i] - centers) ** 2, axis=1)
@@ -234,8 +256,7 @@ def test_sigma_is_that_of_rows_left_out(rng, monkeypatch):
             shares = np.exp(logs - logsumexp(logs)) @ np.eye(3)[codes]
             gap = (shares - (y[i] == np.arange(3))) ** 2
             errors[j] += gap @ (1 / (prior * (1 - prior)))
-    assert_allclose(found[0], errors, rtol=1e-9)
-    assert_allclose(model.sigma_, scale * _MULTIPLES[np.argmin(errors)])
+    assert_allclose(model.sigma_, scale * MULTIPLES[np.argmin(errors)])
 
 
 def test_sparse_and_single_precision(rng):
@@ -287,29 +308,59 @@ def test_rows_all_alike():
     assert_allclose(model.predict_proba(X[:1]), [[0.5, 0.5]])
 
 
+def prototypes_of_classes(sizes, n_prototypes, weights=None):
+    """Return how many prototypes stand for each of some classes, far apart."""
+    y = np.repeat(np.arange(len(sizes)), sizes)
+    X = np.random.default_rng(0).normal(size=(y.size, 2)) + 100 * y[:, None]
+    options = {"n_prototypes": n_prototypes, "sigma": 1.0, "random_state": 0}
+    model = NadarayaWatsonClassifier("prototypes", **options)
+    sample_weight = None if weights is None else (weights / sizes)[y]
+    points = model.fit(X, y, sample_weight).prototypes_.points
+    return np.bincount(np.rint(points[:, 0] / 100).astype(int))
+
+
 def test_shares_of_points():
-    assert_array_equal(allocate([50, 30, 20], 10), [5, 3, 2])
-    assert_array_equal(allocate([100, 5, 1, 0], 8), [6, 1, 1, 0])
-    assert_array_equal(allocate([3, 3, 3], 2), [1, 1, 1])
-    weights = np.random.default_rng(0).pareto(0.5, size=50)
-    counts = allocate(weights, 200)
-    assert counts.sum() == 200
-    large = 200 * weights / weights.sum() > 1
-    assert np.all(np.abs(counts - 200 * weights / weights.sum())[~large] <= 1)
+    assert_array_equal(prototypes_of_classes([50, 30, 20], 10), [5, 3, 2])
+    assert_array_equal(prototypes_of_classes([100, 5, 1], 8), [6, 1, 1])
+    assert_array_equal(prototypes_of_classes([3, 3, 3], 2), [1, 1, 1])
+    weights = np.random.default_rng(0).pareto(1.0, size=20)
+    counts = prototypes_of_classes(np.full(20, 100), 100, weights)
+    assert counts.sum() == 100
+    quota = 100 * weights / weights.sum()
+    large = quota > 1
+    assert np.all(counts[~large] == 1)
+    assert np.all(np.abs(counts - quota)[large] <= np.sum(~large))
+
+
+def means_of_targets(y, n_prototypes, sample_weight=None):
+    """Return means of the targets behind prototypes, and their weights.
+
+    The targets are columns of the rows, too small to matter for what is near.
+    """
+    y = np.asarray(y, dtype=float).reshape(len(y), -1)
+    X = np.hstack([np.random.default_rng(0).normal(size=(len(y), 2)), 1e-9 * y])
+    options = {"n_prototypes": n_prototypes, "sigma": 1.0, "random_state": 0}
+    model = NadarayaWatsonRegressor("prototypes", **options)
+    points = model.fit(X, y, sample_weight).prototypes_
+    return points.points[:, 2:] * 1e9, points.weights
 
 
 def test_bins_of_numbers(rng):
-    y, weights = rng.exponential(size=(4000, 1)), rng.exponential(size=4000)
-    groups = group_numbers(y, weights, 128, 0)
-    assert_allclose(np.bincount(groups, weights) / weights.sum(), 1 / 8, atol=2e-3)
-    order = np.argsort(y[:, 0])
-    assert np.all(np.diff(groups[order]) >= 0)
-    y = rng.integers(0, 3, size=(100, 1)).astype(float)
-    groups = group_numbers(y, np.ones(100), 128, 0)
-    assert all(len(set(groups[y[:, 0] == k])) == 1 for k in range(3))
-    assert_array_equal(group_numbers(y, np.ones(100), 4, 0), 0)
-    pairs = np.hstack([y, -y])
-    assert len(set(group_numbers(pairs, np.ones(100), 128, 0))) == 3
+    """Eight bins of equal weight, with prototypes of their own."""
+    y, weights = rng.exponential(size=4000), rng.exponential(size=4000)
+    means, of_points = means_of_targets(y, 128, weights)
+    order = np.argsort(y)
+    levels = np.cumsum(weights[order]) / weights.sum()
+    edges = y[order][np.searchsorted(levels, np.arange(1, 8) / 8)]
+    bins = np.searchsorted(edges, means[:, 0])
+    shares = np.bincount(bins, of_points) / weights.sum()
+    assert_allclose(shares, 1 / 8, atol=2e-3)
+    y = rng.integers(0, 3, size=200)
+    for targets in (y, np.stack([y, -y], axis=1)):
+        means, _ = means_of_targets(targets, 60)
+        assert_allclose(means, np.rint(means), atol=1e-6)  # equal targets are together
+    means, _ = means_of_targets(y, 4)  # too few for bins
+    assert np.all(np.abs(means - np.rint(means)) > 1e-3)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
+from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 
 from sklearn_crt import (
@@ -15,67 +16,58 @@ from sklearn_crt import (
     PoissonSampler,
     TrigRBFSampler,
 )
-from sklearn_crt.nadaraya_watson._norms import Norms
-from sklearn_crt.nadaraya_watson._reliability import (
-    error_of_signs,
-    group_columns,
-    split_sums,
-    standard_error,
-    trust,
+
+
+def denominators(sampler, queries, X):
+    """Return the sums of weights of queries, and their errors by the jackknife.
+
+    The frequencies are dealt to 16 groups in turn.
+    """
+    sums = sampler.transform_key(X).sum(axis=0)
+    terms = sampler.transform(queries) * sums
+    index = sampler.map_.frequency_index()
+    total, groups = terms.sum(axis=1), index % 16
+    sizes = np.bincount(np.unique(index) % 16)
+    n_groups = np.count_nonzero(sizes)
+    if n_groups < 2:  # one frequency says nothing of its error
+        return total, np.full(total.size, np.inf)
+    parts = np.stack([terms[:, groups == g].sum(axis=1) for g in range(sizes.size)])
+    gaps = parts - total * (sizes / sizes.sum())[:, None]
+    return total, np.sqrt(n_groups / (n_groups - 1) * np.sum(gaps**2, axis=0))
+
+
+def trust(total, error):
+    """Return the weight of an average: 1 from two errors on, 0 at zero."""
+    return np.clip(total / (2 * error), 0, 1) ** 2
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        TrigRBFSampler(n_components=40),
+        TrigRBFSampler(n_components=41),  # a last cosine alone
+        TrigRBFSampler(n_components=600, coupling="iid"),
+        TrigRBFSampler(n_components=2),  # one frequency
+        MaternSampler(n_components=30, random_phase=True),
+        PoissonSampler(n_components=50),
+    ],
+    ids=str,
 )
-
-
-def parts_of(features, sums, index=None):
-    return features @ split_sums(sums, group_columns(index, sums.size))
-
-
-def test_error_is_that_of_a_mean(rng):
-    """With one column a group it is the standard error of 16 times their mean."""
-    features, sums = rng.normal(size=(5, 16)), rng.normal(size=16)
-    error = standard_error(parts_of(features, sums), None, 16)
-    assert_allclose(error, 16 * stats.sem(features * sums, axis=1))
-
-
-@pytest.mark.parametrize("n_frequencies", [20, 64, 500])
-def test_error_is_unbiased(n_frequencies, rng):
-    """Its square has the mean of the variance; z threshold at 1e-6."""
-    terms = rng.exponential(size=(20_000, n_frequencies))
-    parts = parts_of(terms, np.ones(n_frequencies))
-    squares = standard_error(parts, None, n_frequencies) ** 2
-    z = (squares.mean() - n_frequencies) / stats.sem(squares)
-    assert abs(z) < stats.norm.isf(0.5e-6)
-
-
-def test_pairs_of_columns_stay_together(rng):
-    """A cosine and the sine of the same frequency are no two estimates."""
-    features, sums = rng.normal(size=(3, 40)), np.ones(40)
-    index = np.tile(np.arange(20), 2)
-    both = features[:, :20] + features[:, 20:]
-    expected = standard_error(parts_of(both, np.ones(20)), None, 20)
-    assert_allclose(
-        standard_error(parts_of(features, sums, index), index, 40), expected
-    )
-
-
-def test_one_frequency_says_nothing_of_its_error():
-    index = np.array([0, 0])
-    parts = parts_of(np.ones((3, 2)), np.ones(2), index)
-    assert_array_equal(standard_error(parts, index, 2), np.inf)
-    assert_array_equal(trust(np.ones(3), np.full(3, np.inf)), 0)
-
-
-def test_error_of_signs_sees_rounding(rng):
-    X = rng.normal(size=(100, 5))
-    X -= X.mean(axis=0)
-    error = error_of_signs(X, X.sum(axis=0), Norms.of(X, np.ones(100)))
-    assert np.all(np.abs(X @ X.sum(axis=0)) < error)
-
-
-def test_trust_is_continuous():
-    assert_allclose(
-        trust(np.array([-1.0, 0.0, 1.0, 2.0, 3.0, 1.0, 0.0]), np.r_[[1.0] * 5, 0, 0]),
-        [0, 0, 0.25, 1, 1, 1, 0],
-    )
+@pytest.mark.filterwarnings("ignore:For .* rows all the kernel:RuntimeWarning")
+def test_unreliable_averages_lean_on_the_mean(sampler, rng):
+    X, y, queries = table(rng)
+    sampler = clone(sampler).set_params(sigma=1.0, random_state=0)
+    model = NadarayaWatsonRegressor(sampler).fit(X, y)
+    fitted = model.sampler_
+    total, error = denominators(fitted, queries, X)
+    products = fitted.transform(queries) @ fitted.transform_key(X).T
+    with np.errstate(divide="ignore"):
+        average = np.clip(products @ y / total, y.min(), y.max())
+    share = trust(total, error)
+    expected = share * average + (1 - share) * y.mean()
+    assert_allclose(model.predict(queries), expected, rtol=1e-6)
+    few = sampler.n_components == 2
+    assert few or np.any((share > 0) & (share < 1))
 
 
 @pytest.mark.parametrize("sampler", [TrigRBFSampler, MaternSampler])
@@ -87,9 +79,8 @@ def test_errors_of_denominators(sampler, rng):
         inside = sampler(sigma=2.0, coupling="iid", n_components=64, random_state=seed)
         model = NadarayaWatsonRegressor(inside).fit(X, X[:, 0])
         truth = model.sampler_.exact_kernel(queries, X).sum(axis=1)
-        ((_, (scores, log_scale, error)),) = model._engine.scores(queries)
-        scale = np.exp(log_scale[:, 0])
-        ratios.append(np.mean(((scores[:, -1] * scale - truth) / (error * scale)) ** 2))
+        total, error = denominators(model.sampler_, queries, X)
+        ratios.append(np.mean(((total - truth) / error) ** 2))
     mean = 15 / 13  # of the square of t(15)
     assert abs(np.mean(ratios) - mean) < stats.norm.isf(0.5e-6) * stats.sem(ratios)
 
@@ -149,9 +140,9 @@ def test_one_warning_counts_the_unreliable_rows(rng):
     X, y, queries = table(rng)
     sampler = TrigRBFSampler(sigma=2.0, n_components=40, random_state=0)
     model = NadarayaWatsonRegressor(sampler).fit(X, y)
-    ((_, (scores, _, error)),) = model._engine.scores(queries)
-    n_unreliable = int(np.sum(scores[:, -1] < 2 * error))
-    assert np.sum(scores[:, -1] <= 0) < n_unreliable < 200
+    total, error = denominators(model.sampler_, queries, X)
+    n_unreliable = int(np.sum(total < 2 * error))
+    assert np.sum(total <= 0) < n_unreliable < 200
     message = f"For {n_unreliable} rows all the kernel weights.*positive"
     with pytest.warns(RuntimeWarning, match=message) as record:
         model.predict(queries)
@@ -168,10 +159,12 @@ def test_probabilities_of_unreliable_rows_lean_on_the_prior(rng):
     X, y, queries = table(rng)
     sampler = TrigRBFSampler(sigma=2.0, n_components=40, random_state=0)
     model = NadarayaWatsonClassifier(sampler).fit(X, y > 1)
-    ((_, (scores, _, error)),) = model._engine.scores(queries)
-    total, positive = scores.sum(axis=1), np.maximum(scores, 0)
+    products = model.sampler_.approximate_kernel(queries, X)
+    scores = products @ np.eye(2)[(y > 1).astype(int)]
+    total, error = denominators(model.sampler_, queries, X)
+    positive = np.maximum(scores, 0)
     shares = positive / np.maximum(positive.sum(axis=1, keepdims=True), 1e-300)
-    weight = np.clip(total / (2 * error), 0, 1)[:, None] ** 2
+    weight = trust(total, error)[:, None]
     expected = weight * shares + (1 - weight) * model.class_prior_
     first = np.where(positive.any(axis=1), scores.argmax(axis=1), 1)
     expected[~positive.any(axis=1)] = model.class_prior_
@@ -184,14 +177,16 @@ def test_probabilities_of_unreliable_rows_lean_on_the_prior(rng):
     assert np.all(np.abs(found[~keeps, 0] - 0.5) < 2e-3)  # just enough
 
 
-def test_positive_maps_do_not_change(rng):
+def test_positive_maps_are_always_reliable(rng):
+    """Nothing cancels there, whatever the error of the columns."""
     X, y, queries = table(rng)
-    model = NadarayaWatsonRegressor(OPRFSampler(sigma=3.0, random_state=0)).fit(X, y)
-    for _, sums in model._engine.scores(queries):
-        assert sums.error is None
-    features = model.sampler_.transform(queries), model.sampler_.transform_key(X)
-    front = NadarayaWatsonRegressor().fit(features[1], y)
-    for _, sums in front._engine.scores(features[0]):
-        assert sums.error is None
-    weights = features[0] @ features[1].T
-    assert_allclose(front.predict(features[0]), weights @ y / weights.sum(axis=1))
+    for n_components in (2, 40):
+        sampler = OPRFSampler(sigma=3.0, n_components=n_components, random_state=0)
+        model = NadarayaWatsonRegressor(sampler).fit(X, y)
+        sampler = model.sampler_
+        features = sampler.transform(queries), sampler.transform_key(X)
+        weights = features[0] @ features[1].T
+        expected = weights @ y / weights.sum(axis=1)
+        assert_allclose(model.predict(queries), expected)
+        front = NadarayaWatsonRegressor().fit(features[1], y)
+        assert_allclose(front.predict(features[0]), expected)

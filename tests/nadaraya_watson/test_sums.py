@@ -3,44 +3,56 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.special import logsumexp, softmax
+from sklearn.frozen import FrozenEstimator
 
-from sklearn_crt.nadaraya_watson._sums import FeatureSums
-
-
-@pytest.mark.parametrize("signed", [False, True])
-def test_feature_sums_beyond_the_range_of_floats(signed, rng):
-    """Exponents of thousands, checked in shifted arithmetic."""
-    exponent = rng.normal(scale=3, size=(40, 5)) + 1000 * np.arange(-2, 3)
-    mantissa = rng.choice([-1.0, 1.0], size=(40, 5)) if signed else None
-    targets = rng.normal(size=(40, 2))
-    sums = FeatureSums()
-    assert sums.empty
-    for rows in np.array_split(np.arange(40), 3):
-        part = None if mantissa is None else mantissa[rows]
-        sums.add(part, exponent[rows], targets[rows])
-    signs = 1.0 if mantissa is None else mantissa
-    plain = (signs * np.exp(exponent - 1000 * np.arange(-2, 3))).T @ targets
-    query = -1000.0 * np.arange(-2, 3) + rng.normal(size=(7, 5))
-    expected = np.exp(query + 1000 * np.arange(-2, 3)) @ plain
-    scores, log_scale = sums.average(None, query)
-    assert_allclose(scores * np.exp(log_scale), expected, rtol=1e-9)
+from sklearn_crt import (
+    GeometricSampler,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+    OPRFSampler,
+)
 
 
-def test_feature_sums_merge_equals_add(rng):
-    exponent, targets = rng.normal(scale=50, size=(30, 4)), rng.normal(size=(30, 2))
-    together, left, right = FeatureSums(), FeatureSums(), FeatureSums()
-    together.add(None, exponent, targets)
-    left.add(None, exponent[:10], targets[:10])
-    right.add(None, exponent[10:], targets[10:])
-    left.merge(right)
-    assert_allclose(left.sums, together.sums, rtol=1e-12)
-    assert_allclose(left.shift, together.shift)
+def log_kernel(sampler, queries, keys):
+    """Return the logs of the estimates of the kernel, of positive features."""
+    logs = []
+    for rows, key in ((queries, False), (keys, True)):
+        parts = [e for _, _, e in sampler.map_.iter_log_features(rows, key=key)]
+        logs.append(np.vstack(parts))
+    return logsumexp(logs[0][:, None] + logs[1], axis=2)
 
 
-def test_feature_sums_of_columns_of_zeros():
-    exponent = np.array([[0.0, -np.inf], [1.0, -np.inf]])
-    sums = FeatureSums()
-    sums.add(None, exponent[:1], np.ones((1, 1)))
-    sums.add(None, exponent[1:], np.ones((1, 1)))
-    scores, log_scale = sums.average(None, np.array([[0.0, 5.0], [-np.inf, -np.inf]]))
-    assert_allclose(scores * np.exp(log_scale), [[1 + np.e], [0.0]])
+@pytest.mark.parametrize("sigma", [1.0, 30.0, 300.0])
+@pytest.mark.parametrize("n_rows", [40, 3000])
+def test_sums_beyond_the_range_of_floats(sigma, n_rows, rng):
+    """Exponents of thousands, which have no common scale."""
+    X, queries = rng.normal(size=(n_rows, 3)), rng.normal(size=(50, 3))
+    y, weights = rng.normal(size=(n_rows, 2)), rng.exponential(size=n_rows)
+    options = {"sigma": sigma, "kernel": "softmax", "n_components": 20}
+    sampler = OPRFSampler(random_state=0, **options).fit(X)
+    logs = log_kernel(sampler, queries, X) + np.log(weights)
+    assert sigma < 30 or logs.max() > 800
+    expected = softmax(logs, axis=1) @ y
+    model = NadarayaWatsonRegressor(FrozenEstimator(sampler))
+    found = model.fit(X, y, weights).predict(queries)
+    assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
+    parts = NadarayaWatsonRegressor(FrozenEstimator(sampler))
+    for rows in np.array_split(np.arange(n_rows), 3):
+        parts.partial_fit(X[rows], y[rows], weights[rows])
+    assert_allclose(parts.predict(queries), expected, rtol=1e-7, atol=1e-9)
+
+
+def test_columns_of_zeros():
+    """Whose logs are minus infinity, of one class, of all rows and of queries."""
+    X = np.array([[0.5, 0.0, 1.0], [0.0, 0.0, 2.0], [1.5, 0.0, 0.0], [1.0, 0.0, 1.0]])
+    y, queries = np.array([0, 0, 1, 1]), np.array([[0.2, 0.0, 0.3], [0.1, 0.7, 0.0]])
+    options = {"sigma": 1.0, "center": False, "n_components": 60, "random_state": 0}
+    sampler = GeometricSampler(**options).fit(np.vstack([X, queries]))
+    assert np.all(sampler.transform(X) >= 0)
+    assert np.any(np.all(sampler.transform(X) == 0, axis=0))
+    kernel = np.exp(log_kernel(sampler, queries, X))
+    sums = kernel @ np.eye(2)[y]
+    model = NadarayaWatsonClassifier(FrozenEstimator(sampler)).fit(X, y)
+    expected = sums / sums.sum(axis=1, keepdims=True)
+    assert_allclose(model.predict_proba(queries), expected, rtol=1e-9)

@@ -5,15 +5,18 @@ import pickle
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy import sparse, stats
+from scipy import sparse, special, stats
+from scipy.spatial.distance import cdist
 
 from sklearn_crt import AnchoredRBFSampler, OPRFSampler
-from sklearn_crt.frequencies import Antithetic, Frequencies, Independent
-from sklearn_crt.maps import AnchorLaw, PairedColumns
-from sklearn_crt.rows import UnitRows
+from sklearn_crt.extend import Antithetic, Independent
 from sklearn_crt.testing import assert_unbiased, assert_variance, check_sampler
 
-SINGLE = {m: PairedColumns.of(m, single=True) for m in (7, 40, 90_000)}
+
+def log_mean_square(points, anchors):
+    """Return the log of the mean over the anchors of exp(-2 |z - a|^2)."""
+    logs = -2 * cdist(points, anchors, "sqeuclidean")
+    return special.logsumexp(logs, axis=1) - np.log(len(anchors))
 
 
 @pytest.mark.parametrize("coupling", ["iid", "orthogonal", "antithetic", "sobol"])
@@ -43,53 +46,60 @@ def test_stated_error_of_the_variance(rng):
     fitted = AnchoredRBFSampler(sigma=1.0, n_components=64, coupling="iid").fit(X)
     variance, error = fitted.kernel_variance(X[:5], return_error=True)
     assert_allclose(fitted.kernel_variance(X[:5]), variance)
-    exact = second_moments(fitted, X[:5]) - fitted.exact_kernel(X[:5]) ** 2
+    exact = second_moments(fitted, X[:5], X) - fitted.exact_kernel(X[:5]) ** 2
     assert np.all(np.abs(variance - exact / 64) < 5 * error)
     assert np.median(error / variance) < 0.05
 
 
-def second_moments(fitted, X):
-    """Return E Z^2 of one point by a grid."""
-    law, x = fitted.map_.law, fitted.map_.frame.rows(X).dense
+def log_features(rows, points, anchors):
+    """Return the logs of exp(-|x - z|^2) over the root of that mean, at points z."""
+    squares = cdist(rows, points, "sqeuclidean")
+    return -squares - 0.5 * log_mean_square(points, anchors)
+
+
+def second_moments(fitted, X, anchors):
+    """Return E Z^2 of one point by a grid, for sigma=1."""
+    X, anchors = X - fitted.center_, anchors - fitted.center_
     axis = np.linspace(-5, 5, 401)
     grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
-    log_density = law.log_mean_square(grid)
-    squares = UnitRows(grid).sq_distances(UnitRows(x))
-    terms = np.exp(
-        -2 * squares[:, :, None] - 2 * squares[:, None] - log_density[:, None, None]
-    )
+    squares = 2 * cdist(grid, X, "sqeuclidean")
+    terms = -log_mean_square(grid, anchors)[:, None, None] - squares[:, :, None]
+    terms = np.exp(terms - squares[:, None])
     return terms.sum(axis=0) * (axis[1] - axis[0]) ** 2 * 2 / np.pi
 
 
 def test_reference_numbers(beyond):
     numbers = beyond["landmark_law"]
-    law = AnchorLaw(np.array(numbers["anchors"]), np.full(3, 1 / 3))
-    points = np.array(numbers["z"])
-    assert_allclose(law.log_mean_square(points), numbers["log_mean_sq"], rtol=1e-12)
+    points, anchors = np.array(numbers["z"]), np.array(numbers["anchors"])
+    assert_allclose(
+        log_mean_square(points, anchors), numbers["log_mean_sq"], rtol=1e-12
+    )
     ((row, expected),) = [numbers["log_features_of"]]
-    assert_allclose(log_features(law, points, row), expected, rtol=1e-10)
+    found = log_features([row], points, anchors)
+    assert_allclose(found[0] - 0.5 * np.log(2), expected, rtol=1e-10)
     numbers = beyond["anchored"]
-    law = AnchorLaw(np.array(numbers["anchors"], float), np.full(2, 0.5))
-    features = log_features(law, np.array(numbers["z"]), numbers["x"])
-    assert_allclose(features, numbers["log_f"], rtol=1e-10)
+    points, anchors = np.array(numbers["z"]), np.array(numbers["anchors"], float)
+    found = log_features([numbers["x"]], points, anchors)
+    assert_allclose(found[0] - 0.5 * np.log(2), numbers["log_f"], rtol=1e-10)
 
 
-def log_features(law, points, row):
-    """Return those of one row at given points, by a fitted map whose points move."""
-    fitted = AnchoredRBFSampler(sigma=1.0, n_components=2).fit(law.anchors)
-    fields = {
-        "points": Frequencies(points.T - fitted.center_[:, None]),
-        "log_mean_square": law.log_mean_square(points),
-    }
-    moved = type(fitted.map_)(**{**fitted.map_.__getstate__(), **fields})
-    _, exponent = moved.log_features(moved.frame.rows(np.array([row])))
-    return exponent[0]
+@pytest.mark.parametrize("coupling", ["iid", "orthogonal", "antithetic"])
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
+def test_features_are_those_of_the_formula(coupling, convert, rng):
+    """At the points that were drawn, about rows of other weights."""
+    X, weights = rng.normal(size=(12, 3)), rng.integers(0, 4, size=12)
+    sampler = AnchoredRBFSampler(sigma=0.7, n_components=21, coupling=coupling)
+    fitted = sampler.fit(X, sample_weight=weights)
+    x = 0.7 * (X - fitted.center_)
+    anchors = np.repeat(x, weights, axis=0)
+    expected = log_features(x, fitted.points_, anchors) - 0.5 * np.log(21)
+    assert_allclose(fitted.transform(convert(X)), np.exp(expected), rtol=1e-9)
 
 
 def test_mean_second_moment_is_one(beyond):
     anchors = np.array(beyond["landmark_law"]["anchors"])
     fitted = AnchoredRBFSampler(sigma=1.0).fit(anchors)
-    moments = second_moments(fitted, anchors)
+    moments = second_moments(fitted, anchors, anchors)
     assert_allclose(moments, beyond["landmark_law"]["E2_anchor_pairs"], rtol=1e-6)
     assert_allclose(moments.mean(), 1, rtol=1e-6)
     # and so the mean variance does not depend on sigma nor on the dimension
@@ -98,27 +108,28 @@ def test_mean_second_moment_is_one(beyond):
     assert_allclose(variance.mean(), expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("even", [False, True])
-def test_law_of_the_points(even):
-    law = AnchorLaw(np.array([[-4.0], [0.0], [4.0]]), np.array([0.2, 0.5, 0.3]))
-    rng = np.random.default_rng(0)
-    noise = rng.standard_normal((1, 90_000))
-    points = law.draw(noise, SINGLE[90_000], rng, even=even)[:, 0]
+@pytest.mark.parametrize("coupling", ["iid", "sobol"])
+def test_law_of_the_points(coupling):
+    """Of all couplings but "iid" each row has its share of the points."""
+    anchors, weights = np.array([[-4.0], [0.0], [4.0]]), np.array([0.2, 0.5, 0.3])
+    sampler = AnchoredRBFSampler(sigma=1.0, n_components=90_000, coupling=coupling)
+    sampler.set_params(random_state=0).fit(anchors, sample_weight=weights)
+    points = sampler.points_[:, 0] + sampler.center_
     counts = [np.sum(np.abs(points - a) < 2) for a in (-4, 0, 4)]
-    spread = np.sqrt(90_000 * law.weights * (1 - law.weights))
-    assert np.all(np.abs(counts - 90_000 * law.weights) < 5 * (1 if even else spread))
+    spread = np.sqrt(90_000 * weights * (1 - weights))
+    error = np.abs(counts - 90_000 * weights)
+    assert np.all(error < 5 * (spread if coupling == "iid" else 1))
     assert stats.kstest((points + 2) % 4 - 2, stats.norm(scale=0.5).cdf).pvalue > 1e-6
 
 
 def test_points_stand_on_both_sides_of_an_anchor(rng):
-    law = AnchorLaw(rng.normal(size=(5, 2)), np.full(5, 0.2))
-    noise = rng.normal(size=(2, 4))
-    points = law.draw(noise, PairedColumns.of(7), rng, even=True)
+    X = rng.normal(size=(5, 2))
+    sampler = AnchoredRBFSampler(sigma=1.0, n_components=7, coupling="antithetic")
+    fitted = sampler.fit(X)
+    points, noise = fitted.points_ + fitted.center_, fitted.frequencies_.to_dense().T
     middle = 0.5 * (points[:3] + points[3:6])
-    assert np.all(
-        np.min(np.linalg.norm(middle[:, None] - law.anchors, axis=2), 1) < 1e-12
-    )
-    assert_allclose(points[:3] - points[3:6], noise.T[:3], atol=1e-12)
+    assert np.all(cdist(middle, X).min(axis=1) < 1e-12)
+    assert_allclose(points[:3] - points[3:6], noise[:3], atol=1e-12)
     assert len(points) == 7
 
 
@@ -129,7 +140,7 @@ def test_draws_nest(rng):
             AnchoredRBFSampler(n_components=n, coupling=coupling, random_state=0).fit(X)
             for n in (30, 12)
         )
-        columns = wide.prefix(12)
+        columns = wide.map_.prefix(12)
         assert_allclose(narrow.points_, wide.points_[columns])
         expected = wide.transform(X)[:, columns] * np.sqrt(30 / 12)
         assert_allclose(narrow.transform(X), expected)
@@ -151,7 +162,11 @@ def test_batches_and_merging(rng):
     for part in np.array_split(X, 4):
         batches.partial_fit(part)
     assert_allclose(batches.transform(X), whole.transform(X), rtol=1e-8)
-    assert whole.map_.law.anchors.shape == (40, 3)
+    wide = AnchoredRBFSampler(n_anchors=40, n_components=2000).fit(X)
+    anchors = wide.points_ - 0.5 * wide.frequencies_.to_dense().T
+    distances = cdist(anchors, wide.sigma_ * (X - wide.center_))
+    assert np.all(distances.min(axis=1) < 1e-9)
+    assert len(np.unique(distances.argmin(axis=1))) == 40
     first = AnchoredRBFSampler(random_state=0).fit(X[:50])
     first.merge(AnchoredRBFSampler(random_state=1).fit(X[50:]))
     expected = AnchoredRBFSampler(random_state=0).fit(X).transform(X)
@@ -202,7 +217,7 @@ def test_one_row_and_far_rows_are_finite():
     fitted = AnchoredRBFSampler(random_state=0).fit(X)
     assert np.all(np.isfinite(fitted.transform(X)))
     far = 30 * np.eye(3)
-    ((_, _, exponent),) = fitted.iter_log_features(far)
+    ((_, _, exponent),) = fitted.map_.iter_log_features(far)
     assert np.all(np.isfinite(exponent))
 
 

@@ -1,11 +1,13 @@
 """Pairs of frequencies w and -w: closed forms, columns, range and refusals."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 
-from sklearn_crt.frequencies import (
+from sklearn_crt.extend import (
     Antithetic,
     Independent,
     Orthogonal,
@@ -13,14 +15,12 @@ from sklearn_crt.frequencies import (
     SimplexPlus,
     chi_law,
 )
-from sklearn_crt.maps import _positive
 from sklearn_crt.samplers import (
     DERFSampler,
     OPRFSampler,
     PositiveRBFSampler,
     TrigRBFSampler,
 )
-from sklearn_crt.samplers._optimal_A import optimal_A, optimal_antithetic_A
 from sklearn_crt.testing import (
     assert_coupling,
     assert_variance,
@@ -37,6 +37,13 @@ def fit(sampler, pair, n_components, base=None, **options):
         sigma=1.0, n_components=n_components, coupling=coupling, center=False, **options
     )
     return model.fit(pair[0], X_key=pair[1])
+
+
+def best_A(q, d, coupling):
+    """Return the parameter that is best for a single pair with |x + y|^2 = q."""
+    row = 0.5 * np.sqrt(q) * np.eye(1, d)
+    options = {"sigma": 1.0, "center": False, "n_components": 2, "coupling": coupling}
+    return OPRFSampler(**options).fit(row).A_
 
 
 @pytest.mark.parametrize("n_features", [1, 4])
@@ -63,7 +70,7 @@ def test_variance_with_other_bases(base, n_features):
 )
 def test_reference_numbers(base, name, pair4, beyond):
     fitted = fit(OPRFSampler, pair4, 8, base)
-    assert_allclose(fitted.map_.A, beyond["antithetic"]["A"], rtol=1e-12)
+    assert_allclose(fitted.A_, beyond["antithetic"]["A"], rtol=1e-12)
     relative = fitted.kernel_variance(*pair4) / fitted.exact_kernel(*pair4) ** 2
     assert_allclose(relative, [[beyond["antithetic"][name]]], rtol=1e-10)
 
@@ -71,13 +78,13 @@ def test_reference_numbers(base, name, pair4, beyond):
 @pytest.mark.parametrize("d", [1, 2, 16, 1000])
 @pytest.mark.parametrize("q", [0.0, 1e-14, 1e-6, 0.5, 8.0, 1e6])
 def test_best_parameter_lies_between_those_of_single_frequencies(q, d):
-    A = optimal_antithetic_A(q, d)
-    assert optimal_A(q, d) - 1e-15 <= A <= optimal_A(q / 2, d) + 1e-15
+    low, high = (best_A(part, d, "iid") for part in (q, q / 2))
+    assert low - 1e-15 <= best_A(q, d, "antithetic") <= high + 1e-15
 
 
 @pytest.mark.parametrize("q", [0.05, 1.0, 6.0])
 def test_a_moved_parameter_is_worse(q):
-    d, A = 5, optimal_antithetic_A(q, 5)
+    d, A = 5, best_A(q, 5, "antithetic")
 
     def log_second_moment(A):  # of (f(w) + f(-w)) / 2, over the squared kernel
         rho = 1 / (1 - 8 * A)
@@ -94,7 +101,7 @@ def test_variance_where_all_terms_are_small(sampler):
     # (cosh q - 1) K^2 / m for A = 0: the difference of exponentials has no digits left
     pair = np.full((1, 3), 1e-5), np.full((1, 3), 2e-5)
     fitted = fit(sampler, pair, 2)
-    q, rho = np.sum((pair[0] + pair[1]) ** 2), 1 / (1 - 8 * fitted.map_.A)
+    q, rho = np.sum((pair[0] + pair[1]) ** 2), 1 / (1 - 8 * getattr(fitted, "A_", 0))
     leading = q**2 * (0.125 * (1 + rho) ** 2 + 0.5 * (1 / 3) - (1 / 3))
     if sampler is PositiveRBFSampler:
         leading = 0.5 * q**2
@@ -115,15 +122,14 @@ def test_columns_are_those_of_w_and_of_minus_w(sampler, base, rng):
     fitted = sampler(sigma=0.4, n_components=7, coupling=Antithetic(base)).fit(X)
     x, W = 0.4 * (X - X.mean(axis=0)), fitted.frequencies_.to_dense()
     W = np.hstack([W[:, :3], -W[:, :3], W[:, 3:]])
+    A = getattr(fitted, "A_", 0.0)
     share = np.repeat([1 / 8, 1 / 4], [6, 1])
-    exponent = fitted.map_.A * np.sum(W**2, axis=0) - np.sum(
-        x**2, axis=1, keepdims=True
-    )
-    exponent += np.sqrt(1 - 4 * fitted.map_.A) * x @ W
-    expected = np.sqrt(share) * (1 - 4 * fitted.map_.A) ** 0.75 * np.exp(exponent)
+    exponent = A * np.sum(W**2, axis=0) - np.sum(x**2, axis=1, keepdims=True)
+    exponent += np.sqrt(1 - 4 * A) * x @ W
+    expected = np.sqrt(share) * (1 - 4 * A) ** 0.75 * np.exp(exponent)
     assert_allclose(fitted.transform(X), expected, rtol=1e-12)
-    assert fitted.frequency_index().tolist() == [0, 1, 2, 0, 1, 2, 3]
-    assert fitted.columns_per_frequency == 2
+    assert fitted.map_.frequency_index().tolist() == [0, 1, 2, 0, 1, 2, 3]
+    assert fitted.map_.columns_per_frequency == 2
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -135,30 +141,30 @@ def test_features_are_the_exponentials_of_log_features(
 ):
     X = (rng.normal(size=(50, n_features)) * scale / n_features**0.5).astype(dtype)
     fitted = OPRFSampler(sigma=1.0, n_components=width, coupling="antithetic").fit(X)
-    ((_, mantissa, exponent),) = fitted.iter_log_features(X)
+    ((_, mantissa, exponent),) = fitted.map_.iter_log_features(X)
     assert mantissa is None
-    with np.errstate(under="ignore", over="ignore"):
-        expected = np.exp(exponent)
-    out = np.empty_like(expected)
-    with np.errstate(over="ignore"):
-        fitted.map_.features(fitted.map_.frame.rows(X), out)
+    with np.errstate(under="ignore", over="ignore"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*eatures of .* are too", RuntimeWarning)
+        expected, out = np.exp(exponent), fitted.transform(X)
     tolerance = 1e-12 if dtype == np.float64 else 2e-3
     assert_allclose(out, expected, rtol=tolerance, atol=np.finfo(dtype).tiny * 1e6)
 
 
 @pytest.mark.parametrize("sampler", [OPRFSampler, DERFSampler])
 @pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("n_features", [6, 60])  # without and with half of the product
 @pytest.mark.parametrize("width", [1, 2, 20, 21])
-def test_half_of_the_product_changes_nothing(sampler, convert, width, rng, monkeypatch):
-    X, Y = rng.normal(size=(2, 30, 6))
-    fitted = sampler(n_components=width, coupling="antithetic", kernel="softmax")
-    fitted.fit(X, X_key=Y)
-    whole = [fitted.transform(convert(X)), fitted.transform_key(convert(X))]
-    monkeypatch.setattr(_positive, "_FEW", 0)
-    for one, other in zip(
-        whole, [fitted.transform(convert(X)), fitted.transform_key(convert(X))]
-    ):
-        assert_allclose(one, other, rtol=1e-12)
+def test_opposite_rows_change_places(sampler, convert, n_features, width, rng):
+    """The feature of w for x - c is that of -w for c - x."""
+    X = rng.normal(size=(30, n_features))
+    fitted = sampler(n_components=width, coupling="antithetic", random_state=0).fit(X)
+    n_pairs, opposite = width // 2, 2 * fitted.center_ - X
+    places = np.r_[n_pairs : 2 * n_pairs, :n_pairs]
+    for method in (fitted.transform, fitted.transform_key):
+        expected = method(opposite)[:, places]
+        found = method(convert(X))[:, : 2 * n_pairs]
+        assert_allclose(found, expected, rtol=1e-9)
+        assert width == 1 or not np.allclose(found, expected[:, places])
 
 
 def test_draws_nest():
@@ -167,7 +173,7 @@ def test_draws_nest():
         OPRFSampler(n_components=n, coupling="antithetic", random_state=0).fit(X)
         for n in (14, 6)
     )
-    columns = wide.prefix(6)
+    columns = wide.map_.prefix(6)
     factor = np.sqrt(14 / 6)
     assert_allclose(narrow.transform(X), wide.transform(X)[:, columns] * factor)
 

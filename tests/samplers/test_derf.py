@@ -1,16 +1,12 @@
 """Dense exponential features: closed forms, optimum, two sides, odd tables."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 
 from sklearn_crt import DERFSampler, OPRFSampler
-from sklearn_crt.frequencies import Antithetic, Frequencies, Independent
-from sklearn_crt.maps import DenseQuadratic, PositiveMap
-from sklearn_crt.rows import Covariance
+from sklearn_crt.extend import Antithetic, Independent
 from sklearn_crt.testing import (
     assert_nested,
     assert_unbiased,
@@ -64,7 +60,8 @@ def test_reference_numbers(beyond):
     fitted = DERFSampler(sigma=1.0, n_components=1, coupling="iid").fit(X)
     assert_allclose(fitted.center_, numbers["center"], rtol=1e-12)
     assert_allclose(np.eye(2) - 4 * fitted.A_, numbers["Sigma"], rtol=1e-10)
-    assert_allclose(fitted.map_.quadratic.rho, numbers["rho"], rtol=1e-10)
+    rho = 1 / (1 - 8 * np.linalg.eigvalsh(fitted.A_))
+    assert_allclose(np.sort(rho), np.sort(numbers["rho"]), rtol=1e-10)
     relative = fitted.kernel_variance(X) / fitted.exact_kernel(X) ** 2
     expected = numbers["rel_var_one_frequency_rows01"]
     assert_allclose(relative[0, 1], expected, rtol=1e-10)
@@ -74,12 +71,11 @@ def test_reference_numbers(beyond):
 
 
 @pytest.mark.parametrize(("side", "name"), [(1, "plus"), (-1, "minus")])
-def test_reference_feature(side, name, beyond):
+def test_reference_feature(side, name, beyond, given):
     numbers = beyond["dense"]
-    X, w = np.array(numbers["X"]), np.array(numbers["w"])
-    fitted = DERFSampler(sigma=1.0, n_components=1, coupling="iid").fit(X)
-    moved = replace(fitted.map_, frequencies=Frequencies(side * w[:, None]))
-    _, exponent = moved.log_features(moved.frame.rows(X[:1]))
+    X, coupling = np.array(numbers["X"]), given([side * np.array(numbers["w"])])
+    fitted = DERFSampler(sigma=1.0, n_components=1, coupling=coupling).fit(X)
+    ((_, _, exponent),) = fitted.map_.iter_log_features(X[:1])
     assert_allclose(exponent, [[numbers[f"log_feature_{name}_row0"]]], rtol=1e-10)
 
 
@@ -104,21 +100,24 @@ def test_equal_variances_of_all_directions_make_oprf(rng):
 
 def test_moved_parameters_are_worse(sides, rng):
     X, _ = sides
-    fitted = DERFSampler(sigma=1.0, coupling="iid").fit(X)
-    rows = fitted.map_.frame.rows(X)
+    fitted = DERFSampler(sigma=1.0, coupling="iid", n_components=1).fit(X)
+    x = X - fitted.center_
+    sums = x[:, None] + x
 
-    def mean_log_second_moment(R):  # the inverse of I - 8A, any symmetric matrix
+    def log_second_moments(R):  # over the squared kernel, of one frequency
         rho, vectors = np.linalg.eigh(R)
-        constant, spread, _ = DenseQuadratic(vectors.T, rho).pair_terms(rows, rows)
-        return constant + spread.mean()
+        constant = np.sum(np.log((1 + rho) / (2 * np.sqrt(rho))))
+        return constant + (sums @ vectors) ** 2 @ rho
 
-    axes, rho = fitted.map_.quadratic.axes, fitted.map_.quadratic.rho
-    R = (axes.T * rho) @ axes
-    best = mean_log_second_moment(R)
+    R = np.linalg.inv(np.eye(3) - 8 * fitted.A_)
+    kernel, variance = fitted.exact_kernel(X), fitted.kernel_variance(X)
+    moments = kernel**2 * np.exp(log_second_moments(R))
+    assert_allclose(variance + kernel**2, moments, rtol=1e-9)
+    best = log_second_moments(R).mean()
     for _ in range(20):
         noise = rng.normal(size=(3, 3))
-        moved = R + 0.02 * rho.min() * (noise + noise.T)
-        assert mean_log_second_moment(moved) > best
+        moved = R + 0.02 * np.linalg.eigvalsh(R).min() * (noise + noise.T)
+        assert log_second_moments(moved).mean() > best
 
 
 def test_variance_is_below_that_of_one_number_for_all(rng):
@@ -182,45 +181,13 @@ def test_batches_and_merging_with_two_sides(sides):
     assert_allclose(one.transform_key(Y), whole.transform_key(Y), rtol=1e-8)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array, sparse.csr_matrix])
-def test_covariance(kind, weighted, rng):
-    X = rng.normal(size=(50, 4)) + [100, 0, 0, -3]
-    X[X < 0] = 0
-    weights = rng.integers(0, 3, 50).astype(float) if weighted else None
-    repeats = np.ones(50, int) if weights is None else weights.astype(int)
-    parts = [slice(0, 10), slice(10, 13), slice(13, None)]
-    total = None
-    for part in parts:
-        of = Covariance.of(kind(X[part]), None if weights is None else weights[part])
-        total = of if total is None else total + of
-    assert total.weight == repeats.sum()
-    assert_allclose(total.mean, np.repeat(X, repeats, axis=0).mean(axis=0))
-    expected = np.cov(np.repeat(X, repeats, axis=0).T, bias=True)
-    assert_allclose(total.matrix, expected, atol=1e-9)
-
-
-def test_covariance_without_any_weight():
-    none = Covariance.of(np.ones((3, 2)), np.zeros(3))
-    some = Covariance.of(np.arange(6.0).reshape(3, 2))
-    assert_allclose((none + some).matrix, some.matrix)
-    assert_allclose((none + none).matrix, 0)
-
-
-def test_only_those_who_ask_read_the_covariance(rng):
-    X = rng.normal(size=(9, 3))
-    assert OPRFSampler().fit(X)._statistics.query_covariance is None
-    assert DERFSampler().fit(X)._statistics.query_covariance is not None
-
-
 def test_too_many_columns():
     X = sparse.csr_array(np.zeros((3, 5000)))
     with pytest.raises(ValueError, match="at most 4096 features, but X has 5000"):
         DERFSampler().fit(X)
 
 
-def test_frequencies_are_folded_once(sides):
+def test_as_many_frequencies_as_columns(sides):
     fitted = DERFSampler(n_components=9).fit(sides[0])
-    assert isinstance(fitted.map_, PositiveMap)
-    assert fitted.map_._forms[0].frequencies.n_frequencies == 9
+    assert fitted.frequencies_.n_frequencies == 9
     assert_nested(DERFSampler(sigma=1.0), sides[0])

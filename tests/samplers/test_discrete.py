@@ -3,7 +3,6 @@
 import itertools
 import math
 import pickle
-from dataclasses import replace
 from decimal import Decimal, localcontext
 
 import numpy as np
@@ -14,17 +13,8 @@ from scipy.spatial.distance import cdist
 from sklearn.base import clone
 
 from sklearn_crt import NadarayaWatsonClassifier
-from sklearn_crt.maps import (
-    Counts,
-    DiscreteMap,
-    FeatureMap,
-    GeometricLaw,
-    PoissonLaw,
-    _count_laws,
-)
-from sklearn_crt.rows import Frame, Moments, Statistics
+from sklearn_crt.extend import FeatureMap
 from sklearn_crt.samplers import GeometricSampler, PoissonSampler
-from sklearn_crt.samplers._geometric import optimal_p
 from sklearn_crt.testing import assert_nested, assert_unbiased, check_sampler
 
 SAMPLERS = [PoissonSampler, GeometricSampler]
@@ -35,6 +25,21 @@ both_kernels = pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
 
 def parameter(fitted):
     return fitted.lambda_ if isinstance(fitted, PoissonSampler) else fitted.p_
+
+
+def optimal_p(means):
+    """Return the best p for means of abs(x_l) times means of abs(y_l)."""
+    row = np.sqrt(means)[None]
+    return GeometricSampler(sigma=1.0, center=False, n_components=1).fit(row).p_
+
+
+def log_second_moments(law, parameter, x, y):
+    """Return the logs of E (f(x) g(y))^2 exp(|x|^2 + |y|^2), sums over all counts."""
+    products = np.abs(x[:, None] * y)
+    if law is PoissonSampler:
+        return x.shape[1] * parameter + (products**2).sum(axis=2) / parameter
+    z = 2 * products / np.sqrt(1 - parameter)
+    return np.sum(np.log(special.i0e(z)) + z, axis=2) - x.shape[1] * np.log(parameter)
 
 
 @pytest.fixture
@@ -109,17 +114,22 @@ def test_sum_over_all_counts(sampler, positive, kernel, rng):
     """Kernel and variance without drawing: all counts, with their probabilities."""
     X, Y = 0.6 * rng.normal(size=(8, 2)), 0.6 * rng.normal(size=(6, 2))
     grid = np.array(list(itertools.product(range(60), repeat=2)), dtype=float)
-    fitted = sampler(
-        sigma=0.9, positive=positive, kernel=kernel, n_components=len(grid)
-    ).fit(X, X_key=Y)
-    fitted.map_ = replace(fitted.map_, frequencies=Counts(grid.T))
-    law = np.exp(log_law(fitted, grid).sum(axis=1))
-    queries, keys = (
-        fitted.transform(Z) * math.sqrt(len(grid)) for Z in (X, Y)
-    )  # one product each
+    options = {"positive": positive, "kernel": kernel, "n_components": 1}
+    fitted = sampler(sigma=0.9, **options).fit(X, X_key=Y)
+    logs = log_law(fitted, grid)
+    law = np.exp(logs.sum(axis=1))
+    weights = np.exp(-0.5 * (special.gammaln(grid + 1) + logs)).prod(axis=1)
+    features = []  # as in the test above
+    for Z in (X, Y):
+        x = 0.9 * (Z - fitted.center_)
+        row = np.exp(-0.5 * np.sum(x**2, axis=1))
+        if kernel == "softmax":
+            row *= np.exp(0.5 * 0.9**2 * np.sum(Z**2, axis=1))
+        features.append(np.prod(x[:, None] ** grid, axis=2) * weights * row[:, None])
+    queries, keys = features
     assert_allclose((law * queries) @ keys.T, fitted.exact_kernel(X, Y), rtol=1e-9)
     variance = (law * queries**2) @ (keys**2).T - fitted.exact_kernel(X, Y) ** 2
-    claim = fitted.kernel_variance(X, Y) * len(grid)
+    claim = fitted.kernel_variance(X, Y)
     assert_allclose(variance, claim, rtol=1e-7, atol=1e-12)
 
 
@@ -161,10 +171,10 @@ def test_contract_in_other_dimensions(sampler, positive, n_features, sigma):
 @every_sampler
 def test_contract_sees_a_lost_sign_and_a_wrong_bandwidth(sampler, with_fault):
     def unsigned(self, rows, **options):
-        return None, DiscreteMap.log_features(self, rows, **options)[1]
+        return None, super(type(self), self).log_features(rows, **options)[1]
 
     def off(self, rows, **options):
-        return DiscreteMap.log_features(self, rows.scaled(1.02), **options)
+        return super(type(self), self).log_features(rows.scaled(1.02), **options)
 
     lost, wide = (
         with_fault(sampler, log_features=f, features=FeatureMap.features)
@@ -185,25 +195,32 @@ def test_a_moved_lambda_is_worse(sigma, options, X):
     optimum = fitted.lambda_
     assert_allclose(optimum, math.sqrt(products / 3), rtol=1e-9)
 
-    fitted.fit(X[::10])
-
-    def mean_log_second_moment(factor):
-        law = PoissonLaw(fitted.lambda_ * factor)
-        moved, rows = replace(fitted.map_, law=law), fitted.map_.frame.rows(X[::10])
-        variance, kernel = moved.variance(rows, rows), moved.kernel(rows, rows)
-        return np.mean(np.log(variance + kernel**2))
-
-    for factor in (0.98, 1.02):
-        assert mean_log_second_moment(factor) > mean_log_second_moment(1.0)
+    assert_optimal(fitted.fit(X[::10]), X[::10], X[::10])
 
 
 @pytest.mark.parametrize("sigma", [0.1, 1.0, 3.0])
 def test_a_moved_p_is_worse(sigma, pair4):
-    fitted = GeometricSampler(sigma=sigma, center=False).fit(pair4[0], X_key=pair4[1])
-    best, pair = fitted.kernel_variance(*pair4), fitted.map_.frame.pair(*pair4)
+    fitted = GeometricSampler(sigma=sigma, center=False, n_components=1)
+    assert_optimal(fitted.fit(pair4[0], X_key=pair4[1]), *pair4)
+
+
+def assert_optimal(fitted, X, Y):
+    """Assert the variance of one frequency, and that its parameter is the best."""
+    x, y = (fitted.sigma_ * (Z - fitted.center_) for Z in (X, Y))
+    sq_norms = np.add.outer(np.sum(x**2, axis=1), np.sum(y**2, axis=1))
+
+    def moments(value):
+        return log_second_moments(type(fitted), value, x, y)
+
+    best, kernel = moments(parameter(fitted)), fitted.exact_kernel(X, Y)
+    expected = np.exp(best - sq_norms) - kernel**2
+    assert_allclose(fitted.kernel_variance(X, Y), expected, rtol=1e-6, atol=1e-12)
     for factor in (0.98, 1.02):
-        law = GeometricLaw(1 - (1 - fitted.p_) * factor)
-        assert replace(fitted.map_, law=law).variance(*pair) > best
+        if isinstance(fitted, PoissonSampler):
+            moved = factor * fitted.lambda_
+        else:
+            moved = 1 - factor * (1 - fitted.p_)
+        assert moments(moved).mean() > best.mean()
 
 
 @pytest.mark.parametrize("scale", [1e-4, 1e-2, 1.0, 30.0, 1e4])
@@ -222,7 +239,6 @@ def test_optimal_p_minimises_the_second_moment(scale, rng):
 
 
 def test_optimal_p_at_its_limits():
-    assert optimal_p(np.zeros(3)) == 1 - 1e-8
     assert optimal_p(np.full(3, 1e-20)) == 1 - 1e-8
     assert optimal_p(np.full(3, 1e200)) == 1e-8
     small, large = np.array([3e-5, 4e-5]), np.full(3, 1e5)
@@ -324,7 +340,7 @@ def test_raw_rows_without_spread(sampler):
 def test_zero_to_the_power_of_zero_is_one(sampler):
     X = np.array([[0.0, 0.5], [0.5, 0.0], [0.0, 0.0], [0.4, -0.3]])
     fitted = sampler(sigma=1.0, center=False, n_components=300, random_state=0).fit(X)
-    ((_, signs, logs),) = fitted.iter_log_features(X)
+    ((_, signs, logs),) = fitted.map_.iter_log_features(X)
     counts = fitted.frequencies_.to_dense()
     assert_array_equal(logs[0] == -np.inf, counts[0] > 0)
     assert_array_equal(logs[1] == -np.inf, counts[1] > 0)
@@ -344,7 +360,7 @@ def test_no_nan_at_any_bandwidth(sampler, positive, kernel, sigma, dtype, X):
     X[:3, 1] = 0
     fitted = sampler(sigma=sigma, positive=positive, kernel=kernel, random_state=0)
     fitted.fit(X)
-    for _, mantissa, exponent in fitted.iter_log_features(X):
+    for _, mantissa, exponent in fitted.map_.iter_log_features(X):
         assert mantissa is None or np.all(np.abs(mantissa) == 1)
         assert np.all(exponent < np.inf)
     if kernel == "gaussian" or sigma <= 1e2:
@@ -375,7 +391,7 @@ def test_large_counts_are_exact(rng):
     counts = fitted.frequencies_.to_dense()
     assert_array_equal(counts, np.round(counts))
     assert_allclose(counts.mean(), 1e8, rtol=0.5)
-    ((_, _, logs),) = fitted.iter_log_features(X)
+    ((_, _, logs),) = fitted.map_.iter_log_features(X)
     assert np.all(np.isfinite(logs))
 
 
@@ -421,7 +437,7 @@ def test_shift_is_below_both_sides(sampler, X, rng):
 def test_positive_features_far_from_zero_in_float32(sampler, rng):
     X = (1e4 + rng.normal(size=(50, 3))).astype(np.float32)
     fitted = sampler(sigma=0.5, positive=True, random_state=0).fit(X)
-    for _, mantissa, exponent in fitted.iter_log_features(X):
+    for _, mantissa, exponent in fitted.map_.iter_log_features(X):
         assert mantissa is None
         assert np.all(np.isfinite(exponent))
 
@@ -445,7 +461,7 @@ def test_epsilon_out_of_range(sampler, epsilon, X):
 @every_sampler
 @both_kernels
 @pytest.mark.parametrize("options", [{}, {"center": False}, {"positive": True}])
-def test_sparse_equals_dense(sampler, kernel, options, rng, monkeypatch):
+def test_sparse_equals_dense(sampler, kernel, options, rng, not_dense):
     X = sparse.random(60, 30, density=0.2, random_state=0, format="csr")
     X.data -= 0.4
     dense = sampler(sigma=0.8, kernel=kernel, random_state=0, **options)
@@ -454,43 +470,29 @@ def test_sparse_equals_dense(sampler, kernel, options, rng, monkeypatch):
     variance = dense.kernel_variance(X.toarray())
     for kind in (sparse.csr_array, sparse.csr_matrix):
         table = kind(X)
-        monkeypatch.setattr(kind, "toarray", None)
-        monkeypatch.setattr(kind, "todense", None)
-        fitted = clone(dense).fit(table)
+        with not_dense(kind):
+            fitted = clone(dense).fit(table)
         assert_array_equal(
             fitted.frequencies_.to_dense(), dense.frequencies_.to_dense()
         )
+        with not_dense(kind):
+            features = fitted.transform(table)
+            stated = fitted.kernel_variance(table)
         # a coordinate of epsilon has a relative error of 1e-8
-        assert_allclose(fitted.transform(table), expected, rtol=1e-6, atol=1e-12)
-        assert_allclose(fitted.kernel_variance(table), variance, rtol=1e-9)
+        assert_allclose(features, expected, rtol=1e-6, atol=1e-12)
+        assert_allclose(stated, variance, rtol=1e-9)
 
 
+@every_sampler
 @pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
-def test_rows_column_by_column(convert, rng):
-    X = rng.normal(size=(7, 4)) * rng.integers(0, 2, size=(7, 4))
-    for center in (None, np.arange(4.0)):
-        unit = X if center is None else X - center
-        rows = Frame(0.5, center).rows(convert(X))
-        assert_allclose(np.column_stack(list(rows.columns())), 0.5 * unit)
-        squares = rows.map(np.exp).sq_norms
-        assert_allclose(squares[:, 0], np.exp(unit).sum(axis=1))
-
-
-@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
-def test_minimum_of_columns(convert):
+def test_minimum_of_columns(sampler, convert):
     X = np.array([[1.0, -2.0, 0.0], [-3.0, 0.0, 5.0], [9.0, 4.0, 7.0]])
-    weights = np.array([1.0, 0.0, 2.0])
-    assert_array_equal(Moments.of(convert(X)).minimum, [-3, -2, 0])
-    some = Moments.of(convert(X), weights)
-    assert_array_equal(some.minimum, [1, -2, 0])
-    assert_array_equal((Moments.of(convert(X[1:2])) + some).minimum, [-3, -2, 0])
-    none = Moments.of(convert(X), np.zeros(3))
-    assert_array_equal((none + some).minimum, some.minimum)
-    # as scikit-learn 1.6 would
-    sampler = PoissonSampler(sigma=1.0, positive=True)
-    with pytest.warns(UserWarning, match="All rows are equal"):
-        made = sampler._make_map(Statistics((0,), none), None)
-    assert_allclose(made.frame.center, 0, atol=1e-7)
+    options = {"sigma": 1.0, "positive": True, "epsilon": 1e-3}
+    some = sampler(**options).fit(convert(X), sample_weight=[1.0, 0.0, 2.0])
+    assert_allclose(some.center_, np.array([1, -2, 0]) - 1e-3)
+    for order in (1, -1):
+        parts = [sampler(**options).fit(convert(X[k : k + 2])) for k in (0, 1)][::order]
+        assert_allclose(parts[0].merge(parts[1]).center_, np.array([-3, -2, 0]) - 1e-3)
 
 
 @every_sampler
@@ -503,7 +505,7 @@ def test_rows_near_rows_that_are_all_equal(sampler, positive, value):
     assert caught[0].filename == __file__
     near = X[:1] + np.array([[0.1, -0.2, 0.1], [0.0, 0.3, 0.1]]) / fitted.sigma_
     near = np.vstack([X[:1], np.maximum(near, X[:1]) if positive else near])
-    assert np.all(fitted.kernel_variance(near) * fitted.map_.n_components < 1)
+    assert np.all(fitted.kernel_variance(near) * fitted.n_components < 1)
     assert np.all(np.abs(fitted.approximate_kernel(near)) < 2)
 
 
@@ -530,7 +532,7 @@ def test_transform_is_mantissa_times_exponential(
     fitted = sampler(positive=positive, center=center, n_components=70, random_state=0)
     table = convert(X)
     features = fitted.fit(table).transform(table)
-    for rows, mantissa, exponent in fitted.iter_log_features(table):
+    for rows, mantissa, exponent in fitted.map_.iter_log_features(table):
         expected = np.exp(exponent) * (1 if mantissa is None else mantissa)
         tolerance = 1e-5 if dtype == np.float32 else 1e-13
         assert_allclose(features[rows], expected, rtol=tolerance)
@@ -585,23 +587,16 @@ def test_geometric_variance_has_all_its_digits(scale, d, convert, rng):
 
 
 @pytest.mark.parametrize("shift", [0.0, 3.5])  # which alone makes products overflow
-def test_a_variance_in_groups_of_coordinates(shift, rng, monkeypatch):
-    X, Y = shift + rng.normal(scale=0.2 if shift else 1.0, size=(2, 9, 40))
+@pytest.mark.parametrize("d", [3, 40, 300])  # one group of coordinates, and several
+def test_a_variance_in_groups_of_coordinates(shift, d, rng):
+    X, Y = shift + rng.normal(scale=0.2 if shift else 1.0, size=(2, 9, d))
     Y[:, 2] = 0
     if shift == 0:
         X[3] *= 20  # beyond the series
     fitted = GeometricSampler(sigma=1.0, center=False, n_components=1).fit(X, X_key=Y)
-    expected = fitted.kernel_variance(X, Y)
-    direct = sum(
-        fitted.map_.law.log_excess(np.multiply.outer(x, y))
-        for x, y in zip(X.T, Y.T, strict=True)
-    )
-    direct = np.exp(direct + np.log(-np.expm1(-direct)) - cdist(X, Y) ** 2)
-    assert_allclose(expected, direct, rtol=1e-9)
-    for name, value in (("_GROUP", 1), ("_GROUP", 5), ("_LARGEST_LOG", 3.0)):
-        with monkeypatch.context() as patch:
-            patch.setattr(_count_laws, name, value)
-            assert_allclose(fitted.kernel_variance(X, Y), expected, rtol=1e-11)
+    excess = log_second_moments(GeometricSampler, fitted.p_, X, Y) - 2 * X @ Y.T
+    expected = np.exp(excess + np.log(-np.expm1(-excess)) - cdist(X, Y) ** 2)
+    assert_allclose(fitted.kernel_variance(X, Y), expected, rtol=1e-8)
 
 
 @every_sampler

@@ -1,7 +1,5 @@
 """Generalised exponential features: the family, its variance, and the search for A."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -14,18 +12,17 @@ from sklearn_crt import (
     PositiveRBFSampler,
     TrigRBFSampler,
 )
-from sklearn_crt.frequencies import Independent
-from sklearn_crt.maps import ComplexExponentialMap, log_rho
-from sklearn_crt.samplers._exponential import mean_squares
-from sklearn_crt.samplers._gerf_search import (
+
+# the second moment and its minimum, formulas that a fitted sampler shows at one point
+from sklearn_crt.samplers._gerf import (
     best_member,
     complex_candidates,
+    log_rho,
     log_second_moment,
     log_variance,
     trigonometric_A,
     value_and_gradient,
 )
-from sklearn_crt.samplers._optimal_A import optimal_A
 from sklearn_crt.testing import (
     assert_mean,
     assert_unbiased,
@@ -34,6 +31,12 @@ from sklearn_crt.testing import (
     contract_rows,
     seed_estimates,
 )
+
+
+def optimal_A(q, d):
+    """Return the parameter that is best for a single pair with |x + y|^2 = q."""
+    row = 0.5 * np.sqrt(q) * np.eye(1, d)
+    return OPRFSampler(sigma=1.0, center=False, n_components=1).fit(row).A_
 
 
 class Member(GERFSampler):
@@ -248,7 +251,9 @@ def test_equal_columns_decide(rng):
     for sigma in np.geomspace(0.1, 1, 40):
         options = {"sigma": sigma, "coupling": "iid", "random_state": 0}
         gerf = GERFSampler(center=False, **options).fit(X)
-        q_plus, q_minus = mean_squares(gerf._statistics, gerf.map_.frame)
+        x = sigma * X
+        squares, mean = np.sum(x**2, axis=1).mean(), x.mean(axis=0)
+        q_plus, q_minus = (2 * squares + 2 * sign * mean @ mean for sign in (1, -1))
         half = np.eye(4)[:2] * np.sqrt([q_plus, q_minus])[:, None] / (2 * sigma)
         pair = half.sum(axis=0)[None], (half[0] - half[1])[None]
         variances = [
@@ -327,16 +332,18 @@ def test_without_the_conjugate_the_estimate_is_biased():
         assert_unbiased(Unconjugated(A=0.02 + 0.03j, s=-1), n_blocks=5000)
 
 
-@every_member
-def test_wrong_sign_of_the_cross_moment_is_seen(A, s, with_fault):
-    def variance(self, X, Y):
-        right, independent = (
-            ComplexExponentialMap.variance(replace(self, coupling=coupling), X, Y)
-            for coupling in (self.coupling, Independent())
-        )
-        return 2 * independent - right
+class WrongSign(Member):
+    """Adds what pairs of one block save."""
 
-    wrong = with_fault(Member, variance=variance)(A=A, s=s, coupling="orthogonal")
+    def kernel_variance(self, X, Y=None):
+        options = {**self.get_params(), "coupling": "iid"}
+        independent = Member(**options).fit(X).kernel_variance(X, Y)
+        return 2 * independent - super().kernel_variance(X, Y)
+
+
+@every_member
+def test_wrong_sign_of_the_cross_moment_is_seen(A, s):
+    wrong = WrongSign(A=A, s=s, coupling="orthogonal")
     with pytest.raises(AssertionError, match="wrong variance"):
         assert_variance(wrong, n_blocks=20_000)
 
@@ -422,17 +429,17 @@ def test_another_sigma_may_need_more_frequencies(rng):
     assert_allclose(fitted.with_sigma(2.0).transform(X), again.transform(X))
 
 
-def test_statistics_of_two_sides(rng):
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize(("scale", "s"), [(1.0, 1), (0.05, -1)])
+def test_statistics_of_two_sides(center, scale, s, rng):
     X, Y = rng.normal(size=(40, 3)), rng.normal(2.0, 0.5, size=(60, 3))
-
-    for center in (True, False):
-        options = {"sigma": [1.0, 0.5, 2.0], "center": center}
-        fitted = GERFSampler(**options).fit(X, X_key=Y)
-        a, b = (fitted.sigma_ * (Z - fitted.center_) for Z in (X, Y))
-        sums = ((a[:, None] + b) ** 2).sum(axis=2).mean()
-        differences = ((a[:, None] - b) ** 2).sum(axis=2).mean()
-        found = mean_squares(fitted._statistics, fitted.map_.frame)
-        assert_allclose(found, (sums, differences), rtol=1e-10)
+    sigma = scale * np.array([1.0, 0.5, 2.0])
+    fitted = GERFSampler(sigma=sigma, center=center).fit(X, X_key=Y)
+    a, b = (fitted.sigma_ * (Z - fitted.center_) for Z in (X, Y))
+    mean = ((a[:, None] + s * b) ** 2).sum(axis=2).mean()
+    assert fitted.s_ == s
+    expected = optimal_A(mean, 3) if s > 0 else trigonometric_A(mean, 3)
+    assert_allclose(fitted.A_, expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "softmax"])

@@ -1,12 +1,11 @@
 """Matern, Laplacian, exponential-power maps: limits, variance, metric, large phases."""
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy import sparse, special
+from scipy import sparse, special, stats
 from sklearn.base import clone
 from sklearn.metrics import pairwise
 
@@ -16,15 +15,12 @@ from sklearn_crt import (
     MaternSampler,
     TrigRBFSampler,
 )
-from sklearn_crt.frequencies import Frequencies, Independent, Orthogonal
+from sklearn_crt.extend import Coupling, Frequencies, Independent, Orthogonal
 from sklearn_crt.kernels import (
     exponential_power_kernel,
     laplacian_kernel,
     matern_kernel,
 )
-from sklearn_crt.maps import LaplacianRadial
-from sklearn_crt.maps.block_savings import stable_gap, student_gap, trigonometric_gap
-from sklearn_crt.samplers._laplacian import _draw_cauchy
 from sklearn_crt.testing import assert_unbiased, assert_variance, block_estimates
 
 SAMPLERS = [MaternSampler, LaplacianSampler, ExponentialPowerSampler]
@@ -124,20 +120,33 @@ def test_orthogonality_ratios_of_the_design(sampler, ratios):
     assert_allclose(one / other, ratios, atol=2e-3)
 
 
+def gap(sampler, r, d):
+    """Return what an orthogonal pair of frequencies saves at some distances."""
+    X = on_a_line(r, d)
+    sigma = 1.0 if isinstance(sampler.sigma, str) else sampler.sigma
+    sampler.set_params(sigma=sigma, n_components=4)
+    one, other = (
+        sampler.set_params(coupling=coupling).fit(X).kernel_variance(X[:1], X[1:])
+        for coupling in ("iid", "orthogonal")
+    )
+    return 2 * (one - other)[0]
+
+
 @pytest.mark.parametrize("d", [2, 5, 64])
 def test_gap_of_a_mixture_of_one_scale_is_the_gaussian_gap(d):
     r = np.geomspace(0.05, 6, 30)
-    scale = np.exp(-(r**2))
-    expected = trigonometric_gap(r**2, d)
-    assert_allclose(student_gap(1e7, d)(r), expected, atol=1e-6 * scale.max())
-    expected = trigonometric_gap(2 * r**2, d)
-    assert_allclose(stable_gap(2 - 1e-7, d)(r), expected, atol=1e-6)
+    expected = gap(TrigRBFSampler(), r, d)
+    assert_allclose(gap(MaternSampler(nu=1e7), r, d), expected, atol=1e-6)
+    expected = gap(TrigRBFSampler(sigma=2**0.5), r, d)
+    found = gap(ExponentialPowerSampler(alpha=2 - 1e-7), r, d)
+    assert_allclose(found, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("d", [2, 3, 20])
 def test_two_ways_to_the_gap_of_the_laplacian_kernel(d):
     r = np.geomspace(1e-4, 30, 50)
-    by_student, by_stable = student_gap(0.5, d)(r), stable_gap(1 - 1e-9, d)(r)
+    by_student = gap(LaplacianSampler(), r, d)
+    by_stable = gap(ExponentialPowerSampler(alpha=1 - 1e-9), r, d)
     assert_allclose(by_student, by_stable, rtol=1e-5, atol=1e-8)
 
 
@@ -146,15 +155,13 @@ def test_gap_against_a_double_integral():
     d, nu = 6, 3.0
     x, weights = np.polynomial.legendre.leggauss(400)
     u, weights = (x + 1) / 2, weights / 2
-    norms = MaternSampler(nu=nu)._radial_law(d).ppf(u)
-    for r in (0.3, 1.0, 2.5):
-        z = r * np.hypot(norms[:, None], norms)
-        bessel = (
-            special.gamma(d / 2) * (2 / z) ** (d / 2 - 1) * special.jv(d / 2 - 1, z)
-        )
-        moment = weights @ bessel @ weights
-        kernel = matern_kernel([[0.0]], [[r]], nu=nu)[0, 0]
-        assert_allclose(student_gap(nu, d)(r), kernel**2 - moment, atol=2e-6)
+    norms = np.sqrt(2 * nu * stats.betaprime(d / 2, nu).ppf(u))
+    r = np.array([0.3, 1.0, 2.5])
+    kernel = matern_kernel([[0.0]], r[:, None], nu=nu)[0]
+    z = r[:, None, None] * np.hypot(norms[:, None], norms)
+    bessel = special.gamma(d / 2) * (2 / z) ** (d / 2 - 1) * special.jv(d / 2 - 1, z)
+    moments = weights @ bessel @ weights
+    assert_allclose(gap(MaternSampler(nu=nu), r, d), kernel**2 - moments, atol=2e-6)
 
 
 @pytest.mark.parametrize(
@@ -198,41 +205,56 @@ def test_stratified_norms_halve_the_variance():
         assert np.all(np.abs(found - ratios) < 5 * standard + 1e-3)
 
 
-def test_variance_without_the_quadrature_is_wrong(monkeypatch):
-    def normal(self, r, n_features, cosine):
-        return trigonometric_gap(r**2, n_features)
+class GaussianGap(LaplacianSampler):
+    """Claims that a pair saves what it saves for the Gaussian kernel."""
 
-    monkeypatch.setattr(LaplacianRadial, "block_saving", normal)
+    def kernel_variance(self, X, Y=None):
+        params = {"n_components": self.n_components, "sigma": self.sigma}
+        iid, blocks = (
+            TrigRBFSampler(coupling=coupling, **params).fit(X).kernel_variance(X, Y)
+            for coupling in ("iid", "orthogonal")
+        )
+        independent = LaplacianSampler(coupling="iid", **params).fit(X)
+        return independent.kernel_variance(X, Y) - (iid - blocks)
+
+
+def test_variance_without_the_quadrature_is_wrong():
     with pytest.raises(AssertionError, match="wrong variance"):
-        assert_variance(LaplacianSampler(sigma=1.0))
+        assert_variance(GaussianGap(sigma=1.0))
 
 
 # the errors of the paper's theorems 11 and 12 and table 1
+class Changed(Coupling):
+    """Independent frequencies, changed after they are drawn."""
+
+    def __init__(self, change):
+        self.change = change
+
+    def draw(self, radial_law, n_frequencies, n_features, rng):
+        right = Independent().draw(radial_law, n_frequencies, n_features, rng)
+        return Frequencies(self.change(right.to_dense(), rng))
+
+
 def test_laws_as_printed_in_the_paper_are_biased():
-    class WithoutRoot2Nu(MaternSampler):
-        def _draw(self, coupling):
-            right = super()._draw(coupling)
-            return lambda *args: Frequencies(
-                right(*args).to_dense() / np.sqrt(2 * self.nu)
-            )
+    def without_root_2_nu(frequencies, rng):
+        return frequencies / np.sqrt(2 * 1.5)
 
-    class WithoutChi(ExponentialPowerSampler):
-        def _draw(self, coupling):
-            right = super()._draw(coupling)
+    def without_chi(frequencies, rng):
+        d, m = frequencies.shape
+        return frequencies / np.sqrt(rng.chisquare(d, size=m))
 
-            def draw(m, d, rng):
-                drawn = right(m, d, rng).to_dense()
-                return Frequencies(drawn / rng.chisquare(d, size=drawn.shape[1]) ** 0.5)
+    def one_number_a_column(frequencies, rng):
+        return rng.standard_cauchy(size=frequencies.shape)
 
-            return draw
-
-    class OneNumberAColumn(LaplacianSampler):
-        def _draw(self, coupling):
-            return _draw_cauchy
-
-    for sampler in (WithoutRoot2Nu(), WithoutChi(alpha=0.7), OneNumberAColumn()):
+    for sampler, change in (
+        (MaternSampler(nu=1.5), without_root_2_nu),
+        (ExponentialPowerSampler(alpha=0.7), without_chi),
+        (LaplacianSampler(), one_number_a_column),
+    ):
+        assert_unbiased(sampler.set_params(sigma=1.0, coupling="iid"), n_blocks=5000)
         with pytest.raises(AssertionError, match="biased"):
-            assert_unbiased(sampler.set_params(sigma=1.0), n_blocks=5000)
+            changed = sampler.set_params(coupling=Changed(change))
+            assert_unbiased(changed, n_blocks=5000)
 
 
 # ------------------------------------------------------------------------- metric
@@ -262,13 +284,11 @@ def test_metric_is_a_change_of_coordinates(sampler, sigma, metric, X):
 
 
 @every_sampler
-def test_metric_with_sparse_rows_and_float32(sampler, metric, X, monkeypatch):
+def test_metric_with_sparse_rows_and_float32(sampler, metric, X, not_dense):
     fitted = sampler(metric=metric, random_state=0).fit(X)
     expected = fitted.transform(X)
     csr = sparse.csr_array(X)
-    with monkeypatch.context() as patch:
-        patch.setattr(sparse.csr_array, "toarray", None)
-        patch.setattr(sparse.csr_array, "todense", None)
+    with not_dense(sparse.csr_array):
         from_csr = sampler(metric=metric, random_state=0).fit(csr)
         assert_allclose(from_csr.transform(csr), expected, atol=1e-9)
         kernel = from_csr.exact_kernel(csr)
@@ -398,21 +418,18 @@ def test_large_phases_in_float32_are_those_of_float64(rng):
     X = rng.normal(size=(300, 3)).astype(np.float32)
     options = {"alpha": 0.3, "sigma": 1.0, "n_components": 4000, "random_state": 0}
 
-    class Careless(ExponentialPowerSampler):
-        def _make_map(self, statistics, drawn):
-            return replace(super()._make_map(statistics, drawn), folds=False)
-
     fitted = ExponentialPowerSampler(**options).fit(X)
     phases = X.astype(np.float64) @ fitted.frequencies_.to_dense().astype(np.float64)
     large = np.abs(phases) > 2.0**20
     assert 0.01 < large.mean() < 0.2
 
-    def worst(features):
-        scaled = features[:, :2000] * np.sqrt(2000)
-        return np.abs(scaled - np.cos(phases))[large].max()
+    def worst(cosines):
+        return np.abs(cosines - np.cos(phases))[large].max()
 
-    assert worst(fitted.transform(X)) < 1e-4
-    assert worst(Careless(**options).fit(X).transform(X)) > 0.1
+    assert worst(fitted.transform(X)[:, :2000] * np.sqrt(2000)) < 1e-4
+    careless = X @ fitted.frequencies_.to_dense()
+    assert careless.dtype == np.float32
+    assert worst(np.cos(careless)) > 0.1
 
 
 def test_some_rows_with_large_phases_do_not_change_the_others(rng):
@@ -432,8 +449,8 @@ def test_random_phases_nest_and_are_the_columns(sampler, X):
     assert_allclose(few.phase_, many.phase_[:3])
     expected = np.cos(X @ many.frequencies_.to_dense() + many.phase_) * np.sqrt(2 / 7)
     assert_allclose(many.transform(X), expected, atol=1e-9)
-    assert_allclose(many.frequency_index(), np.arange(7))
-    smaller = np.sqrt(7 / 3) * many.transform(X)[:, many.prefix(3)]
+    assert_allclose(many.map_.frequency_index(), np.arange(7))
+    smaller = np.sqrt(7 / 3) * many.transform(X)[:, many.map_.prefix(3)]
     assert_allclose(smaller, few.transform(X), atol=1e-9)
 
 

@@ -1,17 +1,13 @@
 """Closed forms, reference numbers, optima and limits of the single mechanisms."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import special
 
 from sklearn_crt import OPRFSampler, PositiveRBFSampler, TrigRBFSampler
-from sklearn_crt.maps._circle import write_cos_sin
-from sklearn_crt.maps.block_savings import positive_gap, trigonometric_gap
-from sklearn_crt.samplers._optimal_A import optimal_A
 from sklearn_crt.testing import assert_mean, seed_estimates
+from sklearn_crt.theory import rf_conformity_gap, rff_gap
 
 POSITIVE = [PositiveRBFSampler, OPRFSampler]
 
@@ -21,6 +17,20 @@ def fit(sampler, pair, columns, coupling, **options):
         options["center"] = False
     model = sampler(sigma=1.0, n_components=columns, coupling=coupling, **options)
     return model.fit(pair[0], X_key=pair[1])
+
+
+def positive_gap(q, d):
+    return rf_conformity_gap(np.sqrt(q), d, 0.0, relative=True)
+
+
+def trigonometric_gap(q, d):
+    return rff_gap(np.sqrt(q), d)
+
+
+def optimal_A(q, d):
+    """Return the parameter that is best for a single pair with |x + y|^2 = q."""
+    row = 0.5 * np.sqrt(q) * np.eye(1, d)
+    return OPRFSampler(sigma=1.0, center=False, n_components=1).fit(row).A_
 
 
 @pytest.mark.parametrize(
@@ -97,16 +107,20 @@ def test_optimal_parameter_of_two_sets(vectors):
 @pytest.mark.parametrize("sigma", [0.1, 1.0, 3.0])
 def test_a_moved_parameter_is_worse(sigma, rng):
     X = rng.normal(size=(60, 5))
-    fitted = OPRFSampler(sigma=sigma, coupling="iid").fit(X)
+    fitted = OPRFSampler(sigma=sigma, coupling="iid", n_components=1).fit(X)
+    x = sigma * (X - fitted.center_)
+    sq_sums = np.sum((x[:, None] + x) ** 2, axis=2)
 
-    def mean_log_second_moment(factor):
-        moved = replace(fitted.map_, A=fitted.A_ * factor)
-        rows = moved.frame.rows(X)
-        variance, kernel = moved.variance(rows, rows) * 100, moved.kernel(rows, rows)
-        return np.mean(np.log(variance + kernel**2))
+    def log_second_moments(A):  # of one frequency, over the squared kernel
+        rho = 1 / (1 - 8 * A)
+        return 5 * np.log((1 + rho) / (2 * np.sqrt(rho))) + rho * sq_sums
 
+    kernel, variance = fitted.exact_kernel(X), fitted.kernel_variance(X)
+    moments = kernel**2 * np.exp(log_second_moments(fitted.A_))
+    assert_allclose(variance + kernel**2, moments, rtol=1e-9)
+    best = log_second_moments(fitted.A_).mean()
     for factor in (0.98, 1.02):
-        assert mean_log_second_moment(factor) > mean_log_second_moment(1.0)
+        assert log_second_moments(factor * fitted.A_).mean() > best
 
 
 def test_oprf_without_spread_is_posrf():
@@ -119,19 +133,6 @@ def test_oprf_without_spread_is_posrf():
 def test_positive_features(sampler, rng):
     X = rng.normal(size=(50, 3))
     assert np.all(sampler(random_state=0).fit_transform(X) > 0)
-
-
-@pytest.mark.parametrize(
-    ("dtype", "tolerance"), [(np.float64, 5e-16), (np.float32, 1e-6)]
-)
-def test_sines_and_cosines_of_any_phase(dtype, tolerance, rng):
-    odd = np.pi * (2 * rng.integers(0, 1000, size=500) + 1)
-    phases = np.concatenate([rng.uniform(-1e4, 1e4, size=500), odd, odd / 2, [0.0]])
-    phases = phases.astype(dtype)[:, None]
-    cosines, sines = np.empty_like(phases), np.empty_like(phases)
-    write_cos_sin(phases.copy(), 0.5, cosines, sines)
-    assert_allclose(cosines, 0.5 * np.cos(phases), atol=tolerance)
-    assert_allclose(sines, 0.5 * np.sin(phases), atol=tolerance)
 
 
 def test_sines_and_cosines_have_norm_one(rng):

@@ -12,15 +12,14 @@ from sklearn_crt import (
     SimplexRBFSampler,
     TrigRBFSampler,
 )
-from sklearn_crt.conformity import (
+from sklearn_crt.extend import Orthogonal, Simplex, chi_law
+from sklearn_crt.testing import assert_mean, assert_variance, seed_estimates
+from sklearn_crt.theory import (
     rf_conformity,
     rf_conformity_gap,
     rff_gap,
     sample_conformity,
 )
-from sklearn_crt.frequencies import Orthogonal, Simplex, chi_law
-from sklearn_crt.maps.block_savings import positive_gap, trigonometric_gap
-from sklearn_crt.testing import assert_mean, assert_variance, seed_estimates
 
 COUPLINGS = ["iid", "orthogonal", "simplex"]
 # d, v: the reference has log F wrong in the sixth digit there (64 nodes are too few
@@ -220,7 +219,7 @@ def test_other_members_of_the_family(s, A, columns):
     """What a pair saves depends on s, not on A, real or complex."""
 
     class Member(GERFSampler):
-        def _search(self, q_plus, q_minus, n_features):
+        def _choose(self, statistics, frame):
             return s, complex(A)
 
     X, Y = pair_with_sum(3, 0.8)
@@ -264,8 +263,8 @@ def test_a_wrong_cosine_is_seen(coupling, d):
         assert_variance(model, X, Y, n_blocks=10_000)
 
 
-def test_gaps_of_right_angles_are_the_default():
-    q = np.linspace(0, 30, 7)
-    assert_allclose(positive_gap(q, 5, 0.0), positive_gap(q, 5))
-    assert_allclose(trigonometric_gap(q, 5, 0.0), trigonometric_gap(q, 5))
-    assert_allclose(positive_gap(q, 5, -1e-9), positive_gap(q, 5), atol=1e-7)
+def test_gaps_are_continuous_in_the_angle():
+    v = np.linspace(0, 5, 7)
+    for gap in (rf_conformity_gap, rff_gap):
+        assert_allclose(gap(v, 5, -1e-9), gap(v, 5, 0.0), atol=1e-7, rtol=1e-7)
+    assert_allclose(rff_gap(v, 5), rff_gap(v, 5, 0.0))

@@ -16,7 +16,7 @@ from sklearn_crt import (
     PoissonSampler,
     TrigRBFSampler,
 )
-from sklearn_crt.maps import FeatureMap
+from sklearn_crt.extend import FeatureMap
 from sklearn_crt.testing import sampler_cases
 
 quiet = pytest.mark.filterwarnings(
@@ -79,18 +79,17 @@ def test_set_params_waits_for_the_next_fit(sampler, X):
     assert_allclose(whole.transform(X), expected[0], rtol=1e-7, atol=1e-12)
 
 
-def test_opposite_frequencies_have_columns_of_their_own(X):
-    """Tables that a map makes once belong to that map alone."""
-    fitted = OPRFSampler(random_state=0).fit(X)
-    rows = fitted.map_.frame.rows(X)
-    _, exponent = fitted.map_.log_features(rows)
-    _, opposite = fitted.map_.log_features(fitted.map_.frame.rows(-X + 2 * X.mean(0)))
-    own = np.empty_like(exponent)
-    form = fitted.map_._form
-    minus = type(form)(form.frequencies, -form.scale, form.offsets)
-    rows.affine(minus, -rows.sq_norms, own)
-    assert_allclose(own, opposite, rtol=1e-9)
-    assert np.abs(own - exponent).max() > 0.1
+def test_tables_of_one_map_are_not_those_of_another(X):
+    """What a map makes once is its own, though maps share their frequencies."""
+    options = {"coupling": "antithetic", "random_state": 0}
+    narrow = OPRFSampler(sigma=0.5, **options).fit(X)
+    wide = narrow.with_sigma(2.0)
+    expected = [
+        OPRFSampler(sigma=sigma, **options).fit(X).transform(X) for sigma in (0.5, 2.0)
+    ]
+    for _ in range(2):
+        for sampler, features in zip((narrow, wide), expected, strict=True):
+            assert_allclose(sampler.transform(X), features, rtol=1e-12)
 
 
 # --------------------------------------------------------------------------- merging
@@ -162,13 +161,12 @@ def test_a_sampler_before_it_is_frozen_holds_rows(X):
 # ------------------------------------------------------------------------------ maps
 @quiet
 @every_case
-def test_the_map_is_all_that_a_worker_needs(sampler, X):
+def test_the_map_is_all_that_a_worker_needs(sampler, X, apply_map):
     fitted = clone(sampler).set_params(random_state=0).fit(X)
     held = pickle.loads(pickle.dumps(fitted.map_))
     assert isinstance(held, FeatureMap)
-    out = np.empty((50, held.n_components))
-    held.features(held.frame.rows(X[:50]), out)
-    assert_allclose(out, fitted.transform(X[:50]), rtol=1e-12)
+    expected = fitted.transform(X[:50])
+    assert_allclose(apply_map(held, X[:50]), expected, rtol=1e-12)
     with pytest.raises(AttributeError, match="cannot assign"):
         held.n_components = 3
 
@@ -185,11 +183,9 @@ def test_skops_round_trip(sampler, X):
     assert_array_equal(restored.kernel_variance(X[:5]), fitted.kernel_variance(X[:5]))
 
 
-def test_a_map_of_another_bandwidth_shares_its_frequencies(X):
+def test_a_map_of_another_bandwidth_shares_its_frequencies(X, apply_map):
     fitted = TrigRBFSampler(sigma=0.5, random_state=0).fit(X)
     other = fitted.map_.rescaled(2.0)
     expected = TrigRBFSampler(sigma=2.0, random_state=0).fit(X).transform(X)
-    out = np.empty_like(expected)
-    other.features(other.frame.rows(X), out)
-    assert_allclose(out, expected, rtol=1e-12)
+    assert_allclose(apply_map(other, X), expected, rtol=1e-12)
     assert other.frequencies is fitted.map_.frequencies

@@ -8,7 +8,6 @@ from sklearn.base import clone
 from sklearn.cluster import MiniBatchKMeans
 
 from sklearn_crt import HybridSampler, OPRFSampler, TrigRBFSampler
-from sklearn_crt.maps import DiagonalExponentialMap, ExponentialMap
 from sklearn_crt.samplers import ClusteredSampler, best_diagonal
 from sklearn_crt.testing import assert_mean, assert_unbiased, contract_rows
 
@@ -82,20 +81,6 @@ def test_clusters_are_found_and_rows_keep_their_block(rng):
     assert_allclose(sampler.approximate_kernel(X, Y), product, rtol=1e-10, atol=1e-12)
 
 
-def test_inactive_columns_are_not_computed(rng, monkeypatch):
-    X, Y, *_ = two_clusters(rng)
-    sampler = clustered().fit(X, X_key=Y)
-    computed, log_features = [], DiagonalExponentialMap.log_features
-
-    def counted(self, rows, **options):
-        computed.append(rows.shape[0] * self.n_components)
-        return log_features(self, rows, **options)
-
-    monkeypatch.setattr(DiagonalExponentialMap, "log_features", counted)
-    features = sampler.transform(X)
-    assert sum(computed) == np.count_nonzero(features) == features.size / 2
-
-
 @pytest.mark.parametrize("statistic", ["moments", "centers"])
 def test_clustered_beats_its_default_and_is_unbiased(statistic, rng):
     X, Y, *_ = two_clusters(rng)
@@ -119,7 +104,9 @@ def test_only_the_most_massive_pairs_have_a_map(rng):
     ).fit(X)
     blocks = sampler.bases_[0].blocks
     kinds = [type(block.part) for block in blocks]
-    assert kinds == [DiagonalExponentialMap, ExponentialMap, ExponentialMap]
+    default = type(OPRFSampler().fit(X).map_)
+    assert kinds[1:] == [default, default]
+    assert kinds[0] is not default
     big = int(np.argmax(sampler.bases_[0].clusters[0].shares))
     assert blocks[0].queries[big]
     assert blocks[0].keys[big]
@@ -175,8 +162,8 @@ def test_reference_diagonals(vectors, pair4):
 
 def test_prefix_is_all_of_the_columns_or_none():
     sampler = ClusteredSampler(n_components=40, random_state=0).fit(contract_rows())
-    assert sampler.prefix(39) is None
-    assert_array_equal(sampler.prefix(40), np.arange(40))
+    assert sampler.map_.prefix(39) is None
+    assert_array_equal(sampler.map_.prefix(40), np.arange(40))
 
 
 def test_attributes_are_those_of_the_map():

@@ -1,5 +1,6 @@
 """Parameters of hybrids: refused ones, warnings, what fit and the path make of them."""
 
+import pickle
 import re
 import warnings
 
@@ -12,8 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.kernel_approximation import RBFSampler
 
 from sklearn_crt import HybridSampler, OPRFSampler, TrigRBFSampler
-from sklearn_crt.frequencies import Orthogonal, StructuredOrthogonal, _registry
-from sklearn_crt.maps import iter_path
+from sklearn_crt.extend import Orthogonal, StructuredOrthogonal, register
 from sklearn_crt.samplers import AngularCoefficient, ClusteredSampler
 from sklearn_crt.testing import contract_rows
 
@@ -147,9 +147,9 @@ class Own(Orthogonal):
     """Under a name of its own."""
 
 
-def test_a_coupling_of_ones_own(rng, monkeypatch):
+def test_a_coupling_of_ones_own(rng):
     X = rng.normal(size=(20, 4))
-    monkeypatch.setattr(_registry, "_REGISTRY", _registry._REGISTRY | {"own": Own})
+    register("own")(Own)
     own, orthogonal = (
         hybrid(coupling=coupling).fit(X) for coupling in ("own", "orthogonal")
     )
@@ -189,12 +189,8 @@ def test_path_over_sigma(kind, rng):
     for member, sigma in zip(path, (0.3, 0.7), strict=True):
         again = clone(sampler).set_params(sigma=sigma).fit(X)
         assert_allclose(member.transform(X), again.transform(X), atol=1e-12)
-    for rows, features in iter_path([member.map_ for member in path], X):
-        for member, (mantissa, exponent) in zip(path, features, strict=True):
-            values = mantissa if exponent is None else mantissa * np.exp(exponent)
-            assert_allclose(values, member.transform(X[rows]), atol=1e-12)
-    assert sampler.prefix(39) is None
-    assert sampler.prefix(40).tolist() == list(range(40))
+    assert sampler.map_.prefix(39) is None
+    assert sampler.map_.prefix(40).tolist() == list(range(40))
 
 
 def test_weights_are_repetitions(rng):
@@ -208,15 +204,14 @@ def test_weights_are_repetitions(rng):
 
 
 def test_the_map_is_a_function_of_parameters_and_statistics(rng):
+    """Rows that are read twice, in parts and in copies make one map."""
     X = rng.normal(size=(60, 3))
     for kind in KINDS.values():
         sampler = hybrid(n_components=100, **kind).fit(X)
-        before = dict(sampler.__dict__)
-        again = sampler._recipe._make_map(sampler._statistics, sampler.map_)
-        assert sampler.__dict__ == before
-        out = np.empty((60, 100))
-        again.features(again.frame.rows(X), out)
-        assert_array_equal(out, sampler.transform(X))
+        expected = sampler.transform(X)
+        copied = pickle.loads(pickle.dumps(sampler))
+        for again in (clone(sampler).fit(X), copied.with_sigma(1.0), sampler):
+            assert_array_equal(again.transform(X), expected)
 
 
 def test_attributes_are_those_of_the_map(rng):

@@ -1,0 +1,313 @@
+"""Arrays of any library, and the edge where those of users come in and go out.
+
+With ``sklearn.config_context(array_api_dispatch=True)`` an estimator takes arrays of
+other libraries and returns arrays of that library. There are two ways in:
+
+- Arrays in the memory of the host are seen as NumPy arrays through DLPack, without a
+  copy, and so are the results on the way back: everything between is as for NumPy.
+- Arrays on a device stay there. ``fit`` brings statistics to the host, where the map
+  is chosen and drawn, and the tables of the map are copied to the device once.
+
+Without dispatch, and before scikit-learn 1.9, all is made a NumPy array, as elsewhere
+in scikit-learn.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn import get_config
+from sklearn.utils.validation import (
+    check_consistent_length,
+    column_or_1d,
+    validate_data,
+)
+
+from ._compat import (
+    array_device,
+    array_namespace,
+    check_same_namespace,
+    is_array_api_obj,
+    move_to,
+    supported_float_dtypes,
+)
+
+Array = Any  # of any library that follows the array API standard
+Namespace = Any
+
+
+def namespace_of(*arrays: Array) -> Namespace:
+    """Return the functions of the library of some arrays."""
+    if len(arrays) == 1 and isinstance(arrays[0], np.ndarray):
+        return _NUMPY  # array_namespace takes longer than a short operation
+    return array_namespace(*arrays)
+
+
+_NUMPY = array_namespace(np.empty(0))
+
+
+def on_host(rows: Any) -> bool:
+    """Return whether rows are a NumPy array or a sparse table."""
+    return isinstance(rows, np.ndarray) or issparse(rows)
+
+
+def like_table(X: Any) -> Array:
+    """Return an array that tells the library, the place and the type of a table."""
+    return np.empty(0, X.dtype) if on_host(X) else X[:1, :]
+
+
+# --------------------------------------------------------- one name for all libraries
+def asarray_like(values: Any, like: Array) -> Array:
+    """Return numbers in the library, on the device and in the type of an array.
+
+    They are the numbers given where these are so already: not to be written to.
+    """
+    if isinstance(like, np.ndarray):
+        return np.asarray(values, like.dtype)
+    xp = namespace_of(like)
+    if not on_host(values) and hasattr(values, "shape"):
+        return xp.astype(values, like.dtype, copy=False)
+    # a copy: some libraries warn of memory that they may not write to
+    return xp.asarray(np.array(values), dtype=like.dtype, device=array_device(like))
+
+
+def constant(shape: tuple[int, ...], value: float, like: Array) -> Array:
+    """Return an array of one number, in the library and type of another array."""
+    if isinstance(like, np.ndarray):
+        return np.full(shape, value, like.dtype)
+    xp = namespace_of(like)
+    return xp.full(shape, value, dtype=like.dtype, device=array_device(like))
+
+
+def positions(n: int, like: Array) -> Array:
+    """Return 0, 1, ... n - 1 as integers, in the library of another array."""
+    if isinstance(like, np.ndarray):
+        return np.arange(n)
+    return namespace_of(like).arange(n, device=array_device(like))
+
+
+def clipped(array: Array, least: float, most: float) -> Array:
+    """Return numbers moved into a range."""
+    if isinstance(array, np.ndarray):  # the function of the standard takes longer
+        return np.clip(array, least, most)
+    return namespace_of(array).clip(array, least, most)
+
+
+def at_least(array: Array, least: Array | float) -> Array:
+    """Return the larger of two numbers, element by element."""
+    if isinstance(array, np.ndarray):
+        return np.maximum(array, least)
+    xp = namespace_of(array)
+    return xp.where(array > least, array, xp.zeros_like(array) + least)
+
+
+def finite_or_zero(logs: Array) -> Array:
+    """Return logs, with 0 in place of minus infinity, the log of no weight at all."""
+    xp = namespace_of(logs)
+    return xp.where(xp.isfinite(logs), logs, xp.zeros_like(logs))
+
+
+def transposed(array: Array) -> Array:
+    """Swap the last two axes: (..., n, m) -> (..., m, n)."""
+    if isinstance(array, np.ndarray):
+        return np.swapaxes(array, -1, -2)
+    return namespace_of(array).matrix_transpose(array)
+
+
+def sq_norms(rows: Array) -> Array:
+    """Return the squared norms of rows: (..., n, d) -> (..., n, 1)."""
+    if isinstance(rows, np.ndarray):  # a product with ones: narrow rows twice as fast
+        return np.square(rows) @ np.ones((rows.shape[-1], 1), rows.dtype)
+    return namespace_of(rows).sum(rows * rows, axis=-1, keepdims=True)
+
+
+def without_gradient(array: Array) -> Array:
+    """Return an array as a constant, where its library follows gradients."""
+    return array.detach() if hasattr(array, "detach") else array
+
+
+def taken(rows: Array, index: np.ndarray) -> Array:
+    """Return some of the rows of a table of any number of axes."""
+    if on_host(rows):
+        return rows[index]
+    xp = namespace_of(rows)
+    return xp.take(rows, xp.asarray(index, device=array_device(rows)), axis=0)
+
+
+def part(rows: Array, chunk: slice) -> Array:
+    """Return rows that follow each other, of an array with any number of axes."""
+    return rows[chunk] if on_host(rows) else rows[(chunk, ...)]
+
+
+def joined(blocks: list[Array], axis: int = 0) -> Array:
+    """Return blocks of rows as one array."""
+    if len(blocks) == 1:
+        return blocks[0]
+    return namespace_of(blocks[0]).concat(blocks, axis=axis)
+
+
+def columns(array: Array, index: np.ndarray) -> Array:
+    """Return some of the columns of matrices: (..., n, m) -> (..., n, n_index)."""
+    if isinstance(array, np.ndarray):
+        return array[..., index]
+    xp = namespace_of(array)
+    return xp.take(array, xp.asarray(index, device=array_device(array)), axis=-1)
+
+
+def to_host(array: Array) -> Any:
+    """Return an array as a NumPy array: statistics, never rows of a table."""
+    if isinstance(array, np.ndarray) or issparse(array):
+        return array
+    array = without_gradient(array)
+    for name in ("cpu", "get"):  # torch, CuPy
+        if hasattr(array, name):
+            array = getattr(array, name)()
+            break
+    try:
+        return np.from_dlpack(array)
+    except (AttributeError, BufferError, RuntimeError, TypeError, ValueError):
+        return np.asarray(array)
+
+
+# ------------------------------------------------------------------- rows of a user
+_NO_VIEW = (
+    AttributeError,
+    BufferError,
+    NotImplementedError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+_ROWS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+
+
+def is_foreign(X: Any) -> bool:
+    """Return whether X is an array of another library that is to stay one."""
+    if isinstance(X, (np.ndarray, np.generic)):
+        return False
+    return bool(get_config()["array_api_dispatch"]) and is_array_api_obj(X)
+
+
+def host_view(X: Array) -> np.ndarray | None:
+    """Return the memory of an array as a NumPy array, None where it is elsewhere."""
+    if isinstance(X, np.ndarray):
+        return X
+    try:
+        # the device where memory of NumPy belongs, in this library
+        host = array_device(namespace_of(X).from_dlpack(np.empty(1, np.float32)))
+        return np.from_dlpack(X) if array_device(X) == host else None
+    except _NO_VIEW:
+        return None
+
+
+def to_namespace_of(values: Any, rows: Any) -> Any:
+    """Return targets, weights or results in the library and on the device of rows."""
+    if values is None or rows is values:
+        return values
+    if on_host(rows) or not is_foreign(rows):
+        if isinstance(values, np.ndarray) or not is_foreign(values):
+            return values
+        view = host_view(without_gradient(values))
+        return to_host(values) if view is None else view
+    if not is_foreign(values):
+        values = np.asarray(values)
+        if values.dtype.kind not in "fiub":
+            return values  # labels that are strings
+    xp, device = namespace_of(rows), array_device(rows)
+    return move_to(without_gradient(values), xp=xp, device=device)
+
+
+def float_types(X: Array) -> list[Any]:
+    """Return the floating types of rows that are kept as they are, widest first."""
+    if on_host(X):
+        return [np.float64, np.float32]
+    xp: Namespace = namespace_of(X)
+    known = supported_float_dtypes(xp, array_device(X))
+    return [dtype for dtype in known if dtype in (xp.float64, xp.float32)]
+
+
+def type_name(rows: Any) -> str:
+    """Return the floating type of validated rows as NumPy calls it."""
+    if isinstance(rows.dtype, np.dtype):
+        return str(np.dtype(rows.dtype).name)
+    return "float32" if rows.dtype == namespace_of(rows).float32 else "float64"
+
+
+def validate_rows(
+    estimator: Any, X: Any, *, reset: bool, keep_library: bool = False, **targets: Any
+) -> Any:
+    """Return rows as scikit-learn wants them, on the host or on their device.
+
+    With ``y`` among the targets both are returned. An array in the memory of the host
+    becomes a NumPy array, unless its library is to be kept.
+    """
+    view = X
+    if not isinstance(X, np.ndarray) and is_foreign(X):
+        X = without_gradient(X)
+        view = None if keep_library else host_view(X)
+    if view is not None:
+        if "y" in targets:
+            targets["y"] = to_namespace_of(targets["y"], None)
+        return validate_data(estimator, view, reset=reset, **_ROWS, **targets)
+    dtype = float_types(X)
+    y = to_namespace_of(targets.pop("y", None), X)
+    if y is None and not targets:
+        return validate_data(estimator, X, reset=reset, dtype=dtype)
+    if not isinstance(y, np.ndarray):
+        return validate_data(estimator, X, y, reset=reset, dtype=dtype, **targets)
+    rows = validate_data(estimator, X, reset=reset, dtype=dtype)
+    check_consistent_length(rows, y)
+    return rows, column_or_1d(y, warn=True)
+
+
+# --------------------------------------------------------------- the fit namespace
+def fit_namespace_of(X: Any) -> Array | None:
+    """Return an empty array that tells library and device of the rows of ``fit``."""
+    if isinstance(X, np.ndarray) or not is_foreign(X):
+        return None
+    xp, device = namespace_of(X), array_device(X)
+    return xp.empty((0,), dtype=float_types(X)[0], device=device)
+
+
+def check_fit_namespace(estimator: Any, X: Any, method: str) -> None:
+    """Raise scikit-learn's error where rows are not where those of ``fit`` were."""
+    if estimator._fit_namespace is not None or not isinstance(X, np.ndarray):
+        check_same_namespace(X, estimator, attribute="_fit_namespace", method=method)
+
+
+def to_fit_namespace(estimator: Any, values: np.ndarray) -> Array:
+    """Return an attribute in the library of the rows of ``fit``."""
+    fitted_on = estimator._fit_namespace
+    if fitted_on is None or isinstance(fitted_on, np.ndarray):
+        return values
+    return move_to(values, xp=namespace_of(fitted_on), device=array_device(fitted_on))
+
+
+def convert_fit_namespace(estimator: Any, converter: Callable[[Any], Any]) -> Any:
+    """Return a copy for rows of another library, as scikit-learn asks for it."""
+    other, fitted_on = copy.copy(estimator), estimator._fit_namespace
+    other._fit_namespace = converter(np.empty(0) if fitted_on is None else fitted_on)
+    return other
+
+
+# ---------------------------------------------------------------------------- Dask
+def is_lazy(table: Any) -> bool:
+    """Return whether a table is a collection of Dask, without importing Dask."""
+    graph = getattr(table, "__dask_graph__", None)
+    return callable(graph) and graph() is not None
+
+
+def refuse_lazy(estimator: Any, instead: str, *tables: Any) -> None:
+    """Raise TypeError for a collection of Dask, which would be loaded as a whole."""
+    for table in tables:
+        if hasattr(table, "__dask_graph__") and is_lazy(table):
+            kind = f"{type(table).__module__.split('.')[0]} {type(table).__name__}"
+            raise TypeError(
+                f"{type(estimator).__name__} takes tables in memory, and would load "
+                f"all of this {kind}. Call {instead}, which goes block by block; or "
+                "compute() it first, where it fits into memory."
+            )

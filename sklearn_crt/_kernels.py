@@ -1,0 +1,472 @@
+"""The loops that take the time: in place on NumPy, by the namespace elsewhere.
+
+Each function is one formula for every array library. ``out`` and ``buffer`` are memory
+of NumPy that may be written to; other libraries leave them aside. Arrays may have
+leading axes, such as the heads of attention.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike
+from scipy.sparse import issparse
+from sklearn.utils.extmath import safe_sparse_dot
+
+from ._array import (
+    Array,
+    asarray_like,
+    float_types,
+    namespace_of,
+    sq_norms,
+    taken,
+    to_host,
+    transposed,
+    without_gradient,
+)
+
+Buffer = Callable[[str, tuple[int, ...]], np.ndarray]  # of a name and a shape
+_ENTRIES = 2**16  # phases of a block, for the cache
+_PAIRS = 4096  # of rows, whose differences are taken at a time
+_ROWS = 2**16  # whose classes are written out at a time
+_PAIR_ROWS = 2**6  # queries whose differences to all keys are taken at a time
+
+
+# ------------------------------------------------------------------------- features
+def exp_features(
+    mantissa: Array | None, exponent: Array | None, out: np.ndarray | None = None
+) -> Array:
+    """Return mantissa * exp(exponent), which overwrites the exponent; None is 1, 0."""
+    like = mantissa if exponent is None else exponent
+    if not isinstance(like, np.ndarray):
+        if exponent is None:
+            return mantissa
+        xp = namespace_of(exponent)
+        features = xp.exp(exponent)
+        if mantissa is None:
+            return features
+        features = mantissa * features
+        if exponent.shape[-1] == 1:
+            return features
+        # zero times infinity is zero
+        return xp.where(mantissa == 0, xp.zeros_like(features), features)
+    if exponent is None:
+        if out is None or mantissa is out:
+            return mantissa
+        out[...] = mantissa
+        return out
+    if mantissa is None:
+        return np.exp(exponent, out=out)
+    return np.multiply(mantissa, np.exp(exponent, out=exponent), out=out)
+
+
+def product(rows: Any, weights: Array, out: np.ndarray | None = None) -> Array:
+    """Return rows @ weights; dense, also where rows are sparse."""
+    if isinstance(rows, np.ndarray):
+        return np.matmul(rows, weights, out=out)
+    if issparse(rows):
+        return safe_sparse_dot(rows, weights, dense_output=True)
+    return namespace_of(rows).matmul(rows, weights)
+
+
+def stack(weights: Array, scale: Any, offsets: Array) -> Array:
+    """Return the matrix that maps (x, 1, r) to scale * w.x + offset + r."""
+    xp = namespace_of(weights)
+    return xp.concat([scale * weights, offsets, xp.ones_like(offsets)], axis=-2)
+
+
+def affine(
+    rows: Array,
+    stacked: Array,
+    row_term: Array,
+    out: np.ndarray | None = None,
+    buffer: Buffer | None = None,
+) -> Array:
+    """Return scale * w.x + offset + row_term of rows, one product for all of it."""
+    # rows (..., n, d), stacked (..., d + 2, m), row_term (..., n, 1) -> (..., n, m)
+    if not isinstance(rows, np.ndarray):
+        xp = namespace_of(rows)
+        whole = xp.concat([rows, xp.ones_like(row_term), row_term], axis=-1)
+        return xp.matmul(whole, stacked)
+    *leading, d = rows.shape
+    shape = (*leading, d + 2)
+    whole = np.empty(shape, rows.dtype) if buffer is None else buffer("stacked", shape)
+    whole[..., :d] = rows
+    whole[..., d] = 1
+    # a product with minus infinity is invalid; squares may overflow in float32
+    least = np.finfo(row_term.dtype).min / 4
+    np.maximum(row_term, least, out=whole[..., d + 1 :])
+    return np.matmul(whole, stacked, out=out)
+
+
+def with_opposites(
+    plus: Array, even: tuple[Array, Array], n_pairs: int, out: np.ndarray | None = None
+) -> Array:
+    """Return the exponents of w and of -w for pairs, then those of single frequencies.
+
+    The exponent of -w is twice the part that is even in w, row term plus offset, less
+    that of w. On NumPy ``plus`` stands in the first columns of ``out``.
+    """
+    # plus (..., n, m), even (..., n, 1) and (..., 1, m) -> (..., n, m + n_pairs)
+    row_term, offsets = even
+    offsets = offsets[..., :n_pairs]
+    if out is None or not isinstance(plus, np.ndarray):
+        minus = 2 * (row_term + offsets) - plus[..., :n_pairs]
+        parts = [plus[..., :n_pairs], minus, plus[..., n_pairs:]]
+        return namespace_of(plus).concat(parts, axis=-1)
+    out[..., 2 * n_pairs :] = plus[..., n_pairs:]
+    minus = out[..., n_pairs : 2 * n_pairs]
+    np.subtract(2 * row_term, out[..., :n_pairs], out=minus)
+    minus += 2 * offsets
+    return out
+
+
+def log_magnitudes(x: Array, log_scale: float, of_zero: float) -> Array:
+    """Return log|x| - log_scale, and a number for x = 0."""
+    if isinstance(x, np.ndarray):
+        magnitudes = np.abs(x)
+        with np.errstate(divide="ignore"):
+            logs = np.log(magnitudes, out=magnitudes)
+        logs -= log_scale
+        logs[logs == -np.inf] = of_zero
+        return logs
+    xp, zero = namespace_of(x), x == 0
+    logs = xp.log(xp.where(zero, xp.ones_like(x), xp.abs(x))) - log_scale
+    return xp.where(zero, xp.full_like(x, of_zero), logs)
+
+
+# ----------------------------------------------------------------- cosines and sines
+def sincos(
+    phases: Array,
+    scale: Any,
+    n_pairs: int,
+    single_phase: Any = 0.0,
+    out: np.ndarray | None = None,
+    buffer: Buffer | None = None,
+) -> Array:
+    """Return scale * cos of all pairs, then scale * sin, then single cosines.
+
+    The last frequencies, beyond ``n_pairs``, have a column sqrt(2) cos(w.x + b) each.
+    The phases are overwritten. ``scale`` is a number, or one for each frequency.
+    """
+    # phases (..., n, m) -> (..., n, m + n_pairs)
+    has_single = n_pairs < phases.shape[-1]
+    if not isinstance(phases, np.ndarray):
+        xp = namespace_of(phases)
+        pairs, singles = phases[..., :n_pairs], phases[..., n_pairs:]
+        parts = [xp.cos(pairs), xp.sin(pairs)]
+        if has_single:
+            parts.append(math.sqrt(2) * xp.cos(singles + single_phase))
+        if hasattr(scale, "shape"):
+            scale = xp.concat([scale[..., :n_pairs], scale], axis=-1)
+        return scale * xp.concat(parts, axis=-1)
+    shape = (*phases.shape[:-1], phases.shape[-1] + n_pairs)
+    out = np.empty(shape, phases.dtype) if out is None else out
+    if has_single:
+        singles = phases[..., n_pairs:]
+        singles += np.asarray(single_phase, phases.dtype)
+        np.cos(singles, out=out[..., 2 * n_pairs :])
+        out[..., 2 * n_pairs :] *= math.sqrt(2) * (
+            scale if np.ndim(scale) == 0 else scale[..., n_pairs:]
+        )
+    if n_pairs:
+        if np.ndim(scale) > 0:
+            scale = np.broadcast_to(scale[..., :n_pairs], (1, n_pairs))
+        flat = phases.reshape(-1, phases.shape[-1]), out.reshape(-1, out.shape[-1])
+        _write_cos_sin(*flat, scale, n_pairs, buffer)
+    return out
+
+
+def _write_cos_sin(
+    phases: np.ndarray,
+    out: np.ndarray,
+    scale: float | np.ndarray,
+    n_pairs: int,
+    buffer: Buffer | None,
+) -> None:
+    """Write the columns of pairs, as many rows at a time as fit the cache."""
+    phases = phases[:, :n_pairs]
+    cosines, sines = out[:, :n_pairs], out[:, n_pairs : 2 * n_pairs]
+    if has_fast_tangent():
+        write, n_arrays = _from_tangents, 1
+    elif phases.dtype == np.float32:
+        write, n_arrays = _one_by_one, 1
+    else:
+        write, n_arrays = _from_quotients, 4
+    n_rows = len(phases)
+    size = max(1, min(n_rows, _ENTRIES // n_arrays // n_pairs))
+    shape = n_arrays, size, n_pairs
+    work = np.empty(shape, phases.dtype) if buffer is None else buffer("sincos", shape)
+    for start in range(0, n_rows, size):
+        some = slice(start, min(start + size, n_rows))
+        block = work[:, : some.stop - start]
+        write(phases[some], scale, cosines[some], sines[some], block)
+
+
+@cache
+def has_fast_tangent() -> bool:
+    """Return whether this NumPy computes tangents in vectors on this processor.
+
+    Then sines and cosines from half an angle's tangent take half the time in float32,
+    a quarter in float64.
+    """
+    if not sys.platform.startswith("linux"):
+        return False
+    config: dict[str, Any] = np.show_config(mode="dicts") or {}  # type: ignore[assignment]
+    extensions = config.get("SIMD Extensions", {})
+    known = {*extensions.get("baseline", ()), *extensions.get("found", ())}
+    return not known.isdisjoint({"X86_V4", "AVX512_SKX"})  # since NumPy 2.4, and before
+
+
+def _one_by_one(phases, scale, cosines, sines, work):
+    np.multiply(np.cos(phases, out=work[0]), scale, out=cosines)
+    np.multiply(np.sin(phases, out=phases), scale, out=sines)
+
+
+def _from_tangents(phases, scale, cosines, sines, work):
+    phases *= 0.5
+    tangents = np.tan(phases, out=phases)
+    share = np.square(tangents, out=work[0])
+    share += 1
+    np.divide(2 * scale, share, out=share)
+    np.subtract(share, scale, out=cosines)
+    np.multiply(tangents, share, out=sines)
+
+
+# Without such tangents a quotient of polynomials is 4 to 5 times as fast in float64
+# (benchmarks, the group without AVX-512).
+_LARGEST = 2.0**26  # of a phase that a multiple of pi can be taken from exactly
+# pi = _PI + _REST, and the multiples of _PI up to 2^26 are exact: it has 27 bits
+_PI = 0x3243F6A8 / 2**28
+_REST = 1.984187159361081e-09
+_ROUND = 1.5 * 2**52  # x + _ROUND - _ROUND is the next integer, last bit of x + _ROUND
+# tan(x / 2) = x P(x^2) / Q(x^2) for |x| <= pi / 2, to 6e-18: least largest error of the
+# angle (q, p) for these degrees (Lawson's algorithm, in 50 digits), Q of leading 1
+_P = (-153465.63859292312, 4921.938458946029, -26.917773112891773, 0.017955969091933446)
+_Q = (-306931.27718584624, 35421.48335004539, -447.86518217858406)
+
+
+def _from_quotients(phases, scale, cosines, sines, work):
+    if not -_LARGEST < phases.min(initial=0) <= phases.max(initial=0) < _LARGEST:
+        _one_by_one(phases, scale, cosines, sines, work)  # also where one is no number
+        return
+    turns, square, p, odd = work
+    # less the multiple of pi in two parts, of which the first has no rounding error
+    np.multiply(phases, 1 / math.pi, out=turns)
+    turns += _ROUND
+    signs = np.left_shift(turns.view(np.int64), 63, out=odd.view(np.int64))
+    turns -= _ROUND
+    phases -= np.multiply(turns, _PI, out=square)
+    phases -= np.multiply(turns, _REST, out=turns)
+    np.square(phases, out=square)
+    np.multiply(square, _P[3], out=p)
+    for coefficient in _P[2:0:-1]:
+        p += coefficient
+        p *= square
+    p += _P[0]
+    p *= phases
+    q = np.add(square, _Q[2], out=phases)
+    for coefficient in _Q[1::-1]:
+        q *= square
+        q += coefficient
+    cosine, length = np.square(q, out=turns), np.square(p, out=square)
+    p *= q
+    np.add(cosine, length, out=q)
+    cosine -= length
+    share = np.divide(scale, q, out=q)
+    bits = share.view(np.int64)
+    np.bitwise_xor(bits, signs, out=bits)  # minus for odd multiples
+    np.multiply(cosine, share, out=cosines)
+    share += share
+    np.multiply(p, share, out=sines)
+
+
+# ---------------------------------------------------------------------------- signs
+def flip_odd(values: Array, counts: Array) -> Array:
+    """Return values, with the other sign where a whole number is odd; overwritten."""
+    if not isinstance(values, np.ndarray):
+        xp = namespace_of(values)
+        return values * (1 - 2 * (counts - 2 * xp.floor(0.5 * counts)))
+    word, shift = np.dtype(f"u{values.itemsize}"), 8 * values.itemsize - 1
+    if counts.dtype.kind == "f":
+        # above this number the last bit of the fraction is the parity
+        counts += 2.0 ** (np.finfo(counts.dtype).nmant)
+        masks = np.left_shift(counts.view(word), shift, out=counts.view(word))
+    else:
+        masks = np.left_shift(counts, shift, dtype=word)
+    bits = values.view(word)
+    np.bitwise_xor(bits, masks, out=bits)
+    return values
+
+
+# ----------------------------------------------------------------- sums in log space
+_LEAST_LOG = {4: -1e37, 8: -1e300}  # of no weight at all; differences stay finite
+
+
+def itemsize(array: Array) -> int:
+    """Return the bytes of an entry, 4 or 8."""
+    return 8 if "float64" in str(array.dtype) else 4
+
+
+def least_log(array: Array) -> float:
+    """Return a number that stands for the log of 0, with finite differences."""
+    return _LEAST_LOG[itemsize(array)]
+
+
+def largest_log(logs: Array, axis: int) -> Array:
+    """Return maxima along an axis as constants, a finite number for no weight."""
+    if isinstance(logs, np.ndarray):
+        peak = logs.max(axis=axis, keepdims=True)
+        return np.maximum(peak, _LEAST_LOG[logs.itemsize], out=peak)
+    xp = namespace_of(logs)
+    peak = without_gradient(xp.max(logs, axis=axis, keepdims=True))
+    least = xp.full_like(peak, least_log(peak))
+    return xp.maximum(peak, least)
+
+
+class LogSum(NamedTuple):
+    """Sums of weights times targets, one scale exp(log_scale) taken out of each row."""
+
+    values: Array  # (..., r, k)
+    log_scale: Array  # (..., r, 1)
+
+    def plus(self, other: LogSum) -> LogSum:
+        """Return the sums over both."""
+        xp = namespace_of(self.values)
+        log_scale = xp.maximum(self.log_scale, other.log_scale)
+        mine, theirs = (
+            part.values * xp.exp(part.log_scale - log_scale) for part in (self, other)
+        )
+        return LogSum(mine + theirs, log_scale)
+
+
+def log_weights(
+    logs: Array, mantissa: Array | None = None, *, overwrite: bool = False
+) -> tuple[Array, Array]:
+    """Return mantissa * exp(logs - largest of each row), and the largest.
+
+    ``overwrite`` says that the memory of both may be used.
+    """
+    # logs (..., r, s) -> (..., r, s), (..., r, 1)
+    log_scale = largest_log(logs, -1)
+    if not isinstance(logs, np.ndarray):
+        weights = namespace_of(logs).exp(logs - log_scale)
+        return weights if mantissa is None else mantissa * weights, log_scale
+    weights = np.subtract(logs, log_scale, out=logs if overwrite else None)
+    np.exp(weights, out=weights)
+    if mantissa is None:
+        return weights, log_scale
+    larger = mantissa if mantissa.size > weights.size else weights
+    return np.multiply(mantissa, weights, out=larger if overwrite else None), log_scale
+
+
+def log_sum(
+    logs: Array,
+    targets: Any,
+    mantissa: Array | None = None,
+    *,
+    overwrite: bool = False,
+    cast: Callable[[Array, DTypeLike], Array] | None = None,
+) -> LogSum:
+    """Return sum_s mantissa exp(logs) targets: the one sum that cannot overflow.
+
+    Products are taken in the type of the targets; ``cast`` makes it in a buffer.
+    """
+    # logs, mantissa (..., r, s), targets (..., s, k)
+    weights, log_scale = log_weights(logs, mantissa, overwrite=overwrite)
+    dtype = getattr(targets, "dtype", weights.dtype)
+    if weights.dtype != dtype:
+        cast = cast or namespace_of(weights).astype
+        weights = cast(weights, dtype)
+    return LogSum(weights @ targets, log_scale)
+
+
+# ------------------------------------------------------------------------ distances
+def sq_distances(
+    rows: Array,
+    keys: Array,
+    products: Array | None = None,
+    norms: tuple[Array, Array] | None = None,
+    difference: Callable[[Any, Any], np.ndarray] | None = None,
+) -> Array:
+    """Return |x - y|^2 of all pairs, from their products and squared norms.
+
+    Those of close pairs are taken from the differences of the rows: of
+    ``|x|^2 + |y|^2 - 2 x.y`` half of the digits would be lost there. On NumPy the
+    products are overwritten, and ``difference`` returns the squared norms of the
+    differences of some pairs of rows, which may be sparse.
+    """
+    # rows (n, d), keys (m, d) -> (n, m)
+    own, other = (sq_norms(rows), sq_norms(keys)) if norms is None else norms
+    if products is None:
+        products = rows @ transposed(keys)
+    if isinstance(products, np.ndarray):
+        products *= -2
+        products += own
+        products += other.T
+        return _mend_pairs(products, rows, keys, own, other, difference)
+    xp = namespace_of(rows)
+    squares = own + transposed(other) - 2 * products
+    share = math.sqrt(float(xp.finfo(rows.dtype).eps))
+    close = xp.any(squares < share * (own + xp.max(other)), axis=1)
+    mend = np.flatnonzero(to_host(close))  # rows with a close pair
+    if mend.size == 0:
+        return squares
+    blocks = []
+    for i in range(0, mend.size, _PAIR_ROWS):
+        some = taken(rows, mend[i : i + _PAIR_ROWS])
+        gaps = some[:, None, :] - keys[None, :, :]
+        blocks.append(xp.sum(gaps * gaps, axis=2))
+    rest = np.setdiff1d(np.arange(rows.shape[0]), mend)
+    order = np.argsort(np.concatenate([rest, mend]))
+    return taken(xp.concat([taken(squares, rest), *blocks]), order)
+
+
+def _mend_pairs(squares, rows, keys, own, other, difference):
+    share = math.sqrt(np.finfo(squares.dtype).eps)
+    largest = own + other.max(initial=0)
+    if rows is keys:
+        np.fill_diagonal(squares, 0)
+    if squares.min(initial=math.inf) >= share * largest.max(initial=0):
+        return squares
+    lost = squares < share * largest
+    if rows is keys:
+        np.fill_diagonal(lost, False)
+    i, j = np.nonzero(lost)
+    for start in range(0, i.size, _PAIRS):
+        pairs = slice(start, start + _PAIRS)
+        left, right = rows[i[pairs]], keys[j[pairs]]
+        if difference is None:
+            squares[i[pairs], j[pairs]] = sq_norms(left - right)[:, 0]
+        else:
+            squares[i[pairs], j[pairs]] = difference(left, right)
+    return squares
+
+
+def one_hot_weights(codes: Array, weights: Array, n_classes: int, dtype: Any) -> Array:
+    """Return the weights of rows in the column of their class, (n_rows, n_classes)."""
+    if isinstance(codes, np.ndarray):
+        targets = np.zeros((codes.size, n_classes), dtype=dtype)
+        targets[np.arange(codes.size), codes] = weights
+        return targets
+    xp = namespace_of(codes)
+    classes = asarray_like(np.arange(n_classes), codes)
+    here = codes[:, None] == classes
+    return xp.astype(here, dtype) * xp.astype(weights, dtype)[:, None]
+
+
+def class_sums(codes: Array, weights: Array, n_classes: int) -> np.ndarray:
+    """Return the sums of the weights of each class, on the host."""
+    if isinstance(codes, np.ndarray):
+        return np.bincount(codes, weights, minlength=n_classes)
+    wide, total = float_types(weights)[0], np.zeros(n_classes)
+    for start in range(0, codes.shape[0], _ROWS):
+        rows = slice(start, min(start + _ROWS, codes.shape[0]))
+        some = one_hot_weights(codes[rows], weights[rows], n_classes, wide)
+        total += to_host(namespace_of(some).sum(some, axis=0))
+    return total

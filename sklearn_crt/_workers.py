@@ -1,0 +1,227 @@
+"""Rows in chunks, in threads, with BLAS in hand and memory that chunks use in turn."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, TypeVar
+
+import numpy as np
+from joblib import cpu_count, effective_n_jobs
+from joblib.parallel import get_active_backend
+from numpy.typing import DTypeLike
+from sklearn.utils import gen_even_slices
+
+from ._array import Array, on_host
+from ._compat import _clear_controlling_thread, _get_threadpool_controller
+
+_CHUNK_BYTES = 2**21  # of features: few enough for the cache, enough for the product
+_DEVICE_BYTES = 2**27  # of a chunk elsewhere: a launch costs what a MiB costs
+_LEAST, _MOST = 256, 1024  # rows
+_MOST_IN_PLACE = 8192  # where the features need no memory of their own
+_WORK = 2**21  # numbers from which two threads are faster than one
+_KEPT_BYTES = 2**20  # of a buffer that stays between two loops
+Result = TypeVar("Result")
+
+
+# --------------------------------------------------------------------------- chunks
+def row_chunks(X: Any, width: int, *, in_place: bool = False) -> Iterator[slice]:
+    """Return slices of the rows of a table that becomes ``width`` numbers a row.
+
+    On the host a chunk has 256 to 1024 rows, so that its features stay in the cache
+    (up to 8192 where narrow ones are written where they belong).
+    """
+    n_rows, d = X.shape
+    if on_host(X):
+        # columns of a sparse table count little: most of them hold nothing
+        width = max(width, d if isinstance(X, np.ndarray) else d // 32, 1)
+        size = max(_LEAST, _CHUNK_BYTES // (width * X.dtype.itemsize))
+        size = min(size, _MOST_IN_PLACE if in_place else _MOST)
+    else:
+        size = max(1, _DEVICE_BYTES // (8 * max(1, width)))
+    # gen_batches takes longer to validate its arguments than a row to be mapped
+    for start in range(0, n_rows, size):
+        yield slice(start, min(start + size, n_rows))
+
+
+# -------------------------------------------------------------------------- threads
+def effective_n_threads(
+    n_jobs: int | None, n_rows: int, width: int | None = None
+) -> int:
+    """Return the number of threads for rows, which become ``width`` numbers each.
+
+    As in scikit-learn, except that None is no single thread: it is as many as the
+    linear algebra would take, at most one for each processor that this process may
+    use, and what joblib says inside of its workers and contexts. Small work has one.
+    """
+    n_chunks = n_rows // _LEAST
+    if n_chunks < 2 or (width is not None and n_rows * width < _WORK):
+        return 1
+    if n_jobs is None and _is_outermost():
+        return min(n_chunks, _n_blas_threads(), cpu_count())
+    return min(n_chunks, effective_n_jobs(n_jobs))
+
+
+def in_threads(
+    function: Callable[[slice], Result], n_rows: int, n_threads: int
+) -> list[Result]:
+    """Call a function on even slices of the rows, in threads with one of BLAS each.
+
+    BLAS has one thread also where there is one of ours: products of a chunk are short,
+    and its threads would wait for each other after each of them. joblib's pool would
+    sleep between looks for results, longer than a small transform takes, and under a
+    backend of processes it would fill copies of the output.
+    """
+    if n_rows <= _LEAST:  # a single chunk
+        return [function(slice(None))]
+    with one_blas_thread():
+        if n_threads == 1:
+            return [function(slice(None))]
+        return list(_pool(n_threads).map(function, gen_even_slices(n_rows, n_threads)))
+
+
+_pools: dict[int, ThreadPoolExecutor] = {}
+if hasattr(os, "register_at_fork"):  # threads stay in the parent process
+    os.register_at_fork(after_in_child=_pools.clear)
+
+
+def _pool(n_threads: int) -> ThreadPoolExecutor:
+    """Return threads that stay: to start two takes as long as a small transform."""
+    if n_threads not in _pools:
+        _pools[n_threads] = ThreadPoolExecutor(n_threads, "sklearn_crt")
+    return _pools[n_threads]
+
+
+def _is_outermost() -> bool:
+    """Return whether joblib has been told nothing: no worker, no context."""
+    backend, n_jobs = get_active_backend()
+    return n_jobs in (None, 1) and not backend.nesting_level
+
+
+# ----------------------------------------------------------------------------- BLAS
+_lock = threading.Lock()
+_n_users = 0
+_limit: Any = None
+
+
+def _n_blas_threads() -> int:
+    """Return the number of threads of BLAS before any limit of ours."""
+    with _lock:
+        if _limit is not None:
+            return _limit.get_original_num_threads()["blas"] or 1
+    controller = _get_threadpool_controller().select(user_api="blas")
+    return max((lib.num_threads for lib in controller.lib_controllers), default=1)
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Hold BLAS to one thread, in however many threads this is entered.
+
+    The limit is one of the process, so the first user sets it and the last one lifts
+    it: two that overlap would each restore what it saw.
+    """
+    global _n_users, _limit
+    with _lock:
+        if _n_users == 0:
+            with _any_thread_may_set():
+                _limit = _get_threadpool_controller().limit(limits=1, user_api="blas")
+        _n_users += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _n_users -= 1
+            if _n_users == 0:
+                with _any_thread_may_set():
+                    _limit.restore_original_limits()
+                _limit = None
+
+
+def blas_within_processors(n_rows: int) -> AbstractContextManager[None]:
+    """Hold BLAS to one thread where it has more than this process has processors.
+
+    As under a quota of a container, or in a process that is bound to a processor. A
+    loop over chunks is a barrier for the threads of BLAS at each chunk, and those
+    that share a processor wait for each other in turn: ten times as long, and more.
+    """
+    if n_rows <= _LEAST or _n_blas_threads() <= cpu_count():  # which reads files
+        return nullcontext()
+    return one_blas_thread()
+
+
+@contextmanager
+def _any_thread_may_set() -> Iterator[None]:
+    """Let this thread set the number: the last user need not be the first."""
+    _clear_controlling_thread(force=True)
+    yield
+    _clear_controlling_thread(force=True)
+
+
+# --------------------------------------------------------------------------- memory
+class Workspace:
+    """Buffers of arrays that are gone with the next chunk of rows.
+
+    An allocator may give each large array pages of its own, and return them to the
+    system afterwards: so glibc does under the settings of Dask's workers. Then a new
+    array for each chunk costs more than what is computed in it. One such value belongs
+    to one loop in one thread.
+    """
+
+    def __init__(self) -> None:
+        self._memory: dict[str, np.ndarray] = {}
+        self._lent: tuple[str, np.ndarray] | None = None
+
+    def buffer(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
+        """Return an array whose numbers are left from its last use."""
+        if self._lent is not None and self._lent[0] == name:
+            array, self._lent = self._lent[1], None
+            if array.shape == shape and array.dtype == dtype:
+                return array
+        dtype = np.dtype(dtype)
+        n_bytes = math.prod(shape) * dtype.itemsize
+        memory = self._memory.get(name)
+        if memory is None or memory.size < n_bytes:
+            memory = self._memory[name] = np.empty(n_bytes, np.uint8)
+        return memory[:n_bytes].view(dtype).reshape(shape)
+
+    def lend(self, name: str, array: np.ndarray) -> None:
+        """Give the next buffer of a name this memory, where results are to stand."""
+        self._lent = name, array
+
+    def cast(self, values: Array, dtype: DTypeLike) -> Array:
+        """Return values in another type, themselves where they have it."""
+        if values.dtype == dtype:
+            return values
+        buffer = self.buffer("cast", values.shape, dtype)
+        np.copyto(buffer, values)
+        return buffer
+
+    def drop_large(self) -> None:
+        """Forget buffers beyond 1 MiB."""
+        for name in [*self._memory]:
+            if self._memory[name].size > _KEPT_BYTES:
+                del self._memory[name]
+        self._lent = None
+
+
+_kept = threading.local()
+
+
+@contextmanager
+def kept_workspace() -> Iterator[Workspace]:
+    """Lend the workspace that this thread keeps between loops.
+
+    The system clears each page of new memory, and where a loop has few chunks this
+    takes as long as the rest.
+    """
+    workspace = getattr(_kept, "workspace", None) or Workspace()
+    _kept.workspace = None
+    try:
+        yield workspace
+    finally:
+        workspace.drop_large()
+        _kept.workspace = workspace

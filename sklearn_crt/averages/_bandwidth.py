@@ -1,0 +1,303 @@
+"""Bandwidths from the targets: one number, or one for each column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.utils import gen_batches
+
+from .._array import taken, to_host
+from .._kernels import log_weights
+from ..maps import RadialKernel
+from ..rows import Inputs, Moments, Rows
+from ._log_kernels import Kernel, add_block, log_kernel, log_path
+from ._sums import OneHot, RegressionTargets, Targets
+
+_MULTIPLES = 2.0 ** np.arange(-1, 6, 0.5)
+_N_QUERIES, _N_KEYS = 500, 10_000  # rows that are predicted, and averaged over
+_QUERY_ROWS, _KEY_ROWS = 250, 2048  # kernel values computed at a time
+
+
+def sample(n_rows: int) -> np.ndarray:
+    """Return which rows to average over, those to predict first."""
+    return np.random.default_rng(0).permutation(n_rows)[:_N_KEYS]
+
+
+def best_multiple(
+    kernel: Kernel,
+    rows: Inputs,
+    encoded: np.ndarray,
+    targets: Targets,
+    n_rows: int,
+) -> float:
+    r"""Return the factor of the rows whose kernel averages err least on other rows.
+
+    The first 500 rows are predicted from the others with the kernel at 14 multiples of
+    the bandwidth, 1/2 to 45. Rows at distance 0 are left out with a row, so weights
+    count as repeated rows and a table that repeats its rows is not learned by heart.
+    The error is
+
+    .. math:: \sum_i w_i \sum_k (\hat t_{ik} - t_{ik})^2 / v_k
+
+    with t the targets (one column a class, or an output) and v their variances: the
+    Brier score of labels, the squared error of numbers. Of n rows with d columns, where
+    only m are averaged over, the factor is that of m times (n / m)^(1 / (d + 4)), the
+    rate at which the best bandwidth shrinks (Scott's rule [1]_).
+    """
+    # encoded (m, k)
+    n_keys, n_features = rows.shape
+    encoded = encoded.astype(np.float64)
+    blocks = [
+        (rows.take(block), encoded[block]) for block in gen_batches(n_keys, _KEY_ROWS)
+    ]
+    mean, spread = _moments(encoded, targets)
+    errors = np.zeros(_MULTIPLES.size)
+    for batch in gen_batches(min(n_keys, _N_QUERIES), _QUERY_ROWS):
+        part = rows.take(batch)
+        truth, weights = _ratio(encoded[batch], targets, mean)
+        for k, sums in enumerate(_sums_without_own(kernel, part, blocks)):
+            found, _ = _ratio(sums, targets, mean)
+            errors[k] += weights @ ((found - truth) ** 2 @ (1 / spread))
+    factor = float(_MULTIPLES[np.argmin(errors)])
+    return factor * (n_rows / n_keys) ** (1 / (n_features + 4))
+
+
+def _sums_without_own(kernel, queries, blocks):
+    """Return the kernel sums of rows at each multiple, without rows at distance 0."""
+    totals: list[Any] = [None for _ in _MULTIPLES]
+    for keys, targets in blocks:
+        own = queries.sq_distances(keys) == 0
+        path = log_path(kernel, queries, keys, _MULTIPLES)
+        for k, logs in enumerate(path):
+            logs[own] = -np.inf
+            totals[k] = add_block(totals[k], logs, targets)
+    return [total.values for total in totals]
+
+
+def _ratio(sums, targets, mean):
+    """Return sums of targets over those of the weights, and these."""
+    weights = targets.weight(sums)
+    n_columns = mean.size
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = sums[:, :n_columns] / weights[:, None]
+    return np.where(weights[:, None] > 0, ratio, mean), weights
+
+
+def _moments(encoded, targets):
+    """Return the weighted means and variances of the targets, 1 for a constant one."""
+    n_columns = encoded.shape[1] - isinstance(targets, RegressionTargets)
+    weights = targets.weight(encoded)
+    values = encoded[:, :n_columns] / weights[:, None]
+    share = weights / weights.sum()
+    mean = share @ values
+    spread = share @ (values - mean) ** 2
+    return mean, np.where(spread > 0, spread, 1.0)
+
+
+_WIDE_MULTIPLES = 2.0 ** np.arange(-3, 6, 0.5)
+_LEFT_ROWS = 250  # kernel values computed at a time
+_NOTHING = 1e-9  # of a group is left
+
+
+class Left(NamedTuple):
+    """Some rows, and the group that each is in."""
+
+    X: Any  # (n_rows, n_features)
+    y: np.ndarray  # (n_rows,) or (n_rows, n_outputs)
+    weights: np.ndarray  # (n_rows,)
+    own: np.ndarray  # (n_rows,)
+
+    def moved(self, labels: np.ndarray) -> Left:
+        """Return the same rows, where group g went into group ``labels[g]``."""
+        # labels (n_groups,)
+        return self._replace(own=labels[self.own])
+
+
+def blurred(logs: np.ndarray, spread: np.ndarray, n_features: int) -> np.ndarray:
+    r"""Return the log of averages of the Gaussian kernel over Gaussian clouds."""
+    # logs (n_rows, n_keys), spread (n_keys,) -> (n_rows, n_keys)
+    logs /= 1 + spread
+    logs -= 0.5 * n_features * np.log1p(spread)
+    return logs
+
+
+def best_multiple_left(
+    kernel: Kernel,
+    left: Left,
+    keys: Inputs,
+    encoded: np.ndarray,
+    spread: np.ndarray | None,
+    targets: Targets,
+) -> float:
+    """Return the factor of sigma for which prototypes err least on rows left out."""
+    # encoded (m, k), spread (m,)
+    parts = kernel, left, keys, encoded, spread, targets
+    return float(_WIDE_MULTIPLES[np.argmin(_errors(*parts))])
+
+
+def _errors(kernel, left, keys, encoded, spread, targets) -> np.ndarray:
+    """Return the sum of the errors at each multiple."""
+    mean, scale = _moments(encoded, targets)
+    errors = np.zeros(_WIDE_MULTIPLES.size)
+    for batch in gen_batches(len(left.own), _LEFT_ROWS):
+        own = targets.encode(left.y[batch], left.weights[batch], np.float64)
+        part = left._replace(X=left.X.take(batch), own=left.own[batch])
+        truth, weights = _ratio(own, targets, mean)
+        path = _sums_without_share(kernel, part, keys, encoded, own, spread, targets)
+        for k, sums in enumerate(path):
+            found, _ = _ratio(sums, targets, mean)
+            errors[k] += weights @ ((found - truth) ** 2 @ (1 / scale))
+    return errors
+
+
+def _sums_without_share(
+    kernel, left, keys, encoded, own, spread, targets
+) -> Iterator[np.ndarray]:
+    """Yield the kernel sums of rows at each multiple, each out of its own group."""
+    place = np.arange(len(left.own)), left.own
+    rest = 1 - targets.weight(own) / targets.weight(encoded)[left.own]
+    gone = left.X.sq_distances(keys) == 0  # as equal rows with the exact estimator
+    gone[place] |= rest < _NOTHING
+    stretch = 1 / np.where(rest < _NOTHING, 1, rest)
+    path = _stretched_path(kernel, left.X, keys, place, stretch)
+    for multiple, logs in zip(_WIDE_MULTIPLES, path, strict=True):
+        if spread is not None:
+            logs = blurred(logs, multiple**2 * spread, keys.shape[1])
+        logs[gone] = -np.inf
+        weights, _ = log_weights(logs, overwrite=True)
+        yield weights @ encoded - weights[place][:, None] * own
+
+
+def _stretched_path(kernel, rows, keys, place, stretch):
+    """Yield the logs of the kernel at each multiple."""
+    if isinstance(kernel, RadialKernel):
+        distances = kernel.distances(rows, keys).astype(np.float64)
+        distances[place] *= stretch
+        for multiple in _WIDE_MULTIPLES:
+            yield kernel.log_profile(distances * multiple)
+        return
+    for multiple in _WIDE_MULTIPLES:  # the means stay where they are
+        yield log_kernel(kernel, rows.scaled(multiple), keys.scaled(multiple))
+
+
+_N_ROWS = 1200  # all pairs of which are looked at
+_N_STEPS = 40
+_STARTS = 2.0 ** np.arange(-1, 4, 0.5)  # of "scale", one of which is the start
+_RANGE = 7.0  # of log sigma, about the start
+
+Loss = Callable[[np.ndarray], tuple[float, np.ndarray]]  # of D: value and G
+
+
+def learn_columns(
+    X: Rows, y: np.ndarray, weights: np.ndarray, targets: Targets
+) -> np.ndarray:
+    """Return a positive number for each column, by which to multiply it."""
+    # X (n_rows, n_features), y (n_rows,) or (n_rows, n_outputs), weights (n_rows,) ->
+    # (n_features,)
+    keep = sample(X.shape[0])[:_N_ROWS]
+    rows, y, weights = (to_host(taken(a, keep)) for a in (X, y, weights))
+    rows, weights = rows.astype(np.float64), weights.astype(np.float64)
+    rows = rows if isinstance(rows, np.ndarray) else rows.toarray()
+    moments = Moments.of(rows, weights)
+    deviation = np.sqrt(moments.variance)
+    deviation[deviation <= 1e-12 * np.sqrt(moments.mean_square)] = 1.0  # constant
+    rows = (rows - moments.mean) / deviation
+    loss = _make_loss(rows, y, weights, targets)
+    scale = np.sqrt(2 / rows.shape[1])
+    squares = euclidean_distances(rows, squared=True)
+    starts = scale * _STARTS
+    start = starts[np.argmin([loss(s**2 * squares)[0] for s in starts])]
+    origin = np.full(rows.shape[1], np.log(start))
+    found = minimize(
+        _objective,
+        origin,
+        args=(rows, loss),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=np.stack([origin - _RANGE, origin + _RANGE], axis=1),
+        options={"maxiter": _N_STEPS},
+    )
+    return np.exp(found.x) / deviation
+
+
+def _objective(
+    log_sigma: np.ndarray, rows: np.ndarray, loss: Loss
+) -> tuple[float, np.ndarray]:
+    """Return the loss and its gradient with respect to log sigma."""
+    scaled = rows * np.exp(log_sigma)
+    value, G = loss(euclidean_distances(scaled, squared=True))
+    G = G + G.T
+    slope = G.sum(axis=1) @ scaled**2 - np.einsum("il,il->l", scaled, G @ scaled)
+    return value, 2 * slope
+
+
+def _make_loss(rows, y, weights, targets) -> Loss:
+    """Return the loss as a function of squared distances."""
+    _, group = np.unique(rows, axis=0, return_inverse=True)
+    group = group.ravel()
+    # equal rows are left out with a row: a weight of two is a row that comes twice
+    log_weights = np.where(group[:, None] == group, -np.inf, np.log(weights))
+    if isinstance(targets, OneHot):
+        same = y[:, None] == y
+        usable = np.isfinite(np.where(same, log_weights, -np.inf)).any(axis=1)
+    else:
+        usable = np.isfinite(log_weights).any(axis=1)
+    share = np.where(usable, weights, 0.0)
+    if not usable.any():  # nothing to learn from: any number is as good
+        return lambda D: (0.0, np.zeros_like(D))
+    share /= share.sum()
+    if isinstance(targets, OneHot):
+        return _LogLoss(log_weights[usable], same[usable], share[usable], usable)
+    mean = np.average(y, axis=0, weights=weights)
+    deviation = np.sqrt(np.average((y - mean) ** 2, axis=0, weights=weights))
+    y = (y - mean) / np.where(deviation > 0, deviation, 1.0)
+    return _SquaredError(log_weights[usable], y, share[usable], usable)
+
+
+class _LogLoss:
+    """Minus the log of the probability of the own class."""
+
+    def __init__(self, log_weights, same, share, usable):
+        self._log_weights, self._same = log_weights, same
+        self._share, self._usable = share, usable
+
+    def __call__(self, D):
+        logs = self._log_weights - 0.5 * D[self._usable]
+        own, log_own = _softmax(np.where(self._same, logs, -np.inf))
+        shares, log_total = _softmax(logs)
+        own -= shares
+        own *= 0.5 * self._share[:, None]
+        G = np.zeros_like(D)
+        G[self._usable] = own
+        return float(self._share @ (log_total - log_own)), G
+
+
+class _SquaredError:
+    """Squared error of the averages."""
+
+    def __init__(self, log_weights, y, share, usable):
+        self._log_weights, self._y = log_weights, y
+        self._share, self._usable = share, usable
+
+    def __call__(self, D):
+        P, _ = _softmax(self._log_weights - 0.5 * D[self._usable])
+        found = P @ self._y
+        gap = found - self._y[self._usable]
+        value = self._share @ np.sum(gap**2, axis=1)
+        P *= gap @ self._y.T - np.sum(gap * found, axis=1, keepdims=True)
+        P *= -self._share[:, None]
+        G = np.zeros_like(D)
+        G[self._usable] = P
+        return float(value), G
+
+
+def _softmax(logs):
+    """Return exp(logs) over their sums, in place of the logs, and the logs of these."""
+    logs, peak = log_weights(logs, overwrite=True)
+    total = logs.sum(axis=1, keepdims=True)
+    logs /= total
+    return logs, (np.log(total) + peak)[:, 0]

@@ -1,0 +1,281 @@
+r"""Which averages can be told from noise, and what stands where they cannot.
+
+A kernel average is a numerator over a denominator :math:`S = \sum_m F_m Z_m`, with the
+features :math:`F_m` of a query and the sums :math:`Z_m` of those of the training rows.
+Where all terms are positive nothing cancels and S is what it is. Features that can be
+negative estimate S with an error, and where S is not well above this error the ratio
+means nothing, however large it is.
+
+The error comes from the columns themselves. The frequencies are dealt to G = 16 groups
+in turn, :math:`n_g` of the m frequencies to group g, with the part :math:`S_g` of S;
+
+.. math:: s^2 = \frac{G}{G - 1} \sum_g \left(S_g - \frac{n_g}{m} S\right)^2
+
+is the squared standard error of S (the grouped jackknife [1]_). For independent
+frequencies it is unbiased; frequencies that avoid each other (orthogonal blocks) have a
+smaller error than it says. Features of third-party transformers may not be
+exchangeable (those of Nystroem are not), so their error is taken as
+
+.. math:: s = \frac{1}{\sqrt D} \sum_m |F_m Z_m| + \sqrt\epsilon\, |F| \sqrt{W Q}
+
+with W the sum of the weights of the training rows, Q that of the weights times the
+squared norms of their features and :math:`\epsilon` the rounding error of the type: the
+first term is what D terms of random signs add up to, the second is where Z itself is
+rounding.
+
+A row is *unreliable* where :math:`S < 2 s`. Its average, moved into the range of the
+targets, counts with the weight :math:`\lambda = (\max(S, 0) / 2 s)^2`, and their mean
+with :math:`1 - \lambda`: continuous, 1 at the threshold, 0 where S is not positive.
+
+The same jackknife tells how far an average :math:`P_c` is from that of the kernel
+itself, from the residuals :math:`r_{gc} = \sum_{m \in g} F_m (Z_{mc} - P_c Z_m)`, which
+sum to zero: :math:`s_c^2 = \frac{G}{G - 1} \sum_g r_{gc}^2 / S^2`. Frequencies of a
+block are not independent, so whole blocks go into a group where there are at least
+eight of them. A ratio needs many columns that carry weight: their effective number is
+:math:`S^2 / \sum_m (F_m Z_m)^2`.
+
+References
+----------
+.. [1] B. Efron, R. Tibshirani, "An Introduction to the Bootstrap", Chapman & Hall 1993,
+   chapter 11.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._array import (
+    Array,
+    asarray_like,
+    clipped,
+    constant,
+    namespace_of,
+    sq_norms,
+)
+from .._workers import Workspace
+from ..maps import FeatureMap, FrequencyMap
+from ._sums import FeatureSums, KernelSums, Targets
+
+N_GROUPS = 16  # of frequencies, whose parts of a sum tell its error
+N_ERRORS = 2.0  # standard errors that a denominator has to reach
+N_EFFECTIVE = 16  # columns, below which an error is not to be trusted
+_FEWEST_BLOCKS = 8
+_ALIKE = 0.6  # mean inner product over mean squared norm, from which averages are flat
+_SHARE_AT_ONE = 0.9  # of the rows, from which norms are those of features
+
+
+# ------------------------------------------------------------------- the jackknife
+def group_columns(index: np.ndarray | None, n_components: int) -> np.ndarray:
+    """Return the group of each column, from the index of its frequency."""
+    columns = np.arange(n_components) if index is None else index
+    return columns % N_GROUPS
+
+
+def group_shares(index: np.ndarray | None, n_components: int) -> np.ndarray:
+    """Return the share of the frequencies that each group has, (16,)."""
+    frequencies = np.arange(n_components) if index is None else np.unique(index)
+    sizes = np.bincount(frequencies % N_GROUPS, minlength=N_GROUPS)
+    return sizes / frequencies.size
+
+
+def jackknife_variance(
+    parts: Array, expected: Array, n_groups: int, axis: int
+) -> Array:
+    """Return the squared standard error of a sum of the parts of groups.
+
+    Where there is a single group it is infinite.
+    """
+    gaps = parts - expected
+    squares = namespace_of(gaps).sum(gaps * gaps, axis=axis)
+    return squares * (n_groups / (n_groups - 1)) if n_groups > 1 else squares + np.inf
+
+
+def split_sums(sums: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """Return sums of the features with a column for each group, zero elsewhere."""
+    # sums, groups (n_components,) -> (n_components, 16)
+    parts = np.zeros((sums.size, N_GROUPS), dtype=sums.dtype)
+    parts[np.arange(sums.size), groups] = sums
+    return parts
+
+
+def standard_error(parts: Array, shares: np.ndarray) -> Array:
+    """Return the standard error of denominators from their parts, (n_rows, 16)."""
+    xp, n_groups = namespace_of(parts), int(np.count_nonzero(shares))
+    if n_groups < 2:
+        return constant((parts.shape[0],), np.inf, parts)
+    total = xp.sum(parts, axis=1, keepdims=True)
+    expected = total * asarray_like(shares, parts)
+    return xp.sqrt(jackknife_variance(parts, expected, n_groups, 1))
+
+
+class ApproximationError(NamedTuple):
+    """Errors of averages that come from the random columns of a map.
+
+    Attributes
+    ----------
+    std : ndarray of shape (n_samples,) or (n_samples, n_columns)
+        Standard errors of the averages, one column per class or output; infinite where
+        a denominator is not positive, and where all columns are in one group.
+    n_effective : ndarray of shape (n_samples,)
+        Effective number of columns behind each average; below 16 ``std`` is too small.
+    """
+
+    std: np.ndarray
+    n_effective: np.ndarray
+
+
+def approximation_error(
+    weights: np.ndarray,
+    sums: FeatureSums,
+    groups: list[np.ndarray],
+    targets: Targets,
+) -> ApproximationError:
+    """Return the standard errors of the averages of queries."""
+    # weights (n_rows, n_components)
+    weights = weights.astype(np.float64)
+    terms = weights * targets.weight(sums.sums)
+    total = terms.sum(axis=1)
+    n_averages, n_groups = targets.n_averages, len(groups)
+    parts = np.stack([weights[:, g] @ sums.sums[g] for g in groups])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        averages = parts.sum(axis=0)[:, :n_averages] / total[:, None]
+        own = np.stack([targets.weight(part) for part in parts])
+        expected = averages * own[:, :, None]
+        squares = jackknife_variance(parts[:, :, :n_averages], expected, n_groups, 0)
+        std = np.where(total[:, None] > 0, np.sqrt(squares) / total[:, None], np.inf)
+        n_effective = total**2 / np.sum(terms**2, axis=1)
+    return ApproximationError(std, np.where(total > 0, n_effective, 0.0))
+
+
+def group_blocks(feature_map: FeatureMap) -> list[np.ndarray]:
+    """Return the columns of each group: of whole blocks where there are enough."""
+    index = feature_map.frequency_index()
+    groups = group_columns(index, feature_map.n_components)
+    if index is not None and isinstance(feature_map, FrequencyMap):
+        m, d = feature_map.n_frequencies, feature_map.n_features
+        sizes = feature_map.coupling.block_sizes(m, d)
+        if sizes.size >= _FEWEST_BLOCKS:
+            blocks = np.repeat(np.arange(sizes.size), sizes)
+            groups = blocks[index] % N_GROUPS
+    return [np.flatnonzero(groups == group) for group in np.unique(groups)]
+
+
+# --------------------------------------------------------------- features of signs
+class SignedSums:
+    """Kernel sums of a map whose features can be negative, with their errors."""
+
+    def __init__(
+        self, index: np.ndarray | None, sums: FeatureSums, weights: np.ndarray
+    ):
+        groups = group_columns(index, weights.size)
+        self._sums, self._parts = sums, split_sums(weights, groups)
+        self._shares = group_shares(index, weights.size)
+
+    def average(
+        self,
+        mantissa: Array,
+        exponent: Array | None,
+        cancels: Array,
+        workspace: Workspace,
+    ) -> KernelSums:
+        """Return the kernel sums of queries, whose features are overwritten."""
+        found = self._sums.average(mantissa, exponent, self._parts, workspace)
+        return with_error(*found, cancels, self._shares)
+
+
+def with_error(
+    values: Array, log_scale: Array, cancels: Array, shares: np.ndarray
+) -> KernelSums:
+    """Return kernel sums with errors, from scores and parts side by side."""
+    scores, parts = values[:, :-N_GROUPS], values[:, -N_GROUPS:]
+    error = standard_error(parts, shares)
+    return KernelSums(scores, log_scale, where_cancels(cancels, error))
+
+
+def where_cancels(cancels: Array, error: Array) -> Array:
+    """Return errors of the rows in which terms cancel, 0 for the others."""
+    xp = namespace_of(error)
+    return xp.where(cancels, error, xp.zeros_like(error))
+
+
+def find_cancelling(mantissa: Array | None, signed: Any) -> Array | None:
+    """Return for which rows terms of kernel sums may cancel; None for none."""
+    if mantissa is None:
+        return None
+    xp = namespace_of(mantissa)
+    if signed.any():
+        return xp.ones_like(mantissa[:, 0]) > 0
+    cancels = xp.min(mantissa, axis=1) < 0
+    return cancels if xp.any(cancels) else None
+
+
+def error_of_signs(features: Array, sums: np.ndarray, norms: Norms) -> Array:
+    """Return the error of denominators whose columns need not be exchangeable."""
+    xp = namespace_of(features)
+    sizes = asarray_like(np.abs(sums), features)
+    signs = xp.abs(features) @ sizes / math.sqrt(sums.size)
+    eps = float(xp.finfo(features.dtype).eps)
+    rounding = math.sqrt(eps * norms.weight * norms.squares)
+    return signs + rounding * xp.sqrt(sq_norms(features)[:, 0])
+
+
+def trust(denominators: Array, errors: Array) -> Array:
+    """Return the weight of the averages of rows, less than 1 where unreliable."""
+    xp, least = namespace_of(denominators), N_ERRORS * errors
+    nothing = xp.zeros_like(least)
+    sure = xp.where((least == 0) & (denominators > 0), nothing + 1, nothing)
+    divisor = xp.where(least > 0, least, nothing + 1)
+    share = xp.where(least > 0, denominators / divisor, sure)
+    return clipped(share, 0.0, 1.0) ** 2
+
+
+# ------------------------------------------------------------- rows given as features
+@dataclass(frozen=True)
+class Norms:
+    """Weighted sums over rows of features; ``a + b`` is that of both sets of rows."""
+
+    n_rows: int = 0
+    weight: float = 0.0
+    squares: float = 0.0
+    at_one: float = 0.0
+
+    @classmethod
+    def of(cls, features: Array, weights: Array) -> Norms:
+        """Return the sums of some rows of features, (n_rows, n_components)."""
+        xp, squares = namespace_of(features), sq_norms(features)[:, 0]
+        weights = xp.astype(weights, squares.dtype)
+        at_one = xp.astype((squares > 0.5) & (squares < 2), squares.dtype)
+        sums = xp.sum(weights), weights @ squares, weights @ at_one
+        return cls(features.shape[0], *map(float, sums))
+
+    def __add__(self, other: Norms) -> Norms:
+        return Norms(
+            self.n_rows + other.n_rows,
+            self.weight + other.weight,
+            self.squares + other.squares,
+            self.at_one + other.at_one,
+        )
+
+    def why_no_features(self, sums: np.ndarray) -> str | None:
+        r"""Return why the rows are hardly features of a kernel, or None.
+
+        With the sums Z of the rows times their weights, W the sum of the weights and Q
+        that of the weights times squared norms, :math:`|Z|^2 / (W Q)` is the mean inner
+        product of all pairs over the mean squared norm. Features of a kernel that is
+        nowhere negative have at least 1 over the number of rows there. Near 1 all pairs
+        are alike and so are all averages: raw rows far from zero, or a very small
+        sigma; the norms of features are at 1 then, and those of raw rows are not.
+        """
+        # sums (n_components,)
+        if self.squares <= 0:
+            return None
+        likeness = float(sums @ sums) / (self.weight * self.squares)
+        if likeness < 0.1 / self.n_rows:
+            return "the sum of their inner products is about zero"
+        if likeness > _ALIKE and self.at_one < _SHARE_AT_ONE * self.weight:
+            return f"their inner products are {likeness:.0%} alike"
+        return None

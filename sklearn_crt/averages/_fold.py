@@ -1,0 +1,278 @@
+"""Scores of all sigmas and sizes on one fold, from one product with the frequencies."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import pairwise, product
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.metrics import check_scoring
+
+from .._array import namespace_of, on_host, taken
+from .._workers import blas_within_processors
+from ..maps import iter_path
+from ..rows import Rows
+from ._errors import (
+    N_GROUPS,
+    find_cancelling,
+    group_columns,
+    group_shares,
+    split_sums,
+    with_error,
+)
+from ._sums import ClassWeights, FeatureSums, KernelSums
+
+
+class Candidate(NamedTuple):
+    """A point of the grid; ``n_components`` is None for the exact estimator."""
+
+    n_components: int | None
+    sigma: float | str
+
+
+class Block(NamedTuple):
+    """Kernel sums of a candidate on some of the test rows."""
+
+    candidate: Candidate
+    rows: slice
+    sums: KernelSums
+
+
+class Part(NamedTuple):
+    """Rows of a fold, their targets and their weights."""
+
+    X: Rows
+    y: np.ndarray
+    weights: np.ndarray
+
+    @classmethod
+    def of(cls, X: Rows, y: np.ndarray, weights: np.ndarray, index: np.ndarray) -> Part:
+        """Return the part of these rows."""
+        return cls(*(taken(values, index) for values in (X, y, weights)))
+
+
+def score_fold(
+    model: Any,
+    X: Rows,
+    y: np.ndarray,
+    weights: np.ndarray,
+    split: tuple,
+    sizes: Sequence[int | None],
+    sigmas: Sequence[float | str],
+    scoring: Any,
+) -> list[float]:
+    """Return the scores of all candidates on one fold, sizes before sigmas."""
+    # X (n_samples, n_features), y (n_samples,) or (n_samples, n_outputs), weights
+    # (n_samples,)
+    train, test = (np.arange(X.shape[0])[part] for part in split)
+    if not on_host(X):
+        train, test = (Part.of(X, y, weights, part) for part in (train, test))
+        return _score_on_device(model, train, test, sizes, sigmas, scoring)
+    train = Part.of(X, y, weights, train[weights[train] > 0])
+    test = Part.of(X, y, weights, test)
+    # fitted, but for the kernel sums: these are made for all candidates together
+    targets = model._check_targets(train.y, first=True, final=True)
+    model._add_targets(targets, train.weights, first=True)
+    model.n_features_in_ = X.shape[1]
+    train = train._replace(y=targets)
+    by_label = is_classifier(model) and scoring in (None, "accuracy")
+    if isinstance(model.sampler, str):
+        blocks = _exact_blocks(model, train, test.X, sigmas)
+    else:
+        blocks = _feature_blocks(model, train, test.X, sizes, sigmas, not by_label)
+    with blas_within_processors(weights.size):  # in which the blocks are made
+        if by_label:
+            table = _accuracies(model, blocks, test)
+        else:
+            table = _scores(model, blocks, train, test, scoring)
+    return [table[Candidate(size, sigma)] for size in sizes for sigma in sigmas]
+
+
+def _score_on_device(model, train, test, sizes, sigmas, scoring):
+    """Return the scores of all candidates on one fold, each fitted by itself."""
+    plain = bool(namespace_of(test.X).all(test.weights == 1))
+    options = {} if plain else {"sample_weight": test.weights}
+    scores = []
+    for size, sigma in product(sizes, sigmas):
+        candidate = clone(model)
+        if size is None:
+            candidate.set_params(sigma=sigma)
+        else:
+            candidate.sampler.set_params(n_components=size, sigma=sigma)
+        candidate.fit(*train)
+        candidate._engine.quiet = True  # warnings of each candidate would be many
+        scorer = check_scoring(candidate, scoring)
+        scores.append(float(scorer(candidate, test.X, test.y, **options)))
+    return scores
+
+
+def _exact_blocks(model, train, X, sigmas):
+    """Yield the blocks of the exact estimator, its distances taken once."""
+    engine = _exact_engine(model, train, sigmas)
+    numbers = [engine.resolve(sigma) for sigma in sigmas]
+    for rows, path in engine.path_scores(X, numbers):
+        for sigma, sums in zip(sigmas, path, strict=True):
+            yield Block(Candidate(None, sigma), rows, sums)
+
+
+def _exact_engine(model, train, sigmas):
+    """Return an engine that holds the rows, with a sample of them if need be."""
+    sigma = "median" if "median" in sigmas else sigmas[0]
+    engine = model.set_params(sigma=sigma)._make_engine()
+    engine.add(*train)
+    return engine
+
+
+def _feature_blocks(model, train, X, sizes, sigmas, errors) -> Iterator[Block]:
+    """Yield the blocks of a sampler: one product with the frequencies for all."""
+    encoder = model._encoder()
+    X_train, y, weights = train
+    if is_classifier(model):  # sorted by class, one product with a vector a class
+        order = np.argsort(y, kind="stable")
+        X_train, y, weights = X_train[order], y[order], weights[order]
+
+    def encode(rows):
+        if is_classifier(model):
+            return ClassWeights(y[rows], weights[rows], encoder.n_classes)
+        return encoder.encode(y[rows], weights[rows])
+
+    rest = sorted(set(sizes))
+    while rest:  # once, and again for each odd number of sines and cosines
+        first = "median" if "median" in sigmas else sigmas[0]
+        sampler = clone(model.sampler).set_params(n_components=rest[-1], sigma=first)
+        sampler.fit(train.X, sample_weight=train.weights)
+        path = [sampler.with_sigma(sigma).map_ for sigma in sigmas]
+        sums = [FeatureSums() for _ in path]
+        for rows, features in iter_path(path, X_train, key=True):
+            targets = encode(rows)
+            for total, (mantissa, exponent) in zip(sums, features, strict=True):
+                total.add(mantissa, exponent, targets)
+        columns = {size: [member.prefix(size) for member in path] for size in rest}
+        rest = [size for size in rest if any(c is None for c in columns[size])]
+        ready = {size: c for size, c in columns.items() if size not in rest}
+        members = [
+            Member(total, member.frequency_index(), encoder.weight(total.sums), errors)
+            for total, member in zip(sums, path, strict=True)
+        ]
+        yield from _path_blocks(iter_path(path, X), members, ready, sigmas)
+
+
+class Member:
+    """A map of the path: the sums of its features, and all its sizes."""
+
+    def __init__(self, sums, index, weights, errors):
+        self._index, self._n_columns = index, weights.size
+        self._plain = sums
+        groups = group_columns(index, weights.size)
+        self._parted = sums.beside(split_sums(weights, groups)) if errors else None
+
+    def averages(
+        self,
+        mantissa: np.ndarray | None,
+        exponent: np.ndarray | None,
+        segments: Sequence[slice | np.ndarray],
+    ) -> Iterator[KernelSums]:
+        """Yield the kernel sums over the first, the first two, ... segments."""
+        if self._parted is None or mantissa is None:
+            for found in self._plain.prefix_averages(mantissa, exponent, segments):
+                yield KernelSums(*found)
+            return
+        found = self._parted.prefix_averages(mantissa, exponent, segments)
+        columns = np.empty(0, dtype=int)
+        for segment, (values, log_scale) in zip(segments, found, strict=True):
+            columns = np.append(columns, np.arange(self._n_columns)[segment])
+            signed = np.broadcast_to(self._plain.signed, self._n_columns)[columns]
+            cancels = find_cancelling(mantissa[:, columns], signed)
+            if cancels is None:
+                yield KernelSums(values[:, :-N_GROUPS], log_scale)
+                continue
+            index = None if self._index is None else self._index[columns]
+            shares = group_shares(index, columns.size)
+            yield with_error(values, log_scale, cancels, shares)
+
+
+def _path_blocks(chunks, members, columns, sigmas):
+    """Yield the blocks of all sizes and sigmas, each feature computed once.
+
+    ``columns[size][k]`` are the columns of a size for a member of the path.
+    """
+    segments = [
+        [
+            _as_slice(np.setdiff1d(now, before))
+            for before, now in pairwise([[], *(c[k] for c in columns.values())])
+        ]
+        for k in range(len(members))
+    ]
+    for rows, features in chunks:
+        for k, (mantissa, exponent) in enumerate(features):
+            averages = members[k].averages(mantissa, exponent, segments[k])
+            for size, sums in zip(columns, averages, strict=True):
+                yield Block(Candidate(size, sigmas[k]), rows, sums)
+
+
+def _as_slice(columns):
+    """Return a slice for columns that follow each other: it copies nothing."""
+    if np.all(np.diff(columns) == 1):
+        return slice(columns[0], columns[-1] + 1)
+    return columns
+
+
+def _accuracies(model, blocks, test):
+    """Return the accuracy of each candidate; keeps no class scores."""
+    hits: defaultdict[Candidate, float] = defaultdict(float)
+    right = np.searchsorted(model.classes_, test.y)  # unknown ones are never hit
+    right = np.minimum(right, model.classes_.size - 1)
+    right[model.classes_[right] != test.y] = -1
+    weights = test.weights.astype(np.float64)
+    for candidate, rows, sums in blocks:
+        codes = model._best_codes(sums.scores)
+        hits[candidate] += (codes == right[rows]) @ weights[rows]
+    return {candidate: total / weights.sum() for candidate, total in hits.items()}
+
+
+def _scores(model, blocks, train, test, scoring):
+    """Return the score of each candidate, from all its kernel sums."""
+    kept, table = defaultdict(list), {}
+    for block in blocks:
+        kept[block.candidate].append(block)
+    weights = test.weights.astype(np.float64)
+    options = {} if np.all(weights == 1) else {"sample_weight": weights}
+    for candidate, parts in kept.items():
+        model._engine = KnownSums(model, candidate, parts, train)
+        scorer = check_scoring(model, scoring)
+        table[candidate] = scorer(model, test.X, test.y, **options)
+    return table
+
+
+class KnownSums:
+    """An engine whose kernel sums on the test rows are known already."""
+
+    quiet = True  # warnings of each candidate would be many
+
+    def __init__(self, model, candidate, blocks, train):
+        self._model, self._candidate = model, candidate
+        self._blocks, self._train = blocks, train
+
+    def scores(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
+        """Yield the test rows and their kernel sums."""
+        for _, rows, sums in self._blocks:
+            yield rows, sums._replace(scores=sums.scores.copy())
+
+    @cached_property
+    def sampler(self) -> Any:
+        """The fitted sampler, made only for scorers that look at it."""
+        sampler = self._model.sampler
+        if isinstance(sampler, str):
+            return sampler
+        sampler = clone(sampler).set_params(**self._candidate._asdict())
+        return sampler.fit(self._train.X, sample_weight=self._train.weights)
+
+    @property
+    def sigma(self) -> float:
+        """The multiplier of the inputs, for the exact estimator alone."""
+        sigma = self._candidate.sigma
+        return _exact_engine(self._model, self._train, [sigma]).sigma

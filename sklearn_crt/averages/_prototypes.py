@@ -1,0 +1,311 @@
+"""Kernel sums over few weighted points that stand for the training rows."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+from sklearn.utils import gen_batches
+
+from ..maps import GaussianRadial
+from ..rows import Centers, Frame, Rows, Sigma, Statistics, resolve_sigma
+from ._bandwidth import Left, best_multiple_left, blurred, learn_columns, sample
+from ._exact import _FROM_TARGETS, as_kind
+from ._log_kernels import Kernel, add_block, log_kernel
+from ._sums import KernelSums, RegressionTargets, Targets
+
+_N_BINS = 8  # of numbers
+
+
+def allocate(weights: ArrayLike, n_points: int) -> np.ndarray:
+    """Return how many of the points each group gets: shares, largest remainder."""
+    # weights (n_groups,) -> (n_groups,)
+    weights = np.asarray(weights, dtype=np.float64)
+    quota = n_points * weights / weights.sum()
+    counts = np.maximum(np.floor(quota).astype(int), weights > 0)
+    missing = n_points - counts.sum()
+    if missing > 0:
+        counts[np.argsort(counts - quota, kind="stable")[:missing]] += 1
+    while counts.sum() > n_points and counts.max() > 1:
+        counts[np.argmax(np.where(counts > 1, counts - quota, -np.inf))] -= 1
+    return counts
+
+
+def group_numbers(
+    y: np.ndarray, weights: np.ndarray, n_points: int, seed: int
+) -> np.ndarray:
+    """Return groups of rows of like targets."""
+    # y (n_rows, n_outputs), weights (n_rows,) -> (n_rows,)
+    n_bins = int(min(_N_BINS, max(1, n_points // 4)))
+    if n_bins == 1:
+        return np.zeros(len(y), dtype=int)
+    if y.shape[1] > 1:
+        deviation = y.std(axis=0)
+        scaled = (y - y.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+        if len(np.unique(scaled, axis=0)) <= n_bins:
+            return np.unique(scaled, axis=0, return_inverse=True)[1].ravel()
+        from sklearn.cluster import KMeans  # slow to import, and few need it
+
+        model = KMeans(n_bins, n_init=1, random_state=seed)
+        return model.fit(scaled, sample_weight=weights).labels_
+    order = np.argsort(y[:, 0], kind="stable")
+    share = np.cumsum(weights[order], dtype=np.float64)
+    places = np.searchsorted(share, share[-1] * np.arange(1, n_bins) / n_bins)
+    edges = np.unique(y[order[np.minimum(places, len(y) - 1)], 0])
+    return np.searchsorted(edges, y[:, 0])  # equal targets are in one group
+
+
+_QUERY_ROWS, _KEY_ROWS = 256, 2048  # kernel values computed at a time
+_KEPT_ENTRIES = 2**22  # of X, from which rows are replaced by points
+_FINER = 8  # times as many points as prototypes, as long as rows may come
+_N_LEFT = 2000  # rows to choose a factor of sigma with
+
+
+class Points(NamedTuple):
+    """Points of groups of rows, and the targets that they stand for."""
+
+    centers: Centers
+    y: np.ndarray
+
+    def __add__(self, other: Points) -> Points:  # type: ignore[override]
+        centers = self.centers + other.centers
+        return Points(centers, np.concatenate([self.y, other.y]))
+
+
+class PrototypeEngine:
+    """The exact estimator on few points: k-means of the rows of each class.
+
+    Rows are kept until about 4 million entries of X have come; then they are replaced
+    by eight times as many points as there are to be, and these in the end by the
+    prototypes.
+    """
+
+    sampler = "prototypes"
+    quiet = False  # whether warnings are left to others
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        sigma: Sigma,
+        seed: tuple[int, ...],
+        targets: Targets,
+        n_prototypes: int,
+        clouds: bool,
+    ):
+        if clouds and not isinstance(kernel, GaussianRadial):
+            raise ValueError(
+                "clouds=True needs kernel='gaussian': the average of another kernel "
+                "over a Gaussian cloud has no closed form."
+            )
+        self.targets, self._kernel, self._sigma = targets, kernel, sigma
+        self._n_prototypes, self._clouds = n_prototypes, clouds
+        self._seed = seed
+        self._statistics = Statistics(seed)
+        self._points: tuple[Points, ...] = ()
+        self._columns: np.ndarray | None = None  # learned, once rows were replaced
+        self._left: Left | None = None  # some rows, once they were replaced
+        self._model: tuple[Points, float | np.ndarray] | None = None
+
+    def copy(self) -> PrototypeEngine:
+        """Return an engine that further rows may be added to, apart from this one."""
+        return copy.copy(self)
+
+    def add(
+        self,
+        X: Rows,
+        y: np.ndarray,
+        weights: np.ndarray,
+        *,
+        final: bool = False,
+        step: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Add rows of positive weight; ``final`` replaces them by prototypes."""
+        self._model = None
+        median = isinstance(self._sigma, str) and self._sigma == "median"
+        self._statistics = self._statistics.read(X, None, weights, median=median)
+        if not isinstance(self._sigma, str):
+            resolve_sigma(self._sigma, self._statistics)  # raises if it does not fit
+        for rows in gen_batches(X.shape[0], max(1, _KEPT_ENTRIES // X.shape[1])):
+            self._points += (Points(Centers(X[rows], weights[rows]), y[rows]),)
+            self._make_room()
+            step()
+        if final:
+            self.freeze()
+
+    def _make_room(self):
+        """Replace rows by points where there are too many."""
+        shapes = [part.centers.shape for part in self._points]
+        n_points, few = sum(n for n, _ in shapes), _FINER * self._n_prototypes
+        if n_points <= 2 * few or n_points * shapes[0][1] <= _KEPT_ENTRIES:
+            return
+        whole = self._all()
+        if self._left is None and self._is(*_FROM_TARGETS):
+            self._left = self._some(whole)
+        if self._columns is None and self._is("learned"):
+            self._columns = self._learn(whole)
+        points, labels = self._reduced(whole, few, self._shape(whole))
+        self._points = (points,)
+        if self._left is not None:
+            self._left = self._left.moved(labels)
+
+    def merge(self, other: PrototypeEngine) -> None:
+        """Add the points of another engine, and the rows that it still holds."""
+        if self._left is None and other._left is not None:
+            n_before = sum(part.y.shape[0] for part in self._points)
+            self._left = other._left._replace(own=other._left.own + n_before)
+        self._statistics = self._statistics + other._statistics
+        self._points += other._points
+        self._columns = other._columns if self._columns is None else self._columns
+        self._model = None
+        self._make_room()
+
+    def freeze(self) -> None:
+        """Fix sigma and the prototypes for good, and forget the rows."""
+        points, sigma = self.model
+        self._points, self._sigma = (points,), sigma
+        self._left = self._columns = None
+        self._statistics = self._statistics.without_rows()
+
+    @property
+    def sigma(self) -> float | np.ndarray:
+        """The multiplier of the inputs for the rows seen so far."""
+        return self.model[1]
+
+    @property
+    def prototypes(self) -> Centers:
+        """The points for the rows seen so far."""
+        return self.model[0].centers
+
+    @property
+    def model(self) -> tuple[Points, float | np.ndarray]:
+        """Points and sigma, made when they are asked for."""
+        if self._model is None:
+            whole = self._all()
+            sigma = self._shape(whole)
+            points, labels = self._reduced(whole, self._n_prototypes, sigma)
+            if self._is(*_FROM_TARGETS):
+                left = self._some(whole) if self._left is None else self._left
+                sigma = sigma * self._factor(points, sigma, left.moved(labels))
+            self._model = points, sigma
+        return self._model
+
+    def _is(self, *names):
+        return isinstance(self._sigma, str) and self._sigma in names
+
+    def _all(self):
+        total = self._points[0]
+        for part in self._points[1:]:
+            total = total + part
+        return total
+
+    def _shape(self, whole):
+        """Return sigma, but for a factor where that depends on the targets."""
+        if self._is("learned"):
+            return self._learn(whole) if self._columns is None else self._columns
+        sigma = "scale" if self._is("auto") else self._sigma
+        return resolve_sigma(sigma, self._statistics)
+
+    def _learn(self, whole):
+        centers, y = whole
+        return learn_columns(centers.points, y, centers.weights, self.targets)
+
+    def _some(self, whole):
+        """Return rows to choose a factor of sigma with."""
+        own = sample(whole.y.shape[0])[:_N_LEFT]
+        few = whole.centers.take(own)
+        return Left(few.points, whole.y[own], few.weights, own)
+
+    def _reduced(self, whole, n_points, sigma):
+        """Return fewer points, by k-means in each class or in bins of the targets.
+
+        And for each old point the number of its new one.
+        """
+        centers, y = whole
+        if centers.shape[0] <= n_points:
+            return whole, np.arange(len(y))
+        groups = y
+        if isinstance(self.targets, RegressionTargets):
+            groups = group_numbers(y, centers.weights, n_points, self._seed[0])
+        counts = allocate(np.bincount(groups, centers.weights), n_points)
+        frame = self._frame(sigma, centers.points)
+        labels, parts, n_before = np.empty(len(y), dtype=int), [], 0
+        for group in np.flatnonzero(counts):
+            own = np.flatnonzero(groups == group)
+            few, found = centers.take(own).reduced(
+                counts[group], frame, seed=self._seed[0], spread=self._clouds
+            )
+            labels[own] = n_before + found
+            n_before += few.shape[0]
+            parts.append(few)
+        points = parts[0]
+        for part in parts[1:]:
+            points = points + part
+        return Points(points, _averages(y, centers.weights, labels)), labels
+
+    def _factor(self, points, sigma, left):
+        """Return by which to multiply sigma, for the least error on left out rows."""
+        centers, y = points
+        frame = self._frame(sigma, left.X, centers.points)
+        kind = self._kind(left.X, centers.points)
+        left = left._replace(X=frame.rows(as_kind(left.X, kind)))
+        keys = frame.rows(as_kind(centers.points, kind))
+        encoded = self.targets.encode(y, centers.weights, np.float64)
+        spread = self._spread(centers, sigma)
+        return best_multiple_left(
+            self._kernel, left, keys, encoded, spread, self.targets
+        )
+
+    def scores(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
+        """Yield rows and their kernel sums, in which nothing cancels."""
+        (centers, y), sigma = self.model
+        frame = self._frame(sigma, X, centers.points)
+        kind = self._kind(X, centers.points)
+        targets = self.targets.encode(y, centers.weights, X.dtype)
+        spread = self._spread(centers, sigma)
+        points = centers.points.astype(X.dtype, copy=False)
+        keys = [
+            (frame.rows(as_kind(points[block], kind)), targets[block], block)
+            for block in gen_batches(points.shape[0], _KEY_ROWS)
+        ]
+        for rows in gen_batches(X.shape[0], _QUERY_ROWS):
+            queries = frame.rows(as_kind(X[rows], kind))
+            total = None
+            for block, encoded, index in keys:
+                logs = log_kernel(self._kernel, queries, block)
+                if spread is not None:
+                    logs = blurred(logs, spread[index].astype(X.dtype), X.shape[1])
+                total = add_block(total, logs, encoded)
+            assert total is not None  # there are prototypes
+            yield rows, KernelSums(*total)
+
+    def _frame(self, sigma, *tables):
+        if callable(self._kernel) or any(map(sparse.issparse, tables)):
+            return Frame(sigma)  # a callable takes rows as they are
+        return Frame(sigma, self._statistics.query.mean)
+
+    def _kind(self, *tables):
+        """Return the sparse kind that all rows take, or None."""
+        if callable(self._kernel):
+            return None
+        return next((type(rows) for rows in tables if sparse.issparse(rows)), None)
+
+    def _spread(self, centers, sigma):
+        """Return the mean squared deviations a column, at unit bandwidth, or None."""
+        if not self._clouds or centers.variances is None:
+            return None
+        return np.mean(np.square(sigma) * centers.variances, axis=1)
+
+
+def _averages(y, weights, labels):
+    """Return the targets of groups of rows: the class of all, or the mean."""
+    if y.ndim == 1:
+        codes = np.empty(labels.max() + 1, dtype=y.dtype)
+        codes[labels] = y
+        return codes
+    total = np.bincount(labels, weights)
+    sums = [np.bincount(labels, weights * column) for column in y.T]
+    return np.stack(sums, axis=1) / total[:, None]

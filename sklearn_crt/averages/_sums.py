@@ -1,0 +1,316 @@
+"""What averages are taken of, and sums of features and of kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._array import (
+    Array,
+    asarray_like,
+    float_types,
+    like_table,
+    namespace_of,
+    to_host,
+    transposed,
+)
+from .._kernels import (
+    LogSum,
+    class_sums,
+    least_log,
+    log_sum,
+    log_weights,
+    one_hot_weights,
+)
+from .._workers import Workspace
+
+
+@dataclass(frozen=True)
+class OneHot:
+    """Class labels 0, 1, ...: a column per class, the weight in that of the label."""
+
+    n_classes: int
+
+    def encode(self, codes: Array, weights: Array, dtype: Any) -> Array:
+        """Return the matrix of the rows, (n_rows, n_classes)."""
+        return one_hot_weights(codes, weights, self.n_classes, dtype)
+
+    def product_type(self, X: Any) -> Any:
+        """Return the type of products of features of rows with sums of targets."""
+        return X.dtype
+
+    @property
+    def n_averages(self) -> int:
+        """Number of columns that averages are taken of, the first ones."""
+        return self.n_classes
+
+    def weight(self, sums: Array) -> Array:
+        """Return the part of sums of targets that is the weight of the rows alone."""
+        return namespace_of(sums).sum(sums, axis=1)
+
+
+@dataclass(frozen=True)
+class RegressionTargets:
+    """Numbers: a weighted column for each output, and one of the weights.
+
+    In the widest type: a small change of large targets is not to be lost in sums.
+    """
+
+    n_outputs: int
+
+    def encode(self, y: Array, weights: Array, dtype: Any = None) -> Array:
+        """Return the matrix of the rows, (n_rows, n_outputs + 1)."""
+        xp = namespace_of(y)
+        weights = xp.astype(weights, float_types(y)[0])[:, None]
+        return xp.concat([weights * y, weights], axis=1)
+
+    def product_type(self, X: Any) -> Any:
+        """Return the widest type, as for ``encode``."""
+        return float_types(X)[0]
+
+    @property
+    def n_averages(self) -> int:
+        """Number of columns that averages are taken of, the first ones."""
+        return self.n_outputs
+
+    def weight(self, sums: Array) -> Array:
+        """Return the part of sums of targets that is the weight of the rows alone."""
+        return sums[:, -1]
+
+
+Targets = OneHot | RegressionTargets
+
+
+@dataclass(frozen=True, eq=False)
+class ClassCounts:
+    """Sums of weights of classes; ``a + b`` is that of both sets of rows."""
+
+    sums: np.ndarray  # (n_classes,)
+
+    @classmethod
+    def of(cls, codes: Array, weights: Array, n_classes: int) -> ClassCounts:
+        """Return the sums of some rows."""
+        return cls(class_sums(codes, weights, n_classes))
+
+    @cached_property
+    def shares(self) -> np.ndarray:
+        """The sums over their total."""
+        return self.sums / self.sums.sum()
+
+    def __add__(self, other: ClassCounts) -> ClassCounts:
+        return ClassCounts(self.sums + other.sums)
+
+
+@dataclass(frozen=True, eq=False)
+class TargetMoments:
+    """Weight, mean and range of targets; ``a + b`` is that of both sets of rows."""
+
+    weight: float
+    mean: np.ndarray  # (n_outputs,)
+    least: np.ndarray  # (n_outputs,)
+    most: np.ndarray  # (n_outputs,)
+
+    @classmethod
+    def of(cls, y: Array, weights: Array) -> TargetMoments:
+        """Return those of some rows."""
+        xp = namespace_of(y)
+        weights = xp.astype(weights, float_types(y)[0])
+        weight = float(xp.sum(weights))
+        parts = (weights / weight) @ y, xp.min(y, axis=0), xp.max(y, axis=0)
+        return cls(weight, *(to_host(part).astype(np.float64) for part in parts))
+
+    def __add__(self, other: TargetMoments) -> TargetMoments:
+        weight = self.weight + other.weight
+        return TargetMoments(
+            weight,
+            self.mean + (other.weight / weight) * (other.mean - self.mean),
+            np.minimum(self.least, other.least),
+            np.maximum(self.most, other.most),
+        )
+
+
+class KernelSums(NamedTuple):
+    """Kernel sums of some rows, and the standard error of their weights."""
+
+    scores: Array  # (n_rows, k)
+    log_scale: Array  # (n_rows, 1)
+    error: Array | None = None  # (n_rows,)
+
+
+class FeatureSums:
+    """Sums over rows j of features times targets, ``sum_j F[j, m] T[j, k]``.
+
+    Features come as ``mantissa * exp(exponent)``. A scale is kept for each column m,
+    the largest exponent seen: it cancels in the ratios of Nadaraya and Watson, as a
+    scale for each row would not. Adding and merging are exact up to rounding, in any
+    order. ``signed`` says of each column whether a feature was negative: sums of the
+    others are averages, in which nothing cancels.
+    """
+
+    def __init__(self, total: LogSum | None = None, signed: Any = np.False_):
+        self._total, self.signed = total, signed
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was added yet."""
+        return self._total is None
+
+    @property
+    def sums(self) -> Array:
+        """The sums over their scales, (n_components, k)."""
+        return self._known.values
+
+    @property
+    def _known(self) -> LogSum:
+        assert self._total is not None  # callers add rows before they ask
+        return self._total
+
+    def add(
+        self,
+        mantissa: Array | None,
+        exponent: Array | None,
+        targets: Any,
+        workspace: Workspace | None = None,
+    ) -> None:
+        """Add rows: features (n, m) as mantissa and exponent, targets (n, k).
+
+        With a workspace, features that have an exponent are overwritten.
+        """
+        if mantissa is not None and not (self.signed.ndim and self.signed.all()):
+            negative = namespace_of(mantissa).min(mantissa, axis=0) < 0
+            self.signed = self.signed | to_host(negative)
+        if exponent is None:
+            found = LogSum(
+                _cast(transposed(mantissa), targets, workspace) @ targets, 0.0
+            )
+        else:
+            found = log_sum(
+                transposed(exponent),
+                targets,
+                None if mantissa is None else transposed(mantissa),
+                overwrite=workspace is not None,
+                cast=workspace.cast if workspace else None,
+            )
+        sums, scale = to_host(found.values), to_host(found.log_scale)
+        sums, scale = np.asarray(sums, np.float64), np.asarray(scale, np.float64)
+        self._merge(LogSum(sums, np.atleast_2d(scale)))
+
+    def merge(self, other: FeatureSums) -> None:
+        """Add the sums of another set of rows."""
+        self.signed = self.signed | other.signed
+        if other._total is not None:
+            self._merge(other._total)
+
+    def _merge(self, total: LogSum) -> None:
+        self._total = total if self._total is None else self._total.plus(total)
+
+    def to(self, X: Any, dtype: Any) -> FeatureSums:
+        """Return these sums for features of rows, products with them in a type."""
+        sums, log_scale = self._known
+        like = like_table(X)
+        values = asarray_like(sums, namespace_of(like).astype(like, dtype))
+        return FeatureSums(LogSum(values, asarray_like(log_scale, like)), self.signed)
+
+    def beside(self, columns: np.ndarray) -> FeatureSums:
+        """Return these sums with further columns, of features on the same scale."""
+        sums, log_scale = self._known
+        return FeatureSums(LogSum(np.hstack([sums, columns]), log_scale), self.signed)
+
+    def scaled(
+        self,
+        mantissa: Array | None,
+        exponent: Array | None,
+        workspace: Workspace | None = None,
+    ) -> tuple[Array, Array]:
+        """Return features of queries on the scale of the sums, and its log."""
+        # -> (n_rows, n_components), (n_rows, 1)
+        shift = transposed(self._known.log_scale)
+        if exponent is None:
+            if shift.shape[-1] == 1:  # of features without exponents: one
+                return mantissa, asarray_like(shift, mantissa)
+            return log_weights(asarray_like(shift, mantissa), mantissa)
+        total, shift = exponent, asarray_like(shift, exponent)
+        if workspace is not None and exponent.shape[-1] >= shift.shape[-1]:
+            total += shift
+        else:
+            total = exponent + shift
+        return log_weights(total, mantissa, overwrite=workspace is not None)
+
+    def average(
+        self,
+        mantissa: Array | None,
+        exponent: Array | None,
+        further: np.ndarray | None = None,
+        workspace: Workspace | None = None,
+    ) -> tuple[Array, Array]:
+        """Return the features of queries times the sums, and the log of its scale.
+
+        ``further`` are columns like the sums, whose products come behind.
+        """
+        # -> (n_rows, k), (n_rows, 1)
+        weights, log_scale = self.scaled(mantissa, exponent, workspace)
+        scores = _cast(weights, self.sums, workspace) @ self.sums
+        if further is not None:
+            xp, more = namespace_of(scores), weights @ asarray_like(further, weights)
+            scores = xp.concat([scores, xp.astype(more, scores.dtype)], axis=1)
+        return scores, log_scale
+
+    def prefix_averages(
+        self,
+        mantissa: np.ndarray | None,
+        exponent: np.ndarray | None,
+        segments: Sequence[slice | np.ndarray],
+    ) -> Iterator[LogSum]:
+        """Yield ``average`` over the first, the first two, ... segments of columns."""
+        sums, log_scale = self._known
+        found = None
+        for columns in segments:
+            few = log_scale.shape[0] == 1
+            part = LogSum(sums[columns], log_scale if few else log_scale[columns])
+            terms = (_take(features, columns) for features in (mantissa, exponent))
+            added, log_added = FeatureSums(part).average(*terms)
+            # nothing has no scale: that of another segment counts
+            none = ~added.any(axis=1, keepdims=True)
+            log_added = np.where(none, least_log(added), log_added)
+            added = LogSum(added, log_added)
+            found = added if found is None else found.plus(added)
+            yield found
+
+
+def _take(values: Any, columns: Any) -> Any:
+    """Return these columns of an array; None and one column stand for all."""
+    few = values is None or values.shape[-1] == 1
+    return values if few else values[..., columns]
+
+
+def _cast(features: Array, targets: Any, workspace: Workspace | None) -> Array:
+    """Return features in the type of the matrix with which they are multiplied."""
+    dtype = getattr(targets, "dtype", features.dtype)
+    if features.dtype == dtype:
+        return features
+    cast = namespace_of(features).astype if workspace is None else workspace.cast
+    return cast(features, dtype)
+
+
+class ClassWeights:
+    """Weights of rows in the column of their class, for rows sorted by class.
+
+    A product with it takes one vector for each class in place of a matrix of zeros.
+    """
+
+    __array_ufunc__ = None  # NumPy leaves the product to __rmatmul__
+
+    def __init__(self, codes: np.ndarray, weights: np.ndarray, n_classes: int):
+        self._codes, self._weights, self._n_classes = codes, weights, n_classes
+
+    def __rmatmul__(self, columns: np.ndarray) -> np.ndarray:
+        sums = np.zeros((columns.shape[0], self._n_classes), dtype=columns.dtype)
+        starts = np.flatnonzero(np.diff(self._codes, prepend=-1))
+        for start, stop in zip(starts, [*starts[1:], None], strict=True):
+            rows = slice(start, stop)
+            sums[:, self._codes[start]] = columns[:, rows] @ self._weights[rows]
+        return sums

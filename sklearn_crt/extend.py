@@ -1,0 +1,61 @@
+"""What couplings, maps, kernels and samplers of your own are built from.
+
+The rest of ``sklearn_crt.frequencies``, ``sklearn_crt.maps`` and ``sklearn_crt.rows``
+is private and may change with any release.
+"""
+
+from .frequencies import (
+    Antithetic,
+    BlockCoupling,
+    Coupling,
+    Frequencies,
+    Halton,
+    Independent,
+    Orthogonal,
+    RadialLaw,
+    Simplex,
+    SimplexPlus,
+    Sobol,
+    StructuredOrthogonal,
+    StructuredSimplex,
+    chi_law,
+    coupling_names,
+    register,
+)
+from .maps import (
+    ExponentialPowerRadial,
+    FeatureMap,
+    FrequencyMap,
+    GaussianRadial,
+    LaplacianRadial,
+    MaternRadial,
+    RadialKernel,
+)
+from .samplers import BaseFeatureSampler
+
+__all__ = [
+    "Antithetic",
+    "BaseFeatureSampler",
+    "BlockCoupling",
+    "Coupling",
+    "ExponentialPowerRadial",
+    "FeatureMap",
+    "Frequencies",
+    "FrequencyMap",
+    "GaussianRadial",
+    "Halton",
+    "Independent",
+    "LaplacianRadial",
+    "MaternRadial",
+    "Orthogonal",
+    "RadialKernel",
+    "RadialLaw",
+    "Simplex",
+    "SimplexPlus",
+    "Sobol",
+    "StructuredOrthogonal",
+    "StructuredSimplex",
+    "chi_law",
+    "coupling_names",
+    "register",
+]

@@ -1,0 +1,524 @@
+"""The interface of a drawn map: a value that knows frequencies and rows, no more."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from .._array import Array, asarray_like, like_table, namespace_of, part
+from .._compat import array_device
+from .._kernels import exp_features, log_weights
+from .._workers import Workspace, row_chunks
+from ..frequencies import Affine, Coupling, Frequencies
+from ..rows import Frame, Inputs
+
+Map = TypeVar("Map", bound="FeatureMap")
+FMap = TypeVar("FMap", bound="FrequencyMap")
+_NUMPY = namespace_of(np.empty(0))
+LogFeatures = tuple[Any, Any]
+_LARGEST = 700.0  # whose exponential is finite, and may be multiplied a little
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureMap(ABC):
+    """Features whose inner products estimate a kernel, without bias.
+
+    It is immutable: another bandwidth or type is another map. Rows come as what
+    ``frame`` makes of raw rows, of any array library.
+
+    Attributes
+    ----------
+    frame : Frame
+        Centre and sigma.
+    n_components : int
+        Number of columns.
+    """
+
+    frame: Frame
+    n_components: int
+    block_factor: ClassVar[int] = 1  # of the pairs whose variances are taken at once
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether both sides have the same features."""
+        return True
+
+    @property
+    def is_positive(self) -> bool:
+        """Whether no feature is negative."""
+        return False
+
+    @property
+    def columns_per_frequency(self) -> int:
+        """Number of columns for each frequency."""
+        return 1
+
+    @property
+    def variance_is_exact(self) -> bool:
+        """Whether ``variance`` is that of the couplings in use."""
+        return True
+
+    @cached_property
+    def tables(self) -> Any:
+        """What ``log_features`` computes with, made once: a tree of arrays.
+
+        A hook. Nodes are tuples, frequencies, affine forms and maps; ``to`` moves the
+        leaves to another library, and the formulas stay where they are.
+        """
+        return ()
+
+    @abstractmethod
+    def log_features(self, rows: Inputs, *, key: bool = False) -> LogFeatures:
+        """Return the features of a chunk as mantissa and exponent.
+
+        Features are ``mantissa * exp(exponent)``, so nothing over- or underflows. A row
+        depends on no other row.
+
+        Parameters
+        ----------
+        rows : Inputs
+            What ``frame`` makes of raw rows.
+        key : bool, default=False
+            Whether to take the map of the key side.
+
+        Returns
+        -------
+        mantissa : array of shape (..., n_rows, n_components) or None
+            None stands for ones.
+        exponent : array of shape (..., n_rows, n_components), (..., n_rows, 1) or None
+            None stands for zeros.
+        """
+
+    @abstractmethod
+    def kernel(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        """Return the kernel that the features estimate.
+
+        Parameters
+        ----------
+        X, Y : Inputs
+            Rows of the two sides, in float64.
+
+        Returns
+        -------
+        kernel : ndarray of shape (n_X, n_Y)
+            Of all pairs.
+        """
+
+    @abstractmethod
+    def variance(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        """Return the variance of the estimate over the frequencies.
+
+        Parameters
+        ----------
+        X, Y : Inputs
+            Rows of the two sides, in float64.
+
+        Returns
+        -------
+        variance : ndarray of shape (n_X, n_Y)
+            Of all pairs.
+        """
+
+    def features(self, rows: Inputs, *, key: bool = False) -> Any:
+        """Return the features of a chunk.
+
+        A hook: a map of maps may know a faster way than through ``log_features``.
+
+        Parameters
+        ----------
+        rows : Inputs
+            What ``frame`` makes of raw rows; ``rows.output(n_components)`` is memory
+            that may be returned.
+        key : bool, default=False
+            Whether to take the map of the key side.
+
+        Returns
+        -------
+        features : array of shape (..., n_rows, n_components)
+            Of these rows.
+        """
+        mantissa, exponent = self.log_features(rows, key=key)
+        out = exponent if mantissa is None else mantissa
+        return exp_features(mantissa, exponent, out)
+
+    def estimate(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        """Return the estimates of the kernel, the inner products of the features.
+
+        Computed in log space: finite wherever the estimate itself is. A hook, for maps
+        that know a better way.
+
+        Parameters
+        ----------
+        X, Y : Inputs
+            Rows of the two sides, in the type of the map.
+
+        Returns
+        -------
+        estimate : ndarray of shape (n_X, n_Y)
+            Of all pairs.
+        """
+        queries = with_ones(self.log_features(X), X)
+        keys = with_ones(self.log_features(Y, key=True), Y)
+        (left, log_left), (right, log_right) = (
+            log_weights(exponent, mantissa) for mantissa, exponent in (queries, keys)
+        )
+        product = left @ right.T
+        # where the large features of two rows stand in different columns
+        lost = np.abs(product) < 1e10 * np.finfo(product.dtype).tiny
+        lost &= queries[1].shape[1] > 1
+        with np.errstate(over="ignore", invalid="ignore"):
+            root = np.exp((log_left + log_right.T) / 2)  # the square may overflow
+            estimate = product * root * root
+            for i in np.flatnonzero(lost.any(axis=1)):
+                mantissa = queries[0][i] * keys[0][lost[i]]
+                logs = queries[1][i] + keys[1][lost[i]]
+                terms, peak = log_weights(logs, mantissa)
+                estimate[i, lost[i]] = terms.sum(axis=1) * np.exp(peak[:, 0])
+        return estimate
+
+    def frequency_index(self) -> np.ndarray | None:
+        """Return the index of the frequency behind each column.
+
+        Returns
+        -------
+        index : ndarray of int of shape (n_components,) or None
+            Numbers from 0; None where columns have no frequency of their own.
+        """
+        return np.arange(self.n_components)
+
+    def prefix(self, n_components: int) -> np.ndarray | None:
+        """Return the columns that make the map of fewer components.
+
+        Parameters
+        ----------
+        n_components : int
+            Their number, at most that of this map.
+
+        Returns
+        -------
+        columns : ndarray of int of shape (n_components,) or None
+            Times one number they are the features of that map; None where these are
+            not among the columns (an odd number of sines and cosines).
+        """
+        if n_components == self.n_components:
+            return np.arange(n_components)
+        index = self.frequency_index()
+        if index is None:
+            return None
+        columns = np.flatnonzero(index < n_components // self.columns_per_frequency)
+        return columns if columns.size == n_components else None
+
+    def iter_log_features(
+        self, X: Any, *, key: bool = False, workspace: Workspace | None = None
+    ) -> Iterator[tuple[slice, Any, Any]]:
+        """Yield the features of a table chunk by chunk, as mantissas and exponents.
+
+        Parameters
+        ----------
+        X : {array, sparse matrix} of shape (n_samples, n_features)
+            Raw rows, float32 or float64.
+        key : bool, default=False
+            Whether to take the map of the key side.
+        workspace : Workspace, default=None
+            Memory for arrays that are gone with the next chunk.
+
+        Yields
+        ------
+        rows : slice
+            The rows of the chunk.
+        mantissa, exponent : array or None
+            As ``log_features`` returns them.
+        """
+        feature_map = self.to(like_table(X))
+        for rows in row_chunks(X, self.n_components):
+            unit = feature_map.frame.rows(part(X, rows), workspace)
+            yield rows, *feature_map.log_features(unit, key=key)
+
+    def rescaled(self: Map, sigma: float | np.ndarray) -> Map:
+        """Return the map of another sigma with the same frequencies.
+
+        Parameters
+        ----------
+        sigma : float or ndarray of shape (n_features,)
+            The multiplier.
+
+        Returns
+        -------
+        map : FeatureMap
+            A new value; parameters that a sampler would choose anew stay.
+        """
+        return replace(self, frame=self.frame.with_sigma(sigma))
+
+    def to(self: Map, like: Array) -> Map:
+        """Return the map for rows like an array.
+
+        Parameters
+        ----------
+        like : array
+            Of the library, the device and the floating type of the rows to come.
+
+        Returns
+        -------
+        map : FeatureMap
+            A copy that is made once for each place. Its kernel and its variance are
+            computed on the host as before.
+        """
+        xp = namespace_of(like)
+        place = xp.__name__, str(array_device(like)), str(like.dtype)
+        known = self.__dict__.setdefault("_moved", {})
+        if place not in known:
+            moved = known[place] = replace(self)
+            vars(moved).update(tables=move(self.tables, like), _moved={place: moved})
+            if xp is not _NUMPY:
+                vars(moved)["frame"] = self.frame.to(like)
+        return known[place]
+
+    def astype(self: Map, dtype: DTypeLike) -> Map:
+        """Return the map with its frequencies in a floating type, as it is stored.
+
+        Parameters
+        ----------
+        dtype : dtype
+            One of float32 and float64.
+
+        Returns
+        -------
+        map : FeatureMap
+            This one where it is so already.
+        """
+        like, changes = np.empty(0, dtype), {}
+        for field in fields(self):
+            old = getattr(self, field.name)
+            new = _astype(old, like)
+            if new is not old:
+                changes[field.name] = new
+        return replace(self, **changes) if changes else self
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return the fields: tables that are made once are made again."""
+        names = [field.name for field in fields(self)]
+        if "is_resolved" in self.__dict__:  # in another library, or one for many heads
+            names += ["tables", "is_resolved"]
+        return {name: getattr(self, name) for name in names}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        """Restore the fields."""
+        self.__dict__.update(state)
+
+
+@dataclass(frozen=True, eq=False)
+class FrequencyMap(FeatureMap):
+    """A map with frequencies of one coupling.
+
+    Attributes
+    ----------
+    frequencies : Frequencies
+        At unit bandwidth.
+    coupling : Coupling
+        Their joint distribution.
+    """
+
+    frequencies: Frequencies
+    coupling: Coupling
+
+    def astype(self: FMap, dtype: DTypeLike) -> FMap:
+        """Return the map with its frequencies in a floating type."""
+        frequencies = self.frequencies.to(np.empty(0, dtype))
+        same = frequencies is self.frequencies
+        return self if same else replace(self, frequencies=frequencies)
+
+    @property
+    def n_frequencies(self) -> int:
+        """Number m of frequencies."""
+        return self.frequencies.n_frequencies
+
+    @property
+    def n_features(self) -> int:
+        """Dimension d of the frequencies."""
+        return self.frequencies.n_features
+
+    @property
+    def n_pairs(self) -> int:
+        """Number of ordered pairs of frequencies that share a block."""
+        return self.coupling.n_pairs(self.n_frequencies, self.n_features)
+
+    @property
+    def cosine(self) -> float | None:
+        """Cosine of the angle of such a pair where its covariance is known, or None."""
+        return self.coupling.fixed_cosine(self.n_features)
+
+    @property
+    def variance_is_exact(self) -> bool:
+        """Whether ``variance`` is that of the coupling in use."""
+        known = self.n_pairs == 0 or self.cosine is not None
+        return known and self.coupling.exact
+
+
+# ------------------------------------------------------------- parts of several maps
+@dataclass(frozen=True)
+class PairedColumns:
+    """Two columns per frequency: first all cosines, then all sines, then single ones.
+
+    An odd number of columns leaves the last frequency one column, which takes a random
+    phase.
+    """
+
+    n_pairs: int
+    n_single: int
+    per_frequency: int = 2
+
+    @classmethod
+    def of(cls, n_components: int, *, single: bool = False) -> PairedColumns:
+        """Return the columns of as many components."""
+        return cls(0, n_components, 1) if single else cls(*divmod(n_components, 2))
+
+    @property
+    def n_frequencies(self) -> int:
+        """Number of frequencies."""
+        return self.n_pairs + self.n_single
+
+    @property
+    def index(self) -> np.ndarray:
+        """Index of the frequency behind each column."""
+        pairs = np.arange(self.n_pairs)
+        return np.concatenate([pairs, pairs, self.n_pairs + np.arange(self.n_single)])
+
+
+@dataclass(frozen=True)
+class GaussianKernel:
+    r"""The kernel :math:`K = e^{-|x-y|^2/2}`, or :math:`e^{x \cdot y}`.
+
+    Since :math:`e^{x \cdot y} = K e^{|x|^2/2} e^{|y|^2/2}`, a map of the softmax kernel
+    is the map of the Gaussian kernel with a factor for each row, and its variance has
+    the squares of these factors.
+    """
+
+    softmax: bool = False
+
+    def log_row_factor(self, rows: Inputs) -> Any:
+        """Return the logs of the row factors, (..., n_rows, 1), or None."""
+        return 0.5 * rows.raw_sq_norms if self.softmax else None
+
+    def plus_row_factor(self, term: Array, rows: Inputs) -> Array:
+        """Return a term of the exponents of rows plus the logs of the row factors."""
+        return term + 0.5 * rows.raw_sq_norms if self.softmax else term
+
+    def log_pair_factor(self, X: Inputs, Y: Inputs) -> np.ndarray | float:
+        """Return the log of kernel over Gaussian kernel, (n_X, n_Y)."""
+        if not self.softmax:
+            return 0.0
+        return 0.5 * (X.raw_sq_norms + Y.raw_sq_norms.T)
+
+    def values(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        """Return the kernel, (n_X, n_Y)."""
+        return np.exp(self.log_pair_factor(X, Y) - 0.5 * X.sq_distances(Y))
+
+    def variance(
+        self, share: np.ndarray, log_unit: np.ndarray, X: Inputs, Y: Inputs
+    ) -> np.ndarray:
+        """Return the variance from that of the Gaussian kernel, share exp(log_unit)."""
+        # share, log_unit (n_X, n_Y), overwritten -> (n_X, n_Y)
+        np.maximum(share, 0, out=share)
+        if self.softmax:
+            log_unit += 2 * self.log_pair_factor(X, Y)
+        with np.errstate(over="ignore", divide="ignore"):
+            if log_unit.max(initial=0) < _LARGEST:
+                share *= np.exp(log_unit, out=log_unit)
+                return share
+            log_unit += np.log(share, out=share)
+            return np.exp(log_unit, out=log_unit)
+
+
+def with_ones(features: LogFeatures, rows: Inputs) -> tuple[Array, Array]:
+    """Return mantissas and exponents as arrays; either may have one column."""
+    mantissa, exponent = features
+    return (
+        rows.zeros() + 1 if mantissa is None else mantissa,
+        rows.zeros() if exponent is None else exponent,
+    )
+
+
+# ----------------------------------------------------------------- trees of arrays
+def move(tree: Any, like: Array) -> Any:
+    """Return a tree whose arrays are in the library, place and type of another one."""
+    if isinstance(tree, tuple):
+        nodes = []
+        for node in tree:
+            nodes.append(node if isinstance(node, _PLAIN) else move(node, like))
+        return like_tuple(tree, nodes)
+    if isinstance(tree, (FeatureMap, Frequencies, Affine)):
+        return tree.to(like)
+    return asarray_like(tree, like) if hasattr(tree, "shape") else tree
+
+
+_PLAIN = (int, float, slice, type(None))
+
+
+def map_arrays(
+    function: Callable[..., Any], *trees: Any, path: tuple[str, ...] = ()
+) -> Any:
+    """Return a tree of what a function makes of the arrays of trees of one form.
+
+    The function takes the name of a place and the arrays there. ValueError says that
+    the trees differ in more than the numbers of their arrays.
+    """
+    first = trees[0]
+    if any(type(tree) is not type(first) for tree in trees):
+        raise ValueError("maps of different kinds")
+    if hasattr(first, "shape") and not isinstance(first, Inputs):
+        return function("__".join(path), *trees)
+    if isinstance(first, tuple):
+        if len({len(tree) for tree in trees}) > 1:
+            raise ValueError("maps of different lengths")
+        nodes = enumerate(zip(*trees, strict=True))
+        return like_tuple(
+            first,
+            [map_arrays(function, *node, path=(*path, str(i))) for i, node in nodes],
+        )
+    names = next((n for kind, n in _NODES if isinstance(first, kind)), None)
+    if names == ("weights",) and "weights" not in vars(first):
+        raise ValueError("frequencies that are no matrix")
+    if names is None:
+        if any(tree != first for tree in trees):
+            raise ValueError("maps with different parameters")
+        return first
+    rebuilt = copy.copy(first)
+    for name in names:
+        values = (getattr(tree, name) for tree in trees)
+        rebuilt.__dict__[name] = map_arrays(function, *values, path=(*path, name))
+    for name in ("stacked", "_moved"):  # made of the numbers before
+        rebuilt.__dict__.pop(name, None)
+    return rebuilt
+
+
+_NODES: list[tuple[type, tuple[str, ...]]] = [
+    (FeatureMap, ("frame", "tables")),
+    (Frame, ("sigma", "center")),
+    (Affine, ("frequencies", "scale", "offsets")),
+    (Frequencies, ("weights",)),
+]
+
+
+def _astype(value: Any, like: np.ndarray) -> Any:
+    """Return a field in another type: itself where it has none, tuples part by part."""
+    if isinstance(value, FeatureMap):
+        return value.astype(like.dtype)
+    if isinstance(value, Frequencies):
+        return value.to(like)
+    if isinstance(value, tuple):
+        parts = [_astype(part, like) for part in value]
+        same = all(new is old for new, old in zip(parts, value, strict=True))
+        return value if same else like_tuple(value, parts)
+    return value
+
+
+def like_tuple(old: tuple[Any, ...], values: list[Any]) -> Any:
+    """Return values as a tuple like another one: named tuples keep their names."""
+    return getattr(old, "_make", tuple)(values)

@@ -1,0 +1,408 @@
+"""Maps made of other maps: sums of products, and one for each pair of clusters.
+
+The raw rows of a part are the rows of the whole at unit bandwidth.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn import config_context
+from sklearn.metrics import pairwise_distances_argmin
+
+from .._array import Array, constant, namespace_of, positions
+from .._kernels import exp_features
+from ..frequencies import Frequencies, JointFrequencies
+from ..rows import Inputs, Rows
+from .anchored import AnchoredMap
+from .base import (
+    FeatureMap,
+    FrequencyMap,
+    GaussianKernel,
+    LogFeatures,
+    with_ones,
+)
+from .exponential import ExponentialMap
+from .quadratic import IsotropicQuadratic, ScaledQuadratic
+from .radial import GaussianRadial
+from .trigonometric import TrigonometricMap
+
+
+# ------------------------------------------------------------------- maps of maps
+class ComposedMap(FeatureMap):
+    """What maps of several parts share."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> list[Any]:
+        """All the maps that it is made of."""
+
+    @property
+    def frequencies(self) -> JointFrequencies:
+        """Those of the parts, one after the other."""
+        return _joint(self.parts)
+
+    @property
+    def variance_is_exact(self) -> bool:
+        return all(part.variance_is_exact for part in self.parts)
+
+    def frequency_index(self) -> None:
+        """Return None: columns have no frequency of their own."""
+
+
+def _joint(parts: Sequence[Any]) -> JointFrequencies:
+    return JointFrequencies([p.frequencies for p in parts if hasattr(p, "frequencies")])
+
+
+def _both_sides(X: Inputs, Y: Inputs) -> tuple[Inputs, Inputs]:
+    """Return two sets of rows as the raw rows of parts, one where they are one."""
+    queries = X.part_of_map()
+    return queries, queries if Y is X else Y.part_of_map()
+
+
+def _of_part(part: FeatureMap, method: str, X: Inputs, Y: Inputs) -> np.ndarray:
+    """Call a method of a part on pairs of its raw rows."""
+    queries = part.frame.inside(X)
+    return getattr(part, method)(queries, queries if Y is X else part.frame.inside(Y))
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """Clusters of one side."""
+
+    centers: np.ndarray  # (n_clusters, n_features)
+    spreads: np.ndarray  # (n_clusters, n_features)
+    shares: np.ndarray  # (n_clusters,)
+
+    def assign(self, rows: Rows) -> np.ndarray:
+        """Return the cluster of each row."""
+        with config_context(assume_finite=True):  # checked before
+            return pairwise_distances_argmin(rows, self.centers.astype(rows.dtype))
+
+
+class Block(NamedTuple):
+    """Columns of one map, for queries and keys of some clusters."""
+
+    part: FeatureMap
+    columns: slice
+    queries: np.ndarray  # (n_clusters,)
+    keys: np.ndarray  # (n_clusters,)
+
+
+@dataclass(frozen=True, eq=False)
+class ClusteredMap(ComposedMap):
+    """Features of a row in the blocks of its cluster, zeros elsewhere.
+
+    So exactly one map estimates a pair of rows.
+    """
+
+    clusters: tuple[Clusters, Clusters]
+    blocks: tuple[Block, ...]
+
+    @property
+    def parts(self) -> list[Any]:
+        return [block.part for block in self.blocks]
+
+    @property
+    def symmetric(self) -> bool:
+        return False
+
+    @property
+    def columns_per_frequency(self) -> int:
+        return 2
+
+    @cached_property
+    def tables(self) -> tuple[Any, ...]:
+        """The parts, and of both sides the centres and the blocks of each cluster."""
+        sides = []
+        for key, clusters in enumerate(self.clusters):
+            centers = np.ascontiguousarray(clusters.centers.T, np.float64)
+            halves = 0.5 * np.sum(centers**2, axis=0, keepdims=True)
+            active = np.stack(
+                [(block.queries, block.keys)[key] for block in self.blocks], axis=1
+            )
+            sides.append((Frequencies(centers), halves, active.astype(np.float64)))
+        return tuple(self.parts), tuple(sides)
+
+    def log_features(self, rows: Inputs, *, key: bool = False) -> LogFeatures:
+        parts, sides = self.tables
+        centers, halves, active = sides[key]
+        gaps = halves - rows.project(centers)  # half the distances, less |x|^2 / 2
+        xp, unit = namespace_of(gaps), rows.part_of_map()
+        nearest = xp.argmin(gaps, axis=-1, keepdims=True)
+        member = xp.astype(nearest == positions(gaps.shape[-1], gaps), gaps.dtype)
+        is_active = xp.matmul(member, active) > 0.5
+        mantissas, exponents = [], []
+        for i, part in enumerate(parts):
+            inside = part.frame.inside(unit)
+            features = with_ones(part.log_features(inside, key=key), inside)
+            mantissa, exponent = xp.broadcast_arrays(*features)
+            here, nothing = is_active[..., i : i + 1], xp.zeros_like(mantissa)
+            mantissas.append(xp.where(here, mantissa, nothing))
+            exponents.append(xp.where(here, exponent, nothing - math.inf))
+        return xp.concat(mantissas, axis=-1), xp.concat(exponents, axis=-1)
+
+    # ------------------------------------------------------------------- values
+    def kernel(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        return GaussianKernel().values(X, Y)
+
+    def variance(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        return self._pairwise("variance", X, Y)
+
+    def estimate(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        return self._pairwise("estimate", X, Y)
+
+    def _pairwise(self, method: str, X: Inputs, Y: Inputs) -> np.ndarray:
+        """Call a method of the map of each pair of rows."""
+        result = np.empty((X.shape[0], Y.shape[0]), X.dtype)
+        for block, i, j in self.members(X, Y):
+            pair = X.part_of_map().take(i), Y.part_of_map().take(j)
+            result[np.ix_(i, j)] = _of_part(block.part, method, *pair)
+        return result
+
+    def members(
+        self, X: Inputs, Y: Inputs
+    ) -> Iterator[tuple[Block, np.ndarray, np.ndarray]]:
+        """Yield the blocks with the indices of the queries and keys they are for."""
+        pairs = zip(self.clusters, (X, Y), strict=True)
+        queries, keys = (side.assign(rows.matrix) for side, rows in pairs)
+        for block in self.blocks:
+            i = np.flatnonzero(block.queries[queries])
+            j = np.flatnonzero(block.keys[keys])
+            if i.size and j.size:
+                yield block, i, j
+
+
+class Term(NamedTuple):
+    """Columns of a base map, times those of a coefficient map or a constant."""
+
+    base: int
+    coefficient: int | None
+    scale: float
+    key_sign: int
+
+
+@dataclass(frozen=True, eq=False)
+class SumOfProductsMap(ComposedMap):
+    r"""The map of :math:`\sum_k \lambda_k K_k + (1 - \sum_k \lambda_k) K_{last}`.
+
+    Sums of maps are concatenations, products of maps are row-wise outer products. All
+    the maps are independent. A coefficient is a constant plus the estimate of a map,
+    :math:`\lambda_k = a_k + r_{1k} \cdot r_{2k}`. Columns beyond the products are zero.
+    """
+
+    bases: tuple[FeatureMap, ...]
+    coefficients: tuple[FeatureMap, ...]
+    constants: tuple[float, ...]
+    shared: bool = False
+    factor: GaussianKernel = field(default_factory=GaussianKernel)
+
+    @cached_property
+    def terms(self) -> tuple[Term, ...]:
+        """The products, in the order of their columns."""
+        last, plain = len(self.bases) - 1, [*self.constants, 1 - sum(self.constants)]
+        wanted: list[tuple[int, int | None, float]] = [
+            (base, None, weight) for base, weight in enumerate(plain) if weight != 0
+        ]
+        for k in range(last):
+            wanted += [(k, k, 1.0), (last, k, -1.0)]
+        return tuple(
+            Term(base, part, abs(weight) ** 0.5, 1 if weight > 0 else -1)
+            for base, part, weight in wanted
+        )
+
+    @property
+    def parts(self) -> list[Any]:
+        return [*self.bases, *self.coefficients]
+
+    @property
+    def frequencies(self) -> JointFrequencies:
+        """Those of the parts: the last base first, then coefficients."""
+        return _joint([*self.bases[::-1], *self.coefficients])
+
+    @property
+    def symmetric(self) -> bool:
+        same = all(part.symmetric for part in self.parts)
+        return same and all(term.key_sign > 0 for term in self.terms)
+
+    @property
+    def variance_is_exact(self) -> bool:
+        known = len(self.bases) == 1 or not self.shared or self._covariance_is_known
+        return known and super().variance_is_exact
+
+    # ----------------------------------------------------------------- features
+    @cached_property
+    def tables(self) -> tuple[Any, ...]:
+        return self.bases, self.coefficients
+
+    def _of_parts(self, rows: Inputs, key: bool) -> Iterator[list[LogFeatures]]:
+        """Yield the log features of the bases and of the coefficients."""
+        unit = rows.part_of_map()
+        for side in self.tables:
+            inside = [(part, part.frame.inside(unit)) for part in side]
+            yield [part.log_features(some, key=key) for part, some in inside]
+
+    def log_features(self, rows: Inputs, *, key: bool = False) -> LogFeatures:
+        xp = namespace_of(rows.zeros())
+        bases, coefficients = (
+            [xp.broadcast_arrays(*with_ones(features, rows)) for features in side]
+            for side in self._of_parts(rows, key)
+        )
+        one = with_ones((None, None), rows)
+        mantissas, exponents = [], []
+        for base, part, scale, sign in self.terms:
+            scale = scale * sign if key else scale
+            factor = one if part is None else coefficients[part]
+            mantissa = _outer(xp.multiply, scale * factor[0], bases[base][0])
+            exponent = _outer(xp.add, factor[1], bases[base][1])
+            # zero times what may be infinite is zero
+            exponent = xp.where(
+                mantissa == 0, xp.full_like(exponent, -math.inf), exponent
+            )
+            mantissas.append(xp.broadcast_arrays(mantissa, exponent)[0])
+            exponents.append(exponent)
+        exponent = self.factor.plus_row_factor(xp.concat(exponents, axis=-1), rows)
+        mantissa = xp.concat(mantissas, axis=-1)
+        return self._filled(mantissa), self._filled(exponent, -math.inf)
+
+    def _filled(self, products: Array, value: float = 0.0) -> Array:
+        """Return products with columns of a number, as many as there are to be."""
+        n_left = self.n_components - products.shape[-1]
+        if n_left == 0:
+            return products
+        rest = constant((*products.shape[:-1], n_left), value, products)
+        return namespace_of(products).concat([products, rest], axis=-1)
+
+    def features(self, rows: Inputs, *, key: bool = False) -> Array:
+        # exponentials of the columns of the maps, not of their products, unless one
+        # could be too large and the other too small
+        bases, coefficients = self._of_parts(rows, key)
+        if any(exponent is not None for _, exponent in coefficients):
+            return super().features(rows, key=key)
+        factor, columns = self.factor.log_row_factor(rows), []
+        for mantissa, exponent in bases:
+            if factor is not None:
+                # a sum of its own: exponents are overwritten
+                exponent = factor + (0 if exponent is None else exponent)
+            columns.append(exp_features(mantissa, exponent))
+        xp = namespace_of(columns[0])
+        products = []
+        for base, part, scale, sign in self.terms:
+            scale = scale * sign if key else scale
+            if scale == 0:  # of a feature that may be infinite
+                products.append(xp.zeros_like(columns[base]))
+            elif part is None:
+                products.append(columns[base] if scale == 1 else scale * columns[base])
+            else:
+                left = scale * coefficients[part][0]
+                products.append(_outer(xp.multiply, left, columns[base]))
+        whole = products[0] if len(products) == 1 else xp.concat(products, axis=-1)
+        return self._filled(whole)
+
+    def estimate(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        if len(self.terms) > 1 or not isinstance(self.bases[0], ClusteredMap):
+            return super().estimate(X, Y)
+        kernel = _of_part(self.bases[0], "estimate", *_both_sides(X, Y))
+        with np.errstate(divide="ignore", over="ignore"):
+            log_size = np.log(np.abs(kernel)) + self.factor.log_pair_factor(X, Y)
+            return np.copysign(np.exp(log_size), kernel)
+
+    # ------------------------------------------------------------------- values
+    def kernel(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        if all(map(_is_gaussian, self.bases)):
+            return self.factor.values(X, Y)
+        pair = _both_sides(X, Y)
+        means, _ = self.coefficient_moments(*pair)
+        kernels = [_of_part(base, "kernel", *pair) for base in self.bases]
+        kernel = sum(mean * k for mean, k in zip(means, kernels, strict=True))
+        return kernel * np.exp(self.factor.log_pair_factor(X, Y))
+
+    def variance(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            total = self._gaussian_variance(*_both_sides(X, Y))
+            return self.factor.variance(total, np.zeros_like(total), X, Y)
+
+    def coefficient_moments(
+        self, X: Inputs, Y: Inputs
+    ) -> tuple[list[np.ndarray | float], list[np.ndarray | float]]:
+        """Return means and variances of all the coefficients, (n_X, n_Y) each."""
+        means: list[np.ndarray | float] = []
+        variances: list[np.ndarray | float] = []
+        for part, a in zip(self.coefficients, self.constants, strict=True):
+            means.append(a + _of_part(part, "kernel", X, Y))
+            variances.append(_of_part(part, "variance", X, Y))
+        return [*means, 1.0 - sum(means)], [*variances, sum(variances)]
+
+    def _gaussian_variance(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        """Return the variance without row factors."""
+        means, variances = self.coefficient_moments(X, Y)
+        total = np.zeros((X.shape[0], Y.shape[0]))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for base, mean, variance in zip(self.bases, means, variances, strict=True):
+                second = mean**2 + variance
+                total += _product(second, _of_part(base, "variance", X, Y))
+            if not all(map(_is_gaussian, self.bases)):
+                *kernels, last = (_of_part(base, "kernel", X, Y) for base in self.bases)
+                for kernel, variance in zip(kernels, variances[:-1], strict=True):
+                    total += _product(variance, (kernel - last) ** 2)
+        if self.shared and self._covariance_is_known:
+            phases = X.sq_norms - Y.sq_norms.T
+            product = means[0] * means[1] - variances[0]  # E lam (1 - lam)
+            kernel = _of_part(self.bases[0], "kernel", X, Y)
+            common = kernel**2 * 2 * np.sin(phases / 2) ** 2 * product
+            known = [base for base in self.bases if isinstance(base, FrequencyMap)]
+            n_frequencies = max(base.n_frequencies for base in known)
+            total = np.maximum(total - 2 / n_frequencies * common, 0)
+        return total
+
+    @property
+    def _covariance_is_known(self) -> bool:
+        """Whether base maps with the same frequencies have a closed form."""
+        first, last = self.bases[0], self.bases[-1]
+        return (
+            len(self.bases) == 2
+            and isinstance(first, ExponentialMap)
+            and isinstance(last, TrigonometricMap)
+            and first.quadratic == IsotropicQuadratic(0.0)
+            and isinstance(last.radial, GaussianRadial)
+            and all(
+                base.n_pairs == 0 and base.columns.n_single == 0
+                for base in (first, last)
+            )
+        )
+
+
+def _is_gaussian(part: FeatureMap) -> bool:
+    """Whether a part is a map of the Gaussian kernel of its raw rows."""
+    if isinstance(part, TrigonometricMap):
+        plain = isinstance(part.radial, GaussianRadial) and part.metric_factor is None
+    elif isinstance(part, ExponentialMap):
+        plain = not isinstance(part.quadratic, ScaledQuadratic)
+    else:
+        plain = isinstance(part, (AnchoredMap, ClusteredMap))
+    if not plain or np.any(part.frame.sigma != 1):
+        return False
+    gaussian = getattr(part, "gaussian", None)
+    return gaussian is None or not gaussian.softmax
+
+
+def _outer(function: Any, left: Array, right: Array) -> Array:
+    """Return a function of all columns of one with all columns of the other."""
+    # (..., n, a), (..., n, b) -> (..., n, a * b)
+    pairs = function(left[..., :, None], right[..., None, :])
+    return namespace_of(pairs).reshape(pairs, (*pairs.shape[:-2], -1))
+
+
+def _product(left: float | np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return left * right, where zero times infinity is zero."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        product = left * right
+        if np.isfinite(product.sum()):
+            return product
+        return np.where((left == 0) | (right == 0), 0.0, product)

@@ -1,0 +1,250 @@
+"""Monomials of the coordinates, with random integer exponents."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import DTypeLike
+from scipy import special
+
+from .._array import Array, at_least, namespace_of
+from .._kernels import exp_features, flip_odd, itemsize, log_magnitudes
+from ..frequencies import Affine, Frequencies
+from ..rows import Inputs
+from .base import FrequencyMap, GaussianKernel, LogFeatures
+
+# in place of minus infinity: times 0 it is 0, times a count nothing outweighs it, and
+# times a count of 1e15 it does not overflow
+_LOG_OF_ZERO = {4: -1e20, 8: -1e200}
+_LARGEST_ARGUMENT = 40.0  # of I_0, whose series has some 60 terms there
+_LARGEST_LOG = 600.0  # of a product of values of I_0, which is finite
+
+Columns = Iterable[tuple[np.ndarray, np.ndarray]]
+
+
+class CountLaw(ABC):
+    """The law p of a count k, and the constants of the features that follow from it."""
+
+    @property
+    @abstractmethod
+    def scale(self) -> float:
+        """What coordinates are divided by, near their size: powers stay small."""
+
+    @abstractmethod
+    def draw(self, size: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
+        """Draw counts in C order, such that smaller draws begin larger ones."""
+
+    @abstractmethod
+    def log_weights(
+        self, log_factorials: np.ndarray, n_features: int
+    ) -> np.ndarray | float:
+        """Return the log of prod_l scale^k_l / sqrt(k_l! p(k_l)), one a frequency."""
+        # log_factorials (n_frequencies,) -> (n_frequencies,)
+
+    @abstractmethod
+    def log_excess(self, products: np.ndarray) -> np.ndarray:
+        """Return log(E2 / K^2) of one coordinate, not negative."""
+
+    def sum_of_log_excesses(self, columns: Columns) -> np.ndarray:
+        """Return the sum of ``log_excess`` over the coordinates, for pairs of rows.
+
+        A hook: a law may know a faster way than coordinate by coordinate.
+        """
+        # columns (n_X,) -> (n_X, n_Y)
+        products = (np.multiply.outer(x, y) for x, y in columns)
+        return np.asarray(sum(map(self.log_excess, products)))
+
+
+@dataclass(frozen=True)
+class PoissonLaw(CountLaw):
+    """Poisson counts."""
+
+    lambda_: float
+
+    @property
+    def scale(self) -> float:
+        return math.sqrt(self.lambda_)
+
+    def draw(self, size: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
+        return rng.poisson(self.lambda_, size)
+
+    def log_weights(
+        self, log_factorials: np.ndarray, n_features: int
+    ) -> np.ndarray | float:
+        return 0.5 * self.lambda_ * n_features
+
+    def log_excess(self, products: np.ndarray) -> np.ndarray:
+        # lambda + c^2 / lambda - 2c without its cancellation
+        return (products - self.lambda_) ** 2 / self.lambda_
+
+
+@dataclass(frozen=True)
+class GeometricLaw(CountLaw):
+    """Geometric counts, P(k) = p (1 - p)^k."""
+
+    p: float
+
+    @property
+    def scale(self) -> float:
+        return math.sqrt(1 - self.p)
+
+    def draw(self, size: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
+        return rng.geometric(self.p, size) - 1
+
+    def log_weights(
+        self, log_factorials: np.ndarray, n_features: int
+    ) -> np.ndarray | float:
+        return -0.5 * log_factorials - 0.5 * n_features * math.log(self.p)
+
+    def log_excess(self, products: np.ndarray) -> np.ndarray:
+        magnitudes = np.abs(products)
+        z = 2 * magnitudes / self.scale
+        # log I0(z) = log i0e(z) + z
+        excess = np.log(special.i0e(z)) - math.log(self.p) + (z - 2 * products)
+        return np.maximum(excess, 0)
+
+    def sum_of_log_excesses(self, columns: Columns) -> np.ndarray:
+        """Return the sum from products of I_0, 6 to 9 times as fast as I_0 by pair."""
+        # The excess of a product over 1, which may be far less than 1, is kept.
+        total: np.ndarray | float = 0.0
+        excess: np.ndarray | float = 0.0
+        factor, log_size, kept = 2 / self.scale, 0.0, []
+        for x, y in columns:
+            z = factor * np.abs(x).max(initial=0) * np.abs(y).max(initial=0)
+            if not z <= _LARGEST_ARGUMENT:
+                total = total + self.log_excess(np.multiply.outer(x, y))
+                continue
+            if log_size + z > _LARGEST_LOG:
+                total, excess, log_size = total + np.log1p(excess), 0.0, 0.0
+            one = _bessel_excess(x, y, factor)
+            product = one * excess
+            excess = excess + one + product
+            log_size += z
+            kept.append((x, y))
+        if kept:
+            X, Y = (np.column_stack(side) for side in zip(*kept, strict=True))
+            total = total + np.log1p(excess) - len(kept) * math.log(self.p)
+            total -= (2 * X) @ Y.T
+        return np.maximum(total, 0)
+
+
+def _bessel_excess(x: np.ndarray, y: np.ndarray, factor: float) -> np.ndarray:
+    """Return I_0(factor x y) - 1 of all pairs.
+
+    Each term of the power series is a product of a number of x and one of y, and all
+    are positive: so it is a product of two narrow matrices, exact to rounding.
+    """
+    largest_x, largest_y = (float(np.abs(side).max(initial=0)) for side in (x, y))
+    quarter = (0.5 * factor * largest_x * largest_y) ** 2
+    if quarter == 0:
+        return np.zeros((x.size, y.size))
+    terms = [quarter]
+    while terms[-1] > 1e-18 * sum(terms) or len(terms) ** 2 < quarter:
+        terms.append(terms[-1] * quarter / (len(terms) + 1) ** 2)
+    left, right = (
+        np.vander(np.square(side / largest), len(terms) + 1, increasing=True)[:, 1:]
+        for side, largest in ((x, largest_x), (y, largest_y))
+    )
+    return np.asarray(left @ (right * terms).T)
+
+
+@dataclass(frozen=True, eq=False)
+class DiscreteMap(FrequencyMap):
+    r"""Features from monomials of integer frequencies, coordinates independent.
+
+    .. math:: f(w, x) = e^{-|x|^2/2} \prod_l \frac{x_l^{w_l}}{\sqrt{w_l!\, p(w_l)}}
+
+    with 0^0 = 1, where p is the law of the counts.
+    """
+
+    law: CountLaw
+    gaussian: GaussianKernel
+    least: float | None = None
+
+    @property
+    def is_positive(self) -> bool:
+        return self.least is not None
+
+    @cached_property
+    def tables(self) -> tuple[Affine, Frequencies, float]:
+        """The form of the log magnitudes, the parities of the counts, the log scale."""
+        counts = self.frequencies.to_dense().astype(np.float64)
+        log_factorials = special.gammaln(counts + 1).sum(axis=0)
+        log_weights = self.law.log_weights(log_factorials, self.n_features)
+        offsets = np.broadcast_to(log_weights, (1, self.n_components))
+        offsets = offsets - 0.5 * math.log(self.n_components)
+        parities = Frequencies(np.mod(counts, 2))
+        log_scale = math.log(self.law.scale)
+        return Affine(Frequencies(counts), 1.0, offsets), parities, log_scale
+
+    @cached_property
+    def _supports(self) -> Frequencies:
+        """One where a count is not zero, for sparse rows of zeros and ones."""
+        return Frequencies((self.frequencies.to_dense() > 0).astype(np.float32))
+
+    def _raised(self, x: Array) -> Array:
+        """Return coordinates, not below ``least``."""
+        return x if self.least is None else at_least(x, self.least)
+
+    def _exponents(self, rows: Inputs) -> Array:
+        """Return the logs of the magnitudes; zeros become about ``_LOG_OF_ZERO``."""
+        raised = rows if self.least is None else rows.map(self._raised)
+        row_term = self.gaussian.plus_row_factor(-0.5 * raised.sq_norms, rows)
+        of_zero, log_scale = _LOG_OF_ZERO[itemsize(rows)], self.tables[2]
+        of_stored = 0.0 if rows.is_sparse else of_zero
+
+        def logs(x: Array) -> Array:
+            return log_magnitudes(self._raised(x), log_scale, of_stored)
+
+        out = rows.output(self.n_components)
+        exponent = rows.map(logs).affine(self.tables[0], row_term, out)
+        if rows.is_sparse and self.least is None:
+            zeros = rows.map(lambda x: (x == 0).astype(np.float32))
+            exponent[zeros.project(self._supports) > 0.5] = of_zero
+        return exponent
+
+    def _n_negative(self, rows: Inputs) -> Array:
+        """Return how many of the odd exponents are those of negative coordinates."""
+        dtype, xp = rows.dtype, namespace_of(rows.sq_norms)
+        return rows.map(lambda x: xp.astype(x < 0, dtype)).project(self.tables[1])
+
+    def astype(self, dtype: DTypeLike) -> DiscreteMap:
+        """Return the map as it is: integers have no floating type."""
+        return self
+
+    def log_features(self, rows: Inputs, *, key: bool = False) -> LogFeatures:
+        exponent = self._exponents(rows)
+        if self.least is not None:
+            return None, exponent
+        xp, n_negative = namespace_of(exponent), self._n_negative(rows)
+        none = xp.full_like(exponent, -math.inf)
+        hidden = exponent <= 0.1 * _LOG_OF_ZERO[itemsize(rows)]
+        signs = flip_odd(xp.ones_like(exponent), n_negative)
+        return signs, xp.where(hidden, none, exponent)
+
+    def features(self, rows: Inputs, *, key: bool = False) -> Array:
+        exponent = self._exponents(rows)
+        features = exp_features(None, exponent, exponent)
+        if self.least is not None:
+            return features
+        return flip_odd(features, self._n_negative(rows))
+
+    def kernel(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        return self.gaussian.values(X, Y)
+
+    def variance(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        left, right = (
+            rows if self.least is None else rows.map(self._raised) for rows in (X, Y)
+        )
+        columns = zip(left.columns(), right.columns(), strict=True)
+        log_unit = self.law.sum_of_log_excesses(columns)
+        share = -np.expm1(-log_unit)
+        log_unit -= math.log(self.n_components)
+        for x, y in zip(left.columns(), right.columns(), strict=True):
+            log_unit -= np.subtract.outer(x, y) ** 2
+        return self.gaussian.variance(share, log_unit, X, Y)

@@ -1,0 +1,149 @@
+"""Exponential features exp(w'Aw + w'Bx + ...): real, complex, in pairs w and -w."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from .._array import columns
+from .._kernels import sincos, with_opposites
+from ..rows import Inputs
+from .base import FrequencyMap, GaussianKernel, LogFeatures, PairedColumns
+from .quadratic import Quadratic, Side
+from .variance import positive_block_covariance
+
+
+@dataclass(frozen=True, eq=False)
+class ExponentialMap(FrequencyMap):
+    r"""Exponential features of the Gaussian or softmax kernel.
+
+    .. math:: f(x) = \tfrac{1}{\sqrt m}\, e^{w' A w + w' B x + c(x)}
+
+    with A, B and c as the ``quadratic`` states them: a number A (PosRF, OPRF, SimRF), a
+    complex one and either sign (GERF), a matrix (DERF), a diagonal (CE). Real ones have
+    a column for each frequency; where it stands for w and -w, first those of all w,
+    then those of all -w, then single ones. Complex ones have the columns Re f and Im f
+    for queries and Re g, -Im g for keys; a last frequency with a single column has
+    :math:`\sqrt 2\, \mathrm{Re}(e^{ib} f)`.
+    """
+
+    quadratic: Quadratic
+    columns: PairedColumns
+    gaussian: GaussianKernel
+    phase: float = 0.0  # b, in radians
+
+    @property
+    def A(self) -> complex | np.ndarray:
+        """Coefficient of the square of the frequency, a number or a matrix."""
+        return self.quadratic.coefficient
+
+    @property
+    def s(self) -> int:
+        """The sign of the product of the two sides."""
+        return self.quadratic.s
+
+    @property
+    def symmetric(self) -> bool:
+        return self.quadratic.symmetric
+
+    @property
+    def is_positive(self) -> bool:
+        return self.quadratic.is_real
+
+    @property
+    def columns_per_frequency(self) -> int:
+        return self.columns.per_frequency
+
+    @property
+    def cosine(self) -> float | None:
+        return super().cosine if self.quadratic.knows_angles else None
+
+    def frequency_index(self) -> np.ndarray:
+        return self.columns.index
+
+    @cached_property
+    def tables(self) -> tuple[Side, ...]:
+        """The forms of queries and of keys, one where they are the same."""
+        # features of w and -w share the place of one in the mean over frequencies
+        m = self.n_frequencies
+        log_scale = np.full((1, m), -0.5 * math.log(m))
+        if self.is_positive:
+            log_scale[:, : self.columns.n_pairs] -= 0.5 * math.log(2)
+        phase = None if self.is_positive else np.full((1, 1), self.phase)
+        return tuple(
+            self.quadratic.side(self.frequencies, log_scale, key=key)._replace(
+                single_phase=phase
+            )
+            for key in ([False] if self.symmetric else [False, True])
+        )
+
+    def log_features(self, rows: Inputs, *, key: bool = False) -> LogFeatures:
+        side, n_pairs = self.tables[-1 if key else 0], self.columns.n_pairs
+        inside, row_term, phase_term = side.terms(rows)
+        out = rows.output(self.n_components)
+        if side.phase is None:
+            row_term = self.gaussian.plus_row_factor(row_term, rows)
+            if n_pairs == 0:
+                return None, inside.affine(side.magnitude, row_term, out)
+            first = None if out is None else out[..., : self.n_frequencies]
+            plus = inside.affine(side.magnitude, row_term, first)
+            even = row_term, side.magnitude.offsets
+            return None, with_opposites(plus, even, n_pairs, out)
+        shape = (*rows.shape[:-1], self.n_frequencies)
+        phases = inside.affine(side.phase, phase_term, rows.buffer("phases", shape))
+        scale = 1.0 if side.scale is None else side.scale
+        rest = n_pairs, side.single_phase, out, rows.buffer
+        mantissa = sincos(phases, scale, *rest)
+        if side.scale is not None:
+            return mantissa, self.gaussian.log_row_factor(rows)
+        row_term = self.gaussian.plus_row_factor(row_term, rows)
+        log_magnitude = inside.affine(side.magnitude, row_term)
+        return mantissa, columns(log_magnitude, self.columns.index)
+
+    # ------------------------------------------------------------------- values
+    def kernel(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        return self.gaussian.values(*self.quadratic.pair(X, Y))
+
+    def variance(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        X, Y = self.quadratic.pair(X, Y)
+        m, n_pairs, n_single = (
+            self.n_frequencies,
+            self.columns.n_pairs,
+            self.columns.n_single,
+        )
+        if not self.is_positive:
+            blocks = self.n_pairs if self.cosine is not None else 0
+            total, log_unit = self.quadratic.complex_variance(
+                X, Y, (m, n_single, blocks), self.cosine
+            )
+            log_unit = log_unit - 2 * math.log(m) - X.sq_distances(Y)
+            return self.gaussian.variance(total, log_unit, X, Y)
+        constant, spread, q = self.quadratic.pair_terms(X, Y)
+        top = constant + spread  # all in units of exp(top) K^2
+        total = n_single * -np.expm1(-top)
+        if n_pairs:
+            total = total + n_pairs * _pair_share(constant, spread, q)
+        if self.n_pairs > 0 and self.cosine is not None:
+            # w and -w: angles of either sign
+            angles = {self.cosine, -self.cosine} if n_pairs else {self.cosine}
+            covariances = [
+                positive_block_covariance(q, self.n_features, angle) for angle in angles
+            ]
+            total = total + self.n_pairs * np.mean(covariances, axis=0) * np.exp(-top)
+        log_unit = top - 2 * math.log(m) - X.sq_distances(Y)
+        return self.gaussian.variance(total, log_unit, X, Y)
+
+
+def _pair_share(constant: float, spread: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Return (exp(c + s) + exp(c - q) - 2) / 2 over exp(c + s), without cancellation.
+
+    With mean mu and half difference delta of the exponents it is
+    expm1(mu) + 2 exp(mu) sinh(delta / 2)^2, times exp(-mu - delta).
+    """
+    delta, mu = 0.5 * (spread + q), constant + 0.5 * (spread - q)
+    near = -np.expm1(-np.clip(mu, -1, 1)) * np.exp(-delta)
+    far = np.exp(-delta) - np.exp(-constant - spread)
+    return 0.5 * np.expm1(-delta) ** 2 + np.where(np.abs(mu) < 1, near, far)

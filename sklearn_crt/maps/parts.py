@@ -1,0 +1,167 @@
+"""Maps that serve as parts of hybrids: signs, weighted kernels, third-party."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn import config_context
+
+from .._array import Array, constant, namespace_of, on_host
+from ..frequencies import Coupling, Frequencies
+from ..rows import Frame, Inputs, Rows
+from .base import FeatureMap, FrequencyMap, LogFeatures, with_ones
+from .variance import angles, orthogonal_sign_moment
+
+
+@dataclass(frozen=True, eq=False)
+class SignMap(FrequencyMap):
+    r"""Features :math:`\pm \operatorname{sign}(t \cdot x) / \sqrt{2n}` of n directions.
+
+    Plus on the query side and minus on the key side: the estimate is that of
+    :math:`\theta / \pi - 1/2`, theta the angle of the rows.
+    """
+
+    @property
+    def symmetric(self) -> bool:
+        return False
+
+    @property
+    def cosine(self) -> float | None:
+        """0, or None: the moment of other angles has no closed form."""
+        return 0.0 if super().cosine == 0 else None
+
+    @cached_property
+    def tables(self) -> Frequencies:
+        return self.frequencies
+
+    def log_features(self, rows: Inputs, *, key: bool = False) -> LogFeatures:
+        products = rows.project(self.tables)
+        scale = (-1 if key else 1) / math.sqrt(2 * self.n_components)
+        signs = constant((1,) * products.ndim, scale, products)
+        return namespace_of(products).where(products >= 0, signs, -signs), None
+
+    def kernel(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        return angles(X.dense, Y.dense) / np.pi - 0.5
+
+    def variance(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        n, theta = self.n_components, angles(X.dense, Y.dense)
+        share = theta / np.pi
+        variance = n * share * (1 - share)
+        if self.n_pairs > 0 and self.cosine is not None:
+            moment = orthogonal_sign_moment(theta, self.n_features)
+            gap = (1 - 2 * share) ** 2 - moment
+            gap[(share == 0) | (share == 1)] = 0
+            variance -= 0.25 * self.n_pairs * gap
+        return np.maximum(variance, 0) / n**2
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedMap(FeatureMap):
+    r"""A number w times the kernel of another map of the same frame.
+
+    Queries have :math:`\sqrt{|w|}` times the features of the other map, keys
+    :math:`\operatorname{sign}(w) \sqrt{|w|}` times.
+    """
+
+    base: FrequencyMap
+    weight: float
+
+    @property
+    def frequencies(self) -> Frequencies:
+        """Those of the other map."""
+        return self.base.frequencies
+
+    @property
+    def coupling(self) -> Coupling:
+        """That of the other map."""
+        return self.base.coupling
+
+    @property
+    def n_frequencies(self) -> int:
+        """Number of frequencies."""
+        return self.base.n_frequencies
+
+    @property
+    def columns_per_frequency(self) -> int:
+        return self.base.columns_per_frequency
+
+    @property
+    def symmetric(self) -> bool:
+        return self.weight > 0 and self.base.symmetric
+
+    @property
+    def variance_is_exact(self) -> bool:
+        return self.base.variance_is_exact
+
+    def frequency_index(self) -> np.ndarray | None:
+        return self.base.frequency_index()
+
+    @cached_property
+    def tables(self) -> FeatureMap:
+        return self.base
+
+    def log_features(self, rows: Inputs, *, key: bool = False) -> LogFeatures:
+        features = self.tables.log_features(rows, key=key)
+        scale = math.copysign(math.sqrt(abs(self.weight)), self.weight if key else 1)
+        return scale * with_ones(features, rows)[0], features[1]
+
+    def kernel(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        return self.weight * self.base.kernel(X, Y)
+
+    def variance(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        return self.weight**2 * self.base.variance(X, Y)
+
+
+@dataclass(frozen=True, eq=False)
+class ThirdPartyMap(FeatureMap):
+    """The features of a fitted transformer of another package, as a part of maps."""
+
+    transformer: Any
+
+    @classmethod
+    def of(cls, transformer: Any, X: Any) -> ThirdPartyMap:
+        """Return the map of a fitted transformer, which tells its width by a row."""
+        return cls(Frame(), transformer.transform(X[:1]).shape[1], transformer)
+
+    @property
+    def symmetric(self) -> bool:
+        return bool(getattr(self.transformer, "symmetric_", True))
+
+    @property
+    def variance_is_exact(self) -> bool:
+        return bool(getattr(self.transformer, "variance_is_exact_", True))
+
+    def frequency_index(self) -> None:
+        """Return None: nothing is known of the frequencies."""
+
+    def to(self, like: Array) -> ThirdPartyMap:
+        if on_host(like):
+            return self
+        raise TypeError(
+            f"{type(self.transformer).__name__} is a third-party part and has no form "
+            "for other array libraries; take parts of sklearn_crt.samplers, or give "
+            "rows in the memory of the host."
+        )
+
+    def log_features(self, rows: Inputs, *, key: bool = False) -> LogFeatures:
+        sides = {True: "transform_key", False: "transform"}
+        side = sides[key and hasattr(self.transformer, "transform_key")]
+        with config_context(assume_finite=True):  # checked before
+            features = getattr(self.transformer, side)(rows.matrix)
+        features = features.toarray() if hasattr(features, "toarray") else features
+        return np.asarray(features, dtype=rows.dtype), None
+
+    def kernel(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        return np.asarray(self.transformer.exact_kernel(*_matrices(X, Y)))
+
+    def variance(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        return np.asarray(self.transformer.kernel_variance(*_matrices(X, Y)))
+
+
+def _matrices(X: Inputs, Y: Inputs) -> tuple[Rows, ...]:
+    """Return the arguments for the kernel of two sets of rows, one if they are one."""
+    return (X.matrix,) if Y is X else (X.matrix, Y.matrix)

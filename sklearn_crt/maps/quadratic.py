@@ -1,0 +1,416 @@
+r"""What multiplies w w' and w x' in the exponents of exponential features.
+
+A feature of the query side is :math:`\exp(w'Aw + w'Bx + c(x))`. The integral over
+standard normal w of a feature of each side is the kernel whatever A is; A and B say how
+far single products are from it.
+"""
+
+from __future__ import annotations
+
+import cmath
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._array import Array, asarray_like, namespace_of
+from .._array import sq_norms as sums_of_squares
+from ..frequencies import Affine, Frequencies
+from ..rows import DenseInputs, Inputs
+from .variance import (
+    log_one_minus,
+    log_rho,
+    positive_block_covariance,
+    scaled_variance,
+    second_moment,
+    trigonometric_block_covariance,
+)
+
+PairTerms = tuple[Any, np.ndarray, np.ndarray]
+
+
+class Side(NamedTuple):
+    """The exponents of one side: affine in the rows, plus a term of the row.
+
+    The real part is ``magnitude``, or the log of ``scale`` where it is the same for
+    all rows; the imaginary part is ``phase``.
+    """
+
+    magnitude: Affine
+    phase: Affine | None = None
+    scale: Array | None = None  # (1, n_frequencies)
+    sq_norm: float = -1.0  # factor of |x|^2 in the real part
+    squares: Array | None = None  # (n_features, 2): factors of x^2 in both parts
+    single_phase: Array | None = None  # (1, 1), of a last single column
+    shift: Array | None = None  # (1, n_features): the form is that of x - h
+    axes: Frequencies | None = None  # of the square |axes (x - h)|^2
+
+    def terms(self, rows: Inputs) -> tuple[Inputs, Array, Any]:
+        """Return the rows that the forms are of, and what each row adds to both."""
+        # -> rows, (..., n_rows, 1), (..., n_rows, 1) or None
+        if self.shift is not None and self.axes is not None:
+            # exp(x.y) from x' and y', times exp(-|x|^2 / 2) for the Gaussian kernel
+            inside = rows.shifted(self.shift)
+            turned, other_side = inside.project(self.axes), rows.shifted(-self.shift)
+            term = -0.5 * (sums_of_squares(turned) + other_side.sq_norms)
+            return inside, term + sums_of_squares(self.shift), None
+        none = None if self.phase is None else rows.zeros()
+        if self.squares is None:
+            term = none if self.sq_norm == 0 else self.sq_norm * rows.sq_norms
+            return rows, term, none
+        both = rows.sums_of_squares(self.squares)
+        return rows, self.sq_norm * rows.sq_norms + both[..., :1], both[..., 1:]
+
+
+class Quadratic(ABC):
+    """The exponent of an exponential feature, as a function of w and x."""
+
+    s = 1  # the sign of the product of the two sides
+    is_real = True
+    knows_angles = True  # whether the covariance of frequencies of a block is known
+
+    @property
+    @abstractmethod
+    def coefficient(self) -> Any:
+        """The A of the form, a number or a matrix."""
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether both sides have the same features."""
+        return True
+
+    @abstractmethod
+    def side(
+        self, frequencies: Frequencies, log_scale: np.ndarray, *, key: bool
+    ) -> Side:
+        """Return the exponents of one side, plus log_scale (1, n_frequencies)."""
+
+    def pair(self, X: Inputs, Y: Inputs) -> tuple[Inputs, Inputs]:
+        """Return the rows of which the kernel is the Gaussian one: a hook."""
+        return X, Y
+
+    def pair_terms(self, X: Inputs, Y: Inputs) -> PairTerms:
+        """Return what the variance of real features depends on.
+
+        These are c, a number, s and q, (n_X, n_Y): the second moment of a product is
+        ``exp(c + s)``, that of products of w and -w ``exp(c - q)``, over K^2.
+        """
+        raise NotImplementedError(f"{self!r} has complex features.")
+
+    def complex_variance(
+        self, X: Inputs, Y: Inputs, counts: tuple[int, int, int], cosine: float | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the sum of the variances of complex features, as share and log unit.
+
+        ``counts`` are the numbers of frequencies, of single columns and of pairs in
+        common blocks. The unit is exp(log unit) K^2.
+        """
+        raise NotImplementedError(f"{self!r} has real features.")
+
+
+@dataclass(frozen=True)
+class IsotropicQuadratic(Quadratic):
+    r"""A number A, and :math:`B = \sqrt{s (1 - 4A)}`, for either sign s.
+
+    .. math:: f(x) = D e^{A|w|^2 + B w \cdot x - (s+1)|x|^2/2}, \quad
+       D = (1 - 4A)^{d/4}; \quad g(y) \text{ with } s B
+    """
+
+    real: float
+    imaginary: float = 0.0
+    s: int = 1
+
+    @property
+    def A(self) -> complex:
+        """Coefficient of the squared norm of the frequency."""
+        return complex(self.real, self.imaginary)
+
+    @property
+    def coefficient(self) -> complex | float:
+        return self.real if self.imaginary == 0 else self.A
+
+    @cached_property
+    def is_real(self) -> bool:  # type: ignore[override]  # of the parameters
+        return self.s == 1 and self.imaginary == 0
+
+    @property
+    def symmetric(self) -> bool:
+        return self.imaginary == 0
+
+    def side(
+        self, frequencies: Frequencies, log_scale: np.ndarray, *, key: bool
+    ) -> Side:
+        sq_norms = frequencies.sq_norms.astype(np.float64)[None]
+        if self.is_real:
+            return Side(real_form(frequencies, sq_norms, self.real, log_scale))
+        A, s, d = self.A, self.s, frequencies.n_features
+        B = cmath.sqrt(s * (1 - 4 * A))
+        log_D = 0.25 * d * log_one_minus(4 * A)
+        if key:  # (Re g, -Im g) are the parts of the conjugate
+            A, B, log_D = A.conjugate(), s * B.conjugate(), log_D.conjugate()
+        offsets = A.real * sq_norms + (log_D.real + log_scale)
+        scale = None
+        if B.real == 0 and np.abs(offsets).max() < 80:  # exp fits in float32
+            scale = np.exp(offsets)
+        magnitude = Affine(frequencies, B.real, offsets)
+        phase = Affine(frequencies, B.imag, A.imag * sq_norms + log_D.imag)
+        return Side(magnitude, phase, scale, -0.5 * (s + 1))
+
+    def pair_terms(self, X: Inputs, Y: Inputs) -> PairTerms:
+        rho = 1 / (1 - 8 * self.real)
+        _, q, _ = X.pair_statistics(Y)
+        return X.shape[1] * float(log_excess(rho)), rho * q, q
+
+    def complex_variance(
+        self, X: Inputs, Y: Inputs, counts: tuple[int, int, int], cosine: float | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        (m, n_single, n_pairs), d, s = counts, X.shape[1], self.s
+        _, sums, sq_distances = X.pair_statistics(Y)
+        q = sums if s > 0 else sq_distances
+        size, *others = second_moment(*log_rho(self.A), s, q, d)
+        one, log_scale = scaled_variance(size, *others)
+        total = m * one
+        if n_single:  # half of E|fg|^2, of the phase
+            total = total + 0.5 * np.exp(size - log_scale)
+        if n_pairs and cosine is not None:
+            # E|fg|^2 >= K^2, and >= 1 for s = -1: the covariance has no large factor
+            if s > 0:
+                change = positive_block_covariance(q, d, cosine)
+                change *= np.exp(-log_scale)
+            else:
+                change = trigonometric_block_covariance(q, d, cosine)
+                change *= np.exp(q - log_scale)
+            total = total + n_pairs * change
+        return total, log_scale
+
+
+def real_form(
+    frequencies: Frequencies, sq_norms: Array, A: Any, log_scale: Any
+) -> Affine:
+    """Return the exponents of real features with a number A, or one for each head."""
+    # sq_norms (..., 1, n_frequencies), A () or (..., 1, 1)
+    xp, A = namespace_of(sq_norms), asarray_like(A, sq_norms)
+    constant = 0.25 * frequencies.n_features * xp.log1p(-4 * A)
+    scale = xp.sqrt(1 - 4 * A)
+    offsets = A * sq_norms + (constant + log_scale)
+    return Affine(frequencies, float(scale) if scale.ndim == 0 else scale, offsets)
+
+
+@dataclass(frozen=True, eq=False)
+class DiagonalQuadratic(Quadratic):
+    r"""Products with a diagonal a, real or complex, coordinate by coordinate.
+
+    .. math:: f(x) = e^{w \cdot a x - (a x)^2 / 2 - |x|^2 / 2}, \quad
+       g(y) = e^{w \cdot y / a - (y / a)^2 / 2 - |y|^2 / 2}
+
+    with squares without conjugates. It is exact where :math:`y = -a^2 x`.
+    """
+
+    diagonal: np.ndarray  # (n_features,)
+
+    @property
+    def coefficient(self) -> np.ndarray:
+        return np.zeros_like(self.diagonal)
+
+    @property
+    def is_real(self) -> bool:  # type: ignore[override]  # of the parameters
+        return not np.iscomplexobj(self.diagonal)
+
+    @property
+    def knows_angles(self) -> bool:  # type: ignore[override]  # of the parameters
+        return self.is_real
+
+    @property
+    def symmetric(self) -> bool:
+        return self.is_real and bool(np.all(self.diagonal == 1 / self.diagonal))
+
+    def side(
+        self, frequencies: Frequencies, log_scale: np.ndarray, *, key: bool
+    ) -> Side:
+        a = np.conjugate(1 / self.diagonal) if key else self.diagonal
+        weights = frequencies.to_dense().astype(np.float64)
+        magnitude = Affine(Frequencies(a.real[:, None] * weights), 1.0, log_scale)
+        squares = -0.5 * np.square(a)
+        squares = np.column_stack([squares.real, squares.imag])
+        if self.is_real:
+            return Side(magnitude, sq_norm=-0.5, squares=squares)
+        phase = Affine(Frequencies(a.imag[:, None] * weights), 1.0, 0 * log_scale)
+        return Side(magnitude, phase, sq_norm=-0.5, squares=squares)
+
+    def _products(self, X: Inputs, Y: Inputs) -> tuple[np.ndarray, np.ndarray]:
+        return X.dense * self.diagonal, Y.dense * (1 / self.diagonal)
+
+    def pair_terms(self, X: Inputs, Y: Inputs) -> PairTerms:
+        q = _squared_sums(*self._products(X, Y))
+        return 0.0, q, q
+
+    def complex_variance(
+        self, X: Inputs, Y: Inputs, counts: tuple[int, int, int], cosine: float | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        m, n_single, _ = counts
+        # z = a x + y / a, coordinate by coordinate
+        left, right = self._products(X, Y)
+        real = _squared_sums(left.real, right.real)
+        imaginary = _squared_sums(left.imag, right.imag)
+        share = _relative_variance(
+            real + imaginary, real - imaginary, _twice_products(left, right)
+        )
+        # half of E|fg|^2 more for a single column
+        return m * share + 0.5 * n_single, real + imaginary
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledQuadratic(Quadratic):
+    """A = 0 on rows times factors, another set for each side.
+
+    The kernel is the Gaussian one of these products.
+    """
+
+    query_factors: np.ndarray  # (n_features,)
+    key_factors: np.ndarray  # (n_features,)
+
+    @property
+    def coefficient(self) -> float:
+        return 0.0
+
+    @property
+    def symmetric(self) -> bool:
+        return np.array_equal(self.query_factors, self.key_factors)
+
+    def side(
+        self, frequencies: Frequencies, log_scale: np.ndarray, *, key: bool
+    ) -> Side:
+        a = self.key_factors if key else self.query_factors
+        weights = a[:, None] * frequencies.to_dense().astype(np.float64)
+        squares = np.column_stack([-np.square(a), 0 * a])
+        form = Affine(Frequencies(weights), 1.0, log_scale)
+        return Side(form, sq_norm=0.0, squares=squares)
+
+    def pair(self, X: Inputs, Y: Inputs) -> tuple[Inputs, Inputs]:
+        return (
+            DenseInputs(X.dense * self.query_factors),
+            DenseInputs(Y.dense * self.key_factors),
+        )
+
+    def pair_terms(self, X: Inputs, Y: Inputs) -> PairTerms:
+        return IsotropicQuadratic(0.0).pair_terms(X, Y)
+
+
+@dataclass(frozen=True, eq=False)
+class DenseQuadratic(Quadratic):
+    """A matrix A with the given axes, B = (I - 4A)^(1/2) and the row term -|x|^2."""
+
+    axes: np.ndarray  # (n_features, n_features)
+    rho: np.ndarray  # (n_features,), 1 / (1 - 8A)
+    knows_angles = False
+
+    @property
+    def coefficient(self) -> np.ndarray:
+        return (self.axes.T * ((1 - 1 / self.rho) / 8)) @ self.axes
+
+    def side(
+        self, frequencies: Frequencies, log_scale: np.ndarray, *, key: bool
+    ) -> Side:
+        return Side(_form(frequencies, log_scale, self.axes, self.axes, self.rho))
+
+    def pair_terms(self, X: Inputs, Y: Inputs) -> PairTerms:
+        return _diagonal_pair_terms(
+            X.dense @ self.axes.T, Y.dense @ self.axes.T, self.rho
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class AffineQuadratic(Quadratic):
+    """The same form of x' and y', x'.y' = (x - h).(y + h), one map for each side."""
+
+    query_axes: np.ndarray  # (n_features, n_features)
+    key_axes: np.ndarray  # (n_features, n_features)
+    rotation: np.ndarray  # (n_features, n_features)
+    rho: np.ndarray  # (n_features,)
+    shift: np.ndarray  # (n_features,)
+    knows_angles = False
+
+    @property
+    def symmetric(self) -> bool:
+        return False
+
+    @property
+    def coefficient(self) -> np.ndarray:
+        return (1 - 1 / self.rho) / 8
+
+    def side(
+        self, frequencies: Frequencies, log_scale: np.ndarray, *, key: bool
+    ) -> Side:
+        axes = self.key_axes if key else self.query_axes
+        form = _form(frequencies, log_scale, axes, self.rotation, self.rho)
+        shift = -self.shift if key else self.shift
+        turn = Frequencies(np.ascontiguousarray(axes.T))
+        return Side(form, shift=shift[None], axes=turn)
+
+    def pair_terms(self, X: Inputs, Y: Inputs) -> PairTerms:
+        queries = (X.dense - self.shift) @ self.query_axes.T
+        keys = (Y.dense + self.shift) @ self.key_axes.T
+        return _diagonal_pair_terms(queries, keys, self.rho)
+
+
+def _form(
+    frequencies: Frequencies,
+    log_scale: np.ndarray,
+    axes: np.ndarray,
+    rotation: np.ndarray,
+    rho: np.ndarray,
+) -> Affine:
+    """Return the form of w for coordinates axes x, the axes folded into w.
+
+    The rotation turns w first, which changes no distribution. So the features do not
+    depend on the signs and the order of the axes, nor on their choice where some rho
+    are equal.
+    """
+    weights = rotation @ frequencies.to_dense().astype(np.float64)
+    spread = (1 + rho) / (2 * rho)  # eigenvalues of I - 4A
+    folded = axes.T @ (np.sqrt(spread)[:, None] * weights)
+    offsets = ((1 - spread) / 4) @ weights**2 + 0.25 * np.sum(np.log(spread))
+    return Affine(Frequencies(folded), 1.0, offsets + log_scale)
+
+
+def _diagonal_pair_terms(
+    queries: np.ndarray, keys: np.ndarray, rho: np.ndarray
+) -> PairTerms:
+    """Return c, s and q from coordinates x' and y', (n, d) and (m, d)."""
+    root = np.sqrt(rho)
+    spread = _squared_sums(root * queries, root * keys)
+    return float(np.sum(log_excess(rho))), spread, _squared_sums(queries, keys)
+
+
+def log_excess(rho: Any) -> Any:
+    """Return log of (1 + rho) / (2 sqrt(rho)), exact for rho near 1."""
+    root = np.sqrt(rho)
+    return np.log1p((1 - root) ** 2 / (2 * root))
+
+
+def _squared_sums(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return |x + y|^2 of all pairs of rows."""
+    total = 2 * left @ right.T
+    total += np.sum(left**2, axis=1)[:, None]
+    total += np.sum(right**2, axis=1)
+    return np.maximum(total, 0, out=total)
+
+
+def _twice_products(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return the imaginary part of z.z, twice the real times the imaginary parts."""
+    own = np.sum(left.real * left.imag, axis=1)[:, None]
+    own = own + np.sum(right.real * right.imag, axis=1)
+    return 2 * (own + left.real @ right.imag.T + left.imag @ right.real.T)
+
+
+def _relative_variance(
+    sizes: np.ndarray, real: np.ndarray, imaginary: np.ndarray
+) -> np.ndarray:
+    """Return (e^s + Re e^(zz)) / 2 - 1 in units of e^s, for s = |z|^2 and zz = z.z."""
+    near = sizes < 30
+    small = np.where(near, real, 0) + 1j * np.where(near, imaginary, 0)
+    change = np.exp(-sizes) * np.expm1(small).real
+    far = np.exp(real - sizes) * np.cos(imaginary) - np.exp(-sizes)
+    return 0.5 * (-np.expm1(-sizes) + np.where(near, change, far))

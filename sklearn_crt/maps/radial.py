@@ -1,0 +1,365 @@
+"""Radial kernels as values: log profile, variance of a pair, covariance of blocks."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+from numpy.polynomial import Polynomial
+from scipy import special
+from scipy.interpolate import PPoly
+
+from .._array import Array, asarray_like, float_types, namespace_of, to_host
+from ..rows import Inputs
+from .variance import (
+    Factor,
+    mixture_block_covariance,
+    stable_factors,
+    student_factors,
+    tabulate,
+    trigonometric_block_covariance,
+)
+
+_SMALLEST = 0.01  # distance below which blocks change a constant share of the variance
+_LEAST_ALPHA = 0.05  # exponent below which integrals over S are slow and overflow
+# A table of Bessel functions pays from some 2000 values: 2000 x 2000 pairs take 0.3 s,
+# by SciPy's function 2.2 s.
+_MANY = 2048
+_FIRST, _LAST = 1e-3, 1e3  # range of the table
+_LARGE_ORDER = 25  # order from which the expansion for large nu is exact to rounding
+
+
+class RadialKernel(ABC):
+    """A kernel that is a function of the distance r of two rows.
+
+    A kernel of one's own states ``log_profile``; the rest follows, for independent
+    frequencies.
+    """
+
+    @abstractmethod
+    def log_profile(self, r: np.ndarray) -> np.ndarray:
+        """Return the log of the kernel.
+
+        Parameters
+        ----------
+        r : ndarray
+            Distances at unit bandwidth, not negative.
+
+        Returns
+        -------
+        log_kernel : ndarray
+            0 at 0, falling.
+        """
+
+    def pair_variance(self, r: np.ndarray) -> np.ndarray:
+        """Return the variance of the estimate from one pair of columns.
+
+        Parameters
+        ----------
+        r : ndarray
+            Distances.
+
+        Returns
+        -------
+        variance : ndarray
+            (1 + k(2r) - 2 k(r)^2) / 2, without cancellation for small r.
+        """
+        return 0.5 * np.expm1(self.log_profile(2 * r)) - np.expm1(
+            2 * self.log_profile(r)
+        )
+
+    def knows_angle(self, cosine: float | None) -> bool:
+        """Return whether ``block_covariance`` holds for frequencies at an angle.
+
+        Parameters
+        ----------
+        cosine : float or None
+            Of the angle; None where angles are not fixed.
+
+        Returns
+        -------
+        known : bool
+            False unless a kernel says otherwise.
+        """
+        return False
+
+    def block_covariance(
+        self, r: np.ndarray, n_features: int, cosine: float
+    ) -> np.ndarray:
+        """Return the covariance of the estimates of two frequencies of one block.
+
+        Parameters
+        ----------
+        r : ndarray
+            Distances.
+        n_features : int
+            Dimension of the frequencies.
+        cosine : float
+            Of their angle.
+
+        Returns
+        -------
+        covariance : ndarray
+            Cross moment less the squared kernel; below 0 where the coupling helps.
+        """
+        raise NotImplementedError(f"{self!r} states no covariance of blocks.")
+
+    def distances(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        """Return the distances that the kernel depends on, a hook.
+
+        Parameters
+        ----------
+        X, Y : Inputs
+            Rows.
+
+        Returns
+        -------
+        r : ndarray of shape (n_X, n_Y)
+            Euclidean unless a kernel says otherwise.
+        """
+        squares = X.sq_distances(Y)
+        return namespace_of(squares).sqrt(squares)
+
+
+@dataclass(frozen=True)
+class GaussianRadial(RadialKernel):
+    """The kernel exp(-r^2 / 2), whose frequencies are normal."""
+
+    def log_profile(self, r: np.ndarray) -> np.ndarray:
+        return -0.5 * (r * r)
+
+    def pair_variance(self, r: np.ndarray) -> np.ndarray:
+        return 0.5 * np.expm1(-(r**2)) ** 2  # (1 - k^2)^2 / 2
+
+    def knows_angle(self, cosine: float | None) -> bool:
+        return cosine is not None
+
+    def block_covariance(
+        self, r: np.ndarray, n_features: int, cosine: float
+    ) -> np.ndarray:
+        return trigonometric_block_covariance(r**2, n_features, cosine)
+
+
+class _ScaleMixture(RadialKernel):
+    """A kernel whose frequencies are normal vectors times a random scale."""
+
+    @property
+    @abstractmethod
+    def largest(self) -> float:
+        """Distance from which the covariance of blocks is taken as constant."""
+
+    @abstractmethod
+    def scale_factors(self, n_features: int) -> tuple[Factor, Factor]:
+        """Return quadratures of two factors T and c of the scale of a pair."""
+
+    @abstractmethod
+    def log_laplace(self, q: np.ndarray) -> np.ndarray:
+        """Return log E exp(-q T)."""
+
+    def knows_angle(self, cosine: float | None) -> bool:
+        return cosine == 0
+
+    def block_covariance(
+        self, r: np.ndarray, n_features: int, cosine: float
+    ) -> np.ndarray:
+        table = _block_table(self, n_features)
+        value = table(np.log(np.clip(r, _SMALLEST, self.largest)))
+        near = r < _SMALLEST
+        if near.any():
+            edge = self.pair_variance(np.array(_SMALLEST))
+            value[near] *= self.pair_variance(r[near]) / edge
+        return value
+
+
+@lru_cache(maxsize=32)
+def _block_table(kernel: _ScaleMixture, n_features: int) -> PPoly:
+    return mixture_block_covariance(
+        kernel.log_profile,
+        kernel.log_laplace,
+        kernel.scale_factors(n_features),
+        n_features,
+        (_SMALLEST, kernel.largest),
+    )
+
+
+@dataclass(frozen=True)
+class MaternRadial(_ScaleMixture):
+    """The Matern kernel, whose frequencies are Student.
+
+    Parameters
+    ----------
+    nu : float, default=1.5
+        Smoothness; infinity for the Gaussian kernel.
+    """
+
+    nu: float = 1.5
+
+    @property
+    def largest(self) -> float:
+        return 60 / math.sqrt(2 * self.nu) + 60
+
+    def log_profile(self, r: np.ndarray) -> np.ndarray:
+        return log_matern(r, self.nu)
+
+    def scale_factors(self, n_features: int) -> tuple[Factor, Factor]:
+        return student_factors(self.nu, n_features)
+
+    def log_laplace(self, q: np.ndarray) -> np.ndarray:
+        return log_matern(np.sqrt(q), 2 * self.nu)
+
+    def block_covariance(
+        self, r: np.ndarray, n_features: int, cosine: float
+    ) -> np.ndarray:
+        if self.nu == math.inf:
+            return trigonometric_block_covariance(r**2, n_features)
+        return super().block_covariance(r, n_features, cosine)
+
+
+@dataclass(frozen=True)
+class LaplacianRadial(MaternRadial):
+    """The kernel exp(-r), Matern of smoothness 1/2, whose frequencies are Cauchy.
+
+    Parameters
+    ----------
+    norm : {"l2", "l1"}, default="l2"
+        Of the distance.
+    """
+
+    norm: str = "l2"
+    nu: float = field(default=0.5, init=False, repr=False)
+
+    def distances(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        return X.l1_distances(Y) if self.norm == "l1" else super().distances(X, Y)
+
+
+@dataclass(frozen=True)
+class ExponentialPowerRadial(_ScaleMixture):
+    """The kernel exp(-r^alpha), whose frequencies are elliptical stable.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Exponent in (0, 2].
+    """
+
+    alpha: float = 1.0
+
+    @property
+    def largest(self) -> float:
+        return 60 ** (1 / self.alpha)
+
+    def log_profile(self, r: np.ndarray) -> np.ndarray:
+        return -(r**self.alpha)
+
+    def scale_factors(self, n_features: int) -> tuple[Factor, Factor]:
+        return stable_factors(self.alpha, n_features)
+
+    def log_laplace(self, q: np.ndarray) -> np.ndarray:
+        return -np.power(2 * q, self.alpha / 2)
+
+    def knows_angle(self, cosine: float | None) -> bool:
+        # For smaller alpha the coupling changes less than 0.1 %.
+        return self.alpha >= _LEAST_ALPHA and super().knows_angle(cosine)
+
+    def block_covariance(
+        self, r: np.ndarray, n_features: int, cosine: float
+    ) -> np.ndarray:
+        if self.alpha == 2:
+            return trigonometric_block_covariance(2 * r**2, n_features)
+        return super().block_covariance(r, n_features, cosine)
+
+
+# --------------------------------------------------------------- the Matern kernel
+def log_matern(r: Array, nu: float) -> Array:
+    """Return the log of the Matern kernel of smoothness nu, length scale 1."""
+    if nu == math.inf:
+        return -0.5 * (r * r)
+    if nu == 0.5:
+        return -r
+    if nu in (1.5, 2.5):
+        return _log_matern_polynomial(math.sqrt(2 * nu) * r, nu)
+    xp = namespace_of(r)
+    wide = xp.astype(r, float_types(r)[0], copy=False)
+    t = math.sqrt(2 * nu) * wide
+    if nu < _LARGE_ORDER and float(nu + 0.5).is_integer():
+        value = _log_matern_polynomial(t, nu)
+    elif nu >= _LARGE_ORDER:
+        value = _log_matern_large(to_host(wide), nu)
+    elif math.prod(r.shape) < _MANY:
+        value = _log_matern_bessel(to_host(t), nu)
+    else:
+        value = _log_matern_table(to_host(t), nu)
+    return asarray_like(value, r)
+
+
+def _log_matern_polynomial(t: Array, nu: float) -> Array:
+    """Return the log for nu = 3/2, 5/2 ..., by the recurrence of Bessel functions.
+
+    It is log(1 + b) - t, where b is a polynomial in t whose coefficients are positive.
+    """
+    xp = namespace_of(t)
+    s = xp.minimum(t, xp.full_like(t, 1e10)) if nu > 2.5 else t  # no overflow of powers
+    previous, b, order = 0.0, s, 1.5
+    while order < nu:
+        step = s * s * (1 + previous) / (4 * order * (order - 1))
+        previous, b = b, b + step
+        order += 1
+    return xp.log1p(b) - t
+
+
+def _log_matern_bessel(t: np.ndarray, nu: float) -> np.ndarray:
+    """Return the log for any nu, by the Bessel function K scaled with exp(t)."""
+    s = np.minimum(t, 1e8)  # SciPy's kve ends a little later.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_bessel = np.log(special.kve(nu, s)) + nu * np.log(s) - t
+    value = (1 - nu) * math.log(2) - special.gammaln(nu) + log_bessel
+    # Where kve overflows t is tiny: two terms of the series are exact to rounding.
+    near = -np.square(np.minimum(t, 1.0)) / (4 * (nu - 1)) if nu > 2 else 0.0
+    return np.minimum(np.where(np.isfinite(value), value, near), 0.0)
+
+
+def _log_matern_table(t: np.ndarray, nu: float) -> np.ndarray:
+    """Return the log for any nu from a table in log(t), to 1e-14 of the kernel."""
+    value = _bessel_table(float(nu))(np.log(np.clip(t, _FIRST, _LAST)))
+    value -= t
+    outside = (t < _FIRST) | (t > _LAST)
+    if outside.any():
+        value[outside] = _log_matern_bessel(t[outside], nu)
+    return np.minimum(value, 0.0, out=value)
+
+
+@lru_cache(maxsize=8)
+def _bessel_table(nu: float) -> PPoly:
+    def log_scaled(x: np.ndarray) -> np.ndarray:
+        return _log_matern_bessel(np.exp(x), nu) + np.exp(x)
+
+    return tabulate(log_scaled, np.linspace(math.log(_FIRST), math.log(_LAST), 81))
+
+
+def _log_matern_large(r: np.ndarray, nu: float) -> np.ndarray:
+    """Return the log for large nu, by the uniform expansion of K (DLMF 10.41.4).
+
+    With z = r sqrt(2 / nu) and p = 1 / sqrt(1 + z^2), the log is nu (log(1 + s/2) - s)
+    - log(1 + s) / 2 + log sum(p) - log sum(1), s = sqrt(1 + z^2) - 1; it tends to
+    -r^2 / 2, the Gaussian kernel.
+    """
+    z2 = 2 * np.square(np.minimum(r, 1e100)) / nu
+    s = z2 / (1 + np.sqrt(1 + z2))
+    terms = (u * (-nu) ** -k for k, u in enumerate(_expansion(11)))
+    series = sum(terms, Polynomial([0.0]))
+    correction = np.log(series(1 / (1 + s)) / series(1.0))
+    return nu * (np.log1p(s / 2) - s) - 0.5 * np.log1p(s) + correction
+
+
+@lru_cache(maxsize=1)
+def _expansion(n_terms: int) -> list[Polynomial]:
+    """Return the polynomials u_k of DLMF 10.41.9."""
+    terms = [Polynomial([1.0])]
+    weight, inner = Polynomial([0, 0, 0.5, 0, -0.5]), Polynomial([1, 0, -5])
+    while len(terms) < n_terms:
+        u = terms[-1]
+        terms.append(weight * u.deriv() + (inner * u).integ() / 8)
+    return terms

@@ -1,0 +1,116 @@
+"""Sines and cosines, for any radial kernel."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .._array import Array, columns, float_types, namespace_of, to_host
+from .._kernels import sincos
+from ..frequencies import Frequencies
+from ..rows import Inputs
+from .base import FrequencyMap, GaussianKernel, LogFeatures, PairedColumns
+from .radial import RadialKernel
+
+_LARGE_PHASE = 2.0**20  # from here float32 leaves less than three digits of a phase
+
+
+@dataclass(frozen=True, eq=False)
+class TrigonometricMap(FrequencyMap):
+    r"""Features :math:`(\cos w \cdot x, \sin w \cdot x) / \sqrt{m}` of m frequencies.
+
+    The columns are all cosines, then all sines. A frequency with a single column has
+    :math:`\sqrt{2/m} \cos(w \cdot x + b)` there.
+    """
+
+    radial: RadialKernel
+    columns: PairedColumns
+    phase: float | np.ndarray  # b, in radians
+    metric_factor: np.ndarray | None = None  # (n_features, n_features)
+    gaussian: GaussianKernel | None = None
+    folds: bool = False  # large phases, in the widest type: norms have heavy tails
+
+    @property
+    def columns_per_frequency(self) -> int:
+        return self.columns.per_frequency
+
+    @property
+    def cosine(self) -> float | None:
+        cosine = super().cosine
+        return cosine if self.radial.knows_angle(cosine) else None
+
+    def frequency_index(self) -> np.ndarray | None:
+        return self.columns.index
+
+    @cached_property
+    def tables(self) -> tuple[Frequencies, Any, float]:
+        largest = math.sqrt(self.frequencies.sq_norms.max())
+        return self.frequencies, np.atleast_2d(self.phase), largest
+
+    def log_features(self, rows: Inputs, *, key: bool = False) -> LogFeatures:
+        frequencies, single_phase, largest = self.tables
+        phases = rows.project(frequencies)
+        if self.folds and "float32" in str(phases.dtype):
+            phases = _fold(phases, rows, frequencies, largest)
+        features = sincos(
+            phases,
+            1 / math.sqrt(self.n_frequencies),
+            self.columns.n_pairs,
+            single_phase,
+            rows.output(self.n_components),
+            rows.buffer,
+        )
+        return features, self.gaussian and self.gaussian.log_row_factor(rows)
+
+    # ------------------------------------------------------------------- values
+    def _distances(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        queries = X.times(self.metric_factor)
+        keys = queries if Y is X else Y.times(self.metric_factor)
+        return self.radial.distances(queries, keys)
+
+    def kernel(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        if self.gaussian is not None:
+            return self.gaussian.values(X, Y)
+        logs = self.radial.log_profile(self._distances(X, Y))
+        return np.exp(logs, out=logs)
+
+    def variance(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        r = self._distances(X, Y)
+        n_pairs, n_single = self.columns.n_pairs, self.columns.n_single
+        total = n_pairs * self.radial.pair_variance(r) if n_pairs else np.zeros_like(r)
+        if n_single:
+            profile, double = (np.exp(self.radial.log_profile(k * r)) for k in (1, 2))
+            total = total + n_single * (1 + double / 2 - profile**2)
+        if self.n_pairs > 0 and self.cosine is not None:
+            covariance = self.radial.block_covariance(r, self.n_features, self.cosine)
+            total = total + self.n_pairs * covariance
+        total = total / self.n_frequencies**2
+        if self.gaussian is None:
+            return np.maximum(total, 0)
+        return self.gaussian.variance(total, np.zeros_like(total), X, Y)
+
+
+def _fold(
+    phases: Array, rows: Inputs, frequencies: Frequencies, largest: float
+) -> Array:
+    """Return float32 phases, the large ones from float64 less multiples of 2 pi."""
+    norm = math.sqrt(float(to_host(namespace_of(phases).max(rows.sq_norms))))
+    if largest * norm <= _LARGE_PHASE:
+        return phases
+    norms = np.sqrt(to_host(frequencies.sq_norms))
+    suspects = np.flatnonzero(norms * norm > _LARGE_PHASE)
+    xp, wide = namespace_of(phases), float_types(phases)[0]
+    if wide == phases.dtype or suspects.size == 0:
+        return phases
+    # of a few frequencies, whose columns are put back where they were
+    rest = np.setdiff1d(np.arange(phases.shape[-1]), suspects)
+    exact = rows.project_in_double(frequencies, suspects)
+    folded = exact - 2 * math.pi * xp.floor(exact / (2 * math.pi))
+    near = columns(phases, suspects)
+    folded = xp.where(xp.abs(exact) > _LARGE_PHASE, xp.astype(folded, near.dtype), near)
+    whole = xp.concat([columns(phases, rest), folded], axis=-1)
+    return columns(whole, np.argsort(np.concatenate([rest, suspects])))

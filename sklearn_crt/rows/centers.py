@@ -1,0 +1,112 @@
+"""Weighted means of groups of rows: a table made small, and mergeable."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+
+from .frame import Frame
+from .inputs import Rows
+
+_MANY = 2 * 10**7  # distances of an iteration, from which batches of rows are taken
+
+
+@dataclass(frozen=True, eq=False)
+class Centers:
+    """Points that stand for groups of rows; ``a + b`` is both sets of points.
+
+    A group is at first one row. ``reduced`` makes few large groups of many small ones
+    by k-means: sums of weights, means and, where asked for, variances are exact.
+    """
+
+    points: Rows  # (n_points, n_features)
+    weights: np.ndarray  # (n_points,)
+    variances: np.ndarray | None = None  # (n_points, n_features)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of points and columns."""
+        return self.points.shape
+
+    def __add__(self, other: Centers) -> Centers:
+        """Return all the points of both, those of the first before the others."""
+        pair = self, other
+        if any(sparse.issparse(part.points) for part in pair):
+            kind = next(type(p.points) for p in pair if sparse.issparse(p.points))
+            points = kind(sparse.vstack([kind(part.points) for part in pair]))
+        else:
+            points = np.vstack([part.points for part in pair])
+        weights = np.concatenate([part.weights for part in pair])
+        if self.variances is None and other.variances is None:
+            return Centers(points, weights)
+        variances = [part._all_variances() for part in pair]
+        return Centers(points, weights, np.vstack(variances))
+
+    def _all_variances(self) -> np.ndarray:
+        if self.variances is None:
+            return np.zeros(self.shape, dtype=self.points.dtype)
+        return self.variances
+
+    def take(self, index: np.ndarray) -> Centers:
+        """Return some of the points."""
+        few = replace(self, points=self.points[index], weights=self.weights[index])
+        if self.variances is not None:
+            few = replace(few, variances=self.variances[index])
+        return few
+
+    def reduced(
+        self, n_points: int, frame: Frame, *, seed: int, spread: bool = False
+    ) -> tuple[Centers, np.ndarray]:
+        """Return fewer points, by weighted k-means, and which each point went to."""
+        # -> (n_old_points,)
+        if self.shape[0] <= n_points:
+            return self, np.arange(self.shape[0])
+        found = self._cluster(n_points, frame, seed)
+        _, labels = np.unique(found, return_inverse=True)  # without empty ones
+        return self._grouped(labels, spread), labels
+
+    def _cluster(self, n_points: int, frame: Frame, seed: int) -> np.ndarray:
+        from sklearn.cluster import KMeans, MiniBatchKMeans  # slow to import
+
+        rows = frame.rows(self.points).matrix
+        options = {"n_init": 1, "random_state": seed}
+        if rows.shape[0] * n_points > _MANY:
+            model = MiniBatchKMeans(n_points, batch_size=4096, **options)
+        else:
+            model = KMeans(n_points, max_iter=100, **options)
+        with warnings.catch_warnings():  # fewer distinct rows than points
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return model.fit(rows, sample_weight=self.weights).labels_
+
+    def _grouped(self, labels: np.ndarray, spread: bool) -> Centers:
+        """Return the groups of these labels."""
+        dtype, n_old = self.points.dtype, self.shape[0]
+        weights = np.bincount(labels, self.weights)
+        share = self.weights / weights[labels]
+        mean = sparse.csr_matrix((share, (labels, np.arange(n_old))))
+
+        def average(values: Rows) -> np.ndarray:
+            found = mean @ values.astype(np.float64)
+            return found.toarray() if sparse.issparse(found) else found
+
+        points = average(self.points)
+        weights = weights.astype(self.weights.dtype)
+        if not spread and self.variances is None:
+            return Centers(points.astype(dtype), weights)
+        variances = np.empty(points.shape)
+        for j, column in enumerate(self._columns()):  # no copy of the whole table
+            gaps = (column - points[labels, j]) ** 2
+            if self.variances is not None:
+                gaps += self.variances[:, j]
+            variances[:, j] = mean @ gaps
+        return Centers(points.astype(dtype), weights, variances.astype(dtype))
+
+    def _columns(self) -> list[np.ndarray]:
+        if isinstance(self.points, np.ndarray):
+            return list(self.points.T)
+        columns = self.points.tocsc()
+        return [columns[:, [j]].toarray()[:, 0] for j in range(self.shape[1])]

@@ -1,0 +1,437 @@
+"""Rows times sigma about a centre: dense, sparse, or arrays of another library.
+
+All that a map sees of a table. Rows know their library, maps know mathematics.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+from sklearn.metrics.pairwise import manhattan_distances
+from sklearn.utils.extmath import row_norms, safe_sparse_dot
+
+from .. import _kernels
+from .._array import (
+    Array,
+    asarray_like,
+    columns,
+    float_types,
+    namespace_of,
+    sq_norms,
+    transposed,
+)
+from .._workers import Workspace
+
+if TYPE_CHECKING:
+    from ..frequencies import Affine, Frequencies
+
+Rows: TypeAlias = np.ndarray | sparse.csr_matrix | sparse.csr_array
+TableLike: TypeAlias = ArrayLike | sparse.spmatrix | sparse.sparray  # X of users
+
+
+class Inputs(ABC):
+    """Rows x at unit bandwidth, less the origin sigma * center of the raw rows."""
+
+    _rows: Any  # as they are stored
+    _origin: Any = None  # (1, n_features), None for zero
+    _shift: np.ndarray | None = None  # what is still to be subtracted from sparse rows
+    _workspace: Workspace | None = None
+    shape: tuple[int, ...]  # numbers of rows and columns, behind leading axes
+    dtype: Any  # the floating type
+
+    @property
+    @abstractmethod
+    def matrix(self) -> Any:
+        """The rows, sparse where the table is and nothing was subtracted."""
+
+    @property
+    @abstractmethod
+    def dense(self) -> Array:
+        """The rows as an array."""
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the rows are stored so."""
+        return False
+
+    def buffer(self, name: str, shape: tuple[int, ...]) -> Any:
+        """Return memory for numbers that the next rows need no more."""
+        if self._workspace is None:
+            return np.empty(shape, self.dtype)
+        return self._workspace.buffer(name, shape, self.dtype)
+
+    def output(self, width: int) -> Any:
+        """Return the memory where features of these rows may stand."""
+        return self.buffer("features", (*self.shape[:-1], width))
+
+    # ----------------------------------------------------------------- products
+    @abstractmethod
+    def project(self, frequencies: Frequencies) -> Array:
+        """Return w.x for each row and frequency; the next call may overwrite it."""
+
+    @abstractmethod
+    def affine(self, form: Affine, row_term: Array, out: Any = None) -> Array:
+        """Return scale * w.x + offset + row_term for each row and frequency."""
+
+    @abstractmethod
+    def project_in_double(self, frequencies: Frequencies, index: np.ndarray) -> Any:
+        """Return w.x in the widest type, for some of the frequencies."""
+
+    @cached_property
+    @abstractmethod
+    def sq_norms(self) -> Array:
+        """Squared norms of the rows, (..., n_rows, 1)."""
+
+    @cached_property
+    @abstractmethod
+    def raw_sq_norms(self) -> Array:
+        """Squared norms of the rows before centring, (..., n_rows, 1)."""
+
+    def zeros(self) -> Any:
+        """Return a zero for each row, (..., n_rows, 1)."""
+        return np.zeros((self.shape[0], 1), self.dtype)
+
+    def sums_of_squares(self, factors: Array) -> Array:
+        """Return sums of x^2 times factors: (n_features, k) -> (..., n_rows, k)."""
+        return self.dense * self.dense @ factors
+
+    # --------------------------------------------------------------- other rows
+    @abstractmethod
+    def take(self, index: Any) -> Inputs:
+        """Return some of the rows."""
+
+    @abstractmethod
+    def shifted(self, vector: Any) -> Inputs:
+        """Return these rows less a vector (..., 1, n_features)."""
+
+    @abstractmethod
+    def map(self, function: Callable[[Array], Array]) -> Inputs:
+        """Return the rows of function(x), coordinate by coordinate."""
+
+    def scaled(self, sigma: float) -> Inputs:
+        """Return sigma times these rows, whose products are taken from these."""
+        return (_ScaledSparse if self.is_sparse else _ScaledDense)(self, sigma)
+
+    def part_of_map(self) -> Inputs:
+        """Return these rows as the raw rows of a part of a composed map."""
+        return DenseInputs(self.dense) if self._shift is not None else self._alone()
+
+    @abstractmethod
+    def _alone(self) -> Inputs:
+        """Return these rows without an origin, in memory of their own."""
+
+    # ----------------------------------------------------- pairs, on the host alone
+    @abstractmethod
+    def inner(self, other: Inputs, out: np.ndarray | None = None) -> np.ndarray:
+        """Return the inner products with other rows, (n_rows, n_other)."""
+
+    def sq_distances(self, other: Inputs, out: np.ndarray | None = None) -> np.ndarray:
+        """Return |x - y|^2 for all pairs of rows; close pairs keep their digits."""
+        norms = self.sq_norms, other.sq_norms  # first, as these look at the range
+        products = self.inner(other, out)
+        return _kernels.sq_distances(
+            self._rows, other._rows, products, norms, _difference_norms
+        )
+
+    def l1_distances(self, other: Inputs) -> np.ndarray:
+        """Return the sums of ``|x_l - y_l|`` for all pairs of rows."""
+        return manhattan_distances(self._rows, other._rows)
+
+    def pair_statistics(
+        self, other: Inputs
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return |x|^2 + |y|^2, |x + y|^2 and |x - y|^2 of all pairs of rows."""
+        total = self.sq_norms + other.sq_norms.T
+        sums = total + 2 * self.inner(other)
+        return total, np.maximum(sums, 0), self.sq_distances(other)
+
+    def times(self, matrix: np.ndarray | None) -> Inputs:
+        """Return the rows x' matrix, for differences: a centre makes none."""
+        if matrix is None:
+            return self
+        return DenseInputs(safe_sparse_dot(self._rows, matrix, dense_output=True))
+
+    @abstractmethod
+    def columns(self) -> Iterator[np.ndarray]:
+        """Yield the columns of the rows, each dense."""
+
+    def _checked(self, squares: np.ndarray) -> np.ndarray:
+        """Return squared norms, or raise where one is too large for its type."""
+        if not math.isfinite(squares.max(initial=0)):
+            raise ValueError(
+                "Input X contains values whose squares, at the bandwidth in use, are "
+                f"too large for {self.dtype}. Scale the columns, for instance with "
+                "StandardScaler."
+            )
+        return squares
+
+
+class DenseInputs(Inputs):
+    """Rows as an array of any library, with any number of leading axes."""
+
+    def __init__(
+        self, rows: Array, origin: Any = None, workspace: Workspace | None = None
+    ):
+        self._rows, self._origin, self._workspace = rows, origin, workspace
+        self.shape, self.dtype = rows.shape, rows.dtype
+        self._is_numpy = isinstance(rows, np.ndarray)
+
+    @property
+    def matrix(self) -> Array:
+        return self._rows
+
+    @property
+    def dense(self) -> Array:
+        return self._rows
+
+    def buffer(self, name: str, shape: tuple[int, ...]) -> Any:
+        if self._workspace is not None:
+            return self._workspace.buffer(name, shape, self.dtype)
+        return np.empty(shape, self.dtype) if self._is_numpy else None
+
+    def project(self, frequencies: Frequencies) -> Array:
+        shape = (*self.shape[:-1], frequencies.n_frequencies)
+        return frequencies.apply(self._rows, self.buffer("projection", shape))
+
+    def affine(self, form: Affine, row_term: Array, out: Any = None) -> Array:
+        if form.stacked is not None:
+            return _kernels.affine(self._rows, form.stacked, row_term, out, self.buffer)
+        return _add_terms(self.project(form.frequencies), form, row_term, out)
+
+    def zeros(self) -> Any:
+        return namespace_of(self._rows).zeros_like(self._rows[..., :1])
+
+    def project_in_double(self, frequencies: Frequencies, index: np.ndarray) -> Any:
+        xp, wide = namespace_of(self._rows), float_types(self._rows)[0]
+        weights = xp.astype(columns(frequencies.weights, index), wide)
+        return xp.astype(self._rows, wide) @ weights
+
+    @cached_property
+    def sq_norms(self) -> Array:
+        if not self._is_numpy:
+            return sq_norms(self._rows)
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = np.square(self._rows, out=self.buffer("squares", self.shape))
+            squares = squares @ np.ones((self.shape[-1], 1), self.dtype)
+        return self._checked(squares)
+
+    @cached_property
+    def raw_sq_norms(self) -> Array:
+        if self._origin is None:
+            return self.sq_norms
+        cross = self._rows @ transposed(self._origin)
+        return self.sq_norms + 2 * cross + sq_norms(self._origin)
+
+    def take(self, index: Any) -> Inputs:
+        rows = DenseInputs(self._rows[index], self._origin, self._workspace)
+        if "sq_norms" in self.__dict__:  # known already
+            rows.__dict__["sq_norms"] = self.sq_norms[index]
+        return rows
+
+    def shifted(self, vector: Any) -> Inputs:
+        return DenseInputs(self._rows - asarray_like(vector, self._rows))
+
+    def map(self, function: Callable[[Array], Array]) -> Inputs:
+        return DenseInputs(function(self._rows), workspace=self._workspace)
+
+    def _alone(self) -> Inputs:
+        return DenseInputs(self._rows)
+
+    def inner(self, other: Inputs, out: np.ndarray | None = None) -> np.ndarray:
+        if other.is_sparse:
+            return safe_sparse_dot(self._rows, other._rows.T, dense_output=True)
+        if not self._is_numpy:
+            return self._rows @ transposed(other._rows)
+        return np.matmul(self._rows, other._rows.T, out=out)
+
+    def columns(self) -> Iterator[np.ndarray]:
+        yield from self._rows.T
+
+
+class SparseInputs(Inputs):
+    """Rows of a CSR table; what a centre subtracts is kept apart."""
+
+    def __init__(
+        self,
+        rows: sparse.csr_array,
+        shift: np.ndarray | None = None,
+        workspace: Workspace | None = None,
+    ):
+        self._rows, self._shift, self._origin = rows, shift, shift
+        self.shape, self.dtype = rows.shape, rows.dtype
+        self._workspace = workspace
+
+    @property
+    def matrix(self) -> Rows:
+        return self._rows if self._shift is None else self.dense
+
+    @property
+    def dense(self) -> np.ndarray:
+        rows = self._rows.toarray()
+        return rows if self._shift is None else rows - self._shift
+
+    @property
+    def is_sparse(self) -> bool:
+        return True
+
+    @property
+    def stored(self) -> tuple[sparse.csr_array, np.ndarray]:
+        """The rows as they are held, and what is still to be subtracted from them."""
+        if self._shift is None:
+            return self._rows, np.zeros(self.shape[1], self.dtype)
+        return self._rows, self._shift
+
+    def project(self, frequencies: Frequencies) -> np.ndarray:
+        shape = self.shape[0], frequencies.n_frequencies
+        projection = frequencies.apply(self._rows, self.buffer("projection", shape))
+        if self._shift is not None:
+            projection -= frequencies.of_shift(self._shift)
+        return projection
+
+    def affine(self, form: Affine, row_term: np.ndarray, out: Any = None) -> np.ndarray:
+        # the entries are scaled, not the products: what is dense is one row
+        offsets, scale = form.offsets, self.dtype.type(form.scale)
+        if self._shift is not None:
+            offsets = offsets - scale * form.frequencies.of_shift(self._shift)
+        rows = with_data(self._rows, scale * self._rows.data)
+        shape = self.shape[0], form.frequencies.n_frequencies
+        buffer = self.buffer("projection", shape)
+        out = np.add(form.frequencies.apply(rows, buffer), offsets, out=out)
+        out += row_term
+        return out
+
+    def project_in_double(self, frequencies: Frequencies, index: np.ndarray) -> Any:
+        weights = frequencies.to_dense()[:, index]
+        return safe_sparse_dot(
+            self._rows.astype(np.float64), weights.astype(np.float64)
+        )
+
+    @cached_property
+    def sq_norms(self) -> np.ndarray:
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = row_norms(self._rows, squared=True)
+            if self._shift is not None:
+                squares = squares - 2 * (self._rows @ self._shift)
+                squares = np.maximum(squares + self._shift @ self._shift, 0)
+        return self._checked(squares[:, None])
+
+    @cached_property
+    def raw_sq_norms(self) -> np.ndarray:
+        return row_norms(self._rows, squared=True)[:, None]
+
+    def sums_of_squares(self, factors: Array) -> Array:
+        if self._shift is not None:
+            return super().sums_of_squares(factors)
+        return self._rows.multiply(self._rows).tocsr() @ factors
+
+    def take(self, index: Any) -> Inputs:
+        return SparseInputs(self._rows[index], self._shift, self._workspace)
+
+    def shifted(self, vector: Any) -> Inputs:
+        vector = np.ravel(vector).astype(self.dtype)
+        shift = vector if self._shift is None else self._shift + vector
+        return SparseInputs(self._rows, shift)
+
+    def map(self, function: Callable[[np.ndarray], np.ndarray]) -> Inputs:
+        rows, shift = self.stored
+        at_zero = function(-shift)  # where nothing is stored
+        stored = function(rows.data - shift[rows.indices])
+        data = stored - at_zero[rows.indices]
+        return SparseInputs(with_data(rows, data), -at_zero)
+
+    def _alone(self) -> Inputs:
+        return SparseInputs(self._rows)
+
+    def inner(self, other: Inputs, out: np.ndarray | None = None) -> np.ndarray:
+        product = safe_sparse_dot(self._rows, other._rows.T, dense_output=True)
+        if self._shift is not None:  # both are sparse, with one shift
+            product = product - (self._rows @ self._shift)[:, None]
+            product = product - other._rows @ self._shift
+            product = product + self._shift @ self._shift
+        return product
+
+    def columns(self) -> Iterator[np.ndarray]:
+        rows, shift = self._rows.tocsc(), self.stored[1]
+        for j, (start, stop) in enumerate(pairwise(rows.indptr)):
+            column = np.full(rows.shape[0], -shift[j], dtype=rows.dtype)
+            column[rows.indices[start:stop]] += rows.data[start:stop]
+            yield column
+
+
+class _Scaled(Inputs):
+    """A number times other rows: a path over sigma needs one product for all of it."""
+
+    def __init__(self, base: Inputs, sigma: float):
+        self._base, self._sigma = base, sigma
+        self._shift, self._origin = (
+            None if vector is None else sigma * vector
+            for vector in (base._shift, base._origin)
+        )
+        self.shape, self.dtype = base.shape, base.dtype
+        self._is_numpy = getattr(base, "_is_numpy", True)
+        self._projections = base.__dict__.setdefault("_projections", {})
+
+    @cached_property
+    def _rows(self) -> Any:  # made when asked for
+        return self._base._rows * self._sigma
+
+    def project(self, frequencies: Frequencies) -> np.ndarray:
+        place = id(frequencies)
+        if place not in self._projections:
+            self._projections[place] = self._base.project(frequencies)
+        return self._projections[place] * self._sigma
+
+    def affine(self, form: Affine, row_term: np.ndarray, out: Any = None) -> np.ndarray:
+        return _add_terms(self.project(form.frequencies), form, row_term, out)
+
+    @cached_property
+    def sq_norms(self) -> np.ndarray:
+        return self._base.sq_norms * self._sigma**2
+
+    @cached_property
+    def raw_sq_norms(self) -> np.ndarray:
+        return self._base.raw_sq_norms * self._sigma**2
+
+
+class _ScaledDense(_Scaled, DenseInputs):
+    pass
+
+
+class _ScaledSparse(_Scaled, SparseInputs):
+    pass
+
+
+def _add_terms(projection: Array, form: Affine, row_term: Array, out: Any) -> Array:
+    """Return scale * projection + offsets + row_term."""
+    if not isinstance(projection, np.ndarray):
+        return projection * form.scale + form.offsets + row_term
+    out = np.multiply(projection, form.scale, out=out)
+    out += form.offsets
+    out += row_term
+    return out
+
+
+def _difference_norms(left: Any, right: Any) -> np.ndarray:
+    """Return the squared norms of the differences of rows, dense or sparse."""
+    return row_norms(left - right, squared=True)
+
+
+def times_columns(rows: Any, factors: np.ndarray) -> Any:
+    """Return a table with its columns times factors, (n_features,) or ()."""
+    if not sparse.issparse(rows):
+        return rows * factors
+    of_entries = factors if factors.ndim == 0 else factors[rows.indices]
+    return with_data(rows, rows.data * of_entries)
+
+
+def with_data(rows: sparse.csr_array, data: np.ndarray) -> sparse.csr_array:
+    """Return a sparse table with other numbers in the same places."""
+    return type(rows)((data, rows.indices, rows.indptr), shape=rows.shape)

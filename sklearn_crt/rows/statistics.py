@@ -1,0 +1,388 @@
+"""Everything that ``fit`` reads of the rows, as values that merge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from functools import reduce
+from operator import add
+from typing import Any, TypeVar
+
+import numpy as np
+from scipy import sparse
+from scipy.spatial.distance import pdist
+from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.utils import gen_batches
+from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
+
+from .._array import (
+    Array,
+    float_types,
+    namespace_of,
+    on_host,
+    part,
+    taken,
+    to_host,
+    transposed,
+)
+from .inputs import Rows
+
+_MOMENT_BYTES = 2**19  # of float64 copies at a time: few enough for the cache
+_COVARIANCE_BYTES = 2**22  # the same, enough for the product
+_DEVICE_BYTES = 2**27  # the same elsewhere: a launch costs what a MiB costs
+
+
+def _batches(
+    X: Any, weights: Array | None, host_bytes: int, least: int = 1
+) -> Iterator[tuple[Any, Array]]:
+    """Yield some rows in the widest type at a time, and their weights."""
+    xp = None if on_host(X) else namespace_of(X)
+    wide = np.float64 if xp is None else float_types(X)[0]
+    n_bytes = host_bytes if xp is None else _DEVICE_BYTES
+    for rows in gen_batches(X.shape[0], max(least, n_bytes // (8 * X.shape[1]))):
+        if xp is None:
+            batch = X[rows].astype(wide, copy=False)
+            ones = np.ones(batch.shape[0]) if weights is None else weights[rows]
+            yield batch, np.asarray(ones, wide)
+        else:
+            batch = xp.astype(part(X, rows), wide)
+            ones = xp.ones_like(batch[:, 0]) if weights is None else weights[rows]
+            yield batch, xp.astype(ones, wide)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Weighted count, mean, variance, mean magnitude and minimum of each column.
+
+    All statistics are in float64 and merge exactly up to rounding, in any order.
+    Squares are kept about the mean, so a column far from zero loses nothing.
+    """
+
+    weight: float
+    mean: np.ndarray  # (n_features,)
+    variance: np.ndarray  # (n_features,)
+    mean_abs: np.ndarray  # (n_features,)
+    minimum: np.ndarray  # (n_features,)
+
+    @classmethod
+    def of(cls, X: Any, sample_weight: Array | None = None) -> Moments:
+        """Collect the statistics of the rows of a table."""
+        # X (n_rows, n_features), sample_weight (n_rows,)
+        of_rows = cls._of_sparse if sparse.issparse(X) else cls._of_dense
+        total = None
+        with np.errstate(over="ignore", invalid="ignore"):
+            for batch in _batches(X, sample_weight, _MOMENT_BYTES):
+                new = of_rows(*batch)
+                total = new if total is None else total + new
+        assert total is not None  # a table has rows
+        if not np.isfinite(total.variance).all():
+            raise ValueError(
+                "Input X contains values whose squares are too large for float64. "
+                "Scale the columns."
+            )
+        return total
+
+    @classmethod
+    def _of_dense(cls, X: Array, weights: Array) -> Moments:
+        xp = namespace_of(X)
+        weight = float(xp.sum(weights))
+        if weight == 0:
+            return cls._of_nothing(X.shape[1])
+        share = weights / weight
+        mean, counted = share @ X, X
+        if not xp.all(share > 0):
+            counted = xp.where(share[:, None] > 0, X, xp.full_like(X, np.inf))
+        vectors = (
+            mean,
+            share @ xp.square(X - mean),
+            share @ xp.abs(X),
+            xp.min(counted, axis=0),
+        )
+        return cls(weight, *to_host(xp.stack(vectors)).astype(np.float64, copy=False))
+
+    @classmethod
+    def _of_sparse(cls, X: sparse.csr_array, weights: np.ndarray) -> Moments:
+        weight = float(namespace_of(weights).sum(weights))
+        if weight == 0:
+            return cls._of_nothing(X.shape[1])
+        share = weights / weight
+        mean, variance = mean_variance_axis(X, axis=0, weights=share)
+        counted = X if np.all(weights) else X[weights > 0]
+        minimum, _ = min_max_axis(counted, axis=0)
+        return cls(weight, mean, variance, share @ abs(X), minimum)
+
+    @classmethod
+    def _of_nothing(cls, n_features: int) -> Moments:
+        zero = np.zeros(n_features)
+        return cls(0.0, zero, zero, zero, np.full(n_features, np.inf))
+
+    def __add__(self, other: Moments) -> Moments:
+        """Return the statistics of both sets of rows together."""
+        weight = self.weight + other.weight
+        share = other.weight / weight if weight > 0 else 0.0
+        gap = other.mean - self.mean
+        return Moments(
+            weight,
+            self.mean + share * gap,
+            (1 - share) * (self.variance + share * gap**2) + share * other.variance,
+            (1 - share) * self.mean_abs + share * other.mean_abs,
+            np.minimum(self.minimum, other.minimum),
+        )
+
+    @property
+    def mean_square(self) -> np.ndarray:
+        """Weighted average of x^2, shape (n_features,)."""
+        return self.variance + self.mean**2
+
+    @property
+    def total_variance(self) -> float:
+        """Variance over all the entries of the table, as ``X.var()``."""
+        return float(np.mean(self.variance) + np.var(self.mean))
+
+
+@dataclass(frozen=True, eq=False)
+class Covariance:
+    """Weighted mean and covariance matrix of the columns; ``a + b`` is that of both.
+
+    In float64, about the mean of each batch of rows, so a column far from zero loses
+    nothing unless the table is sparse. Costs O(n d^2) to read and O(d^2) to keep.
+    """
+
+    weight: float
+    mean: np.ndarray  # (n_features,)
+    matrix: np.ndarray  # (n_features, n_features)
+
+    @classmethod
+    def of(cls, X: Any, sample_weight: Array | None = None) -> Covariance:
+        """Collect the statistics of the rows of a table."""
+        # X (n_rows, n_features), sample_weight (n_rows,)
+        # at least d rows, so that merging costs no more than the products
+        batches = _batches(X, sample_weight, _COVARIANCE_BYTES, X.shape[1])
+        return reduce(add, (cls._of_rows(*batch) for batch in batches))
+
+    @classmethod
+    def _of_rows(cls, X: Any, weights: Array) -> Covariance:
+        weight, d = float(namespace_of(weights).sum(weights)), X.shape[1]
+        if weight == 0:
+            return cls(0.0, np.zeros(d), np.zeros((d, d)))
+        share = weights / weight
+        mean = share @ X
+        if sparse.issparse(X):
+            products = (X.T @ X.multiply(share[:, None])).toarray()
+            return cls(weight, mean, products - np.outer(mean, mean))
+        centred = (X - mean) * namespace_of(X).sqrt(share)[:, None]
+        both = mean, transposed(centred) @ centred
+        return cls(weight, *(to_host(part).astype(np.float64) for part in both))
+
+    def __add__(self, other: Covariance) -> Covariance:
+        """Return the statistics of both sets of rows together."""
+        weight = self.weight + other.weight
+        share = other.weight / weight if weight > 0 else 0.0
+        gap = other.mean - self.mean
+        between = share * (1 - share) * np.outer(gap, gap)
+        within = (1 - share) * self.matrix + share * other.matrix
+        return Covariance(weight, self.mean + share * gap, within + between)
+
+
+@dataclass(frozen=True, eq=False)
+class RowSample:
+    """Uniform random sample of some of the rows of positive weight.
+
+    Each row gets a random priority and the smallest stay. So two samples merge,
+    ``a + b``, and the sample of rows that come in batches is that of the rows together.
+    """
+
+    rows: Rows  # (n_rows, n_features)
+    priorities: np.ndarray  # (n_rows,)
+    weights: np.ndarray  # (n_rows,)
+    n_seen: int
+    size: int = 1000
+
+    @classmethod
+    def of(
+        cls,
+        X: Rows,
+        sample_weight: np.ndarray | None,
+        rng: np.random.Generator,
+        n_before: int = 0,
+        size: int = 1000,
+    ) -> RowSample:
+        """Draw from the rows of a table."""
+        # X (n_rows, n_features), sample_weight (n_rows,)
+        rng.bit_generator.advance(n_before)  # type: ignore[attr-defined]  # PCG64 can
+        n_rows: int = X.shape[0]
+        weights = np.ones(n_rows) if sample_weight is None else to_host(sample_weight)
+        whole = cls(X, rng.random(n_rows), weights, n_rows, size)
+        return whole._smallest(np.flatnonzero(weights))
+
+    def _smallest(self, candidates: np.ndarray) -> RowSample:
+        """Keep the candidate rows of smallest priority, in their order."""
+        order = np.argsort(self.priorities[candidates])[: self.size]
+        keep = np.sort(candidates[order])
+        priorities, weights = self.priorities[keep], self.weights[keep]
+        rows = taken(self.rows, keep)
+        return RowSample(to_host(rows), priorities, weights, self.n_seen, self.size)
+
+    def __add__(self, other: RowSample) -> RowSample:
+        """Return the sample of both sets of rows."""
+        pair = self, other
+        if any(sparse.issparse(part.rows) for part in pair):
+            rows = sparse.vstack([part.rows for part in pair]).tocsr()
+        else:
+            rows = np.vstack([part.rows for part in pair])
+        priorities = np.concatenate([part.priorities for part in pair])
+        weights = np.concatenate([part.weights for part in pair])
+        n_seen = self.n_seen + other.n_seen
+        whole = RowSample(rows, priorities, weights, n_seen, self.size)
+        return whole._smallest(np.arange(rows.shape[0]))
+
+    def median_distance(self) -> float:
+        """Return the weighted median distance of pairs of distinct rows."""
+        rows, weights = self.rows.astype(np.float64), self.weights
+        pairs = np.triu_indices(rows.shape[0], 1)
+        if sparse.issparse(rows):
+            distances = euclidean_distances(rows)[pairs]
+        else:
+            distances = pdist(rows)
+        # equal rows of a sparse table are apart by rounding
+        distinct = distances > 1e-7 * distances.max(initial=0)
+        pair_weights = np.where(distinct, (weights[:, None] * weights)[pairs], 0)
+        order = np.argsort(distances)
+        cumulated = np.cumsum(pair_weights[order])
+        if cumulated.size == 0 or cumulated[-1] == 0:
+            return 1.0
+        middle = np.searchsorted(cumulated, 0.5 * cumulated[-1])
+        return float(distances[order[middle]])
+
+    def distinct(self) -> tuple[Rows, np.ndarray]:
+        """Return the distinct rows and their weights, in an order of their own.
+
+        So what is fitted to them does not depend on the order of the rows of a table,
+        and a weight of two is a row that comes twice.
+        """
+        # -> (n_distinct, n_features), (n_distinct,)
+        rows, weights = self.rows, self.weights
+        if rows.shape[0] == 0:  # all the weights are zero
+            return np.zeros((1, rows.shape[1]), rows.dtype), np.ones(1)
+        direction = np.random.default_rng(0).standard_normal(rows.shape[1])
+        order = np.argsort(rows @ direction, kind="stable")
+        rows, weights = rows[order], weights[order]
+        changes = rows[1:] != rows[:-1]
+        first = np.append(True, np.asarray(changes.sum(axis=1)).ravel() > 0)
+        return rows[first], np.add.reduceat(weights, np.flatnonzero(first))
+
+
+T = TypeVar("T", Moments, RowSample, Covariance)
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """What ``fit`` reads of the rows of one side or two; ``a + b`` is that of both.
+
+    A map is a function of the parameters of its sampler and of this value: of the
+    moments, of second moments of pairs of columns or of some rows a side where a
+    mechanism needs them, and of the seed.
+    """
+
+    seed: tuple[int, ...]
+    query: Moments = None  # type: ignore[assignment]  # nobody asks before any rows
+    key_moments: Moments | None = None
+    sample: RowSample | None = None
+    query_sample: RowSample | None = None
+    key_sample: RowSample | None = None
+    query_covariance: Covariance | None = None
+    key_covariance: Covariance | None = None
+
+    @property
+    def key(self) -> Moments:
+        """Moments of the key side."""
+        return self.query if self.key_moments is None else self.key_moments
+
+    @property
+    def both(self) -> Moments:
+        """Moments of the rows of both sides together."""
+        return self.query if self.key_moments is None else self.query + self.key_moments
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return self.query.mean.size
+
+    @property
+    def side_samples(self) -> list[RowSample]:
+        """The samples of the query side and, where that is another, of the key side."""
+        both = self.query_sample, self.key_sample
+        return [sample for sample in both if sample is not None]
+
+    def frequency_stream(self) -> np.random.Generator:
+        """Return the generator of the frequencies, at its beginning."""
+        return np.random.default_rng(self.seed).spawn(2)[0]
+
+    def _row_stream(self, side: int | None) -> np.random.Generator:
+        rng = np.random.default_rng(self.seed).spawn(2)[1]
+        return rng if side is None else rng.spawn(2)[side]
+
+    def read(
+        self,
+        X: Rows,
+        X_key: Rows | None = None,
+        sample_weight: np.ndarray | None = None,
+        *,
+        median: bool = False,
+        rows: int = 0,
+        covariance: bool = False,
+        n_before: int = 0,
+    ) -> Statistics:
+        """Return the statistics of the rows so far and of further ones."""
+        # X (n_rows, n_features), X_key (n_keys, n_features), sample_weight (n_rows,)
+
+        def sampled(
+            old: RowSample | None,
+            Z: Rows,
+            weights: np.ndarray | None,
+            side: int | None,
+            size: int = 1000,
+        ) -> RowSample:
+            before = n_before if old is None else old.n_seen
+            new = RowSample.of(Z, weights, self._row_stream(side), before, size)
+            return new if old is None else old + new
+
+        changes: dict[str, Any] = {
+            "query": _sum(self.query, Moments.of(X, sample_weight))
+        }
+        if median:
+            changes["sample"] = sampled(self.sample, X, sample_weight, None)
+        if rows:
+            old = self.query_sample
+            changes["query_sample"] = sampled(old, X, sample_weight, 0, rows)
+        if covariance:
+            new = Covariance.of(X, sample_weight)
+            changes["query_covariance"] = _sum(self.query_covariance, new)
+            if X_key is not None:
+                new = Covariance.of(X_key)
+                changes["key_covariance"] = _sum(self.key_covariance, new)
+        if X_key is not None:
+            changes["key_moments"] = _sum(self.key_moments, Moments.of(X_key))
+            if median:
+                changes["sample"] = sampled(changes["sample"], X_key, None, None)
+            if rows:
+                changes["key_sample"] = sampled(self.key_sample, X_key, None, 1, rows)
+        return replace(self, **changes)
+
+    def __add__(self, other: Statistics) -> Statistics:
+        """Return the statistics of both sets of rows, with the seed of the first."""
+        names = [field.name for field in fields(self) if field.name != "seed"]
+        pairs = {name: (getattr(self, name), getattr(other, name)) for name in names}
+        sums: dict[str, Any] = {name: _sum(*pair) for name, pair in pairs.items()}
+        return replace(self, **sums)
+
+    def without_rows(self) -> Statistics:
+        """Return the same without the samples of rows."""
+        return replace(self, sample=None, query_sample=None, key_sample=None)
+
+
+def _sum(a: T | None, b: T | None) -> T | None:
+    """Return a + b, where None is nothing."""
+    if a is None or b is None:
+        return b if a is None else a
+    return a + b

@@ -1,0 +1,398 @@
+"""Coefficients of hybrids: angles, one minus a Gaussian, Gaussians of clusters."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from ..._types import RandomState
+from ...frequencies import Coupling, chi_law, get_coupling
+from ...maps import (
+    ExponentialMap,
+    GaussianKernel,
+    GaussianRadial,
+    PairedColumns,
+    ScaledQuadratic,
+    SignMap,
+    WeightedMap,
+)
+from ...rows import Frame, Sigma
+from .._base import BaseFeatureSampler, fitted
+from .._trigonometric import make_trigonometric_map
+
+# not the structured ones: a row on an axis has products that are exactly zero
+_COUPLINGS = ("iid", "orthogonal", "simplex", "simplex+", "halton", "sobol")
+
+
+class AngularCoefficient(BaseFeatureSampler):
+    r"""Coefficient theta / pi of a hybrid, from signs of projections.
+
+    It estimates :math:`\theta / \pi - 1/2`, where theta is the angle between two rows;
+    :class:`HybridSampler` adds the constant 1/2, the attribute ``a_``.
+
+    Parameters
+    ----------
+    n_components : int, default=100
+        Number of columns, one per direction.
+    coupling : str or Coupling, default="orthogonal"
+        How the directions depend on each other: ``"iid"``, ``"orthogonal"``,
+        ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"`` or an exact object.
+    n_jobs : int, default=None
+        Number of threads of ``transform``; -1 uses all processors. None uses as many as
+        NumPy's linear algebra would, and one inside joblib workers.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the frequencies. Draws are nested: a fit with half the columns uses the
+        first half of these frequencies.
+
+    Attributes
+    ----------
+    a_ : float
+        The constant part of the coefficient, 1/2.
+    sigma_ : float or ndarray of shape (n_features,)
+        The multiplier in use.
+    map_ : FeatureMap
+        The drawn map, an immutable value that works without the sampler.
+    frequencies_ : Frequencies
+        The frequencies of the map, for rows already multiplied by sigma.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``, where X has string names.
+
+    See Also
+    --------
+    GaussianCoefficient : One minus a Gaussian kernel.
+    HybridSampler : Mixes base maps with such coefficients.
+
+    Notes
+    -----
+    With n directions :math:`t \sim N(0, I_d)` ([1]_; [2]_, equation 19 and lemma 3.2)
+
+    .. math::
+
+       r_1(x) = \frac{\operatorname{sign}(t \cdot x)}{\sqrt{2n}}, \quad
+       r_2(y) = -\frac{\operatorname{sign}(t \cdot y)}{\sqrt{2n}}, \quad
+       E\, r_1(x) \cdot r_2(y) = \frac\theta\pi - \frac12, \quad
+       \operatorname{Var} = \frac1n \frac\theta\pi \left(1 - \frac\theta\pi\right)
+
+    for independent directions; orthogonal ones have a closed form too, others have
+    none. Angles are measured at the origin, and are right angles for a zero row.
+
+    References
+    ----------
+    .. [1] M. X. Goemans, D. P. Williamson, "Improved approximation algorithms for
+       maximum cut and satisfiability problems using semidefinite programming",
+       J. ACM 42 (1995).
+    .. [2] K. Choromanski et al., "Hybrid Random Features", ICLR 2022,
+       :arxiv:`2110.04367`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_crt.samplers import AngularCoefficient
+    >>> X = np.array([[1.0, 0.0], [1.0, 1.0], [-2.0, 0.0]])
+    >>> coefficient = AngularCoefficient(random_state=0).fit(X)
+    >>> coefficient.a_ + coefficient.exact_kernel(X[:1], X)
+    array([[0.  , 0.25, 1.  ]])
+    """
+
+    _doubtful_below = 0  # a coefficient may be as small as it likes
+    _parameter_constraints: dict = {
+        **{
+            name: BaseFeatureSampler._parameter_constraints[name]
+            for name in ("n_components", "n_jobs", "random_state")
+        },
+        "coupling": [str, Coupling],
+    }
+
+    def __init__(
+        self,
+        *,
+        n_components: int = 100,
+        coupling: str | Coupling = "orthogonal",
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+    ):
+        self.n_components = n_components
+        self.coupling = coupling
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @property
+    def a_(self) -> float:
+        """The constant part of the coefficient."""
+        return 0.5
+
+    def _make_map(self, statistics, drawn):
+        coupling = get_coupling(self.coupling, type(self).__name__, _COUPLINGS)
+        if not coupling.exact:
+            raise ValueError(
+                f"coupling={self.coupling!r} has directions that are only nearly "
+                "uniform, whose signs are biased for rows on an axis; use "
+                f"{', '.join(map(repr, _COUPLINGS))}, or an exact Coupling object."
+            )
+        n, rng = self.n_components, statistics.frequency_stream()
+        directions = coupling.draw(chi_law, n, statistics.n_features, rng)
+        return SignMap(Frame(), n, directions, coupling)
+
+    def with_sigma(self, sigma: Sigma) -> Self:
+        """Return a copy: angles do not depend on a common factor of the rows.
+
+        Parameters
+        ----------
+        sigma : float
+            Any.
+
+        Returns
+        -------
+        sampler : AngularCoefficient
+            The same.
+        """
+        check_is_fitted(self)
+        return copy.copy(self)
+
+
+class GaussianCoefficient(BaseFeatureSampler):
+    r"""Coefficient of a hybrid that grows with the distance, from sines and cosines.
+
+    It estimates :math:`-e^{-\sigma^2 |x - y|^2 / 2} / h`; :class:`HybridSampler` adds
+    the constant 1/h, the attribute ``a_``. The coefficient is 0 for equal rows, and 1
+    for rows x and -x of the largest norm in the data.
+
+    Parameters
+    ----------
+    sigma : float, {"scale", "median"} or array-like, default=1.0
+        Inverse length scale of the coefficient, for rows that a hybrid has already
+        multiplied by its own sigma.
+    n_components : int, default=100
+        Number of columns, two per frequency. With an odd number the last frequency has
+        one column with a random phase.
+    coupling : str or Coupling, default="orthogonal"
+        How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
+        ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
+        ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All but the
+        structured ones leave the estimate exactly unbiased.
+    n_jobs : int, default=None
+        Number of threads of ``transform``; -1 uses all processors. None uses as many as
+        NumPy's linear algebra would, and one inside joblib workers.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the frequencies. Draws are nested: a fit with half the columns uses the
+        first half of these frequencies.
+
+    Attributes
+    ----------
+    a_ : float
+        The constant part of the coefficient, 1/h.
+    phase_ : float
+        Phase of the last column where ``n_components`` is odd, in radians.
+    sigma_ : float or ndarray of shape (n_features,)
+        The multiplier in use.
+    map_ : FeatureMap
+        The drawn map, an immutable value that works without the sampler.
+    frequencies_ : Frequencies
+        The frequencies of the map, for rows already multiplied by sigma.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``, where X has string names.
+
+    See Also
+    --------
+    AngularCoefficient : The angle over pi.
+    HybridSampler : Mixes base maps with such coefficients.
+
+    Notes
+    -----
+    With n frequencies :math:`t \sim N(0, I_d)`, rows multiplied by sigma, and r the
+    largest norm among up to 1000 of them ([1]_, section F),
+
+    .. math::
+
+       \lambda(x, y) &= \frac{1 - e^{-|x - y|^2 / 2}}{h}, \quad
+       h = 1 - e^{-2 r^2}, \\
+       r_1(x) &= \frac{1}{\sqrt{n h}} (\cos t \cdot x, \sin t \cdot x), \quad
+       r_2(y) = -r_1(y), \quad
+       \operatorname{Var} = \frac{(1 - e^{-|x-y|^2})^2}{2 n h^2}
+
+    for independent frequencies; ``kernel_variance`` accounts for orthogonal ones.
+
+    References
+    ----------
+    .. [1] K. Choromanski et al., "Hybrid Random Features", ICLR 2022,
+       :arxiv:`2110.04367`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_crt.samplers import GaussianCoefficient
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
+    >>> coefficient = GaussianCoefficient(random_state=0).fit(X)
+    >>> (coefficient.a_ + coefficient.exact_kernel(X[:1], X)).round(3)
+    array([[0.   , 0.731, 1.   ]])
+    """
+
+    map_: WeightedMap
+    _doubtful_below = 0  # a coefficient may be as small as it likes
+    _parameter_constraints: dict = {
+        **BaseFeatureSampler._parameter_constraints,
+        "coupling": [str, Coupling],
+    }
+
+    def __init__(
+        self,
+        *,
+        sigma: Sigma = 1.0,
+        n_components: int = 100,
+        coupling: str | Coupling = "orthogonal",
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+    ):
+        self.sigma = sigma
+        self.n_components = n_components
+        self.coupling = coupling
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _reads(self):
+        return {"rows": 1000}
+
+    def _make_map(self, statistics, drawn):
+        base = make_trigonometric_map(self, statistics, None, GaussianRadial(), chi_law)
+        weight = -_constant(statistics, base.frame)
+        return WeightedMap(base.frame, base.n_components, base, weight)
+
+    phase_: float = fitted(
+        "map_.base.phase", "Phase of a single last column, in radians."
+    )
+
+    @property
+    def a_(self) -> float:
+        """The constant part of the coefficient, 1/h."""
+        return -self.map_.weight
+
+
+def _constant(statistics, frame):
+    """Return 1/h for the largest norm among samples of the rows."""
+    samples = (sample.rows.astype(np.float64) for sample in statistics.side_samples)
+    rows = map(frame.rows, samples)
+    sq_radius = max(float(some.sq_norms.max(initial=0)) for some in rows)
+    h = -math.expm1(-2 * sq_radius)
+    # h = 1 where a sparse and a dense fit could round to either side of it
+    return 1.0 if h == 0 or h > 1 - 1e-12 else 1 / h
+
+
+class MixtureCoefficient(BaseFeatureSampler):
+    r"""Coefficient of a hybrid that is one where :math:`y = -a^2 x`.
+
+    It estimates :math:`e^{-|a x + y / a|^2 / 2}` from positive features, with products
+    and quotients coordinate by coordinate.
+
+    Parameters
+    ----------
+    diagonal : array-like of shape (n_features,) or float, default=1.0
+        The diagonal a, real and without zeros.
+    sigma : float, {"scale", "median"} or array-like, default=1.0
+        Inverse length scale of the coefficient, for rows that a hybrid has already
+        multiplied by its own sigma.
+    n_components : int, default=100
+        Number of columns, one per frequency.
+    coupling : str or Coupling, default="orthogonal"
+        How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
+        ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
+        ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All but the
+        structured ones leave the estimate exactly unbiased.
+    n_jobs : int, default=None
+        Number of threads of ``transform``; -1 uses all processors. None uses as many as
+        NumPy's linear algebra would, and one inside joblib workers.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the frequencies. Draws are nested: a fit with half the columns uses the
+        first half of these frequencies.
+
+    Attributes
+    ----------
+    sigma_ : float or ndarray of shape (n_features,)
+        The multiplier in use.
+    map_ : FeatureMap
+        The drawn map, an immutable value that works without the sampler.
+    frequencies_ : Frequencies
+        The frequencies of the map, for rows already multiplied by sigma.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``, where X has string names.
+
+    See Also
+    --------
+    HybridSampler : Has one such coefficient per pair of clusters with
+        ``kind="clustered"`` and ``mixture="gaussian"``.
+
+    Notes
+    -----
+    With n frequencies :math:`t \sim N(0, I_d)`, :math:`u = a x` and :math:`v = y / a`
+    ([1]_, equations 93 to 96)
+
+    .. math::
+
+       r_1(x) = \frac{1}{\sqrt n} e^{t \cdot u - |u|^2}, \quad
+       r_2(y) = \frac{1}{\sqrt n} e^{-t \cdot v - |v|^2}, \quad
+       \operatorname{Var} = \frac{\lambda^2}{n} \left( e^{|u - v|^2} - 1 \right)
+
+    less the variance reduction of orthogonal frequencies.
+
+    References
+    ----------
+    .. [1] K. Choromanski et al., "Hybrid Random Features", ICLR 2022,
+       :arxiv:`2110.04367`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_crt.samplers import MixtureCoefficient
+    >>> X = np.array([[1.0, 0.0], [0.0, 0.5]])
+    >>> MixtureCoefficient(random_state=0).fit(X).exact_kernel(X[:1], -X)
+    array([[1.        , 0.53526143]])
+    """
+
+    _doubtful_below = 0  # a coefficient may be as small as it likes
+    _parameter_constraints: dict = {
+        **BaseFeatureSampler._parameter_constraints,
+        "coupling": [str, Coupling],
+        "diagonal": ["array-like", float, int],
+    }
+
+    def __init__(
+        self,
+        diagonal: float | ArrayLike = 1.0,
+        *,
+        sigma: Sigma = 1.0,
+        n_components: int = 100,
+        coupling: str | Coupling = "orthogonal",
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+    ):
+        self.diagonal = diagonal
+        self.sigma = sigma
+        self.n_components = n_components
+        self.coupling = coupling
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _make_map(self, statistics, drawn):
+        a = np.broadcast_to(np.asarray(self.diagonal, float), statistics.n_features)
+        coupling = get_coupling(self.coupling, type(self).__name__)
+        n, rng = self.n_components, statistics.frequency_stream()
+        frequencies = coupling.draw(chi_law, n, statistics.n_features, rng)
+        return ExponentialMap(
+            self._frame(statistics),
+            n,
+            frequencies,
+            coupling,
+            ScaledQuadratic(a.copy(), -1 / a),
+            PairedColumns.of(n, single=True),
+            GaussianKernel(),
+        )

@@ -1,0 +1,94 @@
+"""What samplers read of the rows: moments and minima, in batches and in any order."""
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+from sklearn.base import clone
+
+from sklearn_crt import (
+    DERFSampler,
+    GeometricSampler,
+    OPRFSampler,
+    PoissonSampler,
+    TrigRBFSampler,
+)
+
+# the names of what each makes of the moments of the columns, of one side and of two
+SAMPLERS = [
+    (OPRFSampler(sigma="scale"), ["center_", "sigma_", "A_"]),
+    (DERFSampler(), ["center_", "sigma_", "A_"]),
+    (PoissonSampler(sigma=0.5, center=False), ["lambda_"]),
+    (PoissonSampler(sigma=0.5, positive=True), ["center_", "lambda_"]),
+    (GeometricSampler(sigma=0.5, center=False), ["p_"]),
+]
+every_sampler = pytest.mark.parametrize("sampler, names", SAMPLERS, ids=str)
+
+
+@every_sampler
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array, sparse.csr_matrix])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_rows", [50, 30_000])  # of which few are read at a time
+def test_weights_are_repeated_rows(sampler, names, convert, dtype, n_rows, rng):
+    X = rng.normal([0.0, 5.0, -3.0], size=(n_rows, 3)).astype(dtype)
+    X[rng.random(X.shape) < 0.3] = 0
+    weights = rng.integers(0, 3, size=n_rows).astype(float)
+    found = clone(sampler).fit(convert(X), sample_weight=weights)
+    repeated = np.repeat(X.astype(float), weights.astype(int), axis=0)
+    expected = clone(sampler).fit(repeated)
+    for name in names:
+        pair = (getattr(fitted, name) for fitted in (found, expected))
+        assert_allclose(*pair, rtol=1e-5 if dtype == np.float32 else 1e-8)
+
+
+@every_sampler
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
+def test_rows_without_weight_count_nothing(sampler, names, convert, rng):
+    X = rng.exponential(size=(60, 3))
+    X[:20] -= 100  # the least and the largest
+    weights = np.repeat([0.0, 1.0], [20, 40])
+    whole = clone(sampler).fit(convert(X), sample_weight=weights)
+    merged = clone(sampler).fit(convert(X[:40]), sample_weight=weights[:40])
+    merged.merge(clone(sampler).fit(convert(X[40:])))
+    expected = clone(sampler).fit(X[20:])
+    for name in names:
+        for fitted in (whole, merged):
+            found = getattr(fitted, name)
+            assert_allclose(found, getattr(expected, name), rtol=1e-8)
+
+
+@every_sampler
+def test_rows_far_from_zero_merge_in_any_order(sampler, names, rng):
+    X = 1e4 + rng.normal(size=(60, 2))
+    if "positive" in sampler.get_params() and not sampler.positive:
+        X -= 1e4  # powers of numbers as large have no other parameter
+    whole = clone(sampler).fit(X)
+    for order in ([0, 1, 2, 3], [3, 1, 0, 2]):
+        parts = [clone(sampler).fit(part) for part in np.array_split(X, 4)]
+        merged, *others = (parts[k] for k in order)
+        for part in others:
+            merged.merge(part)
+        for name in names:
+            found, expected = (getattr(fitted, name) for fitted in (merged, whole))
+            assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+
+
+def test_variance_of_rows_far_from_zero(rng):
+    X = 1e8 + rng.normal(size=(60, 2))
+    for order in (1, -1):
+        sampler = TrigRBFSampler(sigma="scale")
+        for part in np.array_split(X, 4)[::order]:
+            sampler.partial_fit(part)
+        assert_allclose(sampler.sigma_, np.sqrt(1 / X.var()), rtol=1e-6)
+
+
+def test_only_those_who_ask_read_the_covariance(rng):
+    """A table of all pairs of columns, which a pickle would hold."""
+    X = rng.normal(size=(9, 300))
+    sizes = [
+        len(pickle.dumps(kind(n_components=1).fit(X)))
+        for kind in (OPRFSampler, DERFSampler)
+    ]
+    assert sizes[0] < 8 * 300**2 / 4 < 8 * 300**2 < sizes[1]
