@@ -5,9 +5,13 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import integrate, optimize, stats
 
-from sklearn_crt import HybridSampler, OPRFSampler, TrigRBFSampler
-from sklearn_crt.extend import Orthogonal, chi_law
-from sklearn_crt.samplers import PositivePairSampler
+from sklearn_crt import (
+    HybridSampler,
+    OPRFSampler,
+    PositiveRBFSampler,
+    TrigRBFSampler,
+)
+from sklearn_crt.extend import Antithetic, Independent, Orthogonal, chi_law
 from sklearn_crt.theory import (
     hrf_max_relative_error,
     hrf_max_relative_error_bound,
@@ -20,6 +24,8 @@ from sklearn_crt.theory import (
 # the mean of the largest gradient over a ball, in closed form: no public result shows
 # it alone, and a bound that is too large by a factor would be seen nowhere else
 from sklearn_crt.theory.bounds import _log_gradient
+
+PAIRS = Antithetic(Independent())
 
 
 def log_product(w, x, y, A):
@@ -235,7 +241,9 @@ def test_relative_errors_of_hybrids_are_those_of_the_samplers(kind, radius):
     if kind == "trigonometric":
         sampler = TrigRBFSampler(n_components=2 * m, **common)
     elif kind == "positive":
-        sampler = PositivePairSampler(n_components=2 * m, **common)
+        sampler = PositiveRBFSampler(
+            n_components=2 * m, center=False, **common | {"coupling": PAIRS}
+        )
     else:
         width = 4 * m * (n + 1) if kind == "angular" else 4 * m * (2 * n + 1)
         hybrid = {"kind": kind, "n_coefficients": n}

@@ -30,7 +30,6 @@ from sklearn_crt.samplers import (
     ComplexExponentialSampler,
     GaussianCoefficient,
     MixtureCoefficient,
-    PositivePairSampler,
 )
 from sklearn_crt.testing import (
     assert_coupling,
@@ -222,8 +221,6 @@ def test_coupling_with_a_heavy_tail():
 
 
 PARTS = [
-    PositivePairSampler(sigma=1.0),
-    PositivePairSampler(sigma=1.0, kernel="softmax"),
     AngularCoefficient(),
     GaussianCoefficient(sigma=0.8),
     MixtureCoefficient([1.0, -0.7, 1.2, 0.9]),
@@ -239,9 +236,7 @@ def test_parts_of_hybrids(part, coupling):
 
 
 @pytest.mark.parametrize("n_features", [1, 2, 3])
-@pytest.mark.parametrize(
-    "part", [PositivePairSampler(), AngularCoefficient(), GaussianCoefficient()]
-)
+@pytest.mark.parametrize("part", [AngularCoefficient(), GaussianCoefficient()])
 def test_parts_of_hybrids_in_other_dimensions(part, n_features):
     check_sampler(part, n_features)
 

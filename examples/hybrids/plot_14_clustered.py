@@ -9,8 +9,8 @@ centres. How much of that is left when clusters have a width?
 import matplotlib.pyplot as plt
 import numpy as np
 
-from sklearn_crt import HybridSampler, TrigRBFSampler
-from sklearn_crt.samplers import ClusteredSampler, PositivePairSampler
+from sklearn_crt import HybridSampler, PositiveRBFSampler, TrigRBFSampler
+from sklearn_crt.samplers import ClusteredSampler
 
 # %%
 # Two clusters of queries and two of keys in 20 dimensions, centres of length 1, 200
@@ -24,7 +24,7 @@ widths = np.geomspace(0.02, 1, 12)
 common = {"sigma": 1.0, "n_components": 200, "kernel": "softmax", "random_state": 0}
 maps = {
     "trigonometric": TrigRBFSampler(**common),
-    "positive": PositivePairSampler(**common),
+    "positive": PositiveRBFSampler(center=False, coupling="antithetic", **common),
     "clustered, real": HybridSampler(kind="clustered", diagonal="real", **common),
     "clustered, centres alone": HybridSampler(
         kind="clustered", bases=[ClusteredSampler(statistic="centers")], **common

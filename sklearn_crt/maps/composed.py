@@ -16,7 +16,7 @@ import numpy as np
 from sklearn import config_context
 from sklearn.metrics import pairwise_distances_argmin
 
-from .._array import Array, constant, namespace_of, positions
+from .._array import Array, namespace_of, positions
 from .._kernels import exp_features
 from ..frequencies import Frequencies, JointFrequencies
 from ..rows import Inputs, Rows
@@ -194,13 +194,15 @@ class SumOfProductsMap(ComposedMap):
 
     Sums of maps are concatenations, products of maps are row-wise outer products. All
     the maps are independent. A coefficient is a constant plus the estimate of a map,
-    :math:`\lambda_k = a_k + r_{1k} \cdot r_{2k}`. Columns beyond the products are zero.
+    :math:`\lambda_k = a_k + r_{1k} \cdot r_{2k}`. The columns that the products leave
+    are those of a spare map, which counts in the estimate by its share of the columns.
     """
 
     bases: tuple[FeatureMap, ...]
     coefficients: tuple[FeatureMap, ...]
     constants: tuple[float, ...]
     shared: bool = False
+    spare: FeatureMap | None = None
     factor: GaussianKernel = field(default_factory=GaussianKernel)
 
     @cached_property
@@ -212,14 +214,29 @@ class SumOfProductsMap(ComposedMap):
         ]
         for k in range(last):
             wanted += [(k, k, 1.0), (last, k, -1.0)]
+        share = self.spare_weight
+        wanted = [(base, k, (1 - share) * weight) for base, k, weight in wanted]
+        if self.spare is not None:
+            wanted.append((last + 1, None, share))
         return tuple(
             Term(base, part, abs(weight) ** 0.5, 1 if weight > 0 else -1)
             for base, part, weight in wanted
         )
 
     @property
+    def spare_weight(self) -> float:
+        """Weight of the spare map in the estimate."""
+        return (
+            0.0 if self.spare is None else self.spare.n_components / self.n_components
+        )
+
+    @property
+    def _bases_and_spare(self) -> tuple[FeatureMap, ...]:
+        return self.bases if self.spare is None else (*self.bases, self.spare)
+
+    @property
     def parts(self) -> list[Any]:
-        return [*self.bases, *self.coefficients]
+        return [*self._bases_and_spare, *self.coefficients]
 
     @property
     def frequencies(self) -> JointFrequencies:
@@ -239,7 +256,7 @@ class SumOfProductsMap(ComposedMap):
     # ----------------------------------------------------------------- features
     @cached_property
     def tables(self) -> tuple[Any, ...]:
-        return self.bases, self.coefficients
+        return self._bases_and_spare, self.coefficients
 
     def _of_parts(self, rows: Inputs, key: bool) -> Iterator[list[LogFeatures]]:
         """Yield the log features of the bases and of the coefficients."""
@@ -268,16 +285,7 @@ class SumOfProductsMap(ComposedMap):
             mantissas.append(xp.broadcast_arrays(mantissa, exponent)[0])
             exponents.append(exponent)
         exponent = self.factor.plus_row_factor(xp.concat(exponents, axis=-1), rows)
-        mantissa = xp.concat(mantissas, axis=-1)
-        return self._filled(mantissa), self._filled(exponent, -math.inf)
-
-    def _filled(self, products: Array, value: float = 0.0) -> Array:
-        """Return products with columns of a number, as many as there are to be."""
-        n_left = self.n_components - products.shape[-1]
-        if n_left == 0:
-            return products
-        rest = constant((*products.shape[:-1], n_left), value, products)
-        return namespace_of(products).concat([products, rest], axis=-1)
+        return xp.concat(mantissas, axis=-1), exponent
 
     def features(self, rows: Inputs, *, key: bool = False) -> Array:
         # exponentials of the columns of the maps, not of their products, unless one
@@ -302,8 +310,7 @@ class SumOfProductsMap(ComposedMap):
             else:
                 left = scale * coefficients[part][0]
                 products.append(_outer(xp.multiply, left, columns[base]))
-        whole = products[0] if len(products) == 1 else xp.concat(products, axis=-1)
-        return self._filled(whole)
+        return products[0] if len(products) == 1 else xp.concat(products, axis=-1)
 
     def estimate(self, X: Inputs, Y: Inputs) -> np.ndarray:
         if len(self.terms) > 1 or not isinstance(self.bases[0], ClusteredMap):
@@ -315,17 +322,23 @@ class SumOfProductsMap(ComposedMap):
 
     # ------------------------------------------------------------------- values
     def kernel(self, X: Inputs, Y: Inputs) -> np.ndarray:
-        if all(map(_is_gaussian, self.bases)):
+        if all(map(_is_gaussian, self._bases_and_spare)):
             return self.factor.values(X, Y)
         pair = _both_sides(X, Y)
         means, _ = self.coefficient_moments(*pair)
         kernels = [_of_part(base, "kernel", *pair) for base in self.bases]
         kernel = sum(mean * k for mean, k in zip(means, kernels, strict=True))
+        if self.spare is not None:
+            gap = _of_part(self.spare, "kernel", *pair) - kernel
+            kernel = kernel + self.spare_weight * gap
         return kernel * np.exp(self.factor.log_pair_factor(X, Y))
 
     def variance(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        pair, weight = _both_sides(X, Y), self.spare_weight
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            total = self._gaussian_variance(*_both_sides(X, Y))
+            total = (1 - weight) ** 2 * self._gaussian_variance(*pair)
+            if self.spare is not None:
+                total += weight**2 * _of_part(self.spare, "variance", *pair)
             return self.factor.variance(total, np.zeros_like(total), X, Y)
 
     def coefficient_moments(
@@ -340,7 +353,7 @@ class SumOfProductsMap(ComposedMap):
         return [*means, 1.0 - sum(means)], [*variances, sum(variances)]
 
     def _gaussian_variance(self, X: Inputs, Y: Inputs) -> np.ndarray:
-        """Return the variance without row factors."""
+        """Return the variance without row factors and the spare map."""
         means, variances = self.coefficient_moments(X, Y)
         total = np.zeros((X.shape[0], Y.shape[0]))
         with np.errstate(over="ignore", invalid="ignore"):

@@ -165,7 +165,7 @@ class BaseFeatureSampler(
         sampled (``sigma="median"``). The parameters are those of the first call.
 
         The map follows the rows: ``transform`` returns other features after a further
-        batch, and one warning says so. Read all batches first, then ``freeze()``, then
+        batch, and a warning says so. Read all batches first, then ``freeze()``, then
         transform.
 
         Parameters

@@ -258,7 +258,7 @@ def composed_estimates(
     """Return independent estimates of a hybrid, from many draws of each of its maps."""
     # X, Y (n_X, n_features) -> (n_blocks, n_X, n_Y)
     whole, parts = fitted.map_, _parts(fitted)
-    if not all(map(_is_simple, [*parts.bases, *parts.coefficients])):
+    if not all(map(_is_simple, [*parts.bases, *parts.coefficients, *parts.spare])):
         return None
     sides = whole.frame.pair(X, Y)
     queries, keys = (side.matrix for side in sides)
@@ -273,6 +273,9 @@ def composed_estimates(
     lambdas = [a + part for a, part in zip(whole.constants, lambdas, strict=True)]
     lambdas = [*lambdas, np.asarray(1 - sum(lambdas))]
     estimates = sum(lam * k for lam, k in zip(lambdas, kernels, strict=True))
+    for part in parts.spare:
+        gap = draw(part, 20) - estimates
+        estimates = estimates + whole.spare_weight * gap
     return estimates * np.exp(whole.factor.log_pair_factor(*sides))
 
 

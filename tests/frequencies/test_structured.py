@@ -103,7 +103,7 @@ def test_more_sparse_rows_than_are_written_out_at_once(convert, rng):
 @pytest.mark.parametrize("simplex", [False, True])
 def test_float32(simplex, rng):
     projection = HadamardFrequencies(*make(rng, 512, 400, 700, simplex))
-    single = projection.to(np.float32)
+    single = projection.to(np.empty(0, np.float32))
     X = rng.normal(size=(50, 400)).astype(np.float32)
     for rows in (X, sparse.csr_array(X)):
         product = single.apply(rows)

@@ -4,21 +4,22 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from sklearn_crt import TrigRBFSampler
+from sklearn_crt import PositiveRBFSampler, TrigRBFSampler
+from sklearn_crt.extend import Antithetic, Independent
 from sklearn_crt.samplers import (
     ComplexExponentialSampler,
-    PositivePairSampler,
     best_diagonal,
 )
 
 
 def test_reference_base_maps(vectors, pair4):
     reference, (x, y) = vectors["hrf"], pair4
+    common = {"sigma": 1.0, "n_components": 4, "kernel": "softmax"}
+    pairs = {"center": False, "coupling": Antithetic(Independent())}
     for part, name in (
-        (TrigRBFSampler, "MSE trig"),
-        (PositivePairSampler, "MSE positive +-"),
+        (TrigRBFSampler(coupling="iid", **common), "MSE trig"),
+        (PositiveRBFSampler(**pairs, **common), "MSE positive +-"),
     ):
-        part = part(sigma=1.0, n_components=4, coupling="iid", kernel="softmax")
         variance = part.fit(x, X_key=y).kernel_variance(x, y)
         assert_allclose(variance, reference[name], rtol=1e-12)
 
@@ -48,7 +49,9 @@ def test_imaginary_unit_is_sines_and_cosines(pair64):
 @pytest.mark.parametrize(
     "part",
     [
-        PositivePairSampler(n_components=7, kernel="softmax"),
+        PositiveRBFSampler(
+            center=False, coupling="antithetic", n_components=7, kernel="softmax"
+        ),
         ComplexExponentialSampler([1.0, 0.7j, 1 - 0.2j], n_components=7),
         ComplexExponentialSampler([1.0, 0.7j, 1.2], n_components=8, kernel="softmax"),
         ComplexExponentialSampler([1.0, -0.7, 1.2], n_components=7),

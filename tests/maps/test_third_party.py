@@ -7,12 +7,17 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 
-from sklearn_crt import HybridSampler, OPRFSampler, PoissonSampler, TrigRBFSampler
-from sklearn_crt.extend import FrequencyMap, Independent, chi_law
+from sklearn_crt import (
+    HybridSampler,
+    OPRFSampler,
+    PoissonSampler,
+    PositiveRBFSampler,
+    TrigRBFSampler,
+)
+from sklearn_crt.extend import Antithetic, FrequencyMap, Independent, chi_law
 from sklearn_crt.samplers import (
     BaseFeatureSampler,
     GaussianCoefficient,
-    PositivePairSampler,
 )
 from sklearn_crt.testing import (
     assert_mean,
@@ -21,9 +26,13 @@ from sklearn_crt.testing import (
     seed_estimates,
 )
 
+PAIRS = PositiveRBFSampler(center=False, coupling=Antithetic(Independent()))
+
 
 def hybrid(**params):
-    return HybridSampler(**{"sigma": 1.0, "random_state": 0} | params)
+    return HybridSampler(
+        **{"kind": "angular", "sigma": 1.0, "random_state": 0} | params
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,8 +139,8 @@ def test_the_third_party_sampler_passes_the_contract():
         {"bases": [Laplacian(), TrigRBFSampler(coupling="iid")]},
         {"bases": [TrigRBFSampler(coupling="iid"), Laplacian()]},
         {"coefficients": [Laplacian(n_components=4)]},
-        {"bases": [Bare(), PositivePairSampler(coupling="iid")]},
-        {"bases": [PositivePairSampler(coupling="iid"), Bare()]},
+        {"bases": [Bare(), PAIRS]},
+        {"bases": [PAIRS, Bare()]},
         {"coefficients": [Bare(n_components=3)]},
         {"bases": [PoissonSampler(), OPRFSampler(coupling="iid")]},
     ],
@@ -155,7 +164,7 @@ def test_third_party_samplers(params):
 
 
 def test_a_wrong_variance_of_a_part_is_seen():
-    bases = [Modest(), PositivePairSampler(coupling="iid")]
+    bases = [Modest(), PAIRS]
     sampler = hybrid(n_components=60, coupling="iid", bases=bases)
     with pytest.raises(AssertionError, match=r"biased: .* at \((np\.int64\(0\)|0),\)"):
         judge(sampler, 0.5 * contract_rows(4))

@@ -14,6 +14,7 @@ from ...maps import SumOfProductsMap
 from ...rows import Frame, Statistics
 from .._base import BaseFeatureSampler
 from .._oprf import OPRFSampler
+from .._positive import PositiveRBFSampler
 from .._trig_rbf import TrigRBFSampler
 from .clustered import ClusteredSampler, cluster_sides, massive_pairs, pair_diagonal
 from .coefficients import AngularCoefficient, GaussianCoefficient, MixtureCoefficient
@@ -37,16 +38,17 @@ class HybridParts:
 
     bases: list[Any]
     coefficients: list[Any]
+    spare: list[Any]  # none or one, for the columns that the products leave
     samples: list[Sample]
 
     def joint_map(self, n_components: int, shared: bool) -> SumOfProductsMap:
         """Return the map of the hybrid, at unit bandwidth."""
-        bases, coefficients = (
+        bases, coefficients, spare = (
             tuple(map_of(part, self.samples) for part in side)
-            for side in (self.bases, self.coefficients)
+            for side in (self.bases, self.coefficients, self.spare)
         )
         constants = tuple(map(_constant_of, self.coefficients))
-        fields = bases, coefficients, constants, shared
+        fields = bases, coefficients, constants, shared, *spare
         return SumOfProductsMap(Frame(), n_components, *fields)
 
 
@@ -58,7 +60,8 @@ def _constant_of(coefficient: Any) -> float:
 def fit_hybrid(sampler: Any, statistics: Statistics, frame: Frame) -> HybridParts:
     """Return the fitted parts of a hybrid."""
     get_coupling(sampler.coupling, type(sampler).__name__)  # or ValueError
-    base_rng, coefficient_rng, _, cluster_rng = statistics.frequency_stream().spawn(4)
+    streams = statistics.frequency_stream().spawn(4)
+    base_rng, coefficient_rng, spare_rng, cluster_rng = streams
     samples = unit_samples(statistics, frame)
     bases, unfitted = _unfitted_parts(sampler, samples, cluster_rng)
     base_seeds, seeds = (
@@ -70,19 +73,22 @@ def fit_hybrid(sampler: Any, statistics: Statistics, frame: Frame) -> HybridPart
         fit_part(part, samples, seed)
         for part, seed in zip(unfitted, seeds, strict=False)
     ]
-    widths = _split_columns(sampler.n_components, bases, coefficients, samples)
-    if widths is None:
-        last = getattr(bases[-1], "fallback", bases[-1])
-        bases, coefficients, widths = [last], [], [sampler.n_components]
+    split = _split_columns(sampler.n_components, bases, coefficients, samples)
+    last = getattr(bases[-1], "fallback", bases[-1])
+    if split is None:
+        bases, coefficients, split = [last], [], ([sampler.n_components], 0)
+    widths, rest = split
     parts = zip(bases, widths, base_seeds[-len(bases) :], strict=True)
     fitted = [fit_base(part, samples, width, seed) for part, width, seed in parts]
-    return HybridParts(fitted, coefficients, samples)
+    seed = spare_rng.integers(2**31 - 1)
+    spare = [fit_base(last, samples, rest, seed)] if rest else []
+    return HybridParts(fitted, coefficients, spare, samples)
 
 
 def _split_columns(
     n_components: int, bases: Sequence[Any], coefficients: list[Any], samples: Any
-) -> list[int] | None:
-    """Return the columns of the base maps, or warn and return None.
+) -> tuple[list[int], int] | None:
+    """Return the columns of the base maps and those left, or warn and return None.
 
     All have as many frequencies; what is left goes to one more of single maps, the
     last map first.
@@ -115,7 +121,7 @@ def _split_columns(
         if 0 < costs[k] <= rest:
             widths[k] += units[k]
             rest -= costs[k]
-    return widths
+    return widths, rest
 
 
 # -------------------------------------------------- what a kind of hybrid stands for
@@ -168,7 +174,7 @@ def _check_effects(sampler: Any, mixture: bool) -> None:
         ),
         "n_coefficients": (
             mixture or (own and kind != "clustered"),
-            "kind='angular', kind='gaussian' or mixture='gaussian' without "
+            "mixture='gaussian' or another kind than 'clustered' without "
             "coefficients of your own",
         ),
     }
@@ -193,12 +199,17 @@ def _own_bases(sampler: Any) -> list[BaseFeatureSampler]:
     pairs = get_coupling(coupling, type(sampler).__name__)
     if not pairs.weight_dependent:  # angles that follow the norms make no pairs
         pairs = Antithetic(pairs)
-    return [OPRFSampler(coupling=pairs), TrigRBFSampler(coupling=coupling)]
+    positive = (
+        OPRFSampler(coupling=pairs)
+        if sampler.kind == "optimal"
+        else PositiveRBFSampler(coupling=pairs, center=False)
+    )
+    return [positive, TrigRBFSampler(coupling=coupling)]
 
 
 def _own_coefficients(sampler: Any) -> list[BaseFeatureSampler]:
     n, coupling = sampler.n_coefficients, _exact_coupling(sampler)
-    if sampler.kind == "angular":
+    if sampler.kind in ("optimal", "angular"):
         return [AngularCoefficient(n_components=n, coupling=coupling)]
     if sampler.kind == "gaussian":
         options = {"sigma": sampler.lambda_sigma, "coupling": coupling}

@@ -30,13 +30,17 @@ class HybridSampler(BaseFeatureSampler):
 
     Parameters
     ----------
-    kind : {"angular", "gaussian", "clustered"}, default="angular"
+    kind : {"optimal", "angular", "gaussian", "clustered"}, default="optimal"
         Coefficients and base maps used where ``coefficients`` and ``bases`` are None:
 
-        - ``"angular"``: positive features of w and -w, weighted by the angle over pi
-          (from signs of projections), and sines and cosines with the remaining weight.
-          The variance is zero for rows of equal length at angles 0 and pi.
-        - ``"gaussian"``: the same maps, weighted by one minus a Gaussian kernel.
+        - ``"optimal"``: optimal positive features of w and -w
+          (:class:`OPRFSampler`), weighted by the angle over pi (from signs of
+          projections), and sines and cosines with the remaining weight.
+        - ``"angular"``: the hybrid of [1]_, with the positive features of
+          :class:`PositiveRBFSampler` instead. The variance is zero for rows of equal
+          length at angles 0 and pi, and grows fast with the norms of the rows.
+        - ``"gaussian"``: the maps of ``"angular"``, weighted by one minus a Gaussian
+          kernel.
         - ``"clustered"``: a map adapted to each pair of clusters of queries and keys
           (:class:`~sklearn_crt.samplers.ClusteredSampler`).
     bases : list of samplers, default=None
@@ -71,9 +75,10 @@ class HybridSampler(BaseFeatureSampler):
         up to 1000 rows.
     n_components : int, default=100
         Number of columns. All are used: by the largest layout that fits, then by
-        further frequencies of single base maps. Where not even the smallest layout
-        fits, the last base map is used alone, and a warning says how many columns the
-        hybrid needs.
+        further frequencies of single base maps, then by a spare map like the last
+        base, which counts in the estimate by its share of the columns. Where not even
+        the smallest layout fits, the last base map is used alone, and a warning says
+        how many columns the hybrid needs.
     coupling : str or Coupling, default="orthogonal"
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
@@ -98,6 +103,8 @@ class HybridSampler(BaseFeatureSampler):
         The fitted maps.
     a_ : list of float
         The constant parts of the coefficients.
+    spare_ : FeatureMap or None
+        The map of the columns that no layout fills.
     center_ : ndarray of shape (n_features,)
         The vector subtracted from the rows, zero without ``center``.
     sigma_ : float or ndarray of shape (n_features,)
@@ -130,8 +137,8 @@ class HybridSampler(BaseFeatureSampler):
 
     with the signs of :math:`a_k` and :math:`1 - \sum a`; parts with :math:`a_k = 0`
     are left out. With 2m columns per base and n frequencies per coefficient these are
-    4m(n + 1) columns for ``"angular"`` and 4m(2n + 1) for ``"gaussian"``, computed in
-    O((n + m) d + m n) per row. The maps that ``kind`` makes have the ``coupling`` of
+    4m(n + 1) columns for ``"optimal"`` and ``"angular"``, and 4m(2n + 1) for
+    ``"gaussian"``, computed in O((n + m) d + m n) per row. The maps that ``kind`` makes have the ``coupling`` of
     the hybrid, but the coefficients are orthogonal where it is structured.
 
     The maps are independent, so the variance is ([1]_, theorem 3.1)
@@ -158,7 +165,8 @@ class HybridSampler(BaseFeatureSampler):
     >>> from sklearn_crt import HybridSampler
     >>> X = np.random.default_rng(0).normal(size=(100, 5))
     >>> X /= np.linalg.norm(X, axis=1, keepdims=True)
-    >>> sampler = HybridSampler(sigma=1.0, n_components=200, random_state=0).fit(X)
+    >>> options = {"sigma": 1.0, "n_components": 200, "random_state": 0}
+    >>> sampler = HybridSampler(**options).fit(X)
     >>> sampler.transform(X).shape
     (100, 200)
     >>> bool(np.diag(sampler.kernel_variance(X)).max() < 1e-15)
@@ -170,7 +178,7 @@ class HybridSampler(BaseFeatureSampler):
     _parameter_constraints: dict = {
         **BaseFeatureSampler._parameter_constraints,
         "kernel": [StrOptions({"gaussian", "softmax"})],
-        "kind": [StrOptions({"angular", "gaussian", "clustered"})],
+        "kind": [StrOptions({"optimal", "angular", "gaussian", "clustered"})],
         "bases": [list, tuple, None],
         "coefficients": [list, tuple, None],
         "n_coefficients": [Interval(Integral, 1, None, closed="left")],
@@ -186,7 +194,7 @@ class HybridSampler(BaseFeatureSampler):
     def __init__(
         self,
         *,
-        kind: Literal["angular", "gaussian", "clustered"] = "angular",
+        kind: Literal["optimal", "angular", "gaussian", "clustered"] = "optimal",
         bases: Sequence[BaseEstimator] | None = None,
         coefficients: Sequence[BaseEstimator] | None = None,
         n_coefficients: int = 1,
@@ -246,6 +254,11 @@ class HybridSampler(BaseFeatureSampler):
     def coefficients_(self) -> list[FeatureMap]:
         """The maps of the coefficients less their constant parts."""
         return list(self.map_.coefficients)
+
+    @property
+    def spare_(self) -> FeatureMap | None:
+        """The map of the columns that no layout fills, or None."""
+        return self.map_.spare
 
     @property
     def a_(self) -> list[float]:

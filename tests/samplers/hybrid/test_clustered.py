@@ -15,7 +15,9 @@ FAMILY = 1e-6
 
 
 def hybrid(**params):
-    return HybridSampler(**{"sigma": 1.0, "random_state": 0} | params)
+    return HybridSampler(
+        **{"kind": "angular", "sigma": 1.0, "random_state": 0} | params
+    )
 
 
 def clustered(**params):
@@ -103,10 +105,11 @@ def test_only_the_most_massive_pairs_have_a_map(rng):
         n_components=60,
     ).fit(X)
     blocks = sampler.bases_[0].blocks
-    kinds = [type(block.part) for block in blocks]
-    default = type(OPRFSampler().fit(X).map_)
-    assert kinds[1:] == [default, default]
-    assert kinds[0] is not default
+    first, *others = (block.part.quadratic for block in blocks)
+    assert all(
+        type(other) is type(OPRFSampler().fit(X).map_.quadratic) for other in others
+    )
+    assert type(first) is not type(others[0])
     big = int(np.argmax(sampler.bases_[0].clusters[0].shares))
     assert blocks[0].queries[big]
     assert blocks[0].keys[big]

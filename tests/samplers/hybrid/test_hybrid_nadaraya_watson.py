@@ -17,6 +17,7 @@ from sklearn_crt import (
 from sklearn_crt.testing import assert_mean
 
 KINDS = {
+    "optimal": {"kind": "optimal"},
     "angular": {"kind": "angular"},
     "gaussian": {"kind": "gaussian", "lambda_sigma": 0.8},
     "clustered": {"kind": "clustered"},
@@ -26,7 +27,9 @@ KINDS = {
 
 
 def hybrid(**params):
-    return HybridSampler(**{"sigma": 1.0, "random_state": 0} | params)
+    return HybridSampler(
+        **{"kind": "angular", "sigma": 1.0, "random_state": 0} | params
+    )
 
 
 @pytest.fixture(scope="module")
