@@ -180,7 +180,9 @@ class FeatureMap(ABC):
                 mantissa = queries[0][i] * keys[0][lost[i]]
                 logs = queries[1][i] + keys[1][lost[i]]
                 terms, peak = log_weights(logs, mantissa)
-                estimate[i, lost[i]] = terms.sum(axis=1) * np.exp(peak[:, 0])
+                total = terms.sum(axis=1)  # of terms that may cancel
+                total[total != 0] *= np.exp(peak[total != 0, 0])
+                estimate[i, lost[i]] = total
         return estimate
 
     def frequency_index(self) -> np.ndarray | None:

@@ -12,7 +12,7 @@ from numpy.polynomial import Polynomial
 from scipy import special
 from scipy.interpolate import PPoly
 
-from .._array import Array, asarray_like, float_types, namespace_of, to_host
+from .._array import Array, asarray_like, float_types, namespace_of, on_host
 from ..rows import Inputs
 from .variance import (
     Factor,
@@ -286,12 +286,18 @@ def log_matern(r: Array, nu: float) -> Array:
     t = math.sqrt(2 * nu) * wide
     if nu < _LARGE_ORDER and float(nu + 0.5).is_integer():
         value = _log_matern_polynomial(t, nu)
+    elif not on_host(t):
+        raise TypeError(
+            f"The Matern kernel with nu={nu} needs a Bessel function, which other "
+            "array libraries have not; take nu = 0.5, 1.5, ..., 24.5 or infinity, or "
+            "give rows in the memory of the host."
+        )
     elif nu >= _LARGE_ORDER:
-        value = _log_matern_large(to_host(wide), nu)
-    elif math.prod(r.shape) < _MANY:
-        value = _log_matern_bessel(to_host(t), nu)
+        value = _log_matern_large(wide, nu)
+    elif r.size < _MANY:
+        value = _log_matern_bessel(t, nu)
     else:
-        value = _log_matern_table(to_host(t), nu)
+        value = _log_matern_table(t, nu)
     return asarray_like(value, r)
 
 

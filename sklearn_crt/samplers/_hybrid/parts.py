@@ -69,4 +69,4 @@ def columns_per_frequency(part: Any, samples: list[Sample]) -> int:
         return 1
     if hasattr(part, "min_components"):
         return 2
-    return fit_part(part, samples, 0, n_components=2).map_.columns_per_frequency
+    return fit_part(part, samples, 0).map_.columns_per_frequency

@@ -138,8 +138,9 @@ class HybridSampler(BaseFeatureSampler):
     with the signs of :math:`a_k` and :math:`1 - \sum a`; parts with :math:`a_k = 0`
     are left out. With 2m columns per base and n frequencies per coefficient these are
     4m(n + 1) columns for ``"optimal"`` and ``"angular"``, and 4m(2n + 1) for
-    ``"gaussian"``, computed in O((n + m) d + m n) per row. The maps that ``kind`` makes have the ``coupling`` of
-    the hybrid, but the coefficients are orthogonal where it is structured.
+    ``"gaussian"``, computed in O((n + m) d + m n) per row. The maps that ``kind``
+    makes have the ``coupling`` of the hybrid, but the coefficients are orthogonal
+    where it is structured.
 
     The maps are independent, so the variance is ([1]_, theorem 3.1)
 
