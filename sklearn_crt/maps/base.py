@@ -276,10 +276,11 @@ class FeatureMap(ABC):
         place = xp.__name__, str(array_device(like)), str(like.dtype)
         known = self.__dict__.setdefault("_moved", {})
         if place not in known:
-            moved = known[place] = replace(self)
+            moved = replace(self)
             vars(moved).update(tables=move(self.tables, like), _moved={place: moved})
             if xp is not _NUMPY:
                 vars(moved)["frame"] = self.frame.to(like)
+            known[place] = moved  # whole, as other threads look here too
         return known[place]
 
     def astype(self: Map, dtype: DTypeLike) -> Map:
@@ -468,8 +469,9 @@ def map_arrays(
 ) -> Any:
     """Return a tree of what a function makes of the arrays of trees of one form.
 
-    The function takes the name of a place and the arrays there. ValueError says that
-    the trees differ in more than the numbers of their arrays.
+    The function takes the name of a place and the arrays there, or the scales of affine
+    forms where these are different numbers. ValueError says that the trees differ in
+    more than the numbers of their arrays.
     """
     first = trees[0]
     if any(type(tree) is not type(first) for tree in trees):
@@ -488,9 +490,11 @@ def map_arrays(
     if names == ("weights",) and "weights" not in vars(first):
         raise ValueError("frequencies that are no matrix")
     if names is None:
-        if any(tree != first for tree in trees):
+        if all(tree == first for tree in trees):
+            return first
+        if path[-1:] != ("scale",):
             raise ValueError("maps with different parameters")
-        return first
+        return function("__".join(path), *trees)  # of forms, one for each head
     rebuilt = copy.copy(first)
     for name in names:
         values = (getattr(tree, name) for tree in trees)
