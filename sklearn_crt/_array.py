@@ -51,8 +51,8 @@ _NUMPY = array_namespace(np.empty(0))
 
 
 def on_host(rows: Any) -> bool:
-    """Return whether rows are a NumPy array or a sparse table."""
-    return isinstance(rows, np.ndarray) or issparse(rows)
+    """Return whether rows, or a number, are of NumPy or a sparse table."""
+    return isinstance(rows, (np.ndarray, np.generic)) or issparse(rows)
 
 
 def like_table(X: Any) -> Array:
