@@ -16,7 +16,7 @@ from joblib.parallel import get_active_backend
 from numpy.typing import DTypeLike
 from sklearn.utils import gen_even_slices
 
-from ._array import Array, on_host
+from ._array import Array, namespace_of, on_host
 from ._compat import _clear_controlling_thread, _get_threadpool_controller
 
 _CHUNK_BYTES = 2**21  # of features: few enough for the cache, enough for the product
@@ -196,6 +196,8 @@ class Workspace:
         """Return values in another type, themselves where they have it."""
         if values.dtype == dtype:
             return values
+        if not on_host(values):
+            return namespace_of(values).astype(values, dtype)
         buffer = self.buffer("cast", values.shape, dtype)
         np.copyto(buffer, values)
         return buffer

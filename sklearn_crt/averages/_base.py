@@ -243,12 +243,13 @@ class BaseNadarayaWatson(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABC
             dtype=X.dtype,
             ensure_non_negative=True,
         )
-        keep = to_host(namespace_of(weights).nonzero(weights)[0])
-        if keep.size == 0:
+        xp = namespace_of(weights)
+        if not xp.any(weights > 0):
             raise ValueError(
                 "Sample weights must contain at least one non-zero number."
             )
-        if keep.size < X.shape[0]:
+        if not xp.all(weights > 0):
+            keep = to_host(xp.nonzero(weights)[0])
             X, y, weights = (taken(array, keep) for array in (X, y, weights))
 
         def step():  # of a progress bar: one chunk of rows is summed

@@ -102,8 +102,8 @@ class ExactEngine:
         else:
             first = learn_columns(X, y, weights, self.targets)
         keys = sample(X.shape[0])
-        frame, kind = self._frame(X, first)
         X_part, y_part, weights = (to_host(taken(a, keys)) for a in (X, y, weights))
+        frame, kind = self._frame(X_part, first)
         rows = frame.rows(as_kind(X_part, kind))
         encoded = self.targets.encode(y_part, weights, X_part.dtype)
         best = best_multiple(self._kernel, rows, encoded, self.targets, X.shape[0])

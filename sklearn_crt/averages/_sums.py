@@ -275,7 +275,7 @@ class FeatureSums:
             added, log_added = FeatureSums(part).average(*terms)
             # nothing has no scale: that of another segment counts
             none = ~added.any(axis=1, keepdims=True)
-            log_added = np.where(none, least_log(added), log_added)
+            log_added = np.where(none, least_log(log_added), log_added)
             added = LogSum(added, log_added)
             found = added if found is None else found.plus(added)
             yield found
