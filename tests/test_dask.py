@@ -343,7 +343,9 @@ def test_map_rows_splits_what_grows(table):
         features = crt_dask.map_rows(sampler.transform, lazy(X))
     assert max(features.chunks[0]) * 500 * 8 <= 2**20
     assert sum(features.chunks[0]) == N
-    assert_array_equal(features.compute(), sampler.transform(X))
+    # BLAS rounds the last columns by how many rows come with a row
+    rtol = 64 * np.finfo(float).eps
+    assert_allclose(features.compute(), sampler.transform(X), rtol=rtol)
 
 
 @pytest.mark.parametrize(
