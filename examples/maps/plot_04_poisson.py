@@ -14,35 +14,34 @@ from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_crt import OPRFSampler, PoissonSampler
-from sklearn_crt.maps import PoissonLaw
 
 X = StandardScaler().fit_transform(load_wine(return_X_y=True)[0])
 
 
 def mean_log_second_moment(feature_map):
+    """Return that of one product of features, of the independent ones of a map."""
     rows = feature_map.frame.rows(X)
-    second_moment = (
-        feature_map.variance(rows, rows) + feature_map.kernel(rows, rows) ** 2
-    )
-    return np.log(second_moment).mean()
+    variance, kernel = feature_map.variance(rows, rows), feature_map.kernel(rows, rows)
+    n = feature_map.n_components
+    return np.log(variance + kernel**2 / n).mean() + np.log(n)
 
 
 # %%
-# ``n_components=1`` gives the second moment of one product of features. The law of the
-# exponents is a part of the map, so that a map of another law can be made.
+# The distribution of the exponents is a part of the map, so a map of another one can be
+# made.
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
 for ax, positive in zip(axes, (False, True), strict=True):
     for color, sigma in zip(("C0", "C1", "C2"), (0.1, 0.2, 0.4), strict=True):
-        sampler = PoissonSampler(sigma=sigma, n_components=1, positive=positive).fit(X)
-        best, optimum = sampler.lambda_, mean_log_second_moment(sampler.map_)
+        options = {"sigma": sigma, "n_components": 4096}
+        sampler = PoissonSampler(positive=positive, **options).fit(X)
+        drawn, best = sampler.map_, sampler.lambda_
+        optimum = mean_log_second_moment(drawn)
         means = best * np.geomspace(0.05, 20, 41)
-        curve = [
-            mean_log_second_moment(replace(sampler.map_, law=PoissonLaw(mean)))
-            for mean in means
-        ]
+        laws = (replace(drawn.law, lambda_=mean) for mean in means)
+        curve = [mean_log_second_moment(replace(drawn, law=law)) for law in laws]
         ax.plot(means, curve, color=color, label=f"sigma = {sigma}")
         ax.plot(best, optimum, "o", color=color)
-        oprf = OPRFSampler(sigma=sigma, n_components=1).fit(X)
+        oprf = OPRFSampler(coupling="iid", **options).fit(X)
         ax.axhline(mean_log_second_moment(oprf.map_), color=color, linestyle=":")
     ax.set(xscale="log", xlabel="lambda", title=f"positive={positive}", ylim=(-4, 12))
     ax.grid(alpha=0.3)
