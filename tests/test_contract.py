@@ -241,12 +241,15 @@ def test_parts_of_hybrids_in_other_dimensions(part, n_features):
     check_sampler(part, n_features)
 
 
+SHARED = {"kind": "angular", "shared": True, "coupling": "iid"}
+
+
 @pytest.mark.parametrize(
     "params",
     [
         {"n_components": 16, "n_coefficients": 1},
         {"n_components": 4 * 2 * 6 + 10, "n_coefficients": 5, "kernel": "softmax"},
-        {"n_components": 24, "n_coefficients": 2, "shared": True, "coupling": "iid"},
+        {"n_components": 24, "n_coefficients": 2, **SHARED},
         {"kind": "gaussian", "n_components": 40, "n_coefficients": 2},
         {"kind": "gaussian", "n_components": 40, "kernel": "softmax", "center": True},
     ],

@@ -40,6 +40,7 @@ from .._compat import (
     _safe_indexing,
     warn,
 )
+from .._state import STATE_METHODS
 from .._workers import blas_within_processors
 from ..frequencies import Frequencies
 from ..maps import FeatureMap, relative_error, transform, variance_in_blocks
@@ -87,6 +88,7 @@ class BaseFeatureSampler(
     _doubtful_below: float = 64  # columns, of which fit looks at the stated error
     _fit_namespace: Any = None  # tells where the rows of fit were, None for NumPy
     __sklearn_array_api_convert__ = convert_fit_namespace
+    __getstate__, __setstate__, __copy__ = STATE_METHODS
 
     # ------------------------------------------------------------------- hooks
     @abstractmethod

@@ -1,5 +1,7 @@
 """What all samplers share: parameters, bandwidths, input kinds, errors, limits."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -488,3 +490,31 @@ def test_a_map_that_follows_no_rows_may_be_used_between_batches(rng):
     before = sampler.partial_fit(X[:20]).transform(X)
     after = sampler.partial_fit(X[20:]).transform(X)
     np.testing.assert_array_equal(after, before)
+
+
+# ------------------------------------------------------------------- stated errors
+def test_a_fit_whose_stated_error_exceeds_the_kernel_warns(rng):
+    X = rng.normal(size=(200, 30))
+    with pytest.warns(UserWarning, match="zero would be a better") as record:
+        PositiveRBFSampler(n_components=20, center=False, random_state=0).fit(X)
+    assert "TrigRBFSampler needs fewer columns" in str(record[0].message)
+    assert record[0].filename == __file__
+    with pytest.warns(UserWarning, match=r"n_components=\d+ would bring it to half"):
+        TrigRBFSampler(n_components=2, sigma=1.0).fit(X[:, :4])
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        TrigRBFSampler(n_components=40),
+        OPRFSampler(n_components=40),
+        TrigRBFSampler(n_components=2, sigma=0.01),
+        PositiveRBFSampler(center=False),  # 100 columns or more: no look at the error
+    ],
+    ids=str,
+)
+def test_a_fit_whose_stated_error_is_small_does_not(sampler, rng):
+    X = rng.normal(size=(200, 4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sampler.set_params(random_state=0).fit(X)

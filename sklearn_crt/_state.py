@@ -1,0 +1,88 @@
+"""The state of fitted estimators as plain containers, for files that others open.
+
+A skops file names the types in it, and who opens it must trust each. Here they are the
+estimators alone: what these have learned is stored as dictionaries, lists and arrays.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from sklearn.base import BaseEstimator
+
+_PACKAGE = __name__.partition(".")[0]
+_TYPE = f"type of {_PACKAGE}"
+
+
+def get_state(estimator: Any) -> dict[str, Any]:
+    """Return what ``pickle`` and ``skops`` store of an estimator."""
+    known: dict[int, Any] = {}  # one object stays one
+    return {
+        name: _packed(value, known)
+        for name, value in BaseEstimator.__getstate__(estimator).items()
+    }
+
+
+def set_state(estimator: Any, state: dict[str, Any]) -> None:
+    """Restore an estimator from what was stored of it."""
+    known: dict[int, Any] = {}
+    unpacked = {name: _unpacked(value, known) for name, value in state.items()}
+    BaseEstimator.__setstate__(estimator, unpacked)
+
+
+def copied(estimator: Any) -> Any:
+    """Return a copy that shares all attributes."""
+    other = object.__new__(type(estimator))
+    vars(other).update(vars(estimator))
+    return other
+
+
+STATE_METHODS = get_state, set_state, copied
+
+
+def _packed(value: Any, known: dict[int, Any]) -> Any:
+    """Return a value with plain containers in place of objects of this package."""
+    kind = type(value)
+    if kind in (list, tuple):
+        return kind(_packed(each, known) for each in value)
+    if kind is dict:
+        return {name: _packed(each, known) for name, each in value.items()}
+    own = kind.__module__.partition(".")[0] == _PACKAGE
+    if not own or isinstance(value, (BaseEstimator, type)):
+        return value
+    if id(value) not in known:
+        content = list(value) if isinstance(value, tuple) else value.__getstate__()
+        packed = {_TYPE: [kind.__module__, kind.__qualname__]}
+        known[id(value)] = packed
+        packed["content"] = _packed(content, known)
+    return known[id(value)]
+
+
+def _unpacked(value: Any, known: dict[int, Any]) -> Any:
+    """Return what ``_packed`` was given."""
+    if type(value) in (list, tuple):
+        return type(value)(_unpacked(each, known) for each in value)
+    if type(value) is not dict:
+        return value
+    if _TYPE not in value:
+        return {name: _unpacked(each, known) for name, each in value.items()}
+    if id(value) not in known:
+        module, name = value[_TYPE]
+        if module.partition(".")[0] != _PACKAGE:  # a file may say anything
+            raise ValueError(f"{module}.{name} is no type of {_PACKAGE}.")
+        kind = getattr(import_module(module), name)
+        content = _unpacked(value["content"], known)
+        known[id(value)] = _rebuilt(kind, content)
+    return known[id(value)]
+
+
+def _rebuilt(kind: type, content: Any) -> Any:
+    if issubclass(kind, tuple):
+        return kind(*content)
+    made = object.__new__(kind)
+    if hasattr(kind, "__setstate__"):
+        made.__setstate__(content)
+    elif content:
+        vars(made).update(content)
+    return made
