@@ -80,7 +80,7 @@ def _unpacked(value: Any, known: dict[int, Any]) -> Any:
 def _rebuilt(kind: type, content: Any) -> Any:
     if issubclass(kind, tuple):
         return kind(*content)
-    made = object.__new__(kind)
+    made: Any = object.__new__(kind)
     if hasattr(kind, "__setstate__"):
         made.__setstate__(content)
     elif content:

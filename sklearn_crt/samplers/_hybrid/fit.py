@@ -48,7 +48,8 @@ class HybridParts:
             for side in (self.bases, self.coefficients, self.spare)
         )
         constants = tuple(map(_constant_of, self.coefficients))
-        fields = bases, coefficients, constants, shared, *spare
+        last = spare[0] if spare else None
+        fields = bases, coefficients, constants, shared, last
         return SumOfProductsMap(Frame(), n_components, *fields)
 
 
@@ -80,7 +81,7 @@ def fit_hybrid(sampler: Any, statistics: Statistics, frame: Frame) -> HybridPart
     widths, rest = split
     parts = zip(bases, widths, base_seeds[-len(bases) :], strict=True)
     fitted = [fit_base(part, samples, width, seed) for part, width, seed in parts]
-    seed = spare_rng.integers(2**31 - 1)
+    seed = int(spare_rng.integers(2**31 - 1))
     spare = [fit_base(last, samples, rest, seed)] if rest else []
     return HybridParts(fitted, coefficients, spare, samples)
 
