@@ -20,6 +20,7 @@ from .frequencies import (
     StructuredSimplex,
     chi_law,
     coupling_names,
+    get_coupling,
     register,
 )
 from .maps import (
@@ -57,5 +58,6 @@ __all__ = [
     "StructuredSimplex",
     "chi_law",
     "coupling_names",
+    "get_coupling",
     "register",
 ]

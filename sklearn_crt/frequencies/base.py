@@ -383,7 +383,36 @@ def get_coupling(
     *,
     opposite: bool = False,
 ) -> Coupling:
-    """Return the coupling of a name, or the object itself."""
+    """Return the coupling of a name, or the object itself.
+
+    Parameters
+    ----------
+    coupling : str or Coupling
+        The parameter of a sampler.
+    owner : str
+        Name of its class, for the message.
+    allowed : iterable of str, default=None
+        The names that it can use; all of them if None.
+    opposite : bool, default=False
+        Whether it can use couplings whose frequencies w stand for w and -w.
+
+    Returns
+    -------
+    coupling : Coupling
+        The object.
+
+    Raises
+    ------
+    ValueError
+        If there is no such name, or the sampler cannot use the coupling; the message
+        lists the names that it can use.
+
+    Examples
+    --------
+    >>> from sklearn_crt.extend import get_coupling
+    >>> get_coupling("orthogonal", "MySampler")
+    Orthogonal()
+    """
     if isinstance(coupling, Coupling) and (opposite or not coupling.opposite):
         return coupling
     names = []
