@@ -165,6 +165,10 @@ def sincos(
         if hasattr(scale, "shape"):
             scale = xp.concat([scale[..., :n_pairs], scale], axis=-1)
         return scale * xp.concat(parts, axis=-1)
+    if np.ndim(scale) > 2:  # one for each frequency of each head
+        features = sincos(phases, 1.0, n_pairs, single_phase, out, buffer)
+        features *= np.concatenate([scale[..., :n_pairs], scale], axis=-1)
+        return features
     shape = (*phases.shape[:-1], phases.shape[-1] + n_pairs)
     out = np.empty(shape, phases.dtype) if out is None else out
     if has_single:

@@ -163,18 +163,28 @@ def _resolve_heads(maps: Sequence[Any], like: Array) -> Any:
         )
     resolved = [resolve(feature_map, like) for feature_map in maps]
     try:
-        return stack_heads(resolved)
+        return stack_heads(resolved, like)
     except ValueError:  # they differ in kind or size
         return resolved
 
 
-def stack_heads(maps: Sequence[Any]) -> Any:
-    """Return several maps as one with a leading axis, or raise ValueError."""
+def stack_heads(maps: Sequence[Any], like: Array) -> Any:
+    """Return maps for rows like an array as one with a leading axis, or ValueError."""
     if isinstance(maps[0], DeterministicMap):
         if len({getattr(feature_map, "name", None) for feature_map in maps}) > 1:
             raise ValueError("maps of different kinds")
         return maps[0]
-    return map_arrays(lambda _, *arrays: namespace_of(arrays[0]).stack(arrays), *maps)
+
+    def stacked(_, *values):
+        if isinstance(values[0], float):
+            arrays = [constant((1, 1), value, like) for value in values]
+        else:  # centres of parts may be vectors
+            arrays = [value if value.ndim > 1 else value[None, :] for value in values]
+        if len({array.shape for array in arrays}) > 1:
+            raise ValueError("maps of different sizes")
+        return namespace_of(like).stack(arrays)
+
+    return map_arrays(stacked, *maps)
 
 
 # ------------------------------------------------------------------------- checks

@@ -330,7 +330,7 @@ class LinearAttention(nn.Module):
             sampler = clone(self._sampler).set_params(sigma=d**-0.25, random_state=seed)
             maps.append(resolve(sampler.fit(origin), like))
         try:
-            return stack_heads(maps)
+            return stack_heads(maps, like)
         except ValueError as error:
             raise TypeError(
                 f"{self._sampler!r} draws maps of several kinds or sizes for the "

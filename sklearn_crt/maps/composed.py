@@ -256,12 +256,12 @@ class SumOfProductsMap(ComposedMap):
     # ----------------------------------------------------------------- features
     @cached_property
     def tables(self) -> tuple[Any, ...]:
-        return self._bases_and_spare, self.coefficients
+        return self._bases_and_spare, self.coefficients, self.constants
 
     def _of_parts(self, rows: Inputs, key: bool) -> Iterator[list[LogFeatures]]:
         """Yield the log features of the bases and of the coefficients."""
         unit = rows.part_of_map()
-        for side in self.tables:
+        for side in self.tables[:2]:
             inside = [(part, part.frame.inside(unit)) for part in side]
             yield [part.log_features(some, key=key) for part, some in inside]
 

@@ -101,12 +101,13 @@ class WeightedMap(FeatureMap):
         return self.base.frequency_index()
 
     @cached_property
-    def tables(self) -> FeatureMap:
-        return self.base
+    def tables(self) -> tuple[FeatureMap, float]:
+        return self.base, self.weight
 
     def log_features(self, rows: Inputs, *, key: bool = False) -> LogFeatures:
-        features = self.tables.log_features(rows, key=key)
-        scale = math.copysign(math.sqrt(abs(self.weight)), self.weight if key else 1)
+        base, weight = self.tables
+        features = base.log_features(rows, key=key)
+        scale = math.copysign(math.sqrt(abs(weight)), weight if key else 1)
         return scale * with_ones(features, rows)[0], features[1]
 
     def kernel(self, X: Inputs, Y: Inputs) -> np.ndarray:

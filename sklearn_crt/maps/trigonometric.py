@@ -47,15 +47,18 @@ class TrigonometricMap(FrequencyMap):
         return self.columns.index
 
     @cached_property
-    def tables(self) -> tuple[Frequencies, Any, float]:
-        largest = math.sqrt(self.frequencies.sq_norms.max())
-        return self.frequencies, np.atleast_2d(self.phase), largest
+    def tables(self) -> tuple[Frequencies, Any]:
+        return self.frequencies, np.atleast_2d(self.phase)
+
+    @cached_property
+    def _largest_norm(self) -> float:
+        return math.sqrt(self.frequencies.sq_norms.max())
 
     def log_features(self, rows: Inputs, *, key: bool = False) -> LogFeatures:
-        frequencies, single_phase, largest = self.tables
+        frequencies, single_phase = self.tables
         phases = rows.project(frequencies)
         if self.folds and "float32" in str(phases.dtype):
-            phases = _fold(phases, rows, frequencies, largest)
+            phases = _fold(phases, rows, frequencies, self._largest_norm)
         features = sincos(
             phases,
             1 / math.sqrt(self.n_frequencies),

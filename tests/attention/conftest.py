@@ -45,7 +45,7 @@ def samplers(case, given):
                 "favor": PositiveRBFSampler(**positive),
                 "favor_optimal": OPRFSampler(**positive),
                 "trigonometric": TrigRBFSampler(n_components=2 * m, **common),
-                "angular": HybridSampler(**hybrid, **common),
+                "angular": HybridSampler(kind="angular", **hybrid, **common),
             }.items()
         }
     )

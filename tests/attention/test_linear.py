@@ -5,9 +5,11 @@ from functools import cache
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from sklearn_crt import (
+    GERFSampler,
     HybridSampler,
     OPRFSampler,
     PositiveRBFSampler,
@@ -177,6 +179,27 @@ def test_heads_with_maps_of_their_own_equal_heads_alone(rng, causal):
         assert_allclose(found[:, h], alone, rtol=1e-12, atol=1e-12)
         if h:
             assert_allclose(mixed[:, h], alone, rtol=1e-12, atol=1e-12)
+
+
+OF_HEADS = {
+    "GERF": GERFSampler(kernel="softmax", n_components=47, center=False),
+    "trigonometric": TrigRBFSampler(kernel="softmax", n_components=47),
+    "hybrid, its own centres": HybridSampler(kernel="softmax"),
+    "hybrid, its own constants": HybridSampler(kernel="softmax", kind="gaussian"),
+}
+
+
+@pytest.mark.parametrize("name", OF_HEADS)
+@pytest.mark.parametrize("place", [0.0, 1.0])
+def test_parameters_of_heads_are_not_mixed(rng, name, place):
+    scales = np.array([0.2, 0.4, 0.6])[:, None, None]
+    q, k, v = (array for array in rows(rng, 30, 1.0, (2, 3)))
+    q, k = place + scales * q, place + scales * k
+    samplers = fit_heads(clone(OF_HEADS[name]).set_params(random_state=0), q, k)
+    found = linear_attention(q, k, v, samplers)
+    for h, sampler in enumerate(samplers):
+        alone = linear_attention(q[:, h], k[:, h], v[:, h], sampler)
+        assert_allclose(found[:, h], alone, rtol=1e-9, atol=1e-9)
 
 
 def test_fit_on_the_whole_sequence_would_leak(rng):

@@ -54,6 +54,12 @@ def relative(found, expected):
     return error.detach().item()
 
 
+def weights_of(linear):
+    """Return the frequencies that a module keeps, (n_heads, d, n_frequencies)."""
+    (weights,) = (b for name, b in linear.named_buffers() if name.endswith("weights"))
+    return weights
+
+
 def causal_mask():
     return nn.Transformer.generate_square_subsequent_mask(LENGTH)
 
@@ -98,7 +104,7 @@ def fitted_maps(linear, name, given):
     """Return samplers of the frequencies of a module, one for each head."""
     kind, columns_per_frequency = SAMPLERS[name]
     samplers = []
-    for weights in linear.map_weights.numpy():  # (d, n_frequencies) of each head
+    for weights in weights_of(linear).numpy():  # (d, n_frequencies) of each head
         d, n_frequencies = weights.shape
         options = {"kernel": "softmax", "coupling": given(weights.T)}
         options["n_components"] = columns_per_frequency * n_frequencies
@@ -171,7 +177,7 @@ def test_attention_of_a_whole_model():
     exact, x = copy.deepcopy(model).eval(), rows()
     assert replace_attention(model, feature_map="favor+", random_state=0) == 3
     first, second, _ = (layer.self_attn for layer in model.layers)
-    assert not torch.equal(first.map_weights, second.map_weights)
+    assert not torch.equal(weights_of(first), weights_of(second))
     assert torch.equal(first.in_proj_weight, exact.layers[0].self_attn.in_proj_weight)
     model.eval()
     padding = torch.rand(3, LENGTH) < 0.3
@@ -238,9 +244,9 @@ def test_padding_is_not_in_the_statistics():
 
 def test_redraw_changes_the_frequencies_in_place():
     linear, x = make().eval(), rows()
-    before, place = linear(x, x, x)[0], linear.map_weights.data_ptr()
+    before, place = linear(x, x, x)[0], weights_of(linear).data_ptr()
     assert linear.redraw_() is linear
-    assert linear.map_weights.data_ptr() == place
+    assert weights_of(linear).data_ptr() == place
     assert not torch.allclose(linear(x, x, x)[0], before)
     again = make().redraw_().eval()
     again.load_state_dict(linear.state_dict())
@@ -303,7 +309,7 @@ def test_training_learns():
 def test_own_samplers():
     sampler = PositiveRBFSampler(kernel="softmax", n_components=24, coupling="simplex")
     linear, x = make(sampler), rows()
-    assert linear.map_weights.shape == (HEADS, WIDTH // HEADS, 24)
+    assert weights_of(linear).shape == (HEADS, WIDTH // HEADS, 24)
     assert torch.isfinite(linear(x, x, x)[0]).all()
     assert make(OPRFSampler(kernel="softmax", n_components=9)).statistics is not None
     assert "PositiveRBFSampler" in repr(linear)
@@ -350,9 +356,9 @@ def test_the_rest_of_the_package_leaves_torch_alone():
 
 
 def test_seeds_are_reproducible():
-    one, two, other = make(), make(), make(random_state=1)
-    assert torch.equal(one.map_weights, two.map_weights)
-    assert not torch.equal(one.map_weights, other.map_weights)
-    heads = one.map_weights
+    modules = make(), make(), make(random_state=1)
+    heads, again, other = map(weights_of, modules)
+    assert torch.equal(heads, again)
+    assert not torch.equal(heads, other)
     assert not torch.equal(heads[0], heads[1])
     assert np.isfinite(heads.numpy()).all()
