@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -295,9 +296,10 @@ class BaseFeatureSampler(
         if n >= self._doubtful_below or min(sizes) < 2 * _ERROR_ROWS:
             return
         steps = (np.arange(_ERROR_ROWS) + offset for offset in (0.25, 0.75))
+        tables = (side.tocsr() if issparse(side) else side for side in (X, X_key))
         rows = (
             self._rows(_safe_indexing(side, (step * size / _ERROR_ROWS).astype(int)))
-            for side, size, step in zip((X, X_key), sizes, steps, strict=True)
+            for side, size, step in zip(tables, sizes, steps, strict=True)
         )
         ratio = relative_error(self.map_, *self.map_.frame.pair(*map(to_host, rows)))
         if not 1 < ratio < np.inf:
