@@ -143,7 +143,14 @@ class Inputs(ABC):
 
     def l1_distances(self, other: Inputs) -> np.ndarray:
         """Return the sums of ``|x_l - y_l|`` for all pairs of rows."""
-        return manhattan_distances(self._rows, other._rows)
+        # the loop for sparse rows takes 32-bit indices, as a matrix has where they fit
+        sides = (
+            sparse.csr_matrix((rows.data, rows.indices, rows.indptr), rows.shape)
+            if sparse.issparse(rows)
+            else rows
+            for rows in (self._rows, other._rows)
+        )
+        return manhattan_distances(*sides)
 
     def pair_statistics(
         self, other: Inputs
