@@ -129,12 +129,9 @@ class LinearAttention(nn.Module):
         self.dropout, self.batch_first = dropout, batch_first
         self.causal, self.band = causal, band
         place = {"device": device, "dtype": dtype or torch.get_default_dtype()}
-        self.in_proj_weight = nn.Parameter(
-            torch.empty(3 * embed_dim, embed_dim, **place)
-        )
-        self.in_proj_bias = (
-            nn.Parameter(torch.zeros(3 * embed_dim, **place)) if bias else None
-        )
+        width = 3 * embed_dim
+        self.in_proj_weight = nn.Parameter(torch.empty(width, embed_dim, **place))
+        self.in_proj_bias = nn.Parameter(torch.zeros(width, **place)) if bias else None
         self.out_proj = nn.Linear(embed_dim, embed_dim, bias, **place)
         nn.init.xavier_uniform_(self.in_proj_weight)
         if bias:
@@ -147,12 +144,10 @@ class LinearAttention(nn.Module):
         self._map = self._draw()
         for name, array in self._arrays(self._map).items():
             self.register_buffer(f"map_{name}", array.to(**place))
-        adapts = isinstance(self._sampler, OPRFSampler)
-        self.statistics = (
-            RunningStatistics(num_heads, self.head_dim, momentum) if adapts else None
-        )
-        if self.statistics is not None:
-            self.statistics.to(**place)
+        self.statistics = None
+        if isinstance(self._sampler, OPRFSampler):
+            statistics = RunningStatistics(num_heads, self.head_dim, momentum)
+            self.statistics = statistics.to(**place)
 
     @classmethod
     def from_multihead(
@@ -177,17 +172,10 @@ class LinearAttention(nn.Module):
                 "attention must have one width for queries, keys and values, and no "
                 "bias_k: linear attention has no such form."
             )
-        weight = attention.in_proj_weight
-        linear = cls(
-            attention.embed_dim,
-            attention.num_heads,
-            attention.dropout,
-            attention.in_proj_bias is not None,
-            attention.batch_first,
-            weight.device,
-            weight.dtype,
-            **options,
-        )
+        weight, bias = attention.in_proj_weight, attention.in_proj_bias
+        sizes = attention.embed_dim, attention.num_heads, attention.dropout
+        layout = bias is not None, attention.batch_first
+        linear = cls(*sizes, *layout, weight.device, weight.dtype, **options)
         linear.load_state_dict(attention.state_dict(), strict=False)
         return linear.train(attention.training)
 
@@ -263,16 +251,12 @@ class LinearAttention(nn.Module):
         return (output if self.batch_first else output.transpose(0, 1)), None
 
     def _project(self, *inputs):
-        weights = self.in_proj_weight.chunk(3)
-        biases = (
-            (None,) * 3 if self.in_proj_bias is None else self.in_proj_bias.chunk(3)
-        )
+        weights, joint = self.in_proj_weight.chunk(3), self.in_proj_bias
+        biases = (None,) * 3 if joint is None else joint.chunk(3)
         for x, weight, bias in zip(inputs, weights, biases, strict=True):
-            yield (
-                F.linear(x, weight, bias)
-                .unflatten(-1, (self.num_heads, self.head_dim))
-                .transpose(1, 2)
-            )
+            rows = F.linear(x, weight, bias)
+            rows = rows.unflatten(-1, (self.num_heads, self.head_dim))
+            yield rows.transpose(1, 2)
 
     def _attend(self, q, k, v, scores, causal):
         statistics = self.statistics if self.training else None
@@ -439,14 +423,11 @@ def key_scores(key_padding_mask: Tensor | None, k: Tensor) -> Tensor | None:
             f"key_padding_mask has shape {tuple(key_padding_mask.shape)}, but needs "
             f"(n_batch, n_keys) = {(k.shape[0], k.shape[2])}."
         )
-    if key_padding_mask.dtype == torch.bool:
-        scores = torch.zeros_like(key_padding_mask, dtype=k.dtype)
-        scores = scores.masked_fill(key_padding_mask, -torch.inf)
-    else:
-        scores = key_padding_mask
-    if scores.dtype not in (torch.float32, torch.float64):
-        scores = scores.float()
-    return scores[:, None]
+    scores = key_padding_mask
+    if scores.dtype == torch.bool:
+        zeros = torch.zeros_like(scores, dtype=k.dtype)
+        scores = zeros.masked_fill(scores, -torch.inf)
+    return _at_least_float32(scores)[:, None]
 
 
 def is_causal_mask(attn_mask: Tensor | None) -> bool:
