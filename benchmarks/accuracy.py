@@ -95,7 +95,7 @@ def make_pairs(X):
 
 
 def measure(sampler, X, left, right, kernel, seeds):
-    """Return squared errors of the pairs, mean over the seeds, and seconds a row."""
+    """Return squared errors of the pairs, mean over the seeds, and seconds per row."""
     total, seconds = 0.0, []
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -138,7 +138,7 @@ def table(name, distances, bins, measured, width):
     spans = [distances[bins == k] for k in range(N_BINS)]
     columns = ["map", "all pairs"]
     columns += [f"distance {span.min():.2f} to {span.max():.2f}" for span in spans]
-    columns += ["microseconds a row"]
+    columns += ["microseconds per row"]
     rows = []
     for (of_width, label), (errors, seconds) in measured.items():
         if of_width == width:
@@ -150,7 +150,7 @@ def table(name, distances, bins, measured, width):
 
 
 def plot(results, widths, path):
-    """Draw error against seconds, one panel a table of data, one line a map."""
+    """Draw error against seconds, one panel per table of data, one line per map."""
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(
@@ -172,7 +172,7 @@ def plot(results, widths, path):
                 color=colours[family],
                 label=label,
             )
-        ax.set(title=name, xlabel="microseconds a row, transform")
+        ax.set(title=name, xlabel="microseconds per row, transform")
     axes[0].set_ylabel("root mean squared error of the kernel")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center",
                   ncols=5, fontsize="small")  # fmt: skip

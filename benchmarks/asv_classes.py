@@ -83,7 +83,7 @@ class Transform:
 
 
 class OneRow:
-    """One row a call."""
+    """One row per call."""
 
     param_names = ["map", "case"]
     params = [CHOSEN, of_sizes([(8, 64), (256, 1024), (784, 4096)], 500)]

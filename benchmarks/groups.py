@@ -28,7 +28,7 @@ from sklearn_crt import (
     PositiveRBFSampler,
     TrigRBFSampler,
 )
-from sklearn_crt.frequencies import (
+from sklearn_crt.extend import (
     Frequencies,
     Orthogonal,
     StructuredOrthogonal,
@@ -108,7 +108,7 @@ def transforms(maps, X):
 
 
 def one_row(quick, repeats):
-    """One row a call, as a service does: microseconds of transform and of predict."""
+    """Single rows, as in a service does: microseconds of transform and of predict."""
     sizes = [(8, 64)] if quick else [(8, 64), (64, 1024), (256, 1024), (784, 4096)]
     rows, predictions = {}, {}
     for case in of_sizes(sizes, 500):

@@ -212,8 +212,8 @@ def on_paper(seconds_a_row, states):
         ]
         rows.append(cells)
     columns = ["rows", "workers", "blocks", "GB of rows, read in two passes"]
-    columns += ["GB of statistics and sums, at most", "processor seconds a worker"]
-    columns.append("MB/s that a worker reads")
+    columns += ["GB of statistics and sums, at most", "processor seconds per worker"]
+    columns.append("MB/s read per worker")
     return Table("On paper, from the constants above", columns, rows)
 
 
@@ -270,7 +270,7 @@ def grow_with_workers(args):
     facts = [
         *header(1),
         f"{os.cpu_count()} processors, load {os.getloadavg()[2]:.0f} in the last 15 "
-        "minutes; one thread a worker, profiles of Dask off",
+        "minutes; one thread per worker, profiles of Dask off",
         f"a block returns {states[0]} bytes of statistics, then {states[1]} of sums; "
         f"the map, which goes to each worker once, has {states[2]}",
         f"{1e6 * seconds_a_row:.3g} processor seconds of the workers a million rows, "

@@ -116,7 +116,7 @@ class Table:
         return "\n".join(lines) + "\n"
 
     def csv(self):
-        """Return the table as reStructuredText with one line a row."""
+        """Return the table as reStructuredText with one line per row."""
         lines = [
             f".. csv-table:: {self.title}",
             f"   :header: {', '.join(self.columns)}",
@@ -126,7 +126,7 @@ class Table:
 
 
 def against_baseline(title, results, baseline, unit="milliseconds"):
-    """Return the table of times, and of ratios to the baseline, one row a case."""
+    """Return the table of times, and of ratios to the baseline, one row per case."""
     names = list(next(iter(results.values())))
     rows = [
         [str(case)]

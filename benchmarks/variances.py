@@ -15,7 +15,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
-from sklearn_crt.frequencies import coupling_names
+from sklearn_crt.extend import coupling_names
 from sklearn_crt.testing import sampler_cases
 
 from .tables import Table, header, report
@@ -24,7 +24,7 @@ SIGMA, N_COLUMNS = 0.25, 512
 
 
 def cases():
-    """Return lists of samplers by their names without coupling, one a coupling."""
+    """Return lists of samplers by their names without coupling, one per coupling."""
     found = {}
     for sampler in sampler_cases():
         params = sampler.get_params(deep=False)

@@ -223,7 +223,7 @@ def _centers_table(found, width):
         rows.append([label, "–" if label.startswith("Centers") else f"{error:.4f}"])
         rows[-1] += [f"{value:.1f}" for value in [*scores, np.mean(scores)]]
         rows[-1] += [f"{1e6 * seconds[label]:.1f}", f"{accuracies[label]:.1f}"]
-    columns = ["map", "error of the kernel", *used, "mean", "µs a row"]
+    columns = ["map", "error of the kernel", *used, "mean", "µs per row"]
     title = f"Ridge on {width} columns"
     return Table(title, [*columns, "logistic, digits"], rows)
 

@@ -3,8 +3,8 @@ When does a hybrid pay?
 =======================
 
 Sines and cosines are exact where two rows are equal, pairs of positive features where
-they are opposite. A hybrid mixes the two by the angle, and its error vanishes at both
-ends.
+they are opposite. The angular hybrid of the paper mixes the two by the angle, and its
+error vanishes at both ends for rows of one length.
 """
 
 import matplotlib.pyplot as plt
@@ -13,8 +13,8 @@ import numpy as np
 from sklearn_crt.theory import hrf_max_relative_error, hrf_relative_error
 
 # %%
-# Rows of length r in 64 dimensions. All maps cost as many multiplications a row as 128
-# frequencies of sines and cosines: a hybrid has m frequencies, which its base maps
+# Rows of length r in 64 dimensions. All maps cost as many multiplications per row as
+# 128 frequencies of sines and cosines: a hybrid has m frequencies, which its base maps
 # share, and n for the coefficient, and (m + n) 64 multiplications for the products and
 # 4m(n + 1) or 4m(2n + 1) for the columns.
 
@@ -48,4 +48,5 @@ plt.show()
 # %%
 # Left: at r = 1.5 the largest error of the angular hybrid is a fifth of that of either
 # map alone. Right: the largest error over all angles; trigonometric and positive maps
-# have the same one. It grows like exp(2 r^2) for all: hybrids are for short rows.
+# have the same one. It grows like exp(2 r^2) for all: hybrids are for short rows. The
+# user guide compares them with optimal positive features (:doc:`/user_guide/hybrid`).
