@@ -30,7 +30,7 @@ Result = TypeVar("Result")
 
 # --------------------------------------------------------------------------- chunks
 def row_chunks(X: Any, width: int, *, in_place: bool = False) -> Iterator[slice]:
-    """Return slices of the rows of a table that becomes ``width`` numbers a row.
+    """Return slices of the rows of a table that becomes ``width`` numbers per row.
 
     On the host a chunk has 256 to 1024 rows, so that its features stay in the cache
     (up to 8192 where narrow ones are written where they belong).

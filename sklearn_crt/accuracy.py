@@ -23,7 +23,7 @@ from .samplers import BaseFeatureSampler
 
 __all__ = ["Comparison", "compare_samplers", "n_components_for"]
 
-_SIDE = 8  # rows a side of the blocks of pairs
+_SIDE = 8  # rows per side of the blocks of pairs
 _MOST = 10**7  # frequencies
 
 

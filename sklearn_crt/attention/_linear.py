@@ -47,7 +47,7 @@ def linear_attention(
         q.k / sqrt(d) whatever its sigma was, and remain unbiased; but the best A of
         :class:`~sklearn_crt.OPRFSampler` is the one for that sigma. One of the names
         ``"elu+1"``, ``"elu(-)+1"``, ``"relu"`` stands for deterministic features, which
-        estimate nothing but are an attention of their own. A list has one map a head,
+        estimate nothing but are an attention of their own. A list has one map per head,
         for arrays (..., n_heads, n_rows, d).
     causal : bool, default=False
         Whether row i sees the keys 0 ... i alone. The parameters of the map must not

@@ -113,7 +113,7 @@ class LinearAttentionState:
         Returns
         -------
         output : array of shape (..., n_queries, e)
-            One row a query.
+            One row per query.
         """
         check_rows(q, "q")
         if self._sums is None:

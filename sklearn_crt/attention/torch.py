@@ -52,12 +52,12 @@ class LinearAttention(nn.Module):
         ``"elu(-)+1"`` or ``"relu"``; or a sampler that has ``kernel="softmax"``, which
         is cloned. Each head draws its own frequencies.
     n_components : int, default=256
-        Features a head; a sampler brings its own number.
+        Features per head; a sampler brings its own number.
     causal : bool, default=False
         Whether row i sees the rows 0 ... i alone, in every call.
     band : int, default=None
         Where given, exact attention to keys with abs(i - j) <= band is blended in, with
-        weights sigmoid(``near_logit``) and sigmoid(``far_logit``), one a head, learned.
+        learned weights sigmoid(``near_logit``) and sigmoid(``far_logit``) per head.
     momentum : float, default=0.1
         Of the running means of queries and keys from which FAVOR++ takes A.
     random_state : int, RandomState instance or None, default=None

@@ -146,7 +146,8 @@ class Orthogonal(BlockCoupling):
     -----
     The Q of a QR decomposition of a Gaussian matrix is Haar only after its columns
     are multiplied by the signs of R's diagonal: with LAPACK's signs the first vector
-    lies in one half space, and an estimate from positive features loses 21 % at d = 4.
+    lies on one side of a plane, and an estimate from positive features loses 21 % at
+    d = 4.
 
     References
     ----------

@@ -332,7 +332,18 @@ class FrequencyMap(FeatureMap):
     coupling: Coupling
 
     def astype(self: FMap, dtype: DTypeLike) -> FMap:
-        """Return the map with its frequencies in a floating type."""
+        """Return the map with its frequencies in a floating type.
+
+        Parameters
+        ----------
+        dtype : dtype
+            One of float32 and float64.
+
+        Returns
+        -------
+        map : FrequencyMap
+            This one where it is so already.
+        """
         frequencies = self.frequencies.to(np.empty(0, dtype))
         same = frequencies is self.frequencies
         return self if same else replace(self, frequencies=frequencies)

@@ -43,7 +43,7 @@ class CountLaw(ABC):
     def log_weights(
         self, log_factorials: np.ndarray, n_features: int
     ) -> np.ndarray | float:
-        """Return the log of prod_l scale^k_l / sqrt(k_l! p(k_l)), one a frequency."""
+        """Return the log of prod_l scale^k_l / sqrt(k_l! p(k_l)) per frequency."""
         # log_factorials (n_frequencies,) -> (n_frequencies,)
 
     @abstractmethod

@@ -35,7 +35,7 @@ _LARGE_ORDER = 25  # order from which the expansion for large nu is exact to rou
 class RadialKernel(ABC):
     """A kernel that is a function of the distance r of two rows.
 
-    A kernel of one's own states ``log_profile``; the rest follows, for independent
+    A kernel of your own states ``log_profile``; the rest follows, for independent
     frequencies.
     """
 

@@ -280,7 +280,7 @@ class Statistics:
     """What ``fit`` reads of the rows of one side or two; ``a + b`` is that of both.
 
     A map is a function of the parameters of its sampler and of this value: of the
-    moments, of second moments of pairs of columns or of some rows a side where a
+    moments, of second moments of pairs of columns or of some rows per side where a
     mechanism needs them, and of the seed.
     """
 

@@ -1,4 +1,4 @@
-"""Contract checks that judge any sampler or coupling, also one written elsewhere.
+"""Contract checks that judge any sampler or coupling, also third-party ones.
 
 A sampler says what it estimates (``exact_kernel``) and how well
 (``kernel_variance``); the checks compare both with draws of frequencies. Thresholds

@@ -1,4 +1,4 @@
-"""A contract check that judges any linear attention, also one written elsewhere."""
+"""A contract check that judges any linear attention, also third-party ones."""
 
 from __future__ import annotations
 

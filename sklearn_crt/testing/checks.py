@@ -1,4 +1,4 @@
-"""Contract checks that judge any sampler or coupling, also one written elsewhere."""
+"""Contract checks that judge any sampler or coupling, also third-party ones."""
 
 from __future__ import annotations
 

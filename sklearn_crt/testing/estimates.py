@@ -241,7 +241,7 @@ def block_estimates(
     block: int | None = None,
     random_state: int = 0,
 ) -> tuple[np.ndarray, BaseFeatureSampler]:
-    """Return independent estimates of the kernel, one a block of frequencies.
+    """Return independent estimates of the kernel, one per block of frequencies.
 
     One wide fit stands for many narrow ones: its blocks are independent and each has
     the law of a fit with as many frequencies.

@@ -228,7 +228,7 @@ def sample_conformity(v: float, frequencies: ArrayLike) -> float:
     v : float
         Length of x + y, in units of 1 / sigma.
     frequencies : ndarray of shape (n_features, n_frequencies)
-        One frequency a column, as ``Projection.to_dense``; at least two.
+        One frequency in each column, as ``Frequencies.to_dense`` returns; at least two.
 
     Returns
     -------
