@@ -42,6 +42,7 @@ from .._compat import (
     available_if,
     warn,
 )
+from .._state import STATE_METHODS
 from .._types import HasLogProfile, RandomState
 from .._workers import blas_within_processors
 from ..maps import FeatureMap
@@ -75,6 +76,7 @@ class BaseNadarayaWatson(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABC
     _engine: Any  # one of three, each of which merges with its own kind
     _fit_namespace: Any = None  # tells where the rows of fit were, None for NumPy
     __sklearn_array_api_convert__ = convert_fit_namespace
+    __getstate__, __setstate__, __copy__ = STATE_METHODS
     _parameter_constraints: dict = {
         "sampler": [
             StrOptions({"exact", "prototypes"}),

@@ -198,7 +198,5 @@ def test_a_state_that_names_other_types_is_refused(X):
     state = fitted.__getstate__()
     ((key, _),) = ((k, v) for k, v in state["map_"].items() if k != "content")
     state["map_"][key] = ["subprocess", "Popen"]
-    with pytest.raises(
-        ValueError, match="Popen is no type of sklearn_crt"
-    ):
+    with pytest.raises(ValueError, match="Popen is no type of sklearn_crt"):
         TrigRBFSampler().__setstate__(state)
