@@ -105,8 +105,10 @@ class FeatureEngine:
 
     def _fit_sampler(self, X, weights):
         if hasattr(self.sampler, "partial_fit"):
-            ours = isinstance(self.source, FeatureMap)  # fitting sets attributes alone
-            self.sampler = (copy.copy if ours else copy.deepcopy)(self.sampler)
+            if isinstance(self.source, FeatureMap):  # fitting sets attributes alone
+                self.sampler = copy.copy(self.sampler)
+            elif self.source is not None:  # else it is a clone that nobody has yet
+                self.sampler = copy.deepcopy(self.sampler)
             fit = self.sampler.partial_fit
         else:  # a map that learns in one go is fixed by the first batch
             fit, self.frozen = self.sampler.fit, True
