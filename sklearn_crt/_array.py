@@ -66,7 +66,7 @@ def asarray_like(values: Any, like: Array) -> Array:
 
     They are the numbers given where these are so already: not to be written to.
     """
-    if isinstance(like, np.ndarray):
+    if on_host(like):
         return np.asarray(values, like.dtype)
     xp = namespace_of(like)
     if not on_host(values) and hasattr(values, "shape"):

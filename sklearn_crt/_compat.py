@@ -94,7 +94,7 @@ except ImportError:
     class _NumPyNamespace:
         """NumPy under the names of the array API standard, also before NumPy 2."""
 
-        _renamed = {"concat": "concatenate"}
+        _renamed = {"concat": "concatenate", "unique_values": "unique"}
 
         def __getattr__(self, name):
             return getattr(np, self._renamed.get(name, name))
@@ -102,6 +102,14 @@ except ImportError:
         @staticmethod
         def astype(array, dtype, /, *, copy=True):
             return array.astype(dtype, copy=copy)
+
+        @staticmethod
+        def unique_inverse(array):
+            return np.unique(array, return_inverse=True)
+
+        @staticmethod
+        def matrix_transpose(array):
+            return np.swapaxes(array, -1, -2)
 
     def array_namespace(*arrays: Any) -> Any:
         """Stand-in before scikit-learn had other libraries: NumPy alone."""

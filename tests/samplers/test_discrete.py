@@ -3,6 +3,7 @@
 import itertools
 import math
 import pickle
+from contextlib import nullcontext
 from decimal import Decimal, localcontext
 
 import numpy as np
@@ -470,7 +471,8 @@ def test_sparse_equals_dense(sampler, kernel, options, rng, not_dense):
     variance = dense.kernel_variance(X.toarray())
     for kind in (sparse.csr_array, sparse.csr_matrix):
         table = kind(X)
-        with not_dense(kind):
+        # the error of a positive map is stated on 16 x 16 pairs, which are dense
+        with nullcontext() if "positive" in options else not_dense(kind):
             fitted = clone(dense).fit(table)
         assert_array_equal(
             fitted.frequencies_.to_dense(), dense.frequencies_.to_dense()
