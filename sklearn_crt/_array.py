@@ -238,7 +238,13 @@ def type_name(rows: Any) -> str:
 
 
 def validate_rows(
-    estimator: Any, X: Any, *, reset: bool, keep_library: bool = False, **targets: Any
+    estimator: Any,
+    X: Any,
+    *,
+    reset: bool,
+    keep_library: bool = False,
+    copy: bool = False,
+    **targets: Any,
 ) -> Any:
     """Return rows as scikit-learn wants them, on the host or on their device.
 
@@ -252,8 +258,11 @@ def validate_rows(
     if view is not None:
         if "y" in targets:
             targets["y"] = to_namespace_of(targets["y"], None)
-        return validate_data(estimator, view, reset=reset, **_ROWS, **targets)
+        options = {**_ROWS, **targets}
+        return validate_data(estimator, view, reset=reset, copy=copy, **options)
     dtype = float_types(X)
+    if copy:
+        X = namespace_of(X).asarray(X, copy=True)
     y = to_namespace_of(targets.pop("y", None), X)
     if y is None and not targets:
         return validate_data(estimator, X, reset=reset, dtype=dtype)

@@ -1,4 +1,4 @@
-"""The state of fitted estimators as plain containers, for files that others open.
+"""The state of fitted estimators: set as a whole, compared, and stored.
 
 A skops file names the types in it, and who opens it must trust each. Here they are the
 estimators alone: what these have learned is stored as dictionaries, lists and arrays.
@@ -6,13 +6,86 @@ estimators alone: what these have learned is stored as dictionaries, lists and a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator
 
 _PACKAGE = __name__.partition(".")[0]
 _TYPE = f"type of {_PACKAGE}"
+E = TypeVar("E")
+
+
+@contextmanager
+def aside(estimator: E) -> Iterator[E]:
+    """Lend a copy to be fitted, which the estimator becomes where nothing is raised.
+
+    So a fit that fails leaves the estimator as it was, and other threads see one state
+    or the other.
+    """
+    made = copied(estimator)
+    yield made
+    estimator.__dict__ = vars(made)
+
+
+# ------------------------------------------------------------------------ comparing
+def same(a: Any, b: Any) -> bool:
+    """Return whether two parameters, maps or fitted estimators are equal."""
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, np.ndarray):
+        return a.shape == b.shape and bool(np.all(a == b))
+    if sparse.issparse(a):
+        return a.shape == b.shape and (a != b).nnz == 0
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(a[name], b[name]) for name in a)
+    if isinstance(a, BaseEstimator):
+        return same(*({**vars(e), "random_state": 0, "n_jobs": 0} for e in (a, b)))
+    if type(a).__eq__ is object.__eq__ and hasattr(a, "__dict__"):
+        return same(a.__getstate__(), b.__getstate__())
+    return bool(a == b)
+
+
+def check_same_columns(one: Any, other: Any) -> None:
+    """Raise ValueError where two fitted estimators have not seen the same columns."""
+    pair = one, other
+    counts = [estimator.n_features_in_ for estimator in pair]
+    if counts[0] != counts[1]:
+        raise ValueError(
+            f"merge needs the same columns on both sides, but one has {counts[0]} "
+            f"features and the other {counts[1]}."
+        )
+    names: list[Any] = [
+        getattr(estimator, "feature_names_in_", None) for estimator in pair
+    ]
+    if all(each is not None for each in names) and not np.array_equal(*names):
+        raise ValueError(
+            "merge needs the same feature names in the same order, got "
+            f"{names[0].tolist()} and {names[1].tolist()}."
+        )
+
+
+def check_names(estimator: Any, sampler: Any) -> None:
+    """Raise ValueError where rows have not the column names that a sampler has seen."""
+    names: list[Any] = [
+        getattr(e, "feature_names_in_", None) for e in (estimator, sampler)
+    ]
+    if all(each is not None for each in names) and not np.array_equal(*names):
+        raise ValueError(
+            "The feature names should match those that were passed during fit of the "
+            f"sampler, {names[1].tolist()}, in this order; got {names[0].tolist()}."
+        )
+
+
+# -------------------------------------------------------------------------- storing
 
 
 def get_state(estimator: Any) -> dict[str, Any]:

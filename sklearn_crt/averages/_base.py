@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -42,7 +43,7 @@ from .._compat import (
     available_if,
     warn,
 )
-from .._state import STATE_METHODS
+from .._state import STATE_METHODS, aside, check_names, check_same_columns, same
 from .._types import HasLogProfile, RandomState
 from .._workers import blas_within_processors
 from ..maps import FeatureMap
@@ -67,6 +68,19 @@ def _has_a_sampler(model):
             "error by."
         )
     return True
+
+
+def _check_size_of_weights(weights):
+    """Raise ValueError where products and sums of weights could leave their type."""
+    xp, limits = namespace_of(weights), namespace_of(weights).finfo(weights.dtype)
+    least, most = float(limits.smallest_normal) ** 0.4, float(limits.max) ** 0.4
+    outside = (weights > most) | ((weights > 0) & (weights < least))
+    if xp.any(outside):
+        raise ValueError(
+            f"Sample weights must be 0 or between {least:.0e} and {most:.0e}, so that "
+            f"their sums are numbers; got {float(weights[outside][0]):.3g}. Divide "
+            "them all by a number of their size."
+        )
 
 
 class BaseNadarayaWatson(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
@@ -152,11 +166,12 @@ class BaseNadarayaWatson(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABC
         ValueError
             If a parameter, X, y or a weight is out of range.
         """
-        self._engine = None
         context = self._init_callback_context(max_subtasks=None)
         context.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        self._add(X, y, sample_weight, final=True, context=context)
-        self._warn_of_raw_rows()
+        with aside(self) as made:
+            made._engine = None
+            made._add(X, y, sample_weight, final=True, context=context)
+            made._warn_of_raw_rows()
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
 
@@ -192,10 +207,12 @@ class BaseNadarayaWatson(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABC
                 f"merge needs another {type(self).__name__} with the same kind of "
                 f"sampler, got {other!r}."
             )
-        if other.n_features_in_ != self.n_features_in_:
+        check_same_columns(self, other)
+        mine, theirs = (getattr(e._engine, "parameters", None) for e in (self, other))
+        if not same(mine, theirs):
             raise ValueError(
-                "merge needs estimators of the same columns, but one has "
-                f"{self.n_features_in_} features and the other {other.n_features_in_}."
+                "merge needs the same kernel, sigma and prototypes on both sides, got "
+                f"{mine} and {theirs}."
             )
         self._check_mergeable(other)
         engine = self._engine.copy()
@@ -237,14 +254,16 @@ class BaseNadarayaWatson(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABC
             self._fit_namespace = fit_namespace_of(X)
         else:
             check_fit_namespace(self, X, "partial_fit")
-        X, y = self._validate_rows(X, y, reset=first)
+        X, y = self._validate_rows(X, y, first, final)
         y = to_namespace_of(self._check_targets(y, first, final), X)
         weights = _check_sample_weight(
             to_namespace_of(sample_weight, X),
             X,
             dtype=X.dtype,
             ensure_non_negative=True,
+            copy=True,
         )
+        _check_size_of_weights(weights)
         xp = namespace_of(weights)
         if not xp.any(weights > 0):
             raise ValueError(
@@ -316,9 +335,13 @@ class BaseNadarayaWatson(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABC
                     f"with sampler={self.sampler!r}; {advice}"
                 )
 
-    def _validate_rows(self, X, y, reset):
+    def _validate_rows(self, X, y, first, final):
+        # what is kept is no array of the caller, who may write the next batch there
+        kept = not final or (isinstance(self.sampler, str) and not self._is_prototypes)
         options = {"keep_library": self._keeps_library(X), "y": y, **self._y_checks}
-        X, y = validate_rows(self, X, reset=reset, **options)
+        X, y = validate_rows(self, X, reset=first, copy=kept, **options)
+        if isinstance(self.sampler, FrozenEstimator):
+            check_names(self, self.sampler)
         if self._needs_host and not on_host(X):
             raise TypeError(
                 "sampler='prototypes' and tol > 0 group rows on the host; give rows "

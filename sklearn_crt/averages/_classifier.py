@@ -22,6 +22,7 @@ from .._array import (
     to_namespace_of,
 )
 from .._compat import _check_partial_fit_first_call, _fit_context
+from .._state import aside
 from ..rows import TableLike
 from ._base import BaseNadarayaWatson
 from ._errors import trust
@@ -198,8 +199,10 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
             The estimator.
         """
         classes = to_namespace_of(classes, None)
-        _check_partial_fit_first_call(self, classes)
-        return self._add(X, y, sample_weight, final=False)
+        with aside(self) as made:
+            _check_partial_fit_first_call(made, classes)
+            made._add(X, y, sample_weight, final=False)
+        return self
 
     def _check_targets(self, y, first, final):
         check_classification_targets(y)

@@ -49,6 +49,7 @@ class ExactEngine:
     ):
         self.targets = targets
         self._kernel, self._sigma = kernel, sigma
+        self.parameters = kernel, sigma  # as they were given
         self._statistics = Statistics(seed)
         self._parts: tuple = ()
         self._number: float | np.ndarray | None = None  # sigma, once it was asked for

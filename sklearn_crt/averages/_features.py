@@ -15,6 +15,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from .._array import Array, on_host, part
 from .._compat import array_device
+from .._state import same
 from .._workers import Workspace, row_chunks
 from ..maps import FeatureMap
 from ..rows import Rows
@@ -193,19 +194,7 @@ class FeatureEngine:
         self._norms += other._norms
 
     def _check_same_map(self, other):
-        if self.source is other.source:
-            return
-        n_features = self.sampler.n_features_in_
-        probe = np.random.default_rng(0).standard_normal((4, n_features))
-        mine, theirs = (
-            [
-                part
-                for _, *parts in engine._features(probe, True, None)
-                for part in parts
-            ]
-            for engine in (self, other)
-        )
-        if not all(map(_same, mine, theirs)):
+        if not same(self.source, other.source):
             raise ValueError(
                 "merge needs the same fitted sampler on both sides, but these two "
                 "were fitted on other data or with another seed. Fit one sampler, "
@@ -259,10 +248,3 @@ def _check_size(features, sums):
             f"Features up to {largest[0]:.1e} are too large for the kernel sums of "
             "these training rows. Scale them."
         )
-
-
-def _same(a, b):
-    """Return whether two parts of features are equal up to rounding."""
-    if a is None or b is None:
-        return a is b
-    return np.shape(a) == np.shape(b) and np.allclose(a, b, rtol=1e-6)

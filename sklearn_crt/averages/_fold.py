@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone, is_classifier
+from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import check_scoring
 
 from .._array import namespace_of, on_host, taken
+from .._compat import warn
 from .._workers import blas_within_processors
 from ..maps import iter_path
 from ..rows import Rows
@@ -50,9 +52,9 @@ class Part(NamedTuple):
     weights: np.ndarray
 
     @classmethod
-    def of(cls, X: Rows, y: np.ndarray, weights: np.ndarray, index: np.ndarray) -> Part:
+    def of(cls, whole: tuple[Rows, np.ndarray, np.ndarray], index: np.ndarray) -> Part:
         """Return the part of these rows."""
-        return cls(*(taken(values, index) for values in (X, y, weights)))
+        return cls(*(taken(values, index) for values in whole))
 
 
 def score_fold(
@@ -65,38 +67,54 @@ def score_fold(
     sigmas: Sequence[float | str],
     scoring: Any,
 ) -> list[float]:
-    """Return the scores of all candidates on one fold, sizes before sigmas."""
+    """Return the scores of all candidates on one fold, sizes before sigmas.
+
+    They are nan where it cannot be fitted, as in scikit-learn: the other folds go on.
+    """
     # X (n_samples, n_features), y (n_samples,) or (n_samples, n_outputs), weights
     # (n_samples,)
     train, test = (np.arange(X.shape[0])[part] for part in split)
-    if not on_host(X):
-        train, test = (Part.of(X, y, weights, part) for part in (train, test))
-        return _score_on_device(model, train, test, sizes, sigmas, scoring)
-    train = Part.of(X, y, weights, train[weights[train] > 0])
-    test = Part.of(X, y, weights, test)
+    try:
+        table = _fold_table(model, (X, y, weights), train, test, sizes, sigmas, scoring)
+    except Exception as error:
+        warn(
+            f"Fitting a fold failed, and its scores are nan: {error!r}",
+            FitFailedWarning,
+        )
+        table = {}
+    return [
+        table.get(Candidate(size, sigma), np.nan) for size in sizes for sigma in sigmas
+    ]
+
+
+def _fold_table(model, data, train, test, sizes, sigmas, scoring):
+    """Return the score of each candidate, from rows of training and test."""
+    sigmas = list(dict.fromkeys(sigmas))  # each once
+    train, test = (Part.of(data, rows) for rows in (train, test))
+    if not on_host(test.X):
+        return _table_on_device(model, train, test, sizes, sigmas, scoring)
+    train = Part.of(train, np.flatnonzero(train.weights > 0))
     # fitted, but for the kernel sums: these are made for all candidates together
     targets = model._check_targets(train.y, first=True, final=True)
     model._add_targets(targets, train.weights, first=True)
-    model.n_features_in_ = X.shape[1]
+    model.n_features_in_ = test.X.shape[1]
     train = train._replace(y=targets)
     by_label = is_classifier(model) and scoring in (None, "accuracy")
     if isinstance(model.sampler, str):
         blocks = _exact_blocks(model, train, test.X, sigmas)
     else:
         blocks = _feature_blocks(model, train, test.X, sizes, sigmas, not by_label)
-    with blas_within_processors(weights.size):  # in which the blocks are made
+    with blas_within_processors(data[-1].size):  # in which the blocks are made
         if by_label:
-            table = _accuracies(model, blocks, test)
-        else:
-            table = _scores(model, blocks, train, test, scoring)
-    return [table[Candidate(size, sigma)] for size in sizes for sigma in sigmas]
+            return _accuracies(model, blocks, test)
+        return _scores(model, blocks, train, test, scoring)
 
 
-def _score_on_device(model, train, test, sizes, sigmas, scoring):
-    """Return the scores of all candidates on one fold, each fitted by itself."""
+def _table_on_device(model, train, test, sizes, sigmas, scoring):
+    """Return the score of each candidate on one fold, each fitted by itself."""
     plain = bool(namespace_of(test.X).all(test.weights == 1))
     options = {} if plain else {"sample_weight": test.weights}
-    scores = []
+    table = {}
     for size, sigma in product(sizes, sigmas):
         candidate = clone(model)
         if size is None:
@@ -105,9 +123,8 @@ def _score_on_device(model, train, test, sizes, sigmas, scoring):
             candidate.sampler.set_params(n_components=size, sigma=sigma)
         candidate.fit(*train)
         candidate._engine.quiet = True  # warnings of each candidate would be many
-        scorer = check_scoring(candidate, scoring)
-        scores.append(float(scorer(candidate, test.X, test.y, **options)))
-    return scores
+        table[Candidate(size, sigma)] = _score(candidate, scoring, test, options)
+    return table
 
 
 def _exact_blocks(model, train, X, sigmas):
@@ -243,9 +260,18 @@ def _scores(model, blocks, train, test, scoring):
     options = {} if np.all(weights == 1) else {"sample_weight": weights}
     for candidate, parts in kept.items():
         model._engine = KnownSums(model, candidate, parts, train)
-        scorer = check_scoring(model, scoring)
-        table[candidate] = scorer(model, test.X, test.y, **options)
+        table[candidate] = _score(model, scoring, test, options)
     return table
+
+
+def _score(model, scoring, test, options):
+    """Return a score, nan where the scorer raises."""
+    scorer = check_scoring(model, scoring)
+    try:
+        return float(scorer(model, test.X, test.y, **options))
+    except Exception as error:
+        warn(f"Scoring failed, and this score is nan: {error!r}", UserWarning)
+        return np.nan
 
 
 class KnownSums:

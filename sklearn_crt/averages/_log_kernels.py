@@ -25,7 +25,10 @@ class StatedRadial(RadialKernel):
     stated: Any
 
     def log_profile(self, r: np.ndarray) -> np.ndarray:
-        return np.asarray(self.stated.log_profile(r))
+        logs = np.asarray(self.stated.log_profile(r))
+        wrong = (logs == np.inf) | (np.isnan(logs) & ~np.isnan(r))
+        _check_values(logs, r.shape, not wrong.any())
+        return logs
 
 
 def get_kernel(kernel: str | HasLogProfile | Callable, nu: float) -> Kernel:
@@ -76,9 +79,26 @@ def log_kernel(
         if sigma != 1:
             distances *= sigma
         return kernel.log_profile(distances)
+    values = kernel(queries.matrix, keys.matrix)
+    xp = namespace_of(values)
+    is_kernel = bool(xp.all(xp.isfinite(values) & (values >= 0)))
+    _check_values(values, (queries.shape[0], keys.shape[0]), is_kernel)
     with np.errstate(divide="ignore"):
-        values = kernel(queries.matrix, keys.matrix)
-        return namespace_of(values).log(values)
+        return xp.log(values)
+
+
+def _check_values(values: Any, shape: tuple[int, ...], is_kernel: bool) -> None:
+    """Raise ValueError where what a kernel of the user returned is none."""
+    if values.shape != shape:
+        raise ValueError(
+            f"kernel returned an array of shape {values.shape}, not {shape}: one value "
+            "for each pair of rows."
+        )
+    if not is_kernel:
+        raise ValueError(
+            "kernel returned values that are negative or not finite: weights of an "
+            "average are 0 or more."
+        )
 
 
 def log_path(

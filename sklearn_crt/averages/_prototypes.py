@@ -102,6 +102,7 @@ class PrototypeEngine:
                 "over a Gaussian cloud has no closed form."
             )
         self.targets, self._kernel, self._sigma = targets, kernel, sigma
+        self.parameters = kernel, sigma, n_prototypes, clouds  # as they were given
         self._n_prototypes, self._clouds = n_prototypes, clouds
         self._seed = seed
         self._statistics = Statistics(seed)

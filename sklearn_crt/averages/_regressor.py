@@ -7,15 +7,19 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
+from sklearn.utils import assert_all_finite
 
 from .._array import (
     asarray_like,
     float_types,
     joined,
     namespace_of,
+    on_host,
     to_fit_namespace,
+    to_namespace_of,
 )
 from .._compat import _fit_context
+from .._state import aside
 from ..rows import TableLike
 from ._base import BaseNadarayaWatson
 from ._errors import trust
@@ -153,10 +157,13 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseNadarayaWatson):
         self : object
             The estimator.
         """
-        return self._add(X, y, sample_weight, final=False)
+        with aside(self) as made:
+            made._add(X, y, sample_weight, final=False)
+        return self
 
     def _check_targets(self, y, first, final):
-        y = namespace_of(y).astype(y, float_types(y)[0], copy=False)
+        y = namespace_of(y).astype(y, float_types(y)[0])  # a copy, which may stay
+        assert_all_finite(y, input_name="y")  # None became nan just now
         if first:
             self._one_output = y.ndim == 1
             self._n_outputs = 1 if y.ndim == 1 else y.shape[1]
@@ -236,7 +243,8 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseNadarayaWatson):
             n_unreliable,
             "the mean of the targets is predicted there, in part or altogether",
         )
-        return self._cast(joined(blocks), X)
+        answers = joined(blocks)  # in the widest type, as targets may need their digits
+        return to_namespace_of(answers, X) if on_host(answers) else answers
 
     def __sklearn_tags__(self):
         """Return the tags of scikit-learn: several outputs, smooth at the default."""

@@ -39,6 +39,7 @@ from .._compat import (
     _check_sample_weight,
     _fit_context,
     available_if,
+    warn,
 )
 from .._types import RandomState
 from .._workers import blas_within_processors
@@ -357,6 +358,17 @@ class BaseNadarayaWatsonCV(CallbackSupportMixin, TypedBaseEstimator, metaclass=A
         for k, scores in enumerate(table.T):
             results[f"split{k}_test_score"] = scores
         mean = table.mean(axis=1)
+        if np.isnan(table).all():
+            raise ValueError(
+                "No candidate has a score on any fold: all of them failed, and the "
+                "warnings before this say why."
+            )
+        if np.isnan(mean).any():
+            warn(
+                f"{int(np.isnan(mean).sum())} of {mean.size} candidates have no score "
+                "on some fold, and so no mean score; they rank last.",
+                UserWarning,
+            )
         results["mean_test_score"], results["std_test_score"] = mean, table.std(axis=1)
         ranks = rankdata(-np.nan_to_num(mean, nan=-np.inf), method="min")
         results["rank_test_score"] = ranks.astype(np.int32)

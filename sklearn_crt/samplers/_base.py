@@ -41,7 +41,7 @@ from .._compat import (
     _safe_indexing,
     warn,
 )
-from .._state import STATE_METHODS
+from .._state import STATE_METHODS, aside, check_same_columns, same
 from .._workers import blas_within_processors
 from ..frequencies import Frequencies
 from ..maps import FeatureMap, relative_error, transform, variance_in_blocks
@@ -148,8 +148,9 @@ class BaseFeatureSampler(
         """
         context = self._init_callback_context()
         context.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        self._fit(X, X_key, sample_weight)
-        self._warn_of_errors(X, X if X_key is None else X_key)
+        with aside(self) as made:
+            made._fit(X, X_key, sample_weight)
+            made._warn_of_errors(X, X if X_key is None else X_key)
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
 
@@ -192,12 +193,13 @@ class BaseFeatureSampler(
         ValueError
             If the sampler is frozen, or as for ``fit``.
         """
-        first = not hasattr(self, "_statistics")
-        if first:
-            self._start_fit()
-        self._check_not_frozen("partial_fit")
         before = getattr(self, "map_", None)
-        self._read(X, X_key, sample_weight, reset=first)
+        with aside(self) as made:
+            first = not hasattr(made, "_statistics")
+            if first:
+                made._start_fit()
+            made._check_not_frozen("partial_fit")
+            made._read(X, X_key, sample_weight, reset=first)
         if _was_used(before) and not self._has_same_features(before):
             name = type(self).__name__
             warn(
@@ -246,16 +248,12 @@ class BaseFeatureSampler(
         check_is_fitted(other)
         for sampler in (self, other):
             sampler._check_not_frozen("merge")
-        if other.n_features_in_ != self.n_features_in_:
-            raise ValueError(
-                f"merge needs samplers of the same columns, but one has "
-                f"{self.n_features_in_} features and the other {other.n_features_in_}."
-            )
+        check_same_columns(self, other)
         mine, theirs = (
             {**sampler._recipe.get_params(), "n_jobs": None, "random_state": None}
             for sampler in (self, other)
         )
-        differ = [name for name in mine if repr(mine[name]) != repr(theirs[name])]
+        differ = [name for name in mine if not same(mine[name], theirs[name])]
         if differ:
             raise ValueError(
                 f"merge needs samplers of the same parameters, but {differ[0]} is "

@@ -19,6 +19,7 @@ from .._compat import (
     TypedTransformerMixin,
     _fit_context,
 )
+from .._state import aside, check_same_columns
 from .._types import RandomState
 from .._workers import effective_n_threads, in_threads, row_chunks
 from ..rows import (
@@ -175,9 +176,11 @@ class CentersRBFSampler(
         ValueError
             If a parameter or X is out of range.
         """
-        self._points = None  # type: ignore[assignment]
-        self._add(X)
-        return self.freeze()
+        with aside(self) as made:
+            made._points = None  # type: ignore[assignment]
+            made._add(X)
+            made.freeze()
+        return self
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: TableLike, y: Any = None) -> Self:
@@ -195,7 +198,8 @@ class CentersRBFSampler(
         self : object
             The sampler; its features change with the rows until ``freeze()``.
         """
-        self._add(X)
+        with aside(self) as made:
+            made._add(X, copy=True)  # rows that stay until the next batches
         return self
 
     def merge(self, other: CentersRBFSampler) -> Self:
@@ -220,11 +224,7 @@ class CentersRBFSampler(
         if not isinstance(other, CentersRBFSampler):
             raise ValueError(f"merge needs another CentersRBFSampler, got {other!r}.")
         check_is_fitted(other)
-        if other.n_features_in_ != self.n_features_in_:
-            raise ValueError(
-                "merge needs samplers of the same columns, but one has "
-                f"{self.n_features_in_} features and the other {other.n_features_in_}."
-            )
+        check_same_columns(self, other)
         self._statistics = self._statistics + other._statistics
         self._points = self._points + other._points
         self._fitted = None
@@ -246,11 +246,10 @@ class CentersRBFSampler(
         self._statistics = self._statistics.without_rows()
         return self
 
-    def _add(self, X):
+    def _add(self, X, copy=False):
         first = getattr(self, "_points", None) is None
-        X = validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=first
-        )
+        options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+        X = validate_data(self, X, reset=first, copy=copy, **options)
         if first:
             self._points = None  # type: ignore[assignment]
             random_state = check_random_state(self.random_state)

@@ -1,0 +1,363 @@
+"""Faults that an audit found in averages, each with a test that failed before."""
+
+import threading
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import FitFailedWarning
+from sklearn.frozen import FrozenEstimator
+from sklearn.kernel_approximation import Nystroem
+from sklearn.metrics import make_scorer
+from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut
+
+from sklearn_crt import (
+    CentersRBFSampler,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonClassifierCV,
+    NadarayaWatsonRegressor,
+    NadarayaWatsonRegressorCV,
+    OPRFSampler,
+    TrigRBFSampler,
+)
+
+
+@pytest.fixture
+def table(rng):
+    X = rng.normal(size=(120, 3))
+    return X, (X[:, 0] + 0.3 * rng.normal(size=120) > 0).astype(int)
+
+
+# ------------------------------------------------------------------------ searches
+def test_a_repeated_sigma_is_scored_once(table):
+    search = NadarayaWatsonClassifierCV("exact", sigmas=[0.05, 3.0, 0.05])
+    scores = search.fit(*table).cv_results_["mean_test_score"]
+    assert scores[0] == scores[2] <= 1
+    one = NadarayaWatsonClassifierCV("exact", sigmas=[0.05, 3.0]).fit(*table)
+    assert_array_equal(scores[:2], one.cv_results_["mean_test_score"])
+    assert search.best_params_ == one.best_params_
+
+
+def raises_on_some(y, predicted):
+    if y[0] == 1:
+        raise ValueError("no score of this fold")
+    return float(np.mean(y == predicted))
+
+
+@pytest.mark.parametrize("sampler", ["exact", OPRFSampler(random_state=0)], ids=str)
+def test_a_scorer_that_raises_gives_nan_as_in_a_grid_search(sampler, table):
+    X, y = table
+    options = {"cv": 3, "scoring": make_scorer(raises_on_some)}
+    order = np.argsort(np.arange(120) % 3, kind="stable")  # folds differ in y[0]
+    X, y = X[order], y[order]
+    search = NadarayaWatsonClassifierCV(sampler, sigmas=[0.5, 2.0], **options)
+    with (
+        pytest.warns(UserWarning, match="Scoring failed"),
+        pytest.warns(UserWarning, match="2 of 2 candidates have no score on some fold"),
+    ):
+        found = search.fit(X, y).cv_results_
+    path = "sigma" if isinstance(sampler, str) else "sampler__sigma"
+    grid = GridSearchCV(
+        NadarayaWatsonClassifier(sampler), {path: [0.5, 2.0]}, **options
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = grid.fit(X, y).cv_results_
+    for k in range(3):
+        name = f"split{k}_test_score"
+        assert_allclose(found[name], expected[name], atol=1e-12)
+    assert (
+        np.isnan(found["mean_test_score"]).all()
+        or not np.isnan(found["mean_test_score"]).any()
+    )
+
+
+def test_scores_that_are_all_nan_choose_nothing_in_silence(table):
+    def failing(estimator, X, y):
+        raise ValueError("never a score")
+
+    search = NadarayaWatsonClassifierCV("exact", sigmas=[0.5, 2.0], scoring=failing)
+    with (
+        pytest.warns(UserWarning, match="Scoring failed"),
+        pytest.raises(ValueError, match="No candidate has a score"),
+    ):
+        search.fit(*table)
+
+
+def test_a_fold_that_cannot_be_fitted_gives_nan(table):
+    X, _ = table
+    weights = np.ones(120)
+
+    class Needy(TrigRBFSampler):
+        def fit(self, X, y=None, *, X_key=None, sample_weight=None):
+            if X.shape[0] < 50:
+                raise ValueError("too few rows")
+            return super().fit(X, X_key=X_key, sample_weight=sample_weight)
+
+    y = X[:, 0]
+    groups = np.r_[np.zeros(80), np.ones(40)]
+    search = NadarayaWatsonRegressorCV(
+        Needy(random_state=0), sigmas=[0.5], cv=LeaveOneGroupOut()
+    )
+    with (
+        pytest.warns(FitFailedWarning, match="too few rows"),
+        pytest.warns(UserWarning, match="1 of 1 candidates have no score on some fold"),
+    ):
+        search.fit(X, y, weights, groups=groups)
+    first, second = (search.cv_results_[f"split{k}_test_score"][0] for k in range(2))
+    assert np.isnan(first) != np.isnan(second)
+
+
+# ------------------------------------------------------------------ rows of a caller
+MODELS = [
+    NadarayaWatsonClassifier("exact"),
+    NadarayaWatsonClassifier("exact", tol=0.01),
+    NadarayaWatsonClassifier("prototypes", n_prototypes=500),
+    NadarayaWatsonClassifier(OPRFSampler(random_state=0)),
+    NadarayaWatsonClassifier(OPRFSampler(sigma="median", random_state=0)),
+    NadarayaWatsonRegressor("exact"),
+]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array, pd.DataFrame])
+def test_a_buffer_of_batches_may_be_used_again(model, kind, table):
+    X, y = table
+    y = y.astype(float) if isinstance(model, NadarayaWatsonRegressor) else y
+    first = {} if isinstance(model, NadarayaWatsonRegressor) else {"classes": [0, 1]}
+
+    def learned(copy):
+        fitted = model.__class__(**model.get_params(deep=False))
+        buffer, targets, weights = kind(X[:60].copy()), y[:60].copy(), np.ones(60)
+        fitted.partial_fit(buffer, targets, sample_weight=weights, **first)
+        if copy:
+            buffer, targets = kind(X[60:]), y[60:]
+        elif kind is sparse.csr_array:
+            buffer.data[:] = kind(X[60:]).data
+            targets[:] = y[60:]
+        else:
+            buffer[:], targets[:] = X[60:], y[60:]
+            weights[:] = 0.5
+        return fitted.partial_fit(buffer, targets).predict(X)
+
+    assert_array_equal(learned(copy=False), learned(copy=True))
+
+
+@pytest.mark.parametrize("model", [MODELS[0], MODELS[1], MODELS[5]], ids=repr)
+def test_rows_changed_after_fit_change_nothing(model, table):
+    X, y = table
+    rows, targets = X.copy(), y.astype(float)
+    fitted = model.__class__(**model.get_params(deep=False)).fit(rows, targets)
+    expected = fitted.predict(X)
+    rows[:], targets[:] = 0, 0
+    assert_array_equal(fitted.predict(X), expected)
+
+
+def test_centers_keep_no_rows_of_the_caller(table):
+    X, _ = table
+    buffer = X.copy()
+    sampler = CentersRBFSampler(n_components=200, random_state=0).partial_fit(buffer)
+    buffer[:] = 0
+    expected = CentersRBFSampler(n_components=200, random_state=0).partial_fit(X)
+    assert_array_equal(sampler.transform(X), expected.transform(X))
+
+
+# --------------------------------------------------------------------------- columns
+def frames(X):
+    names = ["a", "b", "c"]
+    return pd.DataFrame(X, columns=names), pd.DataFrame(X, columns=names[::-1])
+
+
+@pytest.mark.parametrize("model", [MODELS[0], MODELS[2]], ids=repr)
+def test_merge_compares_names_of_columns(model, table):
+    X, y = table
+    one, other = frames(X)
+    make = model.__class__
+    params = model.get_params(deep=False)
+    fitted = make(**params).fit(one, y)
+    with pytest.raises(ValueError, match=r"feature names .* \['a', 'b', 'c'\]"):
+        fitted.merge(make(**params).fit(other, y))
+    fitted.merge(make(**params).fit(one, y))
+
+
+def test_samplers_compare_names_of_columns(table):
+    one, other = frames(table[0])
+    fitted = OPRFSampler(sigma=1.0, random_state=0).fit(one)
+    with pytest.raises(ValueError, match="feature names"):
+        fitted.merge(OPRFSampler(sigma=1.0, random_state=0).fit(other))
+
+
+def test_a_frozen_sampler_compares_names_of_columns(table):
+    X, y = table
+    one, other = frames(X)
+    model = NadarayaWatsonClassifier(FrozenEstimator(OPRFSampler().fit(one)))
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.fit(other, y)
+    model.fit(one, y)
+
+
+# ------------------------------------------------------------------------ merging
+def test_merge_compares_the_maps_and_not_what_they_do_to_some_rows(table):
+    X, y = table
+    one, two = (
+        OPRFSampler(sigma=1e-9, random_state=0).fit(1e9 * X + shift)
+        for shift in (0.0, 2e9)
+    )
+    models = [
+        NadarayaWatsonClassifier(FrozenEstimator(sampler)).fit(1e9 * X, y)
+        for sampler in (one, two)
+    ]
+    with pytest.raises(ValueError, match="same fitted"):
+        models[0].merge(models[1])
+
+
+@pytest.mark.parametrize("name", ["exact", "prototypes"])
+@pytest.mark.parametrize("other", [{"kernel": "laplacian"}, {"sigma": 2.0}])
+def test_merge_compares_kernels_and_bandwidths(name, other, table):
+    one = NadarayaWatsonClassifier(name, sigma=1.0).fit(*table)
+    two = NadarayaWatsonClassifier(name, **{"sigma": 1.0} | other).fit(*table)
+    with pytest.raises(ValueError, match="merge needs the same kernel"):
+        one.merge(two)
+
+
+def test_merge_of_samplers_compares_all_digits_of_parameters(rng):
+    X = rng.normal(size=(50, 2000))
+    sigma = np.ones(2000)
+    other = sigma.copy()
+    other[1000] = 5.0  # repr shows neither
+    one, two = (
+        OPRFSampler(sigma=s, random_state=0, n_components=10).fit(X)
+        for s in (sigma, other)
+    )
+    with pytest.raises(ValueError, match="sigma"):
+        one.merge(two)
+
+
+# ----------------------------------------------------------------------- precision
+def test_answers_of_float32_rows_keep_the_digits_of_the_targets(rng):
+    X = rng.uniform(-2, 2, size=(400, 1))
+    y = 1.7e9 + np.sin(3 * X[:, 0])
+    for sampler in ("exact", "prototypes", OPRFSampler(n_components=500)):
+        model = NadarayaWatsonRegressor(sampler, random_state=0)
+        double = model.fit(X, y).score(X, y)
+        single = model.fit(X.astype(np.float32), y).score(X.astype(np.float32), y)
+        assert double > 0.2
+        assert single == pytest.approx(double, abs=0.02)
+
+
+# ------------------------------------------------------------------ failed fits
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_a_failed_fit_leaves_the_model_as_it_was(model, table):
+    X, y = table
+    fitted = model.__class__(**model.get_params(deep=False)).fit(X, y)
+    expected = fitted.predict(X)
+    bad_rows = np.full((5, 4), np.nan)
+    bad_rows[:, 0] = 1
+    for rows, targets in ((bad_rows, y[:5]), (X[:, :2], y[:-1]), (X, [None] * 120)):
+        with pytest.raises((ValueError, TypeError)):
+            fitted.fit(rows, targets)
+        assert_array_equal(fitted.predict(X), expected)
+    with pytest.raises(ValueError, match="features"):
+        fitted.partial_fit(X[:, :2], y)
+    assert_array_equal(fitted.predict(X), expected)
+
+
+@pytest.mark.parametrize(
+    "sampler", [OPRFSampler(), CentersRBFSampler(n_components=50)], ids=repr
+)
+def test_a_failed_fit_leaves_the_sampler_as_it_was(sampler, table):
+    X, _ = table
+    sampler = sampler.__class__(**sampler.get_params(deep=False))
+    with pytest.raises(ValueError, match="NaN"):
+        sampler.partial_fit(np.full((5, 3), np.nan))
+    sampler.partial_fit(X)  # died of AttributeError
+    expected = sampler.transform(X)
+    with pytest.raises(ValueError, match="NaN"):
+        sampler.fit(np.full((5, 4), np.nan))
+    assert_array_equal(sampler.transform(X), expected)
+    assert sampler.n_features_in_ == 3
+
+
+def test_threads_predict_while_another_fits(table):
+    X, y = table
+    model = NadarayaWatsonClassifier("exact", sigma=1.0).fit(X, y)
+    failures, stop = [], threading.Event()
+
+    def ask():
+        while not stop.is_set():
+            try:
+                model.predict(X[:3])
+            except Exception as error:
+                failures.append(error)
+                return
+
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for _ in range(60):
+        model.fit(X, y)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+# ------------------------------------------------------------------------- weights
+@pytest.mark.parametrize("size", [1e200, 1e308, 5e-324])
+@pytest.mark.parametrize("model", [MODELS[0], MODELS[3], MODELS[5]], ids=repr)
+def test_weights_whose_sums_are_no_numbers_are_refused(model, size, table):
+    X, y = table
+    model = model.__class__(**model.get_params(deep=False))
+    weights = np.r_[np.zeros(60), np.full(60, size)]
+    with pytest.raises(ValueError, match=r"between 9e-124 and 2e\+123"):
+        model.fit(X, y, sample_weight=weights)
+    with pytest.raises(ValueError, match=r"between 7e-16 and 3e"):
+        model.fit(X.astype(np.float32), y, sample_weight=np.full(120, 1e-20))
+
+
+@pytest.mark.parametrize("size", [1e-100, 1e100])
+@pytest.mark.parametrize(
+    "sampler", ["exact", OPRFSampler(random_state=0), TrigRBFSampler(random_state=0)]
+)
+@pytest.mark.filterwarnings("ignore:For .* rows all the kernel weights:RuntimeWarning")
+def test_the_size_of_all_weights_does_not_matter(sampler, size, table):
+    X, y = table
+    for kind in (NadarayaWatsonClassifier, NadarayaWatsonRegressor):
+        method = "predict_proba" if kind is NadarayaWatsonClassifier else "predict"
+        expected = getattr(kind(sampler).fit(X, y), method)(X)
+        heavy = kind(sampler).fit(X, y, sample_weight=np.full(120, size))
+        assert_allclose(getattr(heavy, method)(X), expected, rtol=1e-9, atol=1e-12)
+
+
+# -------------------------------------------------------------------- own kernels
+@pytest.mark.parametrize(
+    "kernel, message",
+    [
+        (lambda X, Y: np.ones(X.shape[0]), r"shape \(\d+,\), not \(\d+, \d+\)"),
+        (lambda X, Y: np.ones((Y.shape[0], X.shape[0] + 1)), "shape"),
+        (lambda X, Y: np.full((X.shape[0], Y.shape[0]), np.inf), "finite"),
+        (lambda X, Y: np.full((X.shape[0], Y.shape[0]), np.nan), "finite"),
+        (lambda X, Y: np.full((X.shape[0], Y.shape[0]), -1.0), "negative"),
+    ],
+)
+def test_kernels_that_return_no_kernel_are_refused(kernel, message, table):
+    X, y = table
+    with pytest.raises(ValueError, match=message):
+        NadarayaWatsonClassifier("exact", kernel=kernel, sigma=1.0).fit(X, y).predict(X)
+
+
+@pytest.mark.filterwarnings("ignore:For .* rows all the kernel weights:RuntimeWarning")
+def test_a_transformer_of_others_still_merges(table):
+    X, y = table
+    sampler = FrozenEstimator(Nystroem(n_components=20, random_state=0).fit(X))
+    one, two = (
+        NadarayaWatsonClassifier(sampler).fit(X[p], y[p])
+        for p in (slice(60), slice(60, 120))
+    )
+    whole = NadarayaWatsonClassifier(sampler).fit(X, y)
+    assert_allclose(one.merge(two).predict_proba(X), whole.predict_proba(X))
+    assert isinstance(sampler.estimator, BaseEstimator)
