@@ -62,8 +62,17 @@ def best_multiple(
         for k, sums in enumerate(_sums_without_own(kernel, part, blocks)):
             found, _ = _ratio(sums, targets, mean)
             errors[k] += weights @ ((found - truth) ** 2 @ (1 / spread))
-    factor = float(_MULTIPLES[np.argmin(errors)])
-    return factor * (n_rows / n_keys) ** (1 / (n_features + 4))
+    return _least(_MULTIPLES, errors) * (n_rows / n_keys) ** (1 / (n_features + 4))
+
+
+def _least(multiples: np.ndarray, errors: np.ndarray) -> float:
+    """Return the largest multiple of least error, up to rounding.
+
+    On a table of categories all rows but the equal ones, which are left out, may be at
+    one distance. Then no multiple errs less than another, and the largest leaves the
+    average to the equal rows.
+    """
+    return float(multiples[errors <= errors.min() * (1 + 1e-9)][-1])
 
 
 def _sums_without_own(kernel, queries, blocks):
@@ -136,7 +145,7 @@ def best_multiple_left(
     """Return the factor of sigma for which prototypes err least on rows left out."""
     # encoded (m, k), spread (m,)
     parts = kernel, left, keys, encoded, spread, targets
-    return float(_WIDE_MULTIPLES[np.argmin(_errors(*parts))])
+    return _least(_WIDE_MULTIPLES, _errors(*parts))
 
 
 def _errors(kernel, left, keys, encoded, spread, targets) -> np.ndarray:

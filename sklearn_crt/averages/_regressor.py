@@ -208,8 +208,9 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseNadarayaWatson):
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Averages in the range of the training targets. Where a row is unreliable
-            it is ``y_mean_``, in part or altogether.
+            Averages in the range of the training targets, in float64 also for float32
+            rows: targets may need their digits. Where a row is unreliable it is
+            ``y_mean_``, in part or altogether.
         """
         self._check_rows(X, "predict")
         return self._squeezed(self._decode(X))

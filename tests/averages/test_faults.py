@@ -249,6 +249,19 @@ def test_answers_of_float32_rows_keep_the_digits_of_the_targets(rng):
         assert single == pytest.approx(double, abs=0.02)
 
 
+@pytest.mark.parametrize("sampler", ["exact", "prototypes"])
+def test_categories_are_told_apart_in_any_order_of_the_rows(sampler, rng):
+    codes, means = rng.integers(0, 30, size=600), rng.normal(size=30)
+    X, y = np.eye(30)[codes], means[codes] + 0.01 * rng.normal(size=600)
+    sigmas = set()
+    for _ in range(3):
+        order = rng.permutation(400)
+        model = NadarayaWatsonRegressor(sampler, random_state=0).fit(X[order], y[order])
+        assert model.score(X[400:], y[400:]) > 0.99
+        sigmas.add(round(float(model.sigma_), 6))
+    assert len(sigmas) == 1
+
+
 # ------------------------------------------------------------------ failed fits
 @pytest.mark.parametrize("model", MODELS, ids=repr)
 def test_a_failed_fit_leaves_the_model_as_it_was(model, table):
