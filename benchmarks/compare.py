@@ -279,6 +279,9 @@ class Group:
 USERS = {  # where users are: the cases that groups stands for
     "one-row": Group(groups.one_row, "group_one_row.inc"),
     "small": Group(groups.small, "group_small.inc"),
+    "clock": Group(
+        groups.by_the_clock, "group_clock.inc", 25, "1 and 2", time.perf_counter
+    ),
     "pinned": Group(groups.pinned, "group_pinned.inc"),
     "no-avx512": Group(groups.no_avx512, "group_no_avx512.inc"),
     "sparse": Group(groups.sparse_rows, "group_sparse.inc"),

@@ -93,7 +93,7 @@ def chosen(case, X, *, names=OURS, n_jobs=1):
 def own(cls, case, gamma, **params):
     """Return a sampler of ours for a case, of the kernel of this gamma."""
     common = {"n_components": case.n_components, "random_state": 0, "n_jobs": 1}
-    return cls(**common, sigma=float(np.sqrt(2 * gamma)), **params)
+    return cls(**common | params, sigma=float(np.sqrt(2 * gamma)))
 
 
 def timed(candidates, repeats):
@@ -147,6 +147,33 @@ def small(quick, repeats):
     """Few columns and components, where validation and chunks weigh most."""
     sizes = [(8, 64)] if quick else [(8, 64), (8, 128), (16, 64)]
     return _transform("few columns", of_sizes(sizes, 500 if quick else 20000), repeats)
+
+
+def by_the_clock(quick, repeats):
+    """Small transforms by the clock, with one thread of BLAS and with two.
+
+    As a program of a user takes them, with ``n_jobs=None``: RBFSampler gives its product
+    to the threads of BLAS, and our maps take one thread where two would be slower.
+    """
+    sizes, n_rows = ([(8, 8)], [500]) if quick else (_NARROW, (20000, 5000))
+    tables = []
+    for n_threads in (1, 2):
+        results = {}
+        for case in (c for n in n_rows for c in of_sizes(sizes, n)):
+            X, _ = make_rows(case)
+            maps = chosen(case, X, names=OURS[:2], n_jobs=None)
+            maps = {name: m for name, m in maps.items() if name in OURS[:2]}
+            for cls in (OPRFSampler, PoissonSampler):
+                maps[cls.__name__] = own(cls, case, gamma_of(X), n_jobs=None).fit(X)
+            with threadpool_limits(n_threads, user_api="blas"):
+                todo = transforms(maps, X)
+                results[case] = interleave(todo, repeats, time.perf_counter)
+        title = f"transform by the clock, {n_threads} thread{'s' * (n_threads > 1)}"
+        tables.append(against_baseline(title, results, BASELINE))
+    return tables
+
+
+_NARROW = [(8, 8), (8, 16), (8, 32), (8, 64)]
 
 
 def wide(quick, repeats):

@@ -55,9 +55,16 @@ def on_host(rows: Any) -> bool:
     return isinstance(rows, (np.ndarray, np.generic)) or issparse(rows)
 
 
+def place_of(X: Any) -> Any:
+    """Return a value that is equal for arrays of one library, device and type."""
+    if on_host(X):
+        return X.dtype
+    return namespace_of(X).__name__, str(array_device(X)), str(X.dtype)
+
+
 def like_table(X: Any) -> Array:
     """Return an array that tells the library, the place and the type of a table."""
-    return np.empty(0, X.dtype) if on_host(X) else X[:1, :]
+    return np.empty(0, X.dtype) if on_host(X) else X[:1, ...]
 
 
 # --------------------------------------------------------- one name for all libraries

@@ -165,7 +165,8 @@ def sincos(
         if hasattr(scale, "shape"):
             scale = xp.concat([scale[..., :n_pairs], scale], axis=-1)
         return scale * xp.concat(parts, axis=-1)
-    if np.ndim(scale) > 2:  # one for each frequency of each head
+    of_each = not isinstance(scale, float)  # frequency, a scale
+    if of_each and np.ndim(scale) > 2:  # one for each frequency of each head
         features = sincos(phases, 1.0, n_pairs, single_phase, out, buffer)
         features *= np.concatenate([scale[..., :n_pairs], scale], axis=-1)
         return features
@@ -175,11 +176,10 @@ def sincos(
         singles = phases[..., n_pairs:]
         singles += np.asarray(single_phase, phases.dtype)
         np.cos(singles, out=out[..., 2 * n_pairs :])
-        out[..., 2 * n_pairs :] *= math.sqrt(2) * (
-            scale if np.ndim(scale) == 0 else scale[..., n_pairs:]
-        )
+        own = scale[..., n_pairs:] if of_each and np.ndim(scale) else scale
+        out[..., 2 * n_pairs :] *= math.sqrt(2) * own
     if n_pairs:
-        if np.ndim(scale) > 0:
+        if of_each and np.ndim(scale):
             scale = np.broadcast_to(scale[..., :n_pairs], (1, n_pairs))
         flat = phases.reshape(-1, phases.shape[-1]), out.reshape(-1, out.shape[-1])
         _write_cos_sin(*flat, scale, n_pairs, buffer)
@@ -314,6 +314,8 @@ _LEAST_LOG = {4: -1e37, 8: -1e300}  # of no weight at all; differences stay fini
 
 def itemsize(array: Array) -> int:
     """Return the bytes of an entry, 4 or 8."""
+    if isinstance(array, np.ndarray):
+        return array.itemsize
     return 8 if "float64" in str(array.dtype) else 4
 
 

@@ -12,8 +12,14 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .._array import Array, asarray_like, like_table, namespace_of, part
-from .._compat import array_device
+from .._array import (
+    Array,
+    asarray_like,
+    like_table,
+    on_host,
+    part,
+    place_of,
+)
 from .._kernels import exp_features, log_weights
 from .._workers import Workspace, row_chunks
 from ..frequencies import Affine, Coupling, Frequencies
@@ -21,7 +27,6 @@ from ..rows import Frame, Inputs
 
 Map = TypeVar("Map", bound="FeatureMap")
 FMap = TypeVar("FMap", bound="FrequencyMap")
-_NUMPY = namespace_of(np.empty(0))
 LogFeatures = tuple[Any, Any]
 _LARGEST = 700.0  # whose exponential is finite, and may be multiplied a little
 
@@ -238,7 +243,7 @@ class FeatureMap(ABC):
         mantissa, exponent : array or None
             As ``log_features`` returns them.
         """
-        feature_map = self.to(like_table(X))
+        feature_map = self.to(X)
         for rows in row_chunks(X, self.n_components):
             unit = feature_map.frame.rows(part(X, rows), workspace)
             yield rows, *feature_map.log_features(unit, key=key)
@@ -263,7 +268,7 @@ class FeatureMap(ABC):
 
         Parameters
         ----------
-        like : array
+        like : array or sparse table
             Of the library, the device and the floating type of the rows to come.
 
         Returns
@@ -272,13 +277,12 @@ class FeatureMap(ABC):
             A copy that is made once for each place. Its kernel and its variance are
             computed on the host as before.
         """
-        xp = namespace_of(like)
-        place = xp.__name__, str(array_device(like)), str(like.dtype)
+        place = place_of(like)
         known = self.__dict__.setdefault("_moved", {})
         if place not in known:
-            moved = replace(self)
+            moved, like = replace(self), like_table(like)
             vars(moved).update(tables=move(self.tables, like), _moved={place: moved})
-            if xp is not _NUMPY:
+            if not on_host(like):
                 vars(moved)["frame"] = self.frame.to(like)
             known[place] = moved  # whole, as other threads look here too
         return known[place]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import gen_batches
 
-from .._array import joined, like_table, namespace_of, on_host, part
+from .._array import joined, namespace_of, on_host, part
 from .._compat import array_device, is_writeable_array
 from .._workers import (
     effective_n_threads,
@@ -28,7 +28,7 @@ def transform(
     feature_map: FeatureMap, X: Any, *, key: bool = False, n_jobs: int | None = None
 ) -> tuple[Any, int, bool]:
     """Return the features of a table, its number of rows of zeros, and of overflow."""
-    feature_map = feature_map.to(like_table(X))
+    feature_map = feature_map.to(X)
     if not on_host(X):
         return _transform_elsewhere(feature_map, X, key)
     out = np.empty((X.shape[0], feature_map.n_components), dtype=X.dtype)
@@ -94,7 +94,7 @@ def iter_path(
     Maps that share their frequencies and their centre, and differ in one number sigma,
     share the product with the frequencies.
     """
-    path = [member.to(like_table(X)) for member in path]
+    path = [member.to(X) for member in path]
     for rows in row_chunks(X, path[0].n_components):
         yield rows, _path_features(path, X[rows], key)
 

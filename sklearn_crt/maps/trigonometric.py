@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._array import Array, columns, float_types, namespace_of, to_host
-from .._kernels import sincos
+from .._kernels import itemsize, sincos
 from ..frequencies import Frequencies
 from ..rows import Inputs
 from .base import FrequencyMap, GaussianKernel, LogFeatures, PairedColumns
@@ -57,7 +57,7 @@ class TrigonometricMap(FrequencyMap):
     def log_features(self, rows: Inputs, *, key: bool = False) -> LogFeatures:
         frequencies, single_phase = self.tables
         phases = rows.project(frequencies)
-        if self.folds and "float32" in str(phases.dtype):
+        if self.folds and itemsize(phases) == 4:
             phases = _fold(phases, rows, frequencies, self._largest_norm)
         features = sincos(
             phases,

@@ -20,7 +20,6 @@ from .._array import (
     convert_fit_namespace,
     fit_namespace_of,
     float_types,
-    like_table,
     refuse_lazy,
     to_host,
     to_namespace_of,
@@ -490,7 +489,7 @@ class BaseFeatureSampler(
             Unbiased estimates, in the type of X.
         """
         queries, keys, _ = self._pair(X, Y)
-        feature_map = self.map_.to(like_table(queries))
+        feature_map = self.map_.to(queries)
         rows = feature_map.frame.rows(queries)
         if keys is None:
             return to_namespace_of(feature_map.estimate(rows, rows), X)
