@@ -152,8 +152,8 @@ def small(quick, repeats):
 def by_the_clock(quick, repeats):
     """Small transforms by the clock, with one thread of BLAS and with two.
 
-    As a program of a user takes them, with ``n_jobs=None``: RBFSampler gives its product
-    to the threads of BLAS, and our maps take one thread where two would be slower.
+    With ``n_jobs=None``, as by default: RBFSampler gives its product to the threads of
+    BLAS, and our maps take one thread where two would be slower.
     """
     sizes, n_rows = ([(8, 8)], [500]) if quick else (_NARROW, (20000, 5000))
     tables = []

@@ -13,7 +13,6 @@ from sklearn.utils import gen_batches
 from .._array import (
     Array,
     joined,
-    like_table,
     namespace_of,
     on_host,
     part,
@@ -193,7 +192,7 @@ class ExactEngine:
         else:
             # distances do not change, and their float32 error falls with the norms
             frame = Frame(sigma, self._statistics.query.mean)
-        return frame if on_host(X) else frame.to(like_table(X)), None
+        return frame.to(X), None
 
     def _keys(self, frame: Frame, X: Any, kind: Any, size: int) -> Keys:
         keys = []

@@ -14,7 +14,6 @@ from .._array import (
     float_types,
     joined,
     namespace_of,
-    on_host,
     to_fit_namespace,
     to_namespace_of,
 )
@@ -245,7 +244,7 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseNadarayaWatson):
             "the mean of the targets is predicted there, in part or altogether",
         )
         answers = joined(blocks)  # in the widest type, as targets may need their digits
-        return to_namespace_of(answers, X) if on_host(answers) else answers
+        return to_namespace_of(answers, X)
 
     def __sklearn_tags__(self):
         """Return the tags of scikit-learn: several outputs, smooth at the default."""

@@ -16,7 +16,6 @@ from .._array import (
     Array,
     asarray_like,
     like_table,
-    on_host,
     part,
     place_of,
 )
@@ -280,10 +279,9 @@ class FeatureMap(ABC):
         place = place_of(like)
         known = self.__dict__.setdefault("_moved", {})
         if place not in known:
-            moved, like = replace(self), like_table(like)
-            vars(moved).update(tables=move(self.tables, like), _moved={place: moved})
-            if not on_host(like):
-                vars(moved)["frame"] = self.frame.to(like)
+            moved, tables = replace(self), move(self.tables, like_table(like))
+            changes = {"frame": self.frame.to(like), "tables": tables}
+            vars(moved).update(changes, _moved={place: moved})
             known[place] = moved  # whole, as other threads look here too
         return known[place]
 

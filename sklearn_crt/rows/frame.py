@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .._array import Array, asarray_like, on_host
+from .._array import Array, asarray_like, like_table, on_host
 from .._workers import Workspace, row_chunks
 from .inputs import DenseInputs, Inputs, Rows, SparseInputs, times_columns
 
@@ -29,7 +29,10 @@ class Frame:
         return self.center is None and np.ndim(self.sigma) == 0 and self.sigma == 1
 
     def to(self, like: Array) -> Frame:
-        """Return the frame in the library of an array, its vectors as rows."""
+        """Return the frame for rows like these, its vectors rows of another library."""
+        if on_host(like):
+            return self
+        like = like_table(like)
         return Frame(_as_row(self.sigma, like), _as_row(self.center, like))
 
     def rows(self, X: Any, workspace: Workspace | None = None) -> Inputs:
