@@ -514,6 +514,7 @@ def test_zero_as_an_integer_is_no_tolerance(iris):
         NadarayaWatsonClassifier(OPRFSampler(random_state=0), tol=0).fit(*iris)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_search_over_sigma(bound, rng, monkeypatch):
     X, y = blobs(rng)
@@ -540,6 +541,7 @@ def test_search_over_sigma(bound, rng, monkeypatch):
         NadarayaWatsonClassifierCV(OPRFSampler(), sigmas=[1.0], tol=TOL).fit(X, y)
 
 
+@pytest.mark.slow
 def test_search_over_sigma_for_numbers(rng):
     X, _ = blobs(rng)
     y = np.sin(X[:, 0])
