@@ -347,6 +347,12 @@ def test_no_rows_come_to_the_host(rng, strict, model, dispatch, monkeypatch):
     assert len([shape for shape in shapes if N_ROWS in shape]) <= 1
 
 
+def test_a_device_is_not_the_host(strict):
+    """What stands for a GPU here is none that NumPy could read unseen."""
+    with pytest.raises(RuntimeError, match="Can't convert array"):
+        np.asarray(strict(np.ones((2, 2))))
+
+
 def test_memory_of_the_host_is_shared(rng, torch, dispatch):
     X = rng.standard_normal((200_000, 8))
     sampler = OPRFSampler(n_components=1, random_state=0).fit(torch(X[:100]))

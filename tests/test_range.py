@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.kernel_approximation import RBFSampler
 
@@ -81,6 +82,25 @@ def test_features_do_too(sampler, table):
 def test_fit_takes_rows_whose_variance_is_a_number(sampler, table):
     with pytest.raises(ValueError, match="squares are too large for float64"):
         clone(sampler).set_params(random_state=0).fit(1e160 * table)
+
+
+@pytest.mark.parametrize("dtype", TOO_LARGE)
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=str)
+def test_no_number_is_made_of_what_is_none(sampler, value, dtype, table):
+    """Where nobody looks for missing values: an error, or none of their rows."""
+    X = table.astype(dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = clone(sampler).set_params(random_state=0).fit(X)
+        X[7, 1] = value
+        with config_context(assume_finite=True):
+            try:
+                features = fitted.transform(X)
+            except ValueError:
+                return
+    assert np.isnan(features[7]).all()
+    assert np.isfinite(np.delete(features, 7, axis=0)).all()
 
 
 def test_large_numbers_of_small_bandwidth_are_no_error(table):

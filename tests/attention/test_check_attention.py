@@ -59,6 +59,20 @@ def A_from_the_future(q, k, v, *, causal, n_components, random_state):
     return linear_attention(q, k, v, sampler.fit(q, X_key=k), causal=causal)
 
 
+def last_row_seen(name):
+    """Return an attention whose rows see a millionth of the last query, key or value.
+
+    The first row has no error else, so that it alone stays as it is.
+    """
+
+    def attention(q, k, v, *, causal, **options):
+        out = right(q, k, v, causal=causal, **options)
+        out[1:] += 1e-6 * causal * {"q": q, "k": k, "v": v}[name][-1]
+        return out
+
+    return attention
+
+
 def zero_mask(q, k, v, *, causal, n_components, random_state):
     """Scores of 0, not of minus infinity, where nothing is to be seen."""
     if not causal:
@@ -102,6 +116,7 @@ def test_correct_ones_pass(attention):
         (key_factor_dropped, r"does not converge to softmax_attention\(causal=False"),
         (shift_a_key_row, r"does not converge to softmax_attention\(causal=False"),
         (A_from_the_future, "not causal: rows before 9 change by"),
+        *((last_row_seen(name), f"where {name} changes") for name in "qkv"),
         (zero_mask, r"does not converge to softmax_attention\(causal=True"),
         (without_logs, "not finite at scale"),
     ],

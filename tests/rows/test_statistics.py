@@ -60,6 +60,22 @@ def test_rows_without_weight_count_nothing(sampler, names, convert, rng):
 
 
 @every_sampler
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("first", [True, False])
+def test_batches_without_weight_count_nothing(sampler, names, convert, first, rng):
+    """Of more rows than are read at a time: a mean of none of them is no number."""
+    n, d = 300_000, 2  # 2^18 are read for a covariance
+    X, weights = rng.exponential(size=(n, d)), np.zeros(n)
+    counted = slice(-200, None) if first else slice(200)
+    weights[counted] = 1
+    X[weights == 0] -= 100  # the least
+    found = clone(sampler).fit(convert(X), sample_weight=weights)
+    expected = clone(sampler).fit(X[counted])
+    for name in names:
+        assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-8)
+
+
+@every_sampler
 def test_rows_far_from_zero_merge_in_any_order(sampler, names, rng):
     X = 1e4 + rng.normal(size=(60, 2))
     if "positive" in sampler.get_params() and not sampler.positive:
