@@ -200,13 +200,13 @@ def discrete(quick, repeats):
 
 
 def hybrid(quick, repeats):
-    """Hybrids, angular and clustered."""
+    """Hybrids, of two maps and clustered."""
 
     def maps_of(case, X):
         gamma = gamma_of(X)
         maps = {
             BASELINE: make_maps(case, gamma)[BASELINE],
-            "hybrid, angular": own(HybridSampler, case, gamma),
+            "hybrid, optimal": own(HybridSampler, case, gamma),
             "hybrid, clustered": own(HybridSampler, case, gamma, kind="clustered"),
         }
         return {name: sampler.fit(X) for name, sampler in maps.items()}

@@ -6,6 +6,7 @@
 * prototypes: prototypes beside features and the exact kernel
 * tolerance, tolerance_error: kernel averages to a tolerance, their time and error
 * positive_maps: error of positive maps
+* hybrids: hybrids beside their parts
 * pairs: orthogonal frequencies or antithetic pairs
 * linear_models: ridge on features beside Nystroem and boosting
 * few_columns: pairs of sines and cosines or single cosines, by the number of columns
@@ -25,7 +26,7 @@ from dataclasses import dataclass, field
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from ..tables import header, report
-from . import averages, linear, positive
+from . import averages, hybrids, linear, positive
 
 OPTIONS = {
     "widths": "numbers of columns",
@@ -140,6 +141,11 @@ CHOICES = (
         positive.pairs,
         "pairs.inc",
         {**FEW, "sets": ("banknote", "wifi"), "repeats": 1},
+    ),
+    Choice(
+        hybrids.hybrids,
+        "hybrids.inc",
+        {"widths": (64,), "seeds": 1, "sets": ("banknote", "wine")},
     ),
     Choice(
         linear.linear_models,

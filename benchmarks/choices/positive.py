@@ -41,7 +41,7 @@ def positive_maps(widths=(128,), seeds=20, sets=UCI_SETS, fits=50):
     standard errors over the sets. Last, the error that n_components_for was asked for
     and the one observed.
     """
-    data = {name: _standardised(name) for name in sets}
+    data = {name: standardised(name) for name in sets}
     tables = []
     for width in widths:
         maps = _with_width(POSITIVE, width)
@@ -58,7 +58,8 @@ def positive_maps(widths=(128,), seeds=20, sets=UCI_SETS, fits=50):
     return [*tables, _asked_and_observed(data, fits)]
 
 
-def _standardised(name):
+def standardised(name):
+    """Return the rows of a set, standardised, and the targets."""
     X, y = load(name)
     return StandardScaler().fit_transform(X[:, X.std(axis=0) > 0]), y
 
@@ -116,7 +117,7 @@ def pairs(
     Nadaraya-Watson and of ridge regression on the features, over seeds that choose
     rows, split and frequencies, the same for all maps. Last the time of transform.
     """
-    data = {name.replace("_", " "): _standardised(name) for name in sets}
+    data = {name.replace("_", " "): standardised(name) for name in sets}
     metrics = {
         "Relative error of the kernel": lambda X, y, maps: (
             crt.compare_samplers(X, maps, y=y, n_draws=seeds, random_state=0).errors

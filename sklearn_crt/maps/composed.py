@@ -16,7 +16,7 @@ import numpy as np
 from sklearn import config_context
 from sklearn.metrics import pairwise_distances_argmin
 
-from .._array import Array, namespace_of, positions
+from .._array import Array, constant, namespace_of, positions
 from .._kernels import exp_features
 from ..frequencies import Frequencies, JointFrequencies
 from ..rows import Inputs, Rows
@@ -130,14 +130,34 @@ class ClusteredMap(ComposedMap):
             sides.append((Frequencies(centers), halves, active.astype(np.float64)))
         return tuple(self.parts), tuple(sides)
 
-    def log_features(self, rows: Inputs, *, key: bool = False) -> LogFeatures:
-        parts, sides = self.tables
-        centers, halves, active = sides[key]
+    def _active(self, rows: Inputs, key: bool) -> Array:
+        """Return whether each row has the columns of each block."""
+        centers, halves, active = self.tables[1][key]
         gaps = halves - rows.project(centers)  # half the distances, less |x|^2 / 2
-        xp, unit = namespace_of(gaps), rows.part_of_map()
+        xp = namespace_of(gaps)
         nearest = xp.argmin(gaps, axis=-1, keepdims=True)
         member = xp.astype(nearest == positions(gaps.shape[-1], gaps), gaps.dtype)
-        is_active = xp.matmul(member, active) > 0.5
+        return xp.matmul(member, active) > 0.5
+
+    def features(self, rows: Inputs, *, key: bool = False) -> Array:
+        out = rows.output(self.n_components) if len(rows.shape) == 2 else None
+        if out is None:
+            return super().features(rows, key=key)
+        # a row has few of the blocks: 3 to 5 times as fast as to compute them all
+        out[:] = 0
+        unit, is_active = rows.part_of_map(), self._active(rows, key)
+        for part, block, own in zip(
+            self.tables[0], self.blocks, is_active.T, strict=True
+        ):
+            some = np.flatnonzero(own)
+            if some.size:
+                inside = part.frame.inside(unit.take(some))
+                out[some, block.columns] = part.features(inside, key=key)
+        return out
+
+    def log_features(self, rows: Inputs, *, key: bool = False) -> LogFeatures:
+        parts, is_active = self.tables[0], self._active(rows, key)
+        xp, unit = namespace_of(is_active), rows.part_of_map()
         mantissas, exponents = [], []
         for i, part in enumerate(parts):
             inside = part.frame.inside(unit)
@@ -290,27 +310,34 @@ class SumOfProductsMap(ComposedMap):
     def features(self, rows: Inputs, *, key: bool = False) -> Array:
         # exponentials of the columns of the maps, not of their products, unless one
         # could be too large and the other too small
-        bases, coefficients = self._of_parts(rows, key)
+        (bases, parts, _), unit = self.tables, rows.part_of_map()
+        coefficients = [p.log_features(p.frame.inside(unit), key=key) for p in parts]
         if any(exponent is not None for _, exponent in coefficients):
             return super().features(rows, key=key)
         factor, columns = self.factor.log_row_factor(rows), []
-        for mantissa, exponent in bases:
-            if factor is not None:
-                # a sum of its own: exponents are overwritten
-                exponent = factor + (0 if exponent is None else exponent)
+        for base in bases:
+            inside = base.frame.inside(unit)
+            if factor is None:
+                columns.append(base.features(inside, key=key))
+                continue
+            mantissa, exponent = base.log_features(inside, key=key)
+            # a sum of its own: exponents are overwritten
+            exponent = factor + (0 if exponent is None else exponent)
             columns.append(exp_features(mantissa, exponent))
-        xp = namespace_of(columns[0])
-        products = []
-        for base, part, scale, sign in self.terms:
-            scale = scale * sign if key else scale
-            if scale == 0:  # of a feature that may be infinite
-                products.append(xp.zeros_like(columns[base]))
-            elif part is None:
-                products.append(columns[base] if scale == 1 else scale * columns[base])
-            else:
-                left = scale * coefficients[part][0]
-                products.append(_outer(xp.multiply, left, columns[base]))
-        return products[0] if len(products) == 1 else xp.concat(products, axis=-1)
+        if len(self.terms) == 1 and self.terms[0].scale == 1:  # one base alone
+            return columns[0]
+        xp, out = namespace_of(columns[0]), rows.output(self.n_components)
+        products, start = [], 0
+        for k, part, scale, sign in self.terms:
+            one = constant(
+                (1,) * columns[k].ndim, scale * sign if key else scale, columns[k]
+            )
+            left = one if part is None else one * coefficients[part][0]
+            width = left.shape[-1] * columns[k].shape[-1]
+            place = None if out is None else out[..., start : start + width]
+            products.append(_outer(xp.multiply, left, columns[k], place))
+            start += width
+        return xp.concat(products, axis=-1) if out is None else out
 
     def estimate(self, X: Inputs, Y: Inputs) -> np.ndarray:
         if len(self.terms) > 1 or not isinstance(self.bases[0], ClusteredMap):
@@ -405,10 +432,17 @@ def _is_gaussian(part: FeatureMap) -> bool:
     return gaussian is None or not gaussian.softmax
 
 
-def _outer(function: Any, left: Array, right: Array) -> Array:
+def _outer(
+    function: Any, left: Array, right: Array, out: np.ndarray | None = None
+) -> Array:
     """Return a function of all columns of one with all columns of the other."""
     # (..., n, a), (..., n, b) -> (..., n, a * b)
-    pairs = function(left[..., :, None], right[..., None, :])
+    left, right = left[..., :, None], right[..., None, :]
+    if out is not None:
+        shape = *out.shape[:-1], left.shape[-2], right.shape[-1]
+        function(left, right, out=out.reshape(shape))  # a view: one axis is split
+        return out
+    pairs = function(left, right)
     return namespace_of(pairs).reshape(pairs, (*pairs.shape[:-2], -1))
 
 
