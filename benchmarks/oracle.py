@@ -18,6 +18,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 import warnings
 import zipfile
 from collections import defaultdict
@@ -31,8 +32,9 @@ import numpy as np
 from scipy import sparse
 from sklearn import config_context
 from sklearn.frozen import FrozenEstimator
+from threadpoolctl import threadpool_limits
 
-from .tables import ROOT
+from .tables import ROOT, Table, interleave
 
 BEFORE = "sklearn_crt_before"
 TOLERANCE = {"float64": 1e-12, "float32": 1e-6}
@@ -435,6 +437,42 @@ def compare(comparison, quick, only):
             comparison.both(place, kind, partial(attention_results, **rest))
 
 
+def speeds(modules):
+    """Return the table of times of the earlier version over those of this one."""
+    rows, rng = [], np.random.default_rng(0)
+    samplers = "TrigRBFSampler", "OPRFSampler", "GERFSampler", "HybridSampler"
+    for (n_rows, d, n_components), dtype, n_threads in product(
+        SIZES, ("float64", "float32"), (1, 2)
+    ):
+        seen = rng.normal(size=(max(n_rows, 500), d)).astype(dtype)
+        X = seen[:n_rows]
+        cells = [f"{n_rows} x {d} to {n_components}, {dtype}, {n_threads}"]
+        for name in samplers:
+            params = {"n_components": n_components, "random_state": 0, "n_jobs": None}
+            if name == "HybridSampler":
+                params |= {"kind": "angular", "n_coefficients": 3}
+            before, now = (getattr(m, name)(**params).fit(seen) for m in modules)
+            calls = 200 if n_rows == 1 else 1
+            todo = {
+                label: partial(_repeat, sampler.transform, X, calls)
+                for label, sampler in (("before", before), ("now", now))
+            }
+            with threadpool_limits(n_threads, user_api="blas"):
+                found = interleave(todo, 15, time.perf_counter)
+            cells.append(f"{found['before'] / found['now']:.2f}")
+        rows.append(cells)
+    title = "transform by the clock: time of the earlier version over that of this one"
+    return Table(title, ["rows to columns, type, threads", *samplers], rows)
+
+
+def _repeat(function, X, n_calls):
+    for _ in range(n_calls):
+        function(X)
+
+
+SIZES = (1, 16, 128), (1, 64, 1024), (2000, 16, 128), (20000, 64, 1024)
+
+
 def cases(quick):
     """Yield samplers and their parameters."""
     for name, all_params in SAMPLERS.items():
@@ -466,11 +504,16 @@ def main():
     parser.add_argument(
         "--only", nargs="+", choices=SUBJECTS, default=SUBJECTS, help="what to compare"
     )
+    parser.add_argument("--speed", action="store_true", help="compare times instead")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         install(options.revision, folder)
         names = BEFORE, "sklearn_crt"
-        comparison = Comparison([importlib.import_module(name) for name in names])
+        modules = [importlib.import_module(name) for name in names]
+        if options.speed:
+            warnings.simplefilter("ignore")  # of few columns
+            return print(speeds(modules).markdown())
+        comparison = Comparison(modules)
         compare(comparison, options.quick, options.only)
     faults = [
         fault

@@ -112,12 +112,6 @@ def at_least(array: Array, least: Array | float) -> Array:
     return xp.where(array > least, array, xp.zeros_like(array) + least)
 
 
-def finite_or_zero(logs: Array) -> Array:
-    """Return logs, with 0 in place of minus infinity, the log of no weight at all."""
-    xp = namespace_of(logs)
-    return xp.where(xp.isfinite(logs), logs, xp.zeros_like(logs))
-
-
 def transposed(array: Array) -> Array:
     """Swap the last two axes: (..., n, m) -> (..., m, n)."""
     if isinstance(array, np.ndarray):

@@ -120,7 +120,7 @@ def resolve(feature_map: Any, like: Array) -> Any:
     if not isinstance(feature_map, FeatureMap):
         raise TypeError(
             "feature_map is a fitted sampler, its map_, one of the names "
-            f"{sorted(_FUNCTIONS)}, or a list of these with one a head; got "
+            f"{sorted(_FUNCTIONS)}, or a list of these, one for each head; got "
             f"{type(feature_map).__name__}."
         )
     if vars(feature_map).get("is_resolved"):
@@ -158,8 +158,8 @@ def _resolve_heads(maps: Sequence[Any], like: Array) -> Any:
     if like.ndim < 3 or like.shape[-3] != len(maps):
         heads = like.shape[-3] if like.ndim > 2 else "no axis of"
         raise ValueError(
-            f"feature_map has {len(maps)} maps, one a head, but q and k have {heads} "
-            "heads: give arrays of shape (..., n_heads, n_rows, n_features)."
+            f"feature_map has {len(maps)} maps, one for each head, but q and k have "
+            f"{heads} heads: give arrays of shape (..., n_heads, n_rows, n_features)."
         )
     resolved = [resolve(feature_map, like) for feature_map in maps]
     try:

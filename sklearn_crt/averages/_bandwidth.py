@@ -43,7 +43,7 @@ def best_multiple(
 
     .. math:: \sum_i w_i \sum_k (\hat t_{ik} - t_{ik})^2 / v_k
 
-    with t the targets (one column a class, or an output) and v their variances: the
+    with t the targets (a column for each class, or output) and v their variances: the
     Brier score of labels, the squared error of numbers. Of n rows with d columns, where
     only m are averaged over, the factor is that of m times (n / m)^(1 / (d + 4)), the
     rate at which the best bandwidth shrinks (Scott's rule [1]_).

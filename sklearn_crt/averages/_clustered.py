@@ -347,7 +347,7 @@ class _Gap:
             self._range = np.where(spread > 0, spread, 1.0)
 
     def __call__(self, found, exact):
-        """Return one number a row; 0 where the exact answer has no weight."""
+        """Return one number for each row; 0 where the exact answer has no weight."""
         answers = []
         for sums in (found, exact):
             weights = self._targets.weight(sums)[:, None]

@@ -82,33 +82,14 @@ def score_each(
     with blas_within_processors(weights.size):
         for rows, path in engine.left_out(sigmas):
             for k, sums in enumerate(path):
+                found = sums.scores  # of which some is above 0: logs of nearest rows
                 if is_classifier(model):
-                    found = _codes(model, sums.scores, targets[rows], weights[rows])
-                    scores[rows, k] = found == targets[rows]
+                    scores[rows, k] = np.argmax(found, axis=1) == targets[rows]
                 else:
-                    found = _means(model, sums.scores, targets[rows], weights[rows])
-                    errors = _ERRORS[str(scoring)](found - targets[rows])
+                    means = found[:, :-1] / found[:, -1:]
+                    errors = _ERRORS[str(scoring)](means - targets[rows])
                     scores[rows, k] = -errors.mean(axis=1)
     return scores
-
-
-def _codes(model, sums, codes, weights):
-    """Return codes of largest score, of the prior of the others where there is none."""
-    best = np.argmax(sums, axis=1)
-    empty = np.flatnonzero(~np.any(sums > 0, axis=1))
-    if empty.size:
-        counts = np.tile(model.class_count_, (empty.size, 1))
-        counts[np.arange(empty.size), codes[empty]] -= weights[empty]
-        best[empty] = np.argmax(counts, axis=1)
-    return best
-
-
-def _means(model, sums, y, weights):
-    """Return averages, the mean of the others where all kernel weights vanish."""
-    seen, own = model._seen, weights[:, None].astype(np.float64)
-    others = (seen.weight * seen.mean - own * y) / (seen.weight - own)
-    found = sums[:, -1:] > 0
-    return np.where(found, sums[:, :-1] / np.where(found, sums[:, -1:], 1), others)
 
 
 _N_COMPONENTS = 2000  # of the default sampler

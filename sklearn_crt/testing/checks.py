@@ -19,9 +19,11 @@ from .estimates import (
     assert_mean,
     contract_rows,
     cuts_into_blocks,
+    with_few_columns,
 )
 
 
+@with_few_columns
 def assert_unbiased(
     sampler: BaseFeatureSampler,
     X: np.ndarray | None = None,
@@ -63,6 +65,7 @@ def assert_unbiased(
     Draws(sampler, X, Y, [(n_blocks, block)]).judge_mean(n_blocks, block, n_draws)
 
 
+@with_few_columns
 def assert_variance(
     sampler: BaseFeatureSampler,
     X: np.ndarray | None = None,
@@ -186,6 +189,7 @@ def _places_in_strata(quantiles: np.ndarray) -> np.ndarray:
     return places
 
 
+@with_few_columns
 def assert_nested(sampler: BaseFeatureSampler, X: np.ndarray) -> None:
     """Assert the number of columns, and that smaller draws begin larger ones.
 
@@ -235,6 +239,7 @@ def _parts(frequencies: Frequencies) -> list[Frequencies]:
     return [single for part in parts for single in _parts(part)]
 
 
+@with_few_columns
 def assert_invariant(sampler: BaseFeatureSampler, X: np.ndarray) -> None:
     """Assert what must not change the features.
 
@@ -307,6 +312,7 @@ def _largest_phases(fitted: BaseFeatureSampler, X: np.ndarray) -> np.ndarray:
     return norms[:, None] * np.sqrt(sq_norms)
 
 
+@with_few_columns
 def check_sampler(
     sampler: BaseFeatureSampler, n_features: int = 4, *, X: np.ndarray | None = None
 ) -> None:

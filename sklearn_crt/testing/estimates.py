@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
-from typing import Any
+from functools import cached_property, wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from scipy import stats
@@ -15,8 +17,21 @@ from ..frequencies import Coupling
 from ..maps import FeatureMap
 from ..samplers import BaseFeatureSampler
 
+C = TypeVar("C", bound=Callable[..., None])
 FAMILY = 1e-6  # chance that one call fails a correct sampler
 _OF_FIT = "fit", "_start_fit", "_read", "_collect_statistics", "_update_map"
+
+
+def with_few_columns(check: C) -> C:
+    """Return a check that fits with few columns, of whose errors fit does not warn."""
+
+    @wraps(check)
+    def quiet(*args: Any, **params: Any) -> Any:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*on a sample of rows the stated error")
+            return check(*args, **params)
+
+    return cast(C, quiet)
 
 
 def contract_rows(n_features: int = 4, random_state: int = 0) -> np.ndarray:

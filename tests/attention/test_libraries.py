@@ -24,7 +24,7 @@ def to_numpy(array):
 
 
 def maps(rng):
-    """Return one map of each kind, and one a head."""
+    """Return one map of each kind, and one for each head."""
     rows = 0.6 * rng.standard_normal((3, 50, D))
     samplers = [
         kind(sigma=D**-0.25, kernel="softmax", n_components=32, random_state=0)

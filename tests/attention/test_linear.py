@@ -295,7 +295,7 @@ ERRORS = [
     (lambda a: {"chunk_size": 0}, ValueError, "chunk_size must be at least 1"),
     (lambda a: {"chunk_size": 3, "causal": True}, ValueError, "a power of two"),
     (lambda a: {"key_mask": np.ones(4, bool)}, ValueError, "key_mask has 4 entries"),
-    (lambda a: {"feature_map": ["relu"]}, ValueError, "has 1 maps, one a head"),
+    (lambda a: {"feature_map": ["relu"]}, ValueError, "has 1 maps, one for each head"),
 ]
 
 

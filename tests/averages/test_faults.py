@@ -22,6 +22,7 @@ from sklearn_crt import (
     NadarayaWatsonRegressor,
     NadarayaWatsonRegressorCV,
     OPRFSampler,
+    PositiveRBFSampler,
     TrigRBFSampler,
 )
 
@@ -202,15 +203,11 @@ def test_a_frozen_sampler_compares_names_of_columns(table):
 
 # ------------------------------------------------------------------------ merging
 def test_merge_compares_the_maps_and_not_what_they_do_to_some_rows(table):
-    X, y = table
-    one, two = (
-        OPRFSampler(sigma=1e-9, random_state=0).fit(1e9 * X + shift)
-        for shift in (0.0, 2e9)
-    )
-    models = [
-        NadarayaWatsonClassifier(FrozenEstimator(sampler)).fit(1e9 * X, y)
-        for sampler in (one, two)
-    ]
+    X, y = 1e9 * table[0], table[1]
+    models = []
+    for sigma in (1e-9, 2e-9):  # of which rows of a normal law see nothing
+        sampler = PositiveRBFSampler(sigma=sigma, center=False, random_state=0).fit(X)
+        models.append(NadarayaWatsonClassifier(FrozenEstimator(sampler)).fit(X, y))
     with pytest.raises(ValueError, match="same fitted"):
         models[0].merge(models[1])
 

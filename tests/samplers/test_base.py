@@ -27,6 +27,7 @@ from sklearn_crt import (
     TrigRBFSampler,
 )
 from sklearn_crt.extend import Frequencies, Orthogonal
+from sklearn_crt.testing import assert_nested
 
 SAMPLERS = [TrigRBFSampler, PositiveRBFSampler, OPRFSampler, GERFSampler]
 every_sampler = pytest.mark.parametrize("sampler", SAMPLERS)
@@ -518,3 +519,9 @@ def test_a_fit_whose_stated_error_is_small_does_not(sampler, rng):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         sampler.set_params(random_state=0).fit(X)
+
+
+def test_checks_of_samplers_do_not_warn_of_their_own_few_columns(rng):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # as under pytest -W error of an author
+        assert_nested(PositiveRBFSampler(center=False), rng.normal(size=(100, 20)))
