@@ -1,5 +1,6 @@
 """Faults that an audit found in averages, each with a test that failed before."""
 
+import pickle
 import threading
 import warnings
 
@@ -8,7 +9,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import FitFailedWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.kernel_approximation import Nystroem
@@ -25,6 +26,7 @@ from sklearn_crt import (
     PositiveRBFSampler,
     TrigRBFSampler,
 )
+from sklearn_crt.testing import sampler_classes
 
 
 @pytest.fixture
@@ -210,6 +212,26 @@ def test_merge_compares_the_maps_and_not_what_they_do_to_some_rows(table):
         models.append(NadarayaWatsonClassifier(FrozenEstimator(sampler)).fit(X, y))
     with pytest.raises(ValueError, match="same fitted"):
         models[0].merge(models[1])
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [*(cls() for cls in sampler_classes()), CentersRBFSampler(n_components=9)],
+    ids=repr,
+)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_merge_takes_a_stored_copy_of_a_sampler_and_no_other_seed(sampler, table):
+    X, y = np.abs(table[0]), table[1]
+    sampler = clone(sampler).set_params(random_state=0).fit(X)
+    copied = pickle.loads(pickle.dumps(sampler))
+    other = clone(sampler).set_params(random_state=1).fit(X)
+    first, second, third = (
+        NadarayaWatsonClassifier(FrozenEstimator(s)).fit(X, y)
+        for s in (sampler, copied, other)
+    )
+    first.merge(second)
+    with pytest.raises(ValueError, match="same fitted"):
+        first.merge(third)
 
 
 @pytest.mark.parametrize("name", ["exact", "prototypes"])
