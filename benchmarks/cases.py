@@ -16,6 +16,7 @@ from sklearn.utils import gen_batches, gen_even_slices
 from threadpoolctl import threadpool_limits
 
 from sklearn_crt import (
+    ExactKernel,
     GERFSampler,
     NadarayaWatsonClassifier,
     OPRFSampler,
@@ -173,7 +174,7 @@ def make_classifiers(case, gamma):
         name: NadarayaWatsonClassifier(sampler)
         for name, sampler in make_maps(case, gamma).items()
     }
-    classifiers["exact"] = NadarayaWatsonClassifier("exact", sigma=sigma)
+    classifiers["exact"] = NadarayaWatsonClassifier(ExactKernel(sigma=sigma))
     if case.n_rows * N_QUERIES * case.n_features <= MAX_DENSITY_WORK:
         classifiers["KernelDensity"] = DensityClassifier(1 / sigma)
     return classifiers

@@ -190,7 +190,7 @@ def sizes_of_state(model):
     X = draw(SIZE, 0)
     part = pickle.dumps(model._engine.without_map())
     statistics = pickle.dumps(Statistics((0,)).read(X))
-    return len(statistics), len(part), len(pickle.dumps(model.sampler_))
+    return len(statistics), len(part), len(pickle.dumps(model.kernel_))
 
 
 def on_paper(seconds_a_row, states):

@@ -9,11 +9,12 @@ from ._names import names_on_demand
 if TYPE_CHECKING:
     from .accuracy import compare_samplers, n_components_for
     from .averages import (
+        ExactKernel,
         NadarayaWatsonClassifier,
         NadarayaWatsonClassifierCV,
         NadarayaWatsonRegressor,
         NadarayaWatsonRegressorCV,
-        learn_sigma,
+        Prototypes,
     )
     from .samplers import (
         AnchoredRBFSampler,
@@ -38,6 +39,7 @@ __all__ = [
     "AnchoredRBFSampler",
     "CentersRBFSampler",
     "DERFSampler",
+    "ExactKernel",
     "ExponentialPowerSampler",
     "GERFSampler",
     "GeometricSampler",
@@ -51,11 +53,11 @@ __all__ = [
     "OPRFSampler",
     "PoissonSampler",
     "PositiveRBFSampler",
+    "Prototypes",
     "SimplexRBFSampler",
     "TrigRBFSampler",
     "__version__",
     "compare_samplers",
-    "learn_sigma",
     "n_components_for",
 ]
 
@@ -63,6 +65,7 @@ _HOMES = {
     "AnchoredRBFSampler": "samplers",
     "CentersRBFSampler": "samplers",
     "DERFSampler": "samplers",
+    "ExactKernel": "averages",
     "ExponentialPowerSampler": "samplers",
     "GERFSampler": "samplers",
     "GeometricSampler": "samplers",
@@ -76,10 +79,10 @@ _HOMES = {
     "OPRFSampler": "samplers",
     "PoissonSampler": "samplers",
     "PositiveRBFSampler": "samplers",
+    "Prototypes": "averages",
     "SimplexRBFSampler": "samplers",
     "TrigRBFSampler": "samplers",
     "compare_samplers": "accuracy",
-    "learn_sigma": "averages",
     "n_components_for": "accuracy",
 }
 __getattr__, __dir__ = names_on_demand(__name__, _HOMES)

@@ -20,6 +20,7 @@ from sklearn.utils.fixes import parse_version
 import sklearn_crt
 from sklearn_crt import (
     DERFSampler,
+    ExactKernel,
     GERFSampler,
     HybridSampler,
     LaplacianSampler,
@@ -29,6 +30,7 @@ from sklearn_crt import (
     NadarayaWatsonRegressorCV,
     OPRFSampler,
     PositiveRBFSampler,
+    Prototypes,
     TrigRBFSampler,
 )
 from sklearn_crt.testing import sampler_cases
@@ -183,21 +185,23 @@ def test_features_are_those_of_numpy(rng, library_and_type, sampler, dispatch):
 C, R = NadarayaWatsonClassifier, NadarayaWatsonRegressor
 MODELS = [
     *(
-        kind(sampler, random_state=0)
+        kind(kernel)
         for kind in (C, R)
-        for sampler in (
-            None,
-            OPRFSampler(n_components=64),
-            TrigRBFSampler(n_components=63),
-            TrigRBFSampler(n_components=64, kernel="softmax", sigma=0.3),
-            DERFSampler(),
-            HybridSampler(kind="clustered"),
-            LaplacianSampler(),
+        for kernel in (
+            "linear",
+            OPRFSampler(n_components=64, random_state=0),
+            TrigRBFSampler(n_components=63, random_state=0),
+            TrigRBFSampler(kernel="softmax", sigma=0.3, random_state=0),
+            DERFSampler(random_state=0),
+            HybridSampler(kind="clustered", random_state=0),
+            LaplacianSampler(random_state=0),
             Nystroem(n_components=20, random_state=0),
+            Prototypes(40, random_state=0),
+            ExactKernel(tol=0.01),
         )
     ),
     *(
-        kind("exact", **params)
+        kind(ExactKernel(**params))
         for kind in (C, R)
         for params in (
             {},
@@ -208,11 +212,11 @@ MODELS = [
         )
     ),
     NadarayaWatsonClassifierCV(OPRFSampler(n_components=32, random_state=0), cv=3),
-    NadarayaWatsonClassifierCV("exact", sigmas=[0.3, 1.0], cv=3),
+    NadarayaWatsonClassifierCV(sigmas=[0.3, 1.0], cv=3),
     NadarayaWatsonRegressorCV(
         TrigRBFSampler(random_state=0), n_components=[30, 60], sigmas=[0.1, 0.4], cv=3
     ),
-    NadarayaWatsonRegressorCV("exact", cv=3, scoring="neg_mean_squared_error"),
+    NadarayaWatsonRegressorCV(cv=3, scoring="neg_mean_squared_error"),
 ]
 
 
@@ -251,27 +255,28 @@ def test_predictions_are_those_of_numpy(rng, library_and_type, model, dispatch):
 def test_sigma_is_learned(rng, strict, dispatch):
     X, *_ = table(rng, "float64")
     y = (X[:, 0] > 0).astype(int)
-    found = C("exact", sigma="learned").fit(strict(X), strict(y))
-    assert_allclose(found.sigma_, C("exact", sigma="learned").fit(X, y).sigma_)
+    found = C(ExactKernel(sigma="learned")).fit(strict(X), strict(y))
+    expected = C(ExactKernel(sigma="learned")).fit(X, y)
+    assert_allclose(found.kernel_.sigma_, expected.kernel_.sigma_)
 
 
-@pytest.mark.parametrize("sampler", ["exact", OPRFSampler(random_state=0)], ids=repr)
+@pytest.mark.parametrize("kernel", [None, OPRFSampler(random_state=0)], ids=repr)
 @pytest.mark.parametrize("kind", [C, R])
-def test_batches_are_the_whole(rng, library, kind, sampler, dispatch):
+def test_batches_are_the_whole(rng, library, kind, kernel, dispatch):
     X, queries, weights = table(rng, "float64")
-    model = kind(sampler)
+    model = kind(kernel)
     y, theirs = targets(model, X), library(queries)
     options = {"classes": library(np.unique(y))} if kind is C else {}
     for rows in (slice(0, 100), slice(100, 300)):
         batch = library(X[rows]), library(y[rows])
         model.partial_fit(*batch, sample_weight=library(weights[rows]), **options)
-    expected = kind(sampler).fit(X, y, weights)
+    expected = kind(kernel).fit(X, y, weights)
     assert_same(model.predict(theirs), expected.predict(queries), theirs)
-    other = kind(sampler).fit(library(X), library(y))
+    other = kind(kernel).fit(library(X), library(y))
     if kind is C:
         with pytest.raises(ValueError, match=r"y has the labels \[7\]"):
             model.partial_fit(library(X), library(0 * y + 7))
-    if model.sampler == "exact":
+    if kernel is None:
         assert model.merge(other).predict(theirs).device == theirs.device
 
 
@@ -321,8 +326,8 @@ def test_kernels_come_back(rng, library, dispatch):
                 DERFSampler(),
             )
         ),
-        C("exact", sigma=1.0),
-        R("exact", kernel="laplacian", sigma=1.0),
+        C(ExactKernel(sigma=1.0)),
+        R(ExactKernel(kernel="laplacian", sigma=1.0)),
     ],
     ids=repr,
 )
@@ -379,9 +384,9 @@ def test_chunks_are_not_seen(rng, strict, sampler, dispatch):
     y, theirs = (X[:, 0] > 0).astype(int), strict(queries)
     sampler = clone(sampler).set_params(random_state=0, n_components=4096)
     model = C(sampler).fit(strict(X), strict(y))
-    features = model.sampler_.transform(theirs)
+    features = model.kernel_.transform(theirs)
     for rows in (slice(0, 40), slice(2000, 2040), slice(4160, None)):
-        part = model.sampler_.transform(strict(queries[rows]))
+        part = model.kernel_.transform(strict(queries[rows]))
         assert_same(features[rows, :], to_numpy(part), theirs)
     expected = clone(model).fit(X, y).predict_proba(queries)
     assert_same(model.predict_proba(theirs), expected, theirs)
@@ -432,7 +437,7 @@ def test_gradients_are_not_followed(rng, torch, dispatch):
     assert not features.requires_grad
 
 
-@pytest.mark.parametrize("model", [OPRFSampler(), C("exact"), R(), C(OPRFSampler())])
+@pytest.mark.parametrize("model", [OPRFSampler(), C(), R("linear"), C(OPRFSampler())])
 def test_other_libraries_than_in_fit_raise(rng, library, model, dispatch):
     X, *_ = table(rng, "float64")
     y = (X[:, 0] > 0).astype(int)
@@ -453,11 +458,9 @@ def test_other_libraries_than_in_fit_raise(rng, library, model, dispatch):
 def test_what_cannot_says_what_can(rng, strict, dispatch):
     X, *_ = table(rng, "float64")
     y, theirs = strict((X[:, 0] > 0).astype(int)), strict(X)
-    exact = C("exact", kernel="matern", nu=0.7, sigma=1.0).fit(theirs, y)
+    exact = C(ExactKernel(kernel="matern", nu=0.7, sigma=1.0)).fit(theirs, y)
     with pytest.raises(TypeError, match=r"take nu = 0\.5, 1\.5"):
         exact.predict(theirs)
-    with pytest.raises(TypeError, match="take sampler='exact' or a sampler of"):
-        C("prototypes").fit(theirs, y)
     chi = FrozenEstimator(SkewedChi2Sampler(skewedness=10.0, random_state=0).fit(X))
     with pytest.raises(TypeError, match="sampler of sklearn_crt or a transformer with"):
         C(_Deaf(chi)).fit(theirs, y)
@@ -482,24 +485,24 @@ class _Outside(sklearn.base.BaseEstimator):
 
     def fit(self, X, y=None):
         params = {"sigma": 1.0, **self.get_params()}
-        self.sampler_ = TrigRBFSampler(**params).fit(X)
+        self.kernel_ = TrigRBFSampler(**params).fit(X)
         return self
 
     def transform(self, X):
-        return self.sampler_.transform(X)
+        return self.kernel_.transform(X)
 
     def exact_kernel(self, X, Y=None):
-        return self.sampler_.exact_kernel(X, Y)
+        return self.kernel_.exact_kernel(X, Y)
 
     def kernel_variance(self, X, Y=None):
-        return self.sampler_.kernel_variance(X, Y)
+        return self.kernel_.kernel_variance(X, Y)
 
 
 @pytest.mark.parametrize(
     "model",
     [
-        *(OPRFSampler(), C("exact"), R("exact"), C(OPRFSampler()), R()),
-        NadarayaWatsonClassifierCV(sigmas=[0.3, 1.0], cv=3, random_state=0),
+        *(OPRFSampler(), C(), R(), C(OPRFSampler()), R("linear")),
+        NadarayaWatsonClassifierCV(sigmas=[0.3, 1.0], cv=3),
     ],
     ids=repr,
 )
@@ -509,8 +512,8 @@ def test_fitted_ones_move_and_are_stored(rng, library, model, dispatch):
     X, *_ = table(rng, "float64")
     y = (X[:, 0] > 0).astype(int)
     there, name = library(X), "transform" if hasattr(model, "transform") else "predict"
-    if "random_state" in model.get_params():
-        model = clone(model).set_params(random_state=0)
+    seeds = {name: 0 for name in model.get_params() if name.endswith("random_state")}
+    model = clone(model).set_params(**seeds)
     fitted = clone(model).fit(there, library(y))
     expected = getattr(clone(model).fit(X, y), name)(X)
     stored = pickle.loads(pickle.dumps(fitted))
@@ -547,7 +550,7 @@ def test_pipelines_and_grids(rng, torch, sampler, last, on_the_host, no_view, di
 def test_grids_over_nadaraya_watson(rng, torch, dispatch):
     X, queries, _ = table(rng, "float64")
     y = (X[:, 0] > 0).astype(int)
-    grid = GridSearchCV(C(OPRFSampler(random_state=0)), {"sampler__sigma": [0.3, 1.0]})
+    grid = GridSearchCV(C(OPRFSampler(random_state=0)), {"kernel__sigma": [0.3, 1.0]})
     expected = clone(grid).fit(X, y)
     found = grid.fit(torch(X), torch(y))
     scores = (s.cv_results_["mean_test_score"] for s in (found, expected))
@@ -560,8 +563,7 @@ def test_tags(dispatch):
     samplers = [*sampler_cases(), *sampler_cases(parts=True)]
     for estimator in [*samplers, *MODELS]:
         assert sklearn.utils.get_tags(estimator).array_api_support
-    for estimator in (C(SkewedChi2Sampler()), C("prototypes")):
-        assert not sklearn.utils.get_tags(estimator).array_api_support
+    assert not sklearn.utils.get_tags(C(SkewedChi2Sampler())).array_api_support
 
 
 def test_other_libraries_are_not_imported():

@@ -42,7 +42,7 @@ def test_chunks_of_rows_are_steps(rng):
 
 def test_steps_of_a_pipeline_support_callbacks(rng):
     X, y = rng.normal(size=(50, 3)), np.arange(50) % 2
-    steps = StandardScaler(), OPRFSampler(), NadarayaWatsonClassifier()
+    steps = StandardScaler(), OPRFSampler(), NadarayaWatsonClassifier("linear")
     recorder = Recorder()
     with warnings.catch_warnings(action="error"):
         make_pipeline(*steps).set_callbacks(recorder).fit(X, y)

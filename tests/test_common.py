@@ -5,12 +5,14 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_crt import (
     CentersRBFSampler,
+    ExactKernel,
     HybridSampler,
     NadarayaWatsonClassifier,
     NadarayaWatsonClassifierCV,
     NadarayaWatsonRegressor,
     NadarayaWatsonRegressorCV,
     OPRFSampler,
+    Prototypes,
     TrigRBFSampler,
 )
 from sklearn_crt.testing import sampler_cases, sampler_classes
@@ -20,11 +22,12 @@ Classifier, Regressor = NadarayaWatsonClassifier, NadarayaWatsonRegressor
 AS_CONSTRUCTED = [
     *(cls() for parts in (False, True) for cls in sampler_classes(parts=parts)),
     CentersRBFSampler(),
-    Classifier(),
+    Classifier("linear"),
+    Regressor("linear"),
     Regressor(),
-    Regressor("exact"),
-    Classifier("prototypes"),
-    Classifier(OPRFSampler()),
+    Classifier(),
+    Classifier(Prototypes(random_state=0)),
+    Classifier(OPRFSampler(random_state=0)),
     NadarayaWatsonClassifierCV(),
     NadarayaWatsonRegressorCV(),
 ]
@@ -36,21 +39,21 @@ FURTHER = [
         estimator(sampler)
         for estimator in (Classifier, Regressor)
         for sampler in (
-            "exact",
-            "prototypes",
-            OPRFSampler(),
-            TrigRBFSampler(),
-            HybridSampler(),
+            Prototypes(random_state=0),
+            OPRFSampler(random_state=0),
+            TrigRBFSampler(random_state=0),
+            HybridSampler(random_state=0),
         )
     ),
     CentersRBFSampler(n_components=3, sigma="median", n_jobs=2),
-    Classifier("exact", sigma="learned"),
-    Regressor("prototypes", sigma="learned", clouds=True),
-    Classifier("exact", kernel="matern", sigma="median"),
-    Classifier("exact", tol=0.01),
-    NadarayaWatsonClassifierCV("exact", sigmas=[0.1, 1.0], tol=0.01, cv=3),
+    Classifier(ExactKernel(sigma="learned")),
+    Regressor(Prototypes(20, sigma="learned", random_state=0)),
+    Classifier("laplacian"),
+    Classifier(ExactKernel("matern", sigma="median")),
+    Classifier(ExactKernel(tol=0.01)),
+    NadarayaWatsonClassifierCV(ExactKernel(tol=0.01), sigmas=[0.1, 1.0], cv=3),
     NadarayaWatsonClassifierCV(OPRFSampler(), sigmas=[0.1, 1.0], cv=3),
-    NadarayaWatsonClassifierCV("exact", sigmas=[0.1, 1.0], cv=3),
+    NadarayaWatsonClassifierCV(sigmas=[0.1, 1.0], cv=3),
     NadarayaWatsonRegressorCV(sigmas=[0.1, 1.0], cv=3),
 ]
 

@@ -19,6 +19,7 @@ from sklearn_crt import (
     NadarayaWatsonClassifierCV,
     NadarayaWatsonRegressor,
     OPRFSampler,
+    Prototypes,
     TrigRBFSampler,
 )
 from sklearn_crt.testing import sampler_cases
@@ -96,8 +97,8 @@ def test_averages_of_labels_as_in_memory(sampler, dtype, weighted, table):
     tolerance = 1e-11 if dtype == np.float64 else 2e-5
     scale = np.abs(sums_of(expected)).max()
     assert_allclose(sums_of(found), sums_of(expected), rtol=0, atol=tolerance * scale)
-    assert found.sampler is not expected.sampler
-    assert found.get_params()["sampler"].get_params() == sampler.get_params()
+    assert found.kernel is not expected.kernel
+    assert found.get_params()["kernel"].get_params() == sampler.get_params()
     proba = expected.predict_proba(X[:50])
     assert_allclose(found.predict_proba(X[:50]), proba, rtol=1e-5)
     assert found.predict_proba(X[:50]).dtype == dtype
@@ -120,12 +121,12 @@ def test_averages_of_numbers_as_in_memory(n_outputs, table):
 def test_rows_that_are_features(table):
     X, labels, *_ = table
     features = np.abs(X) / np.linalg.norm(X, axis=1, keepdims=True)
-    found = crt_dask.fit(NadarayaWatsonClassifier(), lazy(features), labels)
-    expected = NadarayaWatsonClassifier().fit(features, labels)
-    assert found.sampler_ is None
+    found = crt_dask.fit(NadarayaWatsonClassifier("linear"), lazy(features), labels)
+    expected = NadarayaWatsonClassifier("linear").fit(features, labels)
+    assert found.kernel_ == "linear"
     assert_allclose(found.predict_proba(X), expected.predict_proba(X), rtol=1e-12)
     with pytest.warns(UserWarning, match="look like no features") as caught:
-        crt_dask.fit(NadarayaWatsonClassifier(), lazy(X + 50), labels)
+        crt_dask.fit(NadarayaWatsonClassifier("linear"), lazy(X + 50), labels)
     assert caught[0].filename == __file__
 
 
@@ -147,7 +148,7 @@ def test_a_frozen_transformer_and_classes_need_one_pass(table):
         assert_array_equal(found.classes_, ["a", "bb", "ccc", "d"])
         expected = NadarayaWatsonClassifier(FrozenEstimator(transformer)).fit(X, labels)
         assert_allclose(found.class_count_[:3], expected.class_count_)
-        assert found.sampler_ is model.sampler
+        assert found.kernel_ is model.kernel
         with pytest.raises(ValueError, match=r"y has the labels \['ccc'\]"):
             crt_dask.fit(model, rows, labels, classes=["a", "bb"])
 
@@ -158,10 +159,10 @@ def test_one_seed_for_all_blocks(table):
     X, labels, *_ = table
     model = NadarayaWatsonClassifier(TrigRBFSampler(n_components=16))
     found, other = (crt_dask.fit(model, lazy(X), labels) for _ in range(2))
-    again = NadarayaWatsonClassifier(FrozenEstimator(found.sampler_)).fit(X, labels)
+    again = NadarayaWatsonClassifier(FrozenEstimator(found.kernel_)).fit(X, labels)
     assert_allclose(found.predict_proba(X), again.predict_proba(X), rtol=1e-10)
     assert not np.allclose(sums_of(found), sums_of(other))
-    seeded = NadarayaWatsonClassifier(TrigRBFSampler(n_components=16), random_state=3)
+    seeded = NadarayaWatsonClassifier(TrigRBFSampler(n_components=16, random_state=3))
     found, other = (crt_dask.fit(seeded, lazy(X), labels) for _ in range(2))
     assert_array_equal(sums_of(found), sums_of(other))
 
@@ -175,7 +176,7 @@ def test_the_order_of_sums_is_fixed(scheduler, table):
         with dask.config.set(scheduler=now):
             fits.append(crt_dask.fit(model, lazy(X, (10, D)), labels))
     assert_array_equal(sums_of(fits[0]), sums_of(fits[1]))
-    assert fits[0].sampler_.A_ == fits[1].sampler_.A_
+    assert fits[0].kernel_.A_ == fits[1].kernel_.A_
 
 
 def test_blocks_exchange_sums_and_no_maps(table):
@@ -201,7 +202,7 @@ def test_a_model_goes_on_like_any_other(table):
     model = NadarayaWatsonClassifier(OPRFSampler(n_components=32, random_state=0))
     found = crt_dask.fit(model, lazy(X[half], (123, D)), labels[half])
     found = pickle.loads(pickle.dumps(found)).partial_fit(X[rest], labels[rest])
-    frozen = NadarayaWatsonClassifier(FrozenEstimator(found.sampler_)).fit(X, labels)
+    frozen = NadarayaWatsonClassifier(FrozenEstimator(found.kernel_)).fit(X, labels)
     assert_allclose(found.predict_proba(X), frozen.predict_proba(X), rtol=1e-10)
     sampler = crt_dask.fit(OPRFSampler(random_state=0), lazy(X[half], (123, D)))
     sampler.partial_fit(X[rest])
@@ -252,7 +253,7 @@ def test_data_frames_keep_their_names(frames):
         model.fit(here[names], here["label"], here["weight"]),
     ]
     found, expected = fits
-    for fitted in (found, found.sampler_):
+    for fitted in (found, found.kernel_):
         assert fitted.feature_names_in_.tolist() == names
     proba = expected.predict_proba(here[names])
     assert_allclose(found.predict_proba(here[names]), proba, rtol=1e-10)
@@ -317,14 +318,14 @@ def test_map_rows_knows_shape_type_and_blocks(table):
     model = NadarayaWatsonClassifier(OPRFSampler(n_components=48, random_state=0))
     model.fit(X.astype(np.float32), labels)
     with dask.config.set(scheduler=_nothing_is_computed):
-        features = crt_dask.map_rows(model.sampler_.transform, rows)
+        features = crt_dask.map_rows(model.kernel_.transform, rows)
         proba = crt_dask.map_rows(model.predict_proba, rows)
         found = crt_dask.map_rows(model.predict, rows)
     assert (features.shape, features.dtype) == ((N, 48), np.float32)
     assert features.chunks == (ODD[0], (48,))
     assert (proba.chunks, proba.dtype) == ((ODD[0], (3,)), np.float32)
     assert (found.chunks, found.dtype) == ((ODD[0],), labels.dtype)
-    assert_array_equal(features.compute(), model.sampler_.transform(rows.compute()))
+    assert_array_equal(features.compute(), model.kernel_.transform(rows.compute()))
     assert_array_equal(found.compute(), model.predict(rows.compute()))
     assert_array_equal(proba[310:420].compute(), proba.compute()[310:420])
     plain = crt_dask.map_rows(lambda Z: Z[:, :1] > 0, rows)
@@ -351,8 +352,8 @@ def test_map_rows_splits_what_grows(table):
 @pytest.mark.parametrize(
     "estimator, message",
     [
-        (NadarayaWatsonClassifier("exact"), "keeps training rows"),
-        (NadarayaWatsonClassifier("prototypes"), "keeps training rows"),
+        (NadarayaWatsonClassifier(), "keeps training rows"),
+        (NadarayaWatsonClassifier(Prototypes()), "keeps training rows"),
         (NadarayaWatsonClassifierCV(), "run it on a sample of the rows"),
         (GridSearchCV(LogisticRegression(), {}), "run it on a sample of the rows"),
         (LogisticRegression(), "dask-ml, or for partial_fit"),
@@ -384,8 +385,6 @@ def test_tables_in_memory_and_wrong_shapes(table):
     with pytest.raises(ValueError, match="for classifiers"):
         regressor = NadarayaWatsonRegressor(OPRFSampler())
         crt_dask.fit(regressor, lazy(X), y, classes=[0])
-    with pytest.raises(ValueError, match="nu=3 belongs to"):
-        crt_dask.fit(model.set_params(nu=3), lazy(X), labels)
     with pytest.raises(ValueError, match="sigma"):
         crt_dask.fit(OPRFSampler(sigma=-1.0), lazy(X))
 
@@ -395,7 +394,7 @@ def test_tables_in_memory_and_wrong_shapes(table):
     [
         OPRFSampler(),
         NadarayaWatsonClassifier(OPRFSampler()),
-        NadarayaWatsonRegressor("exact"),
+        NadarayaWatsonRegressor(),
         NadarayaWatsonClassifierCV(OPRFSampler()),
     ],
     ids=repr,

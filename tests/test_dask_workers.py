@@ -94,4 +94,4 @@ def test_a_million_rows_and_a_worker_that_dies(tmp_path):
     found = fits[0].decision_function(queries.astype(float))
     assert_allclose(found, expected.decision_function(queries.astype(float)), rtol=1e-9)
     assert_allclose(fits[0].class_count_, expected.class_count_, rtol=0)
-    assert_allclose(fits[0].sampler_.A_, expected.sampler_.A_, rtol=1e-12)
+    assert_allclose(fits[0].kernel_.A_, expected.kernel_.A_, rtol=1e-12)

@@ -12,7 +12,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics import pairwise
 from sklearn.svm import SVC
 
-from sklearn_crt import NadarayaWatsonRegressor
+from sklearn_crt import ExactKernel, NadarayaWatsonRegressor
 from sklearn_crt.extend import GaussianRadial, MaternRadial
 from sklearn_crt.kernels import (
     exponential_power_kernel,
@@ -199,7 +199,7 @@ def test_in_the_tools_of_scikit_learn(kernel, options, pair):
     svc = SVC(kernel=lambda X, Y: kernel(X, Y, **options)).fit(X, y)
     assert svc.score(X, y) > 0.9
     exact = NadarayaWatsonRegressor(
-        "exact", kernel=lambda X, Y: kernel(X, Y, **options), sigma=1.0
+        ExactKernel(kernel=lambda X, Y: kernel(X, Y, **options), sigma=1.0)
     )
     expected = K @ y / K.sum(axis=1)
     assert_allclose(exact.fit(X, y).predict(X), expected, atol=1e-9)

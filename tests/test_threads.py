@@ -16,6 +16,7 @@ from sklearn_crt import (
     NadarayaWatsonRegressor,
     OPRFSampler,
     PoissonSampler,
+    Prototypes,
     TrigRBFSampler,
 )
 
@@ -75,11 +76,11 @@ def at_once(function):
         PoissonSampler(),
         MaternSampler(nu=2.7),
         HybridSampler(kind="clustered"),
-        NadarayaWatsonClassifier("exact"),
+        NadarayaWatsonClassifier(),
         NadarayaWatsonClassifier(OPRFSampler()),
         NadarayaWatsonClassifier(TrigRBFSampler()),
         NadarayaWatsonRegressor(HybridSampler()),
-        NadarayaWatsonRegressor("prototypes"),
+        NadarayaWatsonRegressor(Prototypes()),
     ],
     ids=repr,
 )

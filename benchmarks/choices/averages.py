@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from tqdm import tqdm
 
 import sklearn_crt as crt
-from sklearn_crt import NadarayaWatsonClassifier
+from sklearn_crt import ExactKernel, NadarayaWatsonClassifier, Prototypes
 from sklearn_crt.averages import _clustered
 
 from ..cases import UCI_SETS, load
@@ -32,15 +32,12 @@ MAPS = {
     "anchored": crt.AnchoredRBFSampler(),
 }
 EXACT = {
-    "exact": NadarayaWatsonClassifier("exact"),
-    "exact, learned sigma": NadarayaWatsonClassifier("exact", sigma="learned"),
+    "exact": NadarayaWatsonClassifier(),
+    "exact, learned sigma": NadarayaWatsonClassifier(ExactKernel(sigma="learned")),
 }
 PROTOTYPES = {
-    "prototypes": NadarayaWatsonClassifier("prototypes"),
-    "prototypes, clouds": NadarayaWatsonClassifier("prototypes", clouds=True),
-    "prototypes, learned sigma": NadarayaWatsonClassifier(
-        "prototypes", sigma="learned"
-    ),
+    "prototypes": NadarayaWatsonClassifier(Prototypes()),
+    "prototypes, learned sigma": NadarayaWatsonClassifier(Prototypes(sigma="learned")),
 }
 TOL, N_QUERIES, N_NEIGHBORS = 0.01, 2000, 100
 BLENDS = {"blends-64": 64, "blends-16": 16}
@@ -103,12 +100,12 @@ def some_rows(name, most):
 def _methods(numbers, searches):
     if numbers:
         found = {"k neighbours": KNeighborsRegressor()}
-        found["exact"] = crt.NadarayaWatsonRegressor("exact")
+        found["exact"] = crt.NadarayaWatsonRegressor()
         if searches:
             found["search"] = crt.NadarayaWatsonRegressorCV(random_state=0)
         return found
     found = {"k neighbours": KNeighborsClassifier()}
-    found["exact"] = NadarayaWatsonClassifier("exact")
+    found["exact"] = NadarayaWatsonClassifier()
     if searches:
         found["search"] = crt.NadarayaWatsonClassifierCV(random_state=0)
     return found
@@ -213,12 +210,12 @@ def tolerance(rows=1_000_000, sets=(*BLENDS, "letter", *NORMAL), repeats=3):
         if made is None:
             continue
         name, sigma, (X, y, queries, truth) = made
-        exact = NadarayaWatsonClassifier("exact", sigma=sigma or "auto").fit(X, y)
+        exact = NadarayaWatsonClassifier(ExactKernel(sigma=sigma or "auto")).fit(X, y)
         options, fits = {"sigma": exact.sigma_, "tol": TOL}, []
         models = {"exact": exact}
         for bound in ("estimated", "certified"):
             start = clock()
-            model = NadarayaWatsonClassifier("exact", bound=bound, **options)
+            model = NadarayaWatsonClassifier(ExactKernel(**options))
             models[bound] = model.fit(X, y)
             fits.append(clock() - start)
         models["neighbours"] = KNeighborsClassifier(N_NEIGHBORS, algorithm="brute")
@@ -333,14 +330,16 @@ def tolerance_error(sets=TOLERANCE_SETS):
         X = StandardScaler().fit_transform(X)
         parts = train_test_split(X, y, test_size=0.3, random_state=0)
         rows, queries, labels = parts[0], parts[1][:N_QUERIES], parts[2]
-        best = NadarayaWatsonClassifier("exact").fit(rows, labels).sigma_
+        best = NadarayaWatsonClassifier().fit(rows, labels).sigma_
         for multiple in MULTIPLES:
             sigma = best * multiple
-            exact = NadarayaWatsonClassifier("exact", sigma=sigma).fit(rows, labels)
+            exact = NadarayaWatsonClassifier(ExactKernel(sigma=sigma)).fit(rows, labels)
             expected, row = exact.predict_proba(queries), [name, f"{multiple:g}"]
             for bound in ("estimated", "certified"):
                 options = {"sigma": sigma, "tol": TOL, "bound": bound}
-                model = NadarayaWatsonClassifier("exact", **options).fit(rows, labels)
+                model = NadarayaWatsonClassifier(ExactKernel(**options)).fit(
+                    rows, labels
+                )
                 gap = _total_variation(model.predict_proba(queries), expected)
                 if bound == "estimated":
                     row.append(f"{gap.mean():.4f}")

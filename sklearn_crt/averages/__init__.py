@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from ._classifier import NadarayaWatsonClassifier
-from ._cv import (
-    NadarayaWatsonClassifierCV,
-    NadarayaWatsonRegressorCV,
-    learn_sigma,
-)
+from ._cv import NadarayaWatsonClassifierCV, NadarayaWatsonRegressorCV
 from ._errors import ApproximationError
+from ._exact_kernel import ExactKernel
+from ._prototypes import Prototypes
 from ._regressor import NadarayaWatsonRegressor
 
 __all__ = [
     "ApproximationError",
+    "ExactKernel",
     "NadarayaWatsonClassifier",
     "NadarayaWatsonClassifierCV",
     "NadarayaWatsonRegressor",
     "NadarayaWatsonRegressorCV",
-    "learn_sigma",
+    "Prototypes",
 ]

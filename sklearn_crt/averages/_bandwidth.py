@@ -14,8 +14,15 @@ from .._array import taken, to_host
 from .._kernels import log_weights
 from ..maps import RadialKernel
 from ..rows import Inputs, Moments, Rows
-from ._log_kernels import Kernel, add_block, log_kernel, log_path
-from ._sums import OneHot, RegressionTargets, Targets
+from ._sums import (
+    Kernel,
+    OneHot,
+    RegressionTargets,
+    Targets,
+    add_block,
+    log_kernel,
+    log_path,
+)
 
 _MULTIPLES = 2.0 ** np.arange(-1, 6, 0.5)
 _N_QUERIES, _N_KEYS = 500, 10_000  # rows that are predicted, and averaged over
@@ -126,45 +133,30 @@ class Left(NamedTuple):
         return self._replace(own=labels[self.own])
 
 
-def blurred(logs: np.ndarray, spread: np.ndarray, n_features: int) -> np.ndarray:
-    r"""Return the log of averages of the Gaussian kernel over Gaussian clouds."""
-    # logs (n_rows, n_keys), spread (n_keys,) -> (n_rows, n_keys)
-    logs /= 1 + spread
-    logs -= 0.5 * n_features * np.log1p(spread)
-    return logs
-
-
 def best_multiple_left(
     kernel: Kernel,
     left: Left,
     keys: Inputs,
     encoded: np.ndarray,
-    spread: np.ndarray | None,
     targets: Targets,
 ) -> float:
     """Return the factor of sigma for which prototypes err least on rows left out."""
-    # encoded (m, k), spread (m,)
-    parts = kernel, left, keys, encoded, spread, targets
-    return _least(_WIDE_MULTIPLES, _errors(*parts))
-
-
-def _errors(kernel, left, keys, encoded, spread, targets) -> np.ndarray:
-    """Return the sum of the errors at each multiple."""
+    # encoded (m, k)
     mean, scale = _moments(encoded, targets)
     errors = np.zeros(_WIDE_MULTIPLES.size)
     for batch in gen_batches(len(left.own), _LEFT_ROWS):
         own = targets.encode(left.y[batch], left.weights[batch], np.float64)
         part = left._replace(X=left.X.take(batch), own=left.own[batch])
         truth, weights = _ratio(own, targets, mean)
-        path = _sums_without_share(kernel, part, keys, encoded, own, spread, targets)
+        path = _sums_without_share(kernel, part, keys, encoded, own, targets)
         for k, sums in enumerate(path):
             found, _ = _ratio(sums, targets, mean)
             errors[k] += weights @ ((found - truth) ** 2 @ (1 / scale))
-    return errors
+    return _least(_WIDE_MULTIPLES, errors)
 
 
 def _sums_without_share(
-    kernel, left, keys, encoded, own, spread, targets
+    kernel, left, keys, encoded, own, targets
 ) -> Iterator[np.ndarray]:
     """Yield the kernel sums of rows at each multiple, each out of its own group."""
     place = np.arange(len(left.own)), left.own
@@ -173,9 +165,7 @@ def _sums_without_share(
     gone[place] |= rest < _NOTHING
     stretch = 1 / np.where(rest < _NOTHING, 1, rest)
     path = _stretched_path(kernel, left.X, keys, place, stretch)
-    for multiple, logs in zip(_WIDE_MULTIPLES, path, strict=True):
-        if spread is not None:
-            logs = blurred(logs, multiple**2 * spread, keys.shape[1])
+    for logs in path:
         logs[gone] = -np.inf
         weights, _ = log_weights(logs, overwrite=True)
         yield weights @ encoded - weights[place][:, None] * own

@@ -34,49 +34,15 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
 
     Parameters
     ----------
-    sampler : None, "exact", "prototypes" or transformer, default=None
-        None: X already holds features whose inner products are the kernel, as in the
-        last step of a Pipeline. A transformer is cloned, fitted and applied in log
-        space, so nothing over- or underflows; a ``FrozenEstimator`` around a fitted one
-        is used as it is. ``"exact"`` is the kernel itself, at a cost of n_train *
-        n_query. ``"prototypes"`` is the kernel on a few weighted points, the k-means
-        centres of the rows of each class (or of similar targets): several times as
-        accurate as random features of the same memory.
-    kernel : {"gaussian", "laplacian", "matern"} or callable, default="gaussian"
-        Kernel of ``"exact"`` and ``"prototypes"``. A callable takes rows of shapes (n,
-        d) and (m, d), already multiplied by sigma, and returns the kernel (n, m). An
-        object with a method ``log_profile(r)``, the logarithm of a kernel that falls
-        with the distance r, works too
-        (``sklearn_crt.extend.ExponentialPowerRadial(1.2)``); ``tol`` needs this method.
-    sigma : float, {"auto", "learned", "scale", "median"} or array-like, default="auto"
-        Inverse length scale of ``"exact"`` and ``"prototypes"``, as in the samplers.
-        ``"auto"`` is the multiple of ``"scale"``, from 1/2 (1/8 for prototypes) to 45,
-        with the least leave-one-out squared error on up to 500 rows (2000 for
-        prototypes): averages need a narrower kernel than linear models. ``"learned"``
-        fits one number per column, see :func:`~sklearn_crt.learn_sigma`.
-    nu : float, default=1.5
-        Smoothness of ``kernel="matern"``.
-    tol : float, default=0.0
-        Tolerance of ``sampler="exact"``, in [0, 1): in total variation for
-        probabilities, as a share of the range of the targets for regression. From 4000
-        dense rows on, the rows are sorted into about 2 sqrt(n) clusters, and clusters
-        of little weight are skipped, which is at least 10 times faster on 10^6
-        clustered rows. Where too little can be skipped the sum is exact.
-    bound : {"estimated", "certified"}, default="estimated"
-        What ``tol`` promises. With ``"estimated"`` the mean error is at most tol / 2
-        and 95 % of the errors are at most tol for queries like the training rows,
-        judged by leaving 256 of those out; single queries may err more. With
-        ``"certified"`` no query errs by more than ``tol`` (up to rounding), but fewer
-        clusters are skipped.
-    n_prototypes : int, default=128
-        Number of points of ``sampler="prototypes"``, shared among the classes with at
-        least one each. With as many points as rows the estimator is the exact one.
-    clouds : bool, default=False
-        Whether each prototype is a Gaussian as wide as the spread of its rows (Gaussian
-        kernel only), which gives closer probabilities where the kernel is wide.
-    random_state : int, RandomState instance or None, default=None
-        Seed of a sampler whose own ``random_state`` is None, of k-means, and of the
-        rows sampled for ``sigma="median"``.
+    kernel : kernel, transformer or str, default=None
+        Where the weights come from. None is ``ExactKernel()``, the Gaussian kernel of
+        all the training rows, with the bandwidth of least leave-one-out error;
+        ``"gaussian"``, ``"laplacian"`` and ``"matern"`` are the exact kernels of these
+        names. :class:`Prototypes` answers from a few points. A sampler, or any
+        transformer, answers from the sums of its features: it is cloned, fitted, and
+        applied in log space, so nothing over- or underflows; a ``FrozenEstimator``
+        around a fitted one is used as it is. ``"linear"`` is the inner product of the
+        rows, which are features already, as in the last step of a Pipeline.
 
     Attributes
     ----------
@@ -86,12 +52,8 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
         Sum of the sample weights of each class.
     class_prior_ : ndarray of shape (n_classes,)
         Share of each class, predicted where all kernel weights vanish.
-    sampler_ : transformer, "exact", "prototypes" or None
-        The fitted sampler.
-    sigma_ : float or ndarray of shape (n_features,)
-        The multiplier in use, of ``"exact"`` and ``"prototypes"``.
-    prototypes_ : Centers
-        Points and weights, of ``"prototypes"``.
+    kernel_ : kernel, transformer or "linear"
+        The fitted kernel: with ``sigma_`` for rows and prototypes, and ``prototypes_``.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -100,6 +62,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
     See Also
     --------
     NadarayaWatsonRegressor : The same average, of numbers.
+    ExactKernel, Prototypes : Kernels of rows, with their parameters.
     OPRFSampler : The sampler to start with: positive and of least variance.
 
     Notes
@@ -142,21 +105,16 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
     >>> from sklearn.datasets import load_iris
     >>> from sklearn_crt import NadarayaWatsonClassifier, OPRFSampler
     >>> X, y = load_iris(return_X_y=True)
+    >>> model = NadarayaWatsonClassifier().fit(X[::2], y[::2])
+    >>> round(model.score(X[1::2], y[1::2]), 2)
+    0.96
+
+    Features of a sampler cost the same however many rows there are:
+
     >>> sampler = OPRFSampler(sigma=2.0, n_components=500, random_state=0)
-    >>> round(NadarayaWatsonClassifier(sampler).fit(X, y).score(X, y), 2)
+    >>> model = NadarayaWatsonClassifier(sampler).fit(X[::2], y[::2])
+    >>> round(model.score(X[1::2], y[1::2]), 2)
     0.95
-    >>> exact = NadarayaWatsonClassifier("exact", sigma=2.0).fit(X, y)
-    >>> round(exact.score(X, y), 2)
-    0.97
-
-    Raw rows, which are no features, need a sampler or ``"exact"``; ``fit`` says so:
-
-    >>> import warnings
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     model = NadarayaWatsonClassifier().fit(X, y)
-    >>> print(str(caught[0].message).split(",")[0])
-    The rows look like no features of a kernel
     """
 
     classes_: np.ndarray
@@ -173,14 +131,10 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
     ) -> Self:
         """Add a batch of training rows.
 
-        Up to about 4 million entries of X the sampler is fitted on all rows so far, and
+        Up to about 4 million entries of X a sampler is fitted on all rows so far, and
         any order of batches equals ``fit`` on all of them. Beyond that, or after
         ``freeze()``, the map is fixed, the rows are forgotten, and memory stays
-        constant.
-
-        With ``"prototypes"`` the rows are then replaced by eight times as many points
-        as there are to be prototypes, which absorb later rows. ``"exact"`` keeps all
-        rows.
+        constant. ``Prototypes`` then absorb later rows; ``ExactKernel`` keeps them all.
 
         Parameters
         ----------
@@ -259,7 +213,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
         weight is that of the average of a row beside the prior, None for 1.
         """
         blocks, n_unreliable = [], 0
-        for _, (scores, log_scale, error) in self._score_blocks(X):
+        for _, (scores, log_scale, error) in self._blocks_of_sums(X):
             xp, prior = (
                 namespace_of(scores),
                 asarray_like(self._class_counts.shares, scores),

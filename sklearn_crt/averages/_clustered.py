@@ -22,8 +22,15 @@ from ..maps import RadialKernel
 from ..rows import DenseInputs, Inputs, Rows, Sigma
 from ._clusters import BLOCK_ROWS, Clusters, least_distances, log_bound, log_cloud
 from ._exact import ExactEngine
-from ._log_kernels import Kernel, add_block, leave_out, log_kernel, log_path, radial
-from ._sums import KernelSums, RegressionTargets, Targets
+from ._sums import (
+    Kernel,
+    KernelSums,
+    RegressionTargets,
+    Targets,
+    add_block,
+    log_kernel,
+    log_path,
+)
 
 QUERY_ROWS = 256  # kernel values computed at a time
 
@@ -83,6 +90,12 @@ def visit(
                     leave_out(logs, own[index] - start)
                     start += len(encoded)
                 sums.add(index, logs, encoded, workspace)
+
+
+def leave_out(logs: np.ndarray, own: np.ndarray) -> None:
+    """Make the logs of pairs (i, own[i]) minus infinity, where there is such a key."""
+    inside = np.flatnonzero((own >= 0) & (own < logs.shape[1]))
+    logs[inside, own[inside]] = -np.inf
 
 
 def enough(mass: np.ndarray, allowed: np.ndarray) -> np.ndarray:
@@ -399,11 +412,10 @@ class ClusteredEngine(ExactEngine):
         seed: tuple[int, ...],
         targets: Targets,
         tol: float,
-        certified: bool,
     ):
-        self._radial = radial(kernel)
+        self._radial = kernel
         super().__init__(self._radial, sigma, seed, targets)
-        self._tol, self._certified = tol, certified
+        self._tol, self._certified = tol, False
 
     @property
     def _parts(self):  # rows that are not sorted yet
@@ -480,15 +492,15 @@ class ClusteredEngine(ExactEngine):
         self._held = state, parts
         return state, found
 
-    def scores(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
+    def sums(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
         """Yield rows and their kernel sums, in which nothing cancels."""
         if self._sort() is None:
-            yield from super().scores(X)
+            yield from super().sums(X)
             return
         for rows, (sums,) in self._answers(X, [_multiplier(self.sigma)]):
             yield rows, sums
 
-    def path_scores(
+    def path_sums(
         self, X: Rows, sigmas: Sequence[float]
     ) -> Iterator[tuple[slice, list[KernelSums]]]:
         """Yield rows, and their kernel sums for other numbers sigma.
@@ -496,20 +508,9 @@ class ClusteredEngine(ExactEngine):
         All of them share the clusters and the distances from the centres.
         """
         if self._sort() is None:
-            yield from super().path_scores(X, sigmas)
+            yield from super().path_sums(X, sigmas)
         else:
             yield from self._answers(X, [float(sigma) for sigma in sigmas])
-
-    def left_out(
-        self, sigmas: Sequence[float]
-    ) -> Iterator[tuple[np.ndarray, list[KernelSums]]]:
-        """Yield numbers of rows, and their kernel sums without themselves."""
-        if self._sort() is None:
-            yield from super().left_out(sigmas)
-            return
-        clusters = self._held[0].clusters
-        for rows, path in self._near(clusters.rows, sigmas, left_out=True):
-            yield clusters.order[rows], path
 
     def _answers(self, X, sigmas):
         state = self._held[0]

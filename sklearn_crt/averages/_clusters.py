@@ -13,7 +13,6 @@ from sklearn.utils import gen_batches
 from .._workers import effective_n_threads, in_threads
 from ..maps import GaussianRadial, LaplacianRadial, RadialKernel
 from ..rows import DenseInputs, Inputs
-from ._bandwidth import blurred
 from ._sums import Targets
 
 _N_NEAREST = 4  # centres c_j that are tried for a query
@@ -269,6 +268,14 @@ def log_bound(
     # least (n_queries, n_clusters), log_weights (n_clusters,) -> (n_queries,
     # n_clusters)
     return kernel.log_profile(sigma * least) + log_weights
+
+
+def blurred(logs: np.ndarray, spread: np.ndarray, n_features: int) -> np.ndarray:
+    """Return the log of averages of the Gaussian kernel over Gaussian clouds."""
+    # logs (n_rows, n_keys), spread (n_keys,) -> (n_rows, n_keys)
+    logs /= 1 + spread
+    logs -= 0.5 * n_features * np.log1p(spread)
+    return logs
 
 
 def log_cloud(

@@ -147,8 +147,14 @@ def approximation_error(
         expected = averages * own[:, :, None]
         squares = jackknife_variance(parts[:, :, :n_averages], expected, n_groups, 0)
         std = np.where(total[:, None] > 0, np.sqrt(squares) / total[:, None], np.inf)
-        n_effective = total**2 / np.sum(terms**2, axis=1)
-    return ApproximationError(std, np.where(total > 0, n_effective, 0.0))
+    return ApproximationError(std, effective_number(terms))
+
+
+def effective_number(terms: np.ndarray) -> np.ndarray:
+    """Return the effective number of terms of sums, 0 where a sum is not positive."""
+    # terms (n_rows, n_components) -> (n_rows,)
+    total, squares = terms.sum(axis=1), np.sum(np.square(terms), axis=1)
+    return np.where(total > 0, total**2 / np.where(squares > 0, squares, 1), 0.0)
 
 
 def group_blocks(feature_map: FeatureMap) -> list[np.ndarray]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,23 +21,89 @@ from .._array import (
     to_host,
     to_namespace_of,
 )
-from .._kernels import LogSum
 from .._workers import Workspace
 from ..rows import Frame, Inputs, Rows, Sigma, Statistics, resolve_sigma
 from ._bandwidth import best_multiple, learn_columns, sample
-from ._log_kernels import Kernel, add_block, leave_out, log_kernel, log_path
-from ._sums import KernelSums, Targets
+from ._sums import Kernel, KernelSums, Targets, add_block, log_kernel, log_path
 
-Keys = list[tuple[Inputs, Array]]  # blocks of rows, and their targets
+Part = tuple[Rows, Array, Array]  # rows, targets, weights
 _QUERY_ROWS, _KEY_ROWS = 256, 2048  # kernel values computed at a time
 _DEVICE_ROWS = 2**11, 2**13  # the same elsewhere: 128 MiB in float64
-_FROM_TARGETS = "auto", "learned"  # sigmas that look at y
+FROM_TARGETS = "auto", "learned"  # sigmas that look at y
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Rows with targets and weights, to be summed over for any query."""
+
+    kernel: Kernel
+    targets: Targets
+    parts: tuple[Part, ...]
+    origin: np.ndarray  # (n_features,)
+
+    def sums(
+        self, X: Rows, sigma: float | np.ndarray
+    ) -> Iterator[tuple[slice, KernelSums]]:
+        """Yield queries and their kernel sums, in which nothing cancels."""
+        query_rows, key_rows = (_QUERY_ROWS, _KEY_ROWS) if on_host(X) else _DEVICE_ROWS
+        frame, kind = self.frame(X, sigma)
+        keys = list(self._blocks(frame, X, kind, key_rows))
+        workspace = Workspace() if on_host(X) else None
+        for rows in gen_batches(X.shape[0], query_rows):
+            queries, total = frame.rows(as_kind(part(X, rows), kind)), None
+            for block, targets in keys:
+                logs = log_kernel(self.kernel, queries, block, workspace)
+                total = add_block(total, logs, targets, workspace)
+            assert total is not None  # there are keys
+            yield rows, KernelSums(*total)
+
+    def path_sums(
+        self, X: Rows, sigmas: Sequence[float]
+    ) -> Iterator[tuple[slice, list[KernelSums]]]:
+        """Yield queries and their kernel sums for several numbers sigma."""
+        frame, kind = self.frame(X, 1.0)
+        keys = list(self._blocks(frame, X, kind, _KEY_ROWS))
+        for rows in gen_batches(X.shape[0], _QUERY_ROWS):
+            queries = frame.rows(as_kind(X[rows], kind))
+            totals: list[Any] = [None for _ in sigmas]
+            for block, targets in keys:
+                path = log_path(self.kernel, queries, block, sigmas)
+                for k, logs in enumerate(path):
+                    totals[k] = add_block(totals[k], logs, targets)
+            yield rows, [KernelSums(*total) for total in totals]
+
+    def frame(self, X: Any, sigma: Any) -> tuple[Frame, Any]:
+        """Return the frame of the rows, and the sparse kind that all take, or None."""
+        sides = [X, *(rows for rows, *_ in self.parts)]
+        kinds = [type(rows) for rows in sides if sparse.issparse(rows)]
+        if callable(self.kernel):  # takes rows as they are
+            frame = Frame(sigma)
+        elif kinds:  # no centre: rows would become dense
+            return Frame(sigma), kinds[0]
+        else:
+            # distances do not change, and their float32 error falls with the norms
+            frame = Frame(sigma, self.origin)
+        return frame.to(X), None
+
+    def _blocks(
+        self, frame: Frame, X: Any, kind: Any, size: int
+    ) -> Iterator[tuple[Inputs, Array]]:
+        """Yield blocks of the rows in the type of X, and their encoded targets."""
+        for some_rows in self.parts:
+            rows, y, weights = (to_namespace_of(array, X) for array in some_rows)
+            targets = self.targets.encode(y, weights, X.dtype)
+            for block in gen_batches(rows.shape[0], size):
+                some = part(rows, block)
+                if on_host(X):
+                    some = some.astype(X.dtype, copy=False)
+                else:
+                    some = namespace_of(X).astype(some, X.dtype, copy=False)
+                yield frame.rows(as_kind(some, kind)), part(targets, block)
 
 
 class ExactEngine:
     """The exact estimator: keeps the training rows."""
 
-    sampler = "exact"
     quiet = False  # whether warnings are left to others
 
     def __init__(
@@ -48,7 +115,6 @@ class ExactEngine:
     ):
         self.targets = targets
         self._kernel, self._sigma = kernel, sigma
-        self.parameters = kernel, sigma  # as they were given
         self._statistics = Statistics(seed)
         self._parts: tuple = ()
         self._number: float | np.ndarray | None = None  # sigma, once it was asked for
@@ -71,7 +137,7 @@ class ExactEngine:
         self._statistics = self._statistics.read(X, None, weights, median=median)
         self._parts += ((X, y, weights),)
         self._number = None
-        automatic = isinstance(self._sigma, str) and self._sigma in _FROM_TARGETS
+        automatic = isinstance(self._sigma, str) and self._sigma in FROM_TARGETS
         if final or not automatic:  # raises for one that does not fit the columns
             self._number = self.resolve(self._sigma)
 
@@ -94,7 +160,7 @@ class ExactEngine:
 
     def resolve(self, sigma: Sigma) -> float | np.ndarray:
         """Return the number behind another sigma, for the rows seen so far."""
-        if not (isinstance(sigma, str) and sigma in _FROM_TARGETS):
+        if not (isinstance(sigma, str) and sigma in FROM_TARGETS):
             return resolve_sigma(sigma, self._statistics)
         X, y, weights = self._rows()
         if sigma == "auto":
@@ -103,7 +169,7 @@ class ExactEngine:
             first = learn_columns(X, y, weights, self.targets)
         keys = sample(X.shape[0])
         X_part, y_part, weights = (to_host(taken(a, keys)) for a in (X, y, weights))
-        frame, kind = self._frame(X_part, first)
+        frame, kind = self._keys.frame(X_part, first)
         rows = frame.rows(as_kind(X_part, kind))
         encoded = self.targets.encode(y_part, weights, X_part.dtype)
         best = best_multiple(self._kernel, rows, encoded, self.targets, X.shape[0])
@@ -123,95 +189,24 @@ class ExactEngine:
             return sparse.vstack(X).tocsr(), np.concatenate(y), np.concatenate(weights)
         return tuple(joined(list(blocks)) for blocks in (X, y, weights))
 
-    def scores(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
-        """Yield rows and their kernel sums, in which nothing cancels."""
+    def sums(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
+        """Yield queries and their kernel sums, in which nothing cancels."""
         if on_host(X) != on_host(self._parts[0][0]):  # the estimator was moved
             self._parts = tuple(
                 tuple(to_namespace_of(a, X) for a in rows) for rows in self._parts
             )
-        query_rows, key_rows = (_QUERY_ROWS, _KEY_ROWS) if on_host(X) else _DEVICE_ROWS
-        frame, kind = self._frame(X, self.sigma)
-        keys = self._keys(frame, X, kind, key_rows)
-        workspace = Workspace() if on_host(X) else None
-        for rows in gen_batches(X.shape[0], query_rows):
-            queries, total = frame.rows(as_kind(part(X, rows), kind)), None
-            for block, targets in keys:
-                logs = log_kernel(self._kernel, queries, block, workspace)
-                total = add_block(total, logs, targets, workspace)
-            yield rows, KernelSums(*_known(total))
+        yield from self._keys.sums(X, self.sigma)
 
-    def path_scores(
+    def path_sums(
         self, X: Rows, sigmas: Sequence[float]
     ) -> Iterator[tuple[slice, list[KernelSums]]]:
-        """Yield rows, and their kernel sums for other numbers sigma."""
-        frame, kind = self._frame(X, 1.0)
-        keys = self._keys(frame, X, kind, _KEY_ROWS)
-        for rows in gen_batches(X.shape[0], _QUERY_ROWS):
-            queries = frame.rows(as_kind(X[rows], kind))
-            yield rows, self._path(queries, keys, sigmas)
+        """Yield queries and their kernel sums for several numbers sigma."""
+        yield from self._keys.path_sums(X, sigmas)
 
-    def left_out(
-        self, sigmas: Sequence[float]
-    ) -> Iterator[tuple[np.ndarray, list[KernelSums]]]:
-        """Yield numbers of rows, and their kernel sums without themselves."""
-        X, *_ = self._rows()
-        frame, kind = self._frame(X, 1.0)
-        keys = self._keys(frame, X, kind, _KEY_ROWS)
-        for rows in gen_batches(X.shape[0], _QUERY_ROWS):
-            queries = frame.rows(as_kind(X[rows], kind))
-            own = np.arange(rows.start, rows.stop)
-            yield own, self._path(queries, keys, sigmas, own)
-
-    def _path(
-        self,
-        queries: Inputs,
-        keys: Keys,
-        sigmas: Sequence[float],
-        own: np.ndarray | None = None,
-    ) -> list[KernelSums]:
-        """Return kernel sums for each sigma, without a key of each query."""
-        totals: list[LogSum | None] = [None for _ in sigmas]
-        start = 0
-        for block, targets in keys:
-            path = log_path(self._kernel, queries, block, sigmas)
-            for k, logs in enumerate(path):
-                if own is not None:
-                    leave_out(logs, own - start)
-                totals[k] = add_block(totals[k], logs, targets)
-            start += len(targets)
-        return [KernelSums(*_known(total)) for total in totals]
-
-    def _frame(self, X: Any, sigma: Any) -> tuple[Frame, Any]:
-        """Return the frame of the rows, and the sparse kind that all take, or None."""
-        sides = [X, *(rows for rows, *_ in self._parts)]
-        kinds = [type(rows) for rows in sides if sparse.issparse(rows)]
-        if callable(self._kernel):  # takes rows as they are
-            frame = Frame(sigma)
-        elif kinds:  # no centre: rows would become dense
-            return Frame(sigma), kinds[0]
-        else:
-            # distances do not change, and their float32 error falls with the norms
-            frame = Frame(sigma, self._statistics.query.mean)
-        return frame.to(X), None
-
-    def _keys(self, frame: Frame, X: Any, kind: Any, size: int) -> Keys:
-        keys = []
-        for rows, y, weights in self._parts:
-            targets = self.targets.encode(y, weights, X.dtype)
-            for block in gen_batches(rows.shape[0], size):
-                some = part(rows, block)
-                some = (
-                    some.astype(X.dtype, copy=False)
-                    if on_host(X)
-                    else namespace_of(X).astype(some, X.dtype, copy=False)
-                )
-                keys.append((frame.rows(as_kind(some, kind)), part(targets, block)))
-        return keys
-
-
-def _known(total: LogSum | None) -> LogSum:
-    assert total is not None  # there are keys
-    return total
+    @property
+    def _keys(self) -> Keys:
+        origin = self._statistics.query.mean
+        return Keys(self._kernel, self.targets, self._parts, origin)
 
 
 def as_kind(X: Any, kind: Any) -> Any:

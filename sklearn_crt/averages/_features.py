@@ -24,6 +24,7 @@ from ._errors import (
     Norms,
     SignedSums,
     approximation_error,
+    effective_number,
     error_of_signs,
     find_cancelling,
     group_blocks,
@@ -140,7 +141,7 @@ class FeatureEngine:
             return self.source.iter_log_features(X, key=key, workspace=workspace)
         return _third_party_features(self.source, X)
 
-    def scores(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
+    def sums(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
         """Yield rows and their kernel sums, with errors where terms cancel."""
         if self._pending and self._sums.empty:
             self._absorb()
@@ -174,6 +175,23 @@ class FeatureEngine:
             weights, _ = self._sums.scaled(mantissa, exponent, workspace)
             yield approximation_error(weights, self._sums, groups, self.targets)
 
+    def effective_columns(self, X: Rows) -> np.ndarray:
+        """Return how many columns carry the averages of rows, infinity if unknown."""
+        # -> (n_rows,)
+        if not isinstance(self.source, FeatureMap) or not on_host(X):
+            return np.full(X.shape[0], np.inf)
+        found, workspace = [], Workspace()
+        weight_sums = self.targets.weight(self._sums.sums)
+        for _, mantissa, exponent in self._features(X, False, workspace):
+            weights, _ = self._sums.scaled(mantissa, exponent, workspace)
+            found.append(effective_number(weights * weight_sums))
+        return np.concatenate(found)
+
+    @property
+    def n_components(self) -> int:
+        """Number of columns."""
+        return self._sums.sums.shape[0]
+
     def why_no_features(self) -> str | None:
         """Return why the rows are hardly features of a kernel, or None."""
         return self._norms.why_no_features(self.targets.weight(self._sums.sums))
@@ -198,7 +216,7 @@ class FeatureEngine:
             raise ValueError(
                 "merge needs the same fitted sampler on both sides, but these two "
                 "were fitted on other data or with another seed. Fit one sampler, "
-                "and give sampler=FrozenEstimator(sampler) to both estimators."
+                "and give kernel=FrozenEstimator(sampler) to both estimators."
             )
 
 

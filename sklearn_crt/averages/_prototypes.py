@@ -4,21 +4,113 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from numbers import Integral
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
-from sklearn.utils import gen_batches
+from sklearn.utils import check_random_state, gen_batches
 
-from ..maps import GaussianRadial
-from ..rows import Centers, Frame, Rows, Sigma, Statistics, resolve_sigma
-from ._bandwidth import Left, best_multiple_left, blurred, learn_columns, sample
-from ._exact import _FROM_TARGETS, as_kind
-from ._log_kernels import Kernel, add_block, log_kernel
-from ._sums import KernelSums, RegressionTargets, Targets
+from .._array import to_host
+from .._compat import Interval
+from .._types import HasLogProfile, RandomState
+from ..rows import Centers, Rows, Sigma, Statistics, resolve_sigma
+from ._bandwidth import Left, best_multiple_left, learn_columns, sample
+from ._exact import FROM_TARGETS, Keys, as_kind
+from ._exact_kernel import RowKernel, get_kernel
+from ._sums import Kernel, KernelSums, RegressionTargets, Targets
 
 _N_BINS = 8  # of numbers
+
+
+class Prototypes(RowKernel):
+    r"""Weights of an average from a kernel of a few points that stand for the rows.
+
+    A value of ``kernel`` in the Nadaraya-Watson estimators: k-means of the rows of each
+    class, or of rows of like targets, in place of all the rows. Answers then cost the
+    same however many rows there were, and are several times as accurate as those of
+    random features of the same memory. It has no ``fit`` of its own: the estimator
+    reads the rows.
+
+    Parameters
+    ----------
+    n_prototypes : int, default=1024
+        Number of points, shared among the classes with at least one each. With as many
+        points as rows the kernel is the exact one.
+    kernel : {"gaussian", "laplacian", "matern"} or callable, default="gaussian"
+        The kernel, as in :class:`ExactKernel`.
+    sigma : float, {"auto", "learned", "scale", "median"} or array-like, default="auto"
+        Inverse length scale, as in :class:`ExactKernel`; ``"auto"`` is a multiple from
+        1/8 to 45, by the error on up to 2000 rows that are left out of their points.
+    nu : float, default=1.5
+        Smoothness of ``kernel="matern"``; the other kernels have none.
+    random_state : int, RandomState instance or None, default=None
+        Seed of k-means and of the rows sampled for ``sigma="median"``.
+
+    Attributes
+    ----------
+    sigma_ : float or ndarray of shape (n_features,)
+        The multiplier of the rows, on ``kernel_`` of a fitted estimator.
+    prototypes_ : Centers
+        The points and their weights, on ``kernel_`` of a fitted estimator.
+
+    See Also
+    --------
+    ExactKernel : The same kernel of all the rows.
+    CentersRBFSampler : Points as a feature map, for linear models.
+
+    Notes
+    -----
+    ``partial_fit`` keeps up to about 4 million entries of X; then rows are replaced by
+    eight times as many points as there are to be prototypes, which absorb later rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn_crt import NadarayaWatsonClassifier, Prototypes
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = NadarayaWatsonClassifier(Prototypes(200, random_state=0))
+    >>> model = model.fit(X[:1200], y[:1200])
+    >>> round(model.score(X[1200:], y[1200:]), 2)
+    0.94
+    >>> model.kernel_.prototypes_.shape
+    (200, 64)
+    """
+
+    _parameter_constraints = {
+        "n_prototypes": [Interval(Integral, 1, None, closed="left")],
+        **RowKernel._parameter_constraints,
+        "random_state": ["random_state"],
+    }
+    prototypes_: Centers
+
+    def __init__(
+        self,
+        n_prototypes: int = 1024,
+        *,
+        kernel: Literal["gaussian", "laplacian", "matern"]
+        | HasLogProfile
+        | Callable[..., Any] = "gaussian",
+        sigma: Sigma = "auto",
+        nu: float = 1.5,
+        random_state: RandomState = None,
+    ):
+        self.n_prototypes = n_prototypes
+        self.kernel = kernel
+        self.sigma = sigma
+        self.nu = nu
+        self.random_state = random_state
+
+    def _make_engine(self, targets: Targets) -> PrototypeEngine:
+        kernel = get_kernel(self.kernel, self.nu)
+        draws = check_random_state(self.random_state).randint(2**31 - 1, size=4)
+        seed = tuple(draws.tolist())
+        return PrototypeEngine(kernel, self.sigma, seed, targets, self.n_prototypes)
+
+    def _fitted(self, engine: Any) -> Self:
+        fitted = super()._fitted(engine)
+        fitted.prototypes_ = engine.prototypes
+        return fitted
 
 
 def allocate(weights: ArrayLike, n_points: int) -> np.ndarray:
@@ -59,7 +151,6 @@ def group_numbers(
     return np.searchsorted(edges, y[:, 0])  # equal targets are in one group
 
 
-_QUERY_ROWS, _KEY_ROWS = 256, 2048  # kernel values computed at a time
 _KEPT_ENTRIES = 2**22  # of X, from which rows are replaced by points
 _FINER = 8  # times as many points as prototypes, as long as rows may come
 _N_LEFT = 2000  # rows to choose a factor of sigma with
@@ -84,7 +175,6 @@ class PrototypeEngine:
     prototypes.
     """
 
-    sampler = "prototypes"
     quiet = False  # whether warnings are left to others
 
     def __init__(
@@ -94,16 +184,9 @@ class PrototypeEngine:
         seed: tuple[int, ...],
         targets: Targets,
         n_prototypes: int,
-        clouds: bool,
     ):
-        if clouds and not isinstance(kernel, GaussianRadial):
-            raise ValueError(
-                "clouds=True needs kernel='gaussian': the average of another kernel "
-                "over a Gaussian cloud has no closed form."
-            )
         self.targets, self._kernel, self._sigma = targets, kernel, sigma
-        self.parameters = kernel, sigma, n_prototypes, clouds  # as they were given
-        self._n_prototypes, self._clouds = n_prototypes, clouds
+        self._n_prototypes = n_prototypes
         self._seed = seed
         self._statistics = Statistics(seed)
         self._points: tuple[Points, ...] = ()
@@ -125,6 +208,7 @@ class PrototypeEngine:
         step: Callable[[], None] = lambda: None,
     ) -> None:
         """Add rows of positive weight; ``final`` replaces them by prototypes."""
+        X, y, weights = to_host(X), to_host(y), to_host(weights)  # for k-means
         self._model = None
         median = isinstance(self._sigma, str) and self._sigma == "median"
         self._statistics = self._statistics.read(X, None, weights, median=median)
@@ -144,7 +228,7 @@ class PrototypeEngine:
         if n_points <= 2 * few or n_points * shapes[0][1] <= _KEPT_ENTRIES:
             return
         whole = self._all()
-        if self._left is None and self._is(*_FROM_TARGETS):
+        if self._left is None and self._is(*FROM_TARGETS):
             self._left = self._some(whole)
         if self._columns is None and self._is("learned"):
             self._columns = self._learn(whole)
@@ -188,7 +272,7 @@ class PrototypeEngine:
             whole = self._all()
             sigma = self._shape(whole)
             points, labels = self._reduced(whole, self._n_prototypes, sigma)
-            if self._is(*_FROM_TARGETS):
+            if self._is(*FROM_TARGETS):
                 left = self._some(whole) if self._left is None else self._left
                 sigma = sigma * self._factor(points, sigma, left.moved(labels))
             self._model = points, sigma
@@ -232,12 +316,12 @@ class PrototypeEngine:
         if isinstance(self.targets, RegressionTargets):
             groups = group_numbers(y, centers.weights, n_points, self._seed[0])
         counts = allocate(np.bincount(groups, centers.weights), n_points)
-        frame = self._frame(sigma, centers.points)
+        frame, _ = self._keys(whole).frame(centers.points, sigma)
         labels, parts, n_before = np.empty(len(y), dtype=int), [], 0
         for group in np.flatnonzero(counts):
             own = np.flatnonzero(groups == group)
             few, found = centers.take(own).reduced(
-                counts[group], frame, seed=self._seed[0], spread=self._clouds
+                counts[group], frame, seed=self._seed[0]
             )
             labels[own] = n_before + found
             n_before += few.shape[0]
@@ -250,55 +334,21 @@ class PrototypeEngine:
     def _factor(self, points, sigma, left):
         """Return by which to multiply sigma, for the least error on left out rows."""
         centers, y = points
-        frame = self._frame(sigma, left.X, centers.points)
-        kind = self._kind(left.X, centers.points)
+        frame, kind = self._keys(points).frame(left.X, sigma)
         left = left._replace(X=frame.rows(as_kind(left.X, kind)))
         keys = frame.rows(as_kind(centers.points, kind))
         encoded = self.targets.encode(y, centers.weights, np.float64)
-        spread = self._spread(centers, sigma)
-        return best_multiple_left(
-            self._kernel, left, keys, encoded, spread, self.targets
-        )
+        return best_multiple_left(self._kernel, left, keys, encoded, self.targets)
 
-    def scores(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
-        """Yield rows and their kernel sums, in which nothing cancels."""
-        (centers, y), sigma = self.model
-        frame = self._frame(sigma, X, centers.points)
-        kind = self._kind(X, centers.points)
-        targets = self.targets.encode(y, centers.weights, X.dtype)
-        spread = self._spread(centers, sigma)
-        points = centers.points.astype(X.dtype, copy=False)
-        keys = [
-            (frame.rows(as_kind(points[block], kind)), targets[block], block)
-            for block in gen_batches(points.shape[0], _KEY_ROWS)
-        ]
-        for rows in gen_batches(X.shape[0], _QUERY_ROWS):
-            queries = frame.rows(as_kind(X[rows], kind))
-            total = None
-            for block, encoded, index in keys:
-                logs = log_kernel(self._kernel, queries, block)
-                if spread is not None:
-                    logs = blurred(logs, spread[index].astype(X.dtype), X.shape[1])
-                total = add_block(total, logs, encoded)
-            assert total is not None  # there are prototypes
-            yield rows, KernelSums(*total)
+    def sums(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
+        """Yield queries and their kernel sums, in which nothing cancels."""
+        points, sigma = self.model
+        yield from self._keys(points).sums(X, sigma)
 
-    def _frame(self, sigma, *tables):
-        if callable(self._kernel) or any(map(sparse.issparse, tables)):
-            return Frame(sigma)  # a callable takes rows as they are
-        return Frame(sigma, self._statistics.query.mean)
-
-    def _kind(self, *tables):
-        """Return the sparse kind that all rows take, or None."""
-        if callable(self._kernel):
-            return None
-        return next((type(rows) for rows in tables if sparse.issparse(rows)), None)
-
-    def _spread(self, centers, sigma):
-        """Return the mean squared deviations a column, at unit bandwidth, or None."""
-        if not self._clouds or centers.variances is None:
-            return None
-        return np.mean(np.square(sigma) * centers.variances, axis=1)
+    def _keys(self, points: Points) -> Keys:
+        parts = ((points.centers.points, points.y, points.centers.weights),)
+        origin = self._statistics.query.mean
+        return Keys(self._kernel, self.targets, parts, origin)
 
 
 def _averages(y, weights, labels):

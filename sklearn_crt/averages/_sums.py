@@ -1,8 +1,8 @@
-"""What averages are taken of, and sums of features and of kernels."""
+"""What averages are taken of, kernels of pairs of rows, and sums over training rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -27,6 +27,8 @@ from .._kernels import (
     one_hot_weights,
 )
 from .._workers import Workspace
+from ..maps import GaussianRadial, RadialKernel
+from ..rows import Inputs
 
 
 @dataclass(frozen=True)
@@ -314,3 +316,78 @@ class ClassWeights:
             rows = slice(start, stop)
             sums[:, self._codes[start]] = columns[:, rows] @ self._weights[rows]
         return sums
+
+
+# ------------------------------------------------------- kernels of pairs of rows
+Kernel = RadialKernel | Callable
+
+
+def log_kernel(
+    kernel: Kernel,
+    queries: Inputs,
+    keys: Inputs,
+    workspace: Workspace | None = None,
+    sigma: float = 1.0,
+) -> Array:
+    """Return the log of a kernel of sigma times the rows, (n_queries, n_keys).
+
+    With a workspace it stands there until the next call.
+    """
+    if isinstance(kernel, GaussianRadial):
+        buffer = None
+        if workspace is not None:
+            shape = queries.shape[0], keys.shape[0]
+            buffer = workspace.buffer("logs", shape, queries.dtype)
+        squares = queries.sq_distances(keys, buffer)
+        squares *= -0.5 * sigma**2
+        return squares
+    if isinstance(kernel, RadialKernel):
+        distances = kernel.distances(queries, keys)
+        if sigma != 1:
+            distances *= sigma
+        return kernel.log_profile(distances)
+    values = kernel(queries.matrix, keys.matrix)
+    xp = namespace_of(values)
+    is_kernel = bool(xp.all(xp.isfinite(values) & (values >= 0)))
+    check_kernel_values(values, (queries.shape[0], keys.shape[0]), is_kernel)
+    with np.errstate(divide="ignore"):
+        return xp.log(values)
+
+
+def check_kernel_values(values: Any, shape: tuple[int, ...], is_kernel: bool) -> None:
+    """Raise ValueError where what a kernel of the user returned is none."""
+    if values.shape != shape:
+        raise ValueError(
+            f"kernel returned an array of shape {values.shape}, not {shape}: one value "
+            "for each pair of rows."
+        )
+    if not is_kernel:
+        raise ValueError(
+            "kernel returned values that are negative or not finite: weights of an "
+            "average are 0 or more."
+        )
+
+
+def log_path(
+    kernel: Kernel, queries: Inputs, keys: Inputs, sigmas: Iterable[float]
+) -> Iterator[np.ndarray]:
+    """Yield the logs of a kernel of the rows times each sigma."""
+    if isinstance(kernel, RadialKernel):
+        distances = kernel.distances(queries, keys)
+        for sigma in sigmas:
+            yield kernel.log_profile(distances * distances.dtype.type(sigma))
+        return
+    for sigma in sigmas:
+        yield log_kernel(kernel, queries.scaled(sigma), keys.scaled(sigma))
+
+
+def add_block(
+    total: LogSum | None,
+    logs: Array,
+    targets: Array,
+    workspace: Workspace | None = None,
+) -> LogSum:
+    """Return sums with those over further keys: logs (n, n_keys), overwritten."""
+    cast = None if workspace is None else workspace.cast
+    block = log_sum(logs, targets, overwrite=True, cast=cast)
+    return block if total is None else total.plus(block)

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone, is_classifier
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import check_random_state
 
 from ..averages._base import BaseNadarayaWatson
 from ..rows import Statistics
@@ -123,8 +122,8 @@ def fit(
     Parameters
     ----------
     estimator : sampler, NadarayaWatsonClassifier or NadarayaWatsonRegressor
-        Left as it is. A Nadaraya-Watson estimator has ``sampler=None``, a sampler of
-        this package, or any transformer in a ``FrozenEstimator``.
+        Left as it is. A Nadaraya-Watson estimator has as kernel ``"linear"``, a sampler
+        of this package, or any transformer in a ``FrozenEstimator``.
     X : dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_features)
         Rows, in blocks of any lengths; blocks of columns are joined.
     y : dask collection or array-like of shape (n_samples,) or (n_samples, n_outputs)
@@ -191,9 +190,9 @@ def _instead(estimator):
 
 def _fit_averages(model, X, y, sample_weight, classes):
     model._validate_params()
-    if isinstance(model.sampler, str):
+    if model._row_kernel is not None:
         raise TypeError(
-            f"sampler={model.sampler!r} keeps training rows, and blocks exchange none. "
+            f"{model._row_kernel!r} keeps training rows, and blocks exchange none. "
             "Give a sampler, such as OPRFSampler(), or fit the estimator to a sample "
             "of the rows in memory."
         )
@@ -203,13 +202,14 @@ def _fit_averages(model, X, y, sample_weight, classes):
     sampler = _read(model, blocks, sample_weight, classes)
     shell = copy.copy(model)
     fixed = sampler is None or isinstance(sampler, FrozenEstimator)
-    shell.sampler = sampler if fixed else FrozenEstimator(sampler)
+    shell.kernel = sampler if fixed else FrozenEstimator(sampler)
+    shell.kernel = "linear" if sampler is None else shell.kernel
     shell = dask.delayed(shell, pure=False, traverse=False)
     add_up = dask.delayed(_add_up, pure=False)
     tables = blocks.select("X", "y", "sample_weight")
     sums = tree_sum(_merge, [add_up(shell, table) for table in tables]).compute()
     total = _or_raise(sums, sample_weight)
-    total.sampler = model.sampler
+    total.kernel = model.kernel
     total._engine = total._engine.with_map(sampler)
     total._warn_of_raw_rows()
     return total
@@ -217,13 +217,12 @@ def _fit_averages(model, X, y, sample_weight, classes):
 
 def _read(model, blocks, sample_weight, classes):
     """Return what makes the features, fitted here or given so, and set the labels."""
-    model._refuse_parameters_of_others()
-    random_state = check_random_state(model.random_state)
-    sampler = model._feature_engine(None, random_state).sampler
+    sampler = model._transformer
     fixed = sampler is None or isinstance(sampler, FrozenEstimator)
+    sampler = sampler if fixed else clone(sampler)
     if not (fixed or isinstance(sampler, BaseFeatureSampler)):
         raise TypeError(
-            f"sampler={sampler!r} has no statistics that blocks could exchange. Fit it "
+            f"kernel={sampler!r} has no statistics that blocks could exchange. Fit it "
             "to a sample of the rows, and give FrozenEstimator(sampler)."
         )
     found = None if fixed else collected(sampler, blocks)
@@ -257,7 +256,7 @@ def _add_up(shell, table):
         return None
     part = copy.copy(shell)
     part._add(X, np.asarray(y), weights, final=False)
-    part.sampler, part._engine = None, part._engine.without_map()
+    part.kernel, part._engine = "linear", part._engine.without_map()
     return part
 
 

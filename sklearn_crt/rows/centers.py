@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
@@ -20,12 +20,11 @@ class Centers:
     """Points that stand for groups of rows; ``a + b`` is both sets of points.
 
     A group is at first one row. ``reduced`` makes few large groups of many small ones
-    by k-means: sums of weights, means and, where asked for, variances are exact.
+    by k-means: sums of weights and means are exact.
     """
 
     points: Rows  # (n_points, n_features)
     weights: np.ndarray  # (n_points,)
-    variances: np.ndarray | None = None  # (n_points, n_features)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -41,25 +40,14 @@ class Centers:
         else:
             points = np.vstack([part.points for part in pair])
         weights = np.concatenate([part.weights for part in pair])
-        if self.variances is None and other.variances is None:
-            return Centers(points, weights)
-        variances = [part._all_variances() for part in pair]
-        return Centers(points, weights, np.vstack(variances))
-
-    def _all_variances(self) -> np.ndarray:
-        if self.variances is None:
-            return np.zeros(self.shape, dtype=self.points.dtype)
-        return self.variances
+        return Centers(points, weights)
 
     def take(self, index: np.ndarray) -> Centers:
         """Return some of the points."""
-        few = replace(self, points=self.points[index], weights=self.weights[index])
-        if self.variances is not None:
-            few = replace(few, variances=self.variances[index])
-        return few
+        return Centers(self.points[index], self.weights[index])
 
     def reduced(
-        self, n_points: int, frame: Frame, *, seed: int, spread: bool = False
+        self, n_points: int, frame: Frame, *, seed: int
     ) -> tuple[Centers, np.ndarray]:
         """Return fewer points, by weighted k-means, and which each point went to."""
         # -> (n_old_points,)
@@ -67,7 +55,7 @@ class Centers:
             return self, np.arange(self.shape[0])
         found = self._cluster(n_points, frame, seed)
         _, labels = np.unique(found, return_inverse=True)  # without empty ones
-        return self._grouped(labels, spread), labels
+        return self._grouped(labels), labels
 
     def _cluster(self, n_points: int, frame: Frame, seed: int) -> np.ndarray:
         from sklearn.cluster import KMeans, MiniBatchKMeans  # slow to import
@@ -82,31 +70,14 @@ class Centers:
             warnings.simplefilter("ignore", ConvergenceWarning)
             return model.fit(rows, sample_weight=self.weights).labels_
 
-    def _grouped(self, labels: np.ndarray, spread: bool) -> Centers:
+    def _grouped(self, labels: np.ndarray) -> Centers:
         """Return the groups of these labels."""
         dtype, n_old = self.points.dtype, self.shape[0]
         weights = np.bincount(labels, self.weights)
         share = self.weights / weights[labels]
         mean = sparse.csr_matrix((share, (labels, np.arange(n_old))))
 
-        def average(values: Rows) -> np.ndarray:
-            found = mean @ values.astype(np.float64)
-            return found.toarray() if sparse.issparse(found) else found
-
-        points = average(self.points)
-        weights = weights.astype(self.weights.dtype)
-        if not spread and self.variances is None:
-            return Centers(points.astype(dtype), weights)
-        variances = np.empty(points.shape)
-        for j, column in enumerate(self._columns()):  # no copy of the whole table
-            gaps = (column - points[labels, j]) ** 2
-            if self.variances is not None:
-                gaps += self.variances[:, j]
-            variances[:, j] = mean @ gaps
-        return Centers(points.astype(dtype), weights, variances.astype(dtype))
-
-    def _columns(self) -> list[np.ndarray]:
-        if isinstance(self.points, np.ndarray):
-            return list(self.points.T)
-        columns = self.points.tocsc()
-        return [columns[:, [j]].toarray()[:, 0] for j in range(self.shape[1])]
+        points = mean @ self.points.astype(np.float64)
+        if sparse.issparse(points):
+            points = points.toarray()
+        return Centers(points.astype(dtype), weights.astype(self.weights.dtype))

@@ -14,6 +14,7 @@ from sklearn_crt import (
     NadarayaWatsonRegressor,
     OPRFSampler,
     PositiveRBFSampler,
+    Prototypes,
     TrigRBFSampler,
 )
 
@@ -42,10 +43,10 @@ def error_and_truth(sampler, seed, sigma, regression):
     sampler.set_params(n_components=256, random_state=seed, sigma=sigma)
     model = NadarayaWatsonRegressor if regression else NadarayaWatsonClassifier
     fitted = model(sampler).fit(X, y)
-    kernel = fitted.sampler_.exact_kernel(queries, X)
+    kernel = fitted.kernel_.exact_kernel(queries, X)
     targets = y[:, None] if regression else np.eye(3)[y]
     truth = kernel @ targets / kernel.sum(axis=1, keepdims=True)
-    estimate = fitted.sampler_.approximate_kernel(queries, X)
+    estimate = fitted.kernel_.approximate_kernel(queries, X)
     found = estimate @ targets / estimate.sum(axis=1, keepdims=True)
     std, n_effective = fitted.approximation_error(queries)
     return std.reshape(200, -1), found - truth, n_effective
@@ -97,7 +98,7 @@ def test_effective_columns_by_hand():
     X, y, queries = table(0)
     sampler = OPRFSampler(sigma=0.5, n_components=40, random_state=0)
     model = NadarayaWatsonRegressor(sampler).fit(X, y)
-    F, Z = model.sampler_.transform(queries), model.sampler_.transform_key(X)
+    F, Z = model.kernel_.transform(queries), model.kernel_.transform_key(X)
     terms = F * Z.sum(axis=0)
     expected = terms.sum(axis=1) ** 2 / np.sum(terms**2, axis=1)
     std, n_effective = model.approximation_error(queries)
@@ -125,8 +126,8 @@ def test_pairs_and_blocks_stay_together(sampler, size, n_components):
     X, y, queries = table(0)
     sampler.set_params(sigma=0.3, n_components=n_components, random_state=0)
     model = NadarayaWatsonRegressor(sampler).fit(X, y)
-    F, Z = model.sampler_.transform(queries), model.sampler_.transform_key(X)
-    groups = model.sampler_.map_.frequency_index() // size % 16
+    F, Z = model.kernel_.transform(queries), model.kernel_.transform_key(X)
+    groups = model.kernel_.map_.frequency_index() // size % 16
     expected = jackknife(F, Z, y, groups)
     assert_allclose(model.approximation_error(queries).std, expected, rtol=1e-6)
 
@@ -137,7 +138,7 @@ def test_few_blocks_are_cut():
     X, y = rng.normal(size=(300, 16)), rng.normal(size=300)
     sampler = OPRFSampler(sigma=0.1, n_components=40, random_state=0)
     model = NadarayaWatsonRegressor(sampler).fit(X, y)
-    F, Z = model.sampler_.transform(X), model.sampler_.transform_key(X)
+    F, Z = model.kernel_.transform(X), model.kernel_.transform_key(X)
     expected = jackknife(F, Z, y, np.arange(40) % 16)
     assert_allclose(model.approximation_error(X).std, expected, rtol=1e-6)
 
@@ -165,8 +166,8 @@ def test_other_maps():
     model = NadarayaWatsonRegressor(Nystroem(gamma=0.1, random_state=0)).fit(X, y)
     with pytest.raises(ValueError, match="needs a sampler of sklearn_crt, but"):
         model.approximation_error(queries)
-    for sampler in ("exact", "prototypes"):
-        model = NadarayaWatsonRegressor(sampler).fit(X, y)
+    for kernel in (None, "laplacian", "linear", Prototypes(10)):
+        model = NadarayaWatsonRegressor(kernel).fit(X, y)
         assert not hasattr(model, "approximation_error")
         with pytest.raises(AttributeError, match="has no attribute 'approximation_er"):
             model.approximation_error(queries)

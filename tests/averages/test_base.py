@@ -12,12 +12,16 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.kernel_approximation import RBFSampler
+from sklearn.model_selection import GridSearchCV
 
 from sklearn_crt import (
+    ExactKernel,
     NadarayaWatsonClassifier,
+    NadarayaWatsonClassifierCV,
     NadarayaWatsonRegressor,
     OPRFSampler,
     PositiveRBFSampler,
+    Prototypes,
     TrigRBFSampler,
 )
 
@@ -32,7 +36,8 @@ pytestmark = [
 
 def estimators():
     samplers = [
-        "exact",
+        ExactKernel(),
+        "matern",
         OPRFSampler(random_state=0),
         PositiveRBFSampler(sigma=0.6, kernel="softmax", random_state=0),
         TrigRBFSampler(random_state=0),
@@ -57,7 +62,7 @@ def test_batches_in_any_order_equal_fit(model, iris):
     parts = np.array_split(np.random.default_rng(0).permutation(150), 4)
     first = {"classes": np.unique(y)} if hasattr(model, "predict_proba") else {}
     for order in itertools.islice(itertools.permutations(range(4)), 0, 24, 5):
-        batched = type(model)(model.sampler)
+        batched = type(model)(model.kernel)
         for k in order:
             batched.partial_fit(X[parts[k]], targets[parts[k]], **first)
             outputs(batched, X)  # a look in between changes nothing
@@ -69,8 +74,8 @@ def test_weights_count_as_repeated_rows(model, iris, rng):
     X, y = iris
     targets = y if hasattr(model, "predict_proba") else X[:, 0]
     weights = rng.integers(0, 4, size=150)
-    weighted = type(model)(model.sampler).fit(X, targets, sample_weight=weights)
-    repeated = type(model)(model.sampler)
+    weighted = type(model)(model.kernel).fit(X, targets, sample_weight=weights)
+    repeated = type(model)(model.kernel)
     repeated.fit(np.repeat(X, weights, axis=0), np.repeat(targets, weights))
     assert_allclose(outputs(weighted, X), outputs(repeated, X), rtol=1e-6, atol=1e-9)
 
@@ -78,8 +83,8 @@ def test_weights_count_as_repeated_rows(model, iris, rng):
 def frozen_and_free(X):
     yield FrozenEstimator(OPRFSampler(random_state=0).fit(X))
     yield PositiveRBFSampler(sigma=0.5, center=False, random_state=0)
-    yield "exact"
-    yield None
+    yield ExactKernel()
+    yield "linear"
 
 
 @pytest.mark.parametrize("index", range(4))
@@ -133,22 +138,23 @@ def test_merge_that_does_not_fit(iris):
     with pytest.raises(ValueError, match="merge needs the same fitted sampler"):
         one.merge(two)
     with pytest.raises(ValueError, match="merge needs another NadarayaWatsonClassif"):
-        one.merge(NadarayaWatsonRegressor("exact").fit(X, X[:, 0]))
+        one.merge(NadarayaWatsonRegressor().fit(X, X[:, 0]))
     with pytest.raises(ValueError, match="merge needs the same classes"):
-        one.merge(NadarayaWatsonClassifier(one.sampler).fit(X[:60], y[:60]))
+        one.merge(NadarayaWatsonClassifier(one.kernel).fit(X[:60], y[:60]))
     with pytest.raises(ValueError, match="has 4 features and the other 2"):
-        one.merge(NadarayaWatsonClassifier(one.sampler).fit(X[:, :2], y))
+        one.merge(NadarayaWatsonClassifier(one.kernel).fit(X[:, :2], y))
     with pytest.raises(NotFittedError):
-        one.merge(NadarayaWatsonClassifier())
+        one.merge(NadarayaWatsonClassifier("linear"))
 
 
-@pytest.mark.parametrize("sampler", ["exact", None, OPRFSampler(random_state=0)])
+@pytest.mark.parametrize(
+    "sampler", [ExactKernel(sigma=0.5), "linear", OPRFSampler(random_state=0)]
+)
 def test_sparse_equals_dense(sampler, rng):
     X = sparse.csr_array(rng.random((80, 30)) * (rng.random((80, 30)) < 0.5))
     y = rng.integers(0, 3, size=80)
-    options = {"sigma": 0.5} if sampler == "exact" else {}
-    dense = NadarayaWatsonClassifier(sampler, **options).fit(X.toarray(), y)
-    model = NadarayaWatsonClassifier(sampler, **options).fit(X, y)
+    dense = NadarayaWatsonClassifier(sampler).fit(X.toarray(), y)
+    model = NadarayaWatsonClassifier(sampler).fit(X, y)
     expected = dense.predict_proba(X.toarray())
     assert_allclose(model.predict_proba(X), expected, rtol=1e-8)
     model.partial_fit(X, y)
@@ -173,24 +179,26 @@ def test_pickle_keeps_the_predictions(iris):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("kernel", "message"),
     [
-        ({"sampler": "approximate"}, "'sampler' parameter of .* must be a str among"),
-        (
-            {"sampler": 3},
-            "'sampler' parameter of .* implementing 'fit' and 'transform'",
-        ),
-        ({"sampler": "exact", "kernel": "cubic"}, "'kernel' parameter of"),
-        ({"sampler": "exact", "sigma": -1.0}, "'sigma' parameter of .*0.0, inf"),
-        ({"sampler": "exact", "sigma": [1.0, 2.0]}, r"sigma has shape \(2,\), but X"),
-        ({"sampler": "exact", "kernel": "matern", "nu": 0}, "'nu' parameter of"),
-        ({"sampler": OPRFSampler(sigma=-1)}, "'sigma' parameter of OPRFSampler"),
+        ("exact", "'kernel' parameter of .* must be a str among"),
+        (3, "'kernel' parameter of .* implementing 'fit' and 'transform'"),
+        (ExactKernel("cubic"), "'kernel' parameter of ExactKernel"),
+        (ExactKernel(sigma=-1.0), "'sigma' parameter of .*0.0, inf"),
+        (ExactKernel(sigma=[1.0, 2.0]), r"sigma has shape \(2,\), but X"),
+        (ExactKernel("matern", nu=0), "'nu' parameter of"),
+        (Prototypes(0), "'n_prototypes' parameter of Prototypes"),
+        (OPRFSampler(sigma=-1), "'sigma' parameter of OPRFSampler"),
     ],
+    ids=str,
 )
-def test_parameters_out_of_range(options, message, iris):
+def test_parameters_out_of_range(kernel, message, iris):
     X, y = iris
     with pytest.raises(ValueError, match=message):
-        NadarayaWatsonClassifier(**options).fit(X, y)
+        NadarayaWatsonClassifier(kernel).fit(X, y)
+    if "shape" not in message:  # a search sets sigma
+        with pytest.raises(ValueError, match=message):
+            NadarayaWatsonClassifierCV(kernel).fit(X, y)
 
 
 def test_wrong_input(iris):
@@ -204,7 +212,7 @@ def test_wrong_input(iris):
     with pytest.raises(ValueError, match="Negative values in data passed to"):
         model.fit(X, y, sample_weight=-np.ones(150))
     with pytest.raises(ValueError, match="classes must be passed on the first call"):
-        NadarayaWatsonClassifier().partial_fit(X, y)
+        NadarayaWatsonClassifier("linear").partial_fit(X, y)
     model.partial_fit(X, y, classes=["a", "b", "c"])
     with pytest.raises(ValueError, match=r"y has the labels \['d'\], which are not"):
         model.partial_fit(X[:2], ["d", "a"])
@@ -213,7 +221,7 @@ def test_wrong_input(iris):
     with pytest.raises(ValueError, match="contains NaN"):
         model.predict(np.full((1, 4), np.nan))
     with pytest.raises(ValueError, match="y has 2 outputs, but the first batch had 1"):
-        NadarayaWatsonRegressor().fit(X, X[:, 0]).partial_fit(X, X[:, :2])
+        NadarayaWatsonRegressor("linear").fit(X, X[:, 0]).partial_fit(X, X[:, :2])
 
 
 @pytest.mark.parametrize("model", list(estimators()), ids=repr)
@@ -249,21 +257,21 @@ def test_a_finished_model_holds_no_training_row(cls, sigma, iris):
     assert not holds_row(model, X[70])
     assert_array_equal(outputs(model, X), expected)
     with pytest.raises(ValueError, match="frozen"):
-        model.sampler_.partial_fit(X)
-    fixed = model.sampler_.sigma_
+        model.kernel_.partial_fit(X)
+    fixed = model.kernel_.sigma_
     model.partial_fit(X[100:], targets[100:])
-    assert model.sampler_.sigma_ == fixed
-    frozen = cls(FrozenEstimator(model.sampler_)).fit(X, targets)
+    assert model.kernel_.sigma_ == fixed
+    frozen = cls(FrozenEstimator(model.kernel_)).fit(X, targets)
     assert_allclose(outputs(model, X), outputs(frozen, X), rtol=1e-9)
 
 
 def test_the_exact_model_keeps_its_rows_and_freezes_sigma(iris):
     X, y = iris
-    model = NadarayaWatsonClassifier("exact", sigma="median")
+    model = NadarayaWatsonClassifier(ExactKernel(sigma="median"))
     model.partial_fit(X[:100], y[:100], classes=np.unique(y)).freeze()
-    sigma = model.sigma_
-    assert model.partial_fit(X[100:], y[100:]).sigma_ == sigma
-    expected = NadarayaWatsonClassifier("exact", sigma=sigma).fit(X, y)
+    sigma = model.kernel_.sigma_
+    assert model.partial_fit(X[100:], y[100:]).kernel_.sigma_ == sigma
+    expected = NadarayaWatsonClassifier(ExactKernel(sigma=sigma)).fit(X, y)
     assert_allclose(model.predict_proba(X), expected.predict_proba(X), rtol=1e-9)
 
 
@@ -272,21 +280,42 @@ def test_freeze_needs_a_fitted_model():
         NadarayaWatsonClassifier(OPRFSampler()).freeze()
 
 
-@pytest.mark.parametrize("cls", [NadarayaWatsonClassifier, NadarayaWatsonRegressor])
-@pytest.mark.parametrize("sampler", [None, OPRFSampler()], ids=repr)
-@pytest.mark.parametrize(
-    "option",
-    [{"sigma": 0.5}, {"sigma": [1.0] * 4}, {"kernel": "matern"}, {"nu": 2.5}],
-    ids=str,
-)
-def test_parameters_of_the_exact_estimator_beside_a_sampler(cls, sampler, option, iris):
-    X, _ = iris
-    (name,) = option
-    model = cls(sampler, **option)
-    with pytest.raises(ValueError, match=f"{name}=.* belongs to sampler='exact'"):
-        model.fit(X, X[:, 0] > 0)
-    model.set_params(**{name: cls().get_params()[name]})
-    clone(model).fit(X - X.min(), X[:, 0] > 0)
+def test_every_value_of_kernel(iris):
+    """And names are the exact kernels of these names."""
+    X, y = iris
+    for name in ("gaussian", "laplacian", "matern"):
+        named = NadarayaWatsonClassifier(name).fit(X, y)
+        assert named.kernel_.get_params() == ExactKernel(name).get_params()
+        expected = NadarayaWatsonClassifier(ExactKernel(name)).fit(X, y)
+        assert_array_equal(named.predict_proba(X), expected.predict_proba(X))
+    default = NadarayaWatsonClassifier().fit(X, y)
+    assert repr(default.kernel_) == "ExactKernel()"
+    front = NadarayaWatsonClassifier("linear").fit(X - X.min(), y)
+    assert front.kernel_ == "linear"
+
+
+def test_fitting_changes_no_kernel(iris):
+    X, y = iris
+    for kernel in (ExactKernel(), Prototypes(20), OPRFSampler(random_state=0)):
+        before = vars(kernel).copy()
+        model = NadarayaWatsonClassifier(kernel).fit(X, y)
+        assert vars(kernel) == before
+        assert model.kernel is kernel
+        assert model.kernel_ is not kernel
+        assert model.kernel_.sigma_ > 0
+
+
+def test_kernels_of_different_kinds_in_one_grid(iris):
+    X, y = iris
+    oprf = OPRFSampler(n_components=400, random_state=0)
+    kernels = [ExactKernel(), Prototypes(30, random_state=0), oprf, "laplacian"]
+    search = GridSearchCV(NadarayaWatsonClassifier(), {"kernel": kernels}).fit(X, y)
+    scores = search.cv_results_["mean_test_score"]
+    assert scores.size == 4
+    assert scores.min() > 0.7
+    inside = {"kernel__sigma": [0.5, 3.0], "kernel__tol": [0.0, 0.1]}
+    search = GridSearchCV(NadarayaWatsonClassifier(ExactKernel()), inside).fit(X, y)
+    assert set(search.best_params_) == set(inside)
 
 
 def test_columns_of_a_frozen_sampler(iris):
@@ -300,7 +329,7 @@ def test_columns_of_a_frozen_sampler(iris):
 
 def test_an_error_in_a_batch_leaves_the_model_as_it_was(iris):
     X, y = iris
-    model = NadarayaWatsonClassifier("exact").fit(X, y)
+    model = NadarayaWatsonClassifier().fit(X, y)
     expected = model.predict_proba(X)
     with pytest.raises(ValueError, match="y has the labels"):
         model.partial_fit(X[:2], ["a", "z"])

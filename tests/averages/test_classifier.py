@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_crt import (
+    ExactKernel,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     OPRFSampler,
@@ -22,14 +23,14 @@ SIGMAS = np.logspace(-2, 2, 10)
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("standardised", [True, False])
-@pytest.mark.parametrize("sampler", [*POSITIVE, "exact"])
+@pytest.mark.parametrize("sampler", [*POSITIVE, ExactKernel])
 @pytest.mark.parametrize("center", [True, False])
 def test_finite_for_all_bandwidths(sampler, center, standardised, dtype, far):
     X, y = far
     X = (StandardScaler().fit_transform(X) if standardised else X).astype(dtype)
     for sigma in SIGMAS:
-        if sampler == "exact":
-            model = NadarayaWatsonClassifier("exact", sigma=sigma)
+        if sampler is ExactKernel:
+            model = NadarayaWatsonClassifier(ExactKernel(sigma=sigma))
         else:
             inside = sampler(sigma=sigma, center=center, random_state=0)
             model = NadarayaWatsonClassifier(inside)
@@ -43,14 +44,14 @@ def test_finite_for_all_bandwidths(sampler, center, standardised, dtype, far):
 
 
 def sampled_regression(model, X, y):
-    regressor = NadarayaWatsonRegressor(model.sampler, sigma=model.sigma)
+    regressor = NadarayaWatsonRegressor(model.kernel)
     return regressor.fit(X[:300], y[:300]).predict(X)
 
 
 def test_prior_and_one_warning_where_all_weights_vanish():
     X, y = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), np.array([5, 5, 2])
     empty = np.zeros((3, 2))
-    model = NadarayaWatsonClassifier().fit(X, y)
+    model = NadarayaWatsonClassifier("linear").fit(X, y)
     queries = np.vstack([empty, X])
     for method in (model.predict, model.predict_proba, model.decision_function):
         with pytest.warns(RuntimeWarning, match="For 3 rows all the kernel") as record:
@@ -62,7 +63,7 @@ def test_prior_and_one_warning_where_all_weights_vanish():
     assert_allclose(probabilities[:3], [[1 / 3, 2 / 3]] * 3)
     with pytest.warns(RuntimeWarning, match="For 3 rows"):
         assert_array_equal(model.predict(queries), [5, 5, 5, 5, 5, 2])
-    regressor = NadarayaWatsonRegressor().fit(X, [1.0, 3.0, 8.0])
+    regressor = NadarayaWatsonRegressor("linear").fit(X, [1.0, 3.0, 8.0])
     with pytest.warns(RuntimeWarning, match="the mean of the targets is predicted"):
         assert_allclose(regressor.predict(queries), [4, 4, 4, 2, 2, 8])
 
@@ -71,7 +72,7 @@ def test_prior_and_one_warning_where_all_weights_vanish():
 @pytest.mark.parametrize(
     ("last", "least"),
     [
-        (NadarayaWatsonClassifier(), 0.6),
+        (NadarayaWatsonClassifier("linear"), 0.6),
         (RidgeClassifier(), 0.7),
         (LogisticRegression(C=1e3), 0.7),
     ],
@@ -93,10 +94,10 @@ def test_grid_search(load, last, least):
     assert search.best_score_ > least
 
 
-@pytest.mark.parametrize("sampler", [*POSITIVE, "exact"])
+@pytest.mark.parametrize("sampler", [*POSITIVE, ExactKernel])
 def test_binary_decision_is_the_difference_of_the_probabilities(sampler, iris):
     X, y = iris
-    inside = sampler if sampler == "exact" else sampler(random_state=0)
+    inside = sampler() if sampler is ExactKernel else sampler(random_state=0)
     model = NadarayaWatsonClassifier(inside).fit(X[:100], y[:100])
     difference = np.diff(model.predict_proba(X))[:, 0]
     assert_allclose(model.decision_function(X), difference, atol=1e-12)

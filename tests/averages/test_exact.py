@@ -10,6 +10,7 @@ from sklearn.gaussian_process.kernels import Matern
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
 from sklearn_crt import (
+    ExactKernel,
     HybridSampler,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
@@ -55,11 +56,11 @@ def test_exact(options, kernel, n_train, iris, rng):
     X, y = iris
     keep = rng.permutation(150)[:n_train]
     weights = rng.exponential(size=n_train)
-    model = NadarayaWatsonClassifier("exact", sigma=1.7, **options)
+    model = NadarayaWatsonClassifier(ExactKernel(sigma=1.7, **options))
     model.fit(X[keep], y[keep], weights)
     expected = by_hand(kernel(1.7 * X, 1.7 * X[keep]), y[keep], weights)
     assert_allclose(model.predict_proba(X), expected, rtol=1e-7, atol=1e-12)
-    assert model.sigma_ == 1.7
+    assert model.kernel_.sigma_ == 1.7
 
 
 def test_exact_regression_of_several_outputs(iris):
@@ -67,9 +68,9 @@ def test_exact_regression_of_several_outputs(iris):
     y = X[:, :2] ** 2 + 1e6
     kernel = rbf_kernel(X, gamma=0.5 * 2.0**2)
     expected = kernel @ y / kernel.sum(axis=1, keepdims=True)
-    model = NadarayaWatsonRegressor("exact", sigma=2.0).fit(X, y)
+    model = NadarayaWatsonRegressor(ExactKernel(sigma=2.0)).fit(X, y)
     assert_allclose(model.predict(X), expected, rtol=1e-12)
-    one = NadarayaWatsonRegressor("exact", sigma=2.0).fit(X, y[:, 0])
+    one = NadarayaWatsonRegressor(ExactKernel(sigma=2.0)).fit(X, y[:, 0])
     assert_allclose(one.predict(X), expected[:, 0], rtol=1e-12)
 
 
@@ -77,7 +78,7 @@ def test_exact_blocks_do_not_matter(rng):
     X, y = rng.normal(size=(5000, 3)), rng.integers(0, 3, size=5000)
     queries = rng.normal(size=(700, 3))
     expected = by_hand(rbf_kernel(queries, X, gamma=0.5), y)
-    model = NadarayaWatsonClassifier("exact", sigma=1.0).fit(X, y)
+    model = NadarayaWatsonClassifier(ExactKernel(sigma=1.0)).fit(X, y)
     assert_allclose(model.predict_proba(queries), expected, rtol=1e-9)
     in_single = model.predict_proba(queries.astype(np.float32))
     assert in_single.dtype == np.float32
@@ -85,23 +86,23 @@ def test_exact_blocks_do_not_matter(rng):
 
 
 @pytest.mark.parametrize(
-    ("sampler", "options"),
+    "kernel",
     [
-        ("exact", {"kernel": "gaussian"}),
-        ("exact", {"kernel": "laplacian", "sigma": "median"}),
-        (OPRFSampler(random_state=0), {}),
-        (HybridSampler(random_state=0, sigma=0.2), {}),
+        ExactKernel(),
+        ExactKernel("laplacian", sigma="median"),
+        OPRFSampler(random_state=0),
+        HybridSampler(random_state=0, sigma=0.2),
     ],
     ids=str,
 )
-def test_sparse_and_dense_rows_together(sampler, options, iris):
+def test_sparse_and_dense_rows_together(kernel, iris):
     X, y = iris[0] + [3, 0, -1, 0], iris[1]
-    expected = NadarayaWatsonClassifier(sampler, **options).fit(X, y).predict_proba(X)
+    expected = NadarayaWatsonClassifier(kernel).fit(X, y).predict_proba(X)
     for rows, others in ((sparse.csr_array(X), X), (X, sparse.csr_array(X))):
-        model = NadarayaWatsonClassifier(sampler, **options).fit(rows, y)
+        model = NadarayaWatsonClassifier(kernel).fit(rows, y)
         assert_allclose(model.predict_proba(others), expected, atol=1e-8)
-        if sampler == "exact":
-            model = NadarayaWatsonClassifier(sampler, **options)
+        if isinstance(kernel, ExactKernel):
+            model = NadarayaWatsonClassifier(kernel)
             model.partial_fit(rows[:70], y[:70], classes=np.unique(y))
             model.partial_fit(others[70:], y[70:])
             for queries in (rows, others):
@@ -110,7 +111,7 @@ def test_sparse_and_dense_rows_together(sampler, options, iris):
 
 def test_a_copy_outlives_a_fit_of_the_original(iris):
     X, y = iris
-    model = NadarayaWatsonClassifier("exact").fit(X, y)
+    model = NadarayaWatsonClassifier().fit(X, y)
     other = copy.copy(model)
     expected = other.predict_proba(X)
     model.fit(X[:100], y[:100])
@@ -127,7 +128,7 @@ def test_close_pairs_in_single_precision(kernel, rng):
     second = first + 0.01 * steps / np.linalg.norm(steps, axis=1, keepdims=True)
     X = np.vstack([first, second]).astype(np.float32)
     y = np.r_[np.zeros(200), np.ones(200)]
-    model = NadarayaWatsonRegressor("exact", kernel=kernel, sigma=100.0)
+    model = NadarayaWatsonRegressor(ExactKernel(kernel=kernel, sigma=100.0))
     single = model.fit(X, y).predict(X)
     double = model.fit(X.astype(np.float64), y).predict(X.astype(np.float64))
     assert_allclose(single, double, atol=1e-4)

@@ -18,12 +18,14 @@ from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut
 
 from sklearn_crt import (
     CentersRBFSampler,
+    ExactKernel,
     NadarayaWatsonClassifier,
     NadarayaWatsonClassifierCV,
     NadarayaWatsonRegressor,
     NadarayaWatsonRegressorCV,
     OPRFSampler,
     PositiveRBFSampler,
+    Prototypes,
     TrigRBFSampler,
 )
 from sklearn_crt.testing import sampler_classes
@@ -37,10 +39,10 @@ def table(rng):
 
 # ------------------------------------------------------------------------ searches
 def test_a_repeated_sigma_is_scored_once(table):
-    search = NadarayaWatsonClassifierCV("exact", sigmas=[0.05, 3.0, 0.05])
+    search = NadarayaWatsonClassifierCV(sigmas=[0.05, 3.0, 0.05])
     scores = search.fit(*table).cv_results_["mean_test_score"]
     assert scores[0] == scores[2] <= 1
-    one = NadarayaWatsonClassifierCV("exact", sigmas=[0.05, 3.0]).fit(*table)
+    one = NadarayaWatsonClassifierCV(sigmas=[0.05, 3.0]).fit(*table)
     assert_array_equal(scores[:2], one.cv_results_["mean_test_score"])
     assert search.best_params_ == one.best_params_
 
@@ -51,22 +53,22 @@ def raises_on_some(y, predicted):
     return float(np.mean(y == predicted))
 
 
-@pytest.mark.parametrize("sampler", ["exact", OPRFSampler(random_state=0)], ids=str)
-def test_a_scorer_that_raises_gives_nan_as_in_a_grid_search(sampler, table):
+@pytest.mark.parametrize(
+    "kernel", [ExactKernel(), OPRFSampler(random_state=0)], ids=str
+)
+def test_a_scorer_that_raises_gives_nan_as_in_a_grid_search(kernel, table):
     X, y = table
     options = {"cv": 3, "scoring": make_scorer(raises_on_some)}
     order = np.argsort(np.arange(120) % 3, kind="stable")  # folds differ in y[0]
     X, y = X[order], y[order]
-    search = NadarayaWatsonClassifierCV(sampler, sigmas=[0.5, 2.0], **options)
+    search = NadarayaWatsonClassifierCV(kernel, sigmas=[0.5, 2.0], **options)
     with (
         pytest.warns(UserWarning, match="Scoring failed"),
         pytest.warns(UserWarning, match="2 of 2 candidates have no score on some fold"),
     ):
         found = search.fit(X, y).cv_results_
-    path = "sigma" if isinstance(sampler, str) else "sampler__sigma"
-    grid = GridSearchCV(
-        NadarayaWatsonClassifier(sampler), {path: [0.5, 2.0]}, **options
-    )
+    grid = {"kernel__sigma": [0.5, 2.0]}
+    grid = GridSearchCV(NadarayaWatsonClassifier(kernel), grid, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         expected = grid.fit(X, y).cv_results_
@@ -83,7 +85,7 @@ def test_scores_that_are_all_nan_choose_nothing_in_silence(table):
     def failing(estimator, X, y):
         raise ValueError("never a score")
 
-    search = NadarayaWatsonClassifierCV("exact", sigmas=[0.5, 2.0], scoring=failing)
+    search = NadarayaWatsonClassifierCV(sigmas=[0.5, 2.0], scoring=failing)
     with (
         pytest.warns(UserWarning, match="Scoring failed"),
         pytest.raises(ValueError, match="No candidate has a score"),
@@ -117,12 +119,12 @@ def test_a_fold_that_cannot_be_fitted_gives_nan(table):
 
 # ------------------------------------------------------------------ rows of a caller
 MODELS = [
-    NadarayaWatsonClassifier("exact"),
-    NadarayaWatsonClassifier("exact", tol=0.01),
-    NadarayaWatsonClassifier("prototypes", n_prototypes=500),
+    NadarayaWatsonClassifier(),
+    NadarayaWatsonClassifier(ExactKernel(tol=0.01)),
+    NadarayaWatsonClassifier(Prototypes(n_prototypes=500)),
     NadarayaWatsonClassifier(OPRFSampler(random_state=0)),
     NadarayaWatsonClassifier(OPRFSampler(sigma="median", random_state=0)),
-    NadarayaWatsonRegressor("exact"),
+    NadarayaWatsonRegressor(),
 ]
 
 
@@ -234,11 +236,11 @@ def test_merge_takes_a_stored_copy_of_a_sampler_and_no_other_seed(sampler, table
         first.merge(third)
 
 
-@pytest.mark.parametrize("name", ["exact", "prototypes"])
+@pytest.mark.parametrize("kind", [ExactKernel, Prototypes])
 @pytest.mark.parametrize("other", [{"kernel": "laplacian"}, {"sigma": 2.0}])
-def test_merge_compares_kernels_and_bandwidths(name, other, table):
-    one = NadarayaWatsonClassifier(name, sigma=1.0).fit(*table)
-    two = NadarayaWatsonClassifier(name, **{"sigma": 1.0} | other).fit(*table)
+def test_merge_compares_kernels_and_bandwidths(kind, other, table):
+    one = NadarayaWatsonClassifier(kind(sigma=1.0)).fit(*table)
+    two = NadarayaWatsonClassifier(kind(**{"sigma": 1.0} | other)).fit(*table)
     with pytest.raises(ValueError, match="merge needs the same kernel"):
         one.merge(two)
 
@@ -260,24 +262,25 @@ def test_merge_of_samplers_compares_all_digits_of_parameters(rng):
 def test_answers_of_float32_rows_keep_the_digits_of_the_targets(rng):
     X = rng.uniform(-2, 2, size=(400, 1))
     y = 1.7e9 + np.sin(3 * X[:, 0])
-    for sampler in ("exact", "prototypes", OPRFSampler(n_components=500)):
-        model = NadarayaWatsonRegressor(sampler, random_state=0)
+    few, oprf = Prototypes(128, random_state=0), OPRFSampler(n_components=500)
+    for kernel in (ExactKernel(), few, oprf.set_params(random_state=0)):
+        model = NadarayaWatsonRegressor(kernel)
         double = model.fit(X, y).score(X, y)
         single = model.fit(X.astype(np.float32), y).score(X.astype(np.float32), y)
         assert double > 0.2
         assert single == pytest.approx(double, abs=0.02)
 
 
-@pytest.mark.parametrize("sampler", ["exact", "prototypes"])
-def test_categories_are_told_apart_in_any_order_of_the_rows(sampler, rng):
+@pytest.mark.parametrize("kernel", [ExactKernel(), Prototypes(random_state=0)], ids=str)
+def test_categories_are_told_apart_in_any_order_of_the_rows(kernel, rng):
     codes, means = rng.integers(0, 30, size=600), rng.normal(size=30)
     X, y = np.eye(30)[codes], means[codes] + 0.01 * rng.normal(size=600)
     sigmas = set()
     for _ in range(3):
         order = rng.permutation(400)
-        model = NadarayaWatsonRegressor(sampler, random_state=0).fit(X[order], y[order])
+        model = NadarayaWatsonRegressor(kernel).fit(X[order], y[order])
         assert model.score(X[400:], y[400:]) > 0.99
-        sigmas.add(round(float(model.sigma_), 6))
+        sigmas.add(round(float(model.kernel_.sigma_), 6))
     assert len(sigmas) == 1
 
 
@@ -316,7 +319,7 @@ def test_a_failed_fit_leaves_the_sampler_as_it_was(sampler, table):
 
 def test_threads_predict_while_another_fits(table):
     X, y = table
-    model = NadarayaWatsonClassifier("exact", sigma=1.0).fit(X, y)
+    model = NadarayaWatsonClassifier(ExactKernel(sigma=1.0)).fit(X, y)
     failures, stop = [], threading.Event()
 
     def ask():
@@ -353,15 +356,15 @@ def test_weights_whose_sums_are_no_numbers_are_refused(model, size, table):
 
 @pytest.mark.parametrize("size", [1e-100, 1e100])
 @pytest.mark.parametrize(
-    "sampler", ["exact", OPRFSampler(random_state=0), TrigRBFSampler(random_state=0)]
+    "kernel", [None, OPRFSampler(random_state=0), TrigRBFSampler(random_state=0)]
 )
 @pytest.mark.filterwarnings("ignore:For .* rows all the kernel weights:RuntimeWarning")
-def test_the_size_of_all_weights_does_not_matter(sampler, size, table):
+def test_the_size_of_all_weights_does_not_matter(kernel, size, table):
     X, y = table
     for kind in (NadarayaWatsonClassifier, NadarayaWatsonRegressor):
         method = "predict_proba" if kind is NadarayaWatsonClassifier else "predict"
-        expected = getattr(kind(sampler).fit(X, y), method)(X)
-        heavy = kind(sampler).fit(X, y, sample_weight=np.full(120, size))
+        expected = getattr(kind(kernel).fit(X, y), method)(X)
+        heavy = kind(kernel).fit(X, y, sample_weight=np.full(120, size))
         assert_allclose(getattr(heavy, method)(X), expected, rtol=1e-9, atol=1e-12)
 
 
@@ -379,7 +382,9 @@ def test_the_size_of_all_weights_does_not_matter(sampler, size, table):
 def test_kernels_that_return_no_kernel_are_refused(kernel, message, table):
     X, y = table
     with pytest.raises(ValueError, match=message):
-        NadarayaWatsonClassifier("exact", kernel=kernel, sigma=1.0).fit(X, y).predict(X)
+        NadarayaWatsonClassifier(ExactKernel(kernel=kernel, sigma=1.0)).fit(
+            X, y
+        ).predict(X)
 
 
 @pytest.mark.filterwarnings("ignore:For .* rows all the kernel weights:RuntimeWarning")

@@ -5,9 +5,22 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.special import log_softmax
+from sklearn.base import clone
 from sklearn.metrics import log_loss
 
-from sklearn_crt import NadarayaWatsonClassifier, NadarayaWatsonRegressor, learn_sigma
+from sklearn_crt import (
+    ExactKernel,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+    Prototypes,
+)
+
+
+def learn_sigma(X, y, *, loss="log_loss", sample_weight=None):
+    """Return the numbers of the columns."""
+    labels = loss == "log_loss"
+    cls = NadarayaWatsonClassifier if labels else NadarayaWatsonRegressor
+    return cls(ExactKernel(sigma="learned")).fit(X, y, sample_weight).kernel_.sigma_
 
 
 def noisy(rng, n=400, d=6):
@@ -62,7 +75,7 @@ def test_loss_is_that_of_leave_one_out(rng):
         X, y, weights = table(kind, rng, 30, 2)
         labels = kind == "labels"
         model = NadarayaWatsonClassifier if labels else NadarayaWatsonRegressor
-        model = model("exact", sigma=sigma)
+        model = model(ExactKernel(sigma=sigma))
         found = []
         for i in range(30):
             others = np.arange(30) != i
@@ -77,17 +90,19 @@ def test_loss_is_that_of_leave_one_out(rng):
         assert_allclose(loss_without_each(sigma, X, y, weights), expected)
 
 
-@pytest.mark.parametrize("sampler", ["exact", "prototypes"])
-def test_noise_is_found(sampler, rng):
+@pytest.mark.parametrize(
+    "kernel", [ExactKernel(), Prototypes(128, random_state=0)], ids=repr
+)
+def test_noise_is_found(kernel, rng):
     X, y = noisy(rng, 800)
     scores = []
     for sigma in ("auto", "learned"):
-        model = NadarayaWatsonClassifier(sampler, sigma=sigma, random_state=0)
+        model = NadarayaWatsonClassifier(clone(kernel).set_params(sigma=sigma))
         scores.append(model.fit(X[:400], y[:400]).score(X[400:], y[400:]))
     assert scores[1] > 0.9 > 0.85 > scores[0]
-    assert model.sigma_[:2].min() > 4 * model.sigma_[2:].max()
+    assert model.kernel_.sigma_[:2].min() > 4 * model.kernel_.sigma_[2:].max()
     y = np.sin(2 * X[:, 0])
-    model = NadarayaWatsonRegressor(sampler, sigma="learned", random_state=0)
+    model = NadarayaWatsonRegressor(clone(kernel).set_params(sigma="learned"))
     assert model.fit(X[:400], y[:400]).score(X[400:], y[400:]) > 0.9
 
 
@@ -119,9 +134,9 @@ def test_kinds_of_rows(rng):
     assert np.all(np.isfinite(expected) & (expected > 0))
     found = learn_sigma(sparse.csr_array(X), y)
     assert_allclose(found, expected, rtol=1e-2)
-    model = NadarayaWatsonClassifier("exact", sigma="learned")
+    model = NadarayaWatsonClassifier(ExactKernel(sigma="learned"))
     model.partial_fit(X[:100], y[:100], classes=[0, 1]).partial_fit(X[100:], y[100:])
-    assert_allclose(model.sigma_, expected)
+    assert_allclose(model.kernel_.sigma_, expected)
     assert_allclose(learn_sigma(X.astype(np.float32), y), expected, rtol=0.1)
 
 
@@ -136,11 +151,3 @@ def test_classes_of_one_row(y, rng):
 def test_rows_all_alike():
     sigma = learn_sigma(np.ones((20, 2)), np.arange(20) % 2)
     assert np.all(np.isfinite(sigma) & (sigma > 0))
-
-
-def test_errors(rng):
-    X, _ = noisy(rng, 20)
-    with pytest.raises(ValueError, match="Unknown label type: continuous"):
-        learn_sigma(X, rng.normal(size=20))
-    with pytest.raises(ValueError, match="The 'loss' parameter of learn_sigma"):
-        learn_sigma(X, np.ones(20), loss="hinge")

@@ -11,11 +11,11 @@ from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_crt import NadarayaWatsonClassifier, NadarayaWatsonRegressor
+from sklearn_crt import ExactKernel, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 
 MULTIPLES = 2.0 ** np.arange(-1, 6, 0.5)  # of "scale", as the reference says
-CLASSIFIERS = KNeighborsClassifier(), NadarayaWatsonClassifier("exact")
-REGRESSORS = KNeighborsRegressor(), NadarayaWatsonRegressor("exact")
+CLASSIFIERS = KNeighborsClassifier(), NadarayaWatsonClassifier()
+REGRESSORS = KNeighborsRegressor(), NadarayaWatsonRegressor()
 
 
 def mean_scores(names, models):
@@ -59,18 +59,20 @@ def brier(log_kernel, y):
 def test_is_the_best_of_the_path(kernel, rng):
     X = rng.normal(size=(60, 2))
     y = (X[:, 0] + 0.3 * rng.normal(size=60) > 0).astype(int) + (X[:, 1] > 1)
-    scale = NadarayaWatsonClassifier("exact", sigma="scale").fit(X, y).sigma_
+    scale = (
+        NadarayaWatsonClassifier(ExactKernel(sigma="scale")).fit(X, y).kernel_.sigma_
+    )
     sigmas = scale * MULTIPLES
     errors = [brier(LOG_KERNELS[kernel](sigma * X), y) for sigma in sigmas]
-    model = NadarayaWatsonClassifier("exact", kernel=kernel).fit(X, y)
-    assert_allclose(model.sigma_, sigmas[np.argmin(errors)])
+    model = NadarayaWatsonClassifier(ExactKernel(kernel=kernel)).fit(X, y)
+    assert_allclose(model.kernel_.sigma_, sigmas[np.argmin(errors)])
 
 
 def test_several_outputs_do_not_depend_on_their_units(rng):
     X = rng.normal(size=(100, 2))
     y = np.stack([np.sin(3 * X[:, 0]), X[:, 1]], axis=1)
     one, two = (
-        NadarayaWatsonRegressor("exact").fit(X, y * units + 1e3).sigma_
+        NadarayaWatsonRegressor().fit(X, y * units + 1e3).kernel_.sigma_
         for units in ([1.0, 1.0], [1e-3, 1e4])
     )
     assert one == two
@@ -78,33 +80,37 @@ def test_several_outputs_do_not_depend_on_their_units(rng):
 
 def test_repeated_rows_are_not_learned_by_heart(rng):
     X, y = rng.normal(size=(200, 3)), rng.normal(size=200)
-    once = NadarayaWatsonRegressor("exact").fit(X, y)
-    twice = NadarayaWatsonRegressor("exact").fit(np.tile(X, (2, 1)), np.tile(y, 2))
-    assert once.sigma_ == twice.sigma_
+    once = NadarayaWatsonRegressor().fit(X, y)
+    twice = NadarayaWatsonRegressor().fit(np.tile(X, (2, 1)), np.tile(y, 2))
+    assert once.kernel_.sigma_ == twice.kernel_.sigma_
 
 
 def test_sparse_rows(rng):
     X = rng.random((80, 6)) * (rng.random((80, 6)) < 0.5)
     y = X.sum(axis=1)
-    dense = NadarayaWatsonRegressor("exact").fit(X, y)
-    model = NadarayaWatsonRegressor("exact").fit(sparse.csr_array(X), y)
-    assert_allclose(model.sigma_, dense.sigma_)
+    dense = NadarayaWatsonRegressor().fit(X, y)
+    model = NadarayaWatsonRegressor().fit(sparse.csr_array(X), y)
+    assert_allclose(model.kernel_.sigma_, dense.kernel_.sigma_)
     model.partial_fit(X, y)
-    assert_allclose(model.sigma_, dense.sigma_)
+    assert_allclose(model.kernel_.sigma_, dense.kernel_.sigma_)
 
 
 def test_a_sample_of_the_rows_follows_their_number(rng):
     """Of 10,000 rows: the best bandwidth of more is a little narrower."""
     X = rng.normal(size=(20_000, 4))
-    scale = NadarayaWatsonRegressor("exact", sigma="scale").fit(X, X[:, 0]).sigma_
-    model = NadarayaWatsonRegressor("exact").fit(X, X[:, 0])
+    scale = (
+        NadarayaWatsonRegressor(ExactKernel(sigma="scale"))
+        .fit(X, X[:, 0])
+        .kernel_.sigma_
+    )
+    model = NadarayaWatsonRegressor().fit(X, X[:, 0])
     multiples = scale * MULTIPLES * 2 ** (1 / 8)
-    assert np.isclose(model.sigma_, multiples).sum() == 1
+    assert np.isclose(model.kernel_.sigma_, multiples).sum() == 1
 
 
 @pytest.mark.parametrize("y", [np.zeros(20), np.arange(20) % 2], ids=["one", "two"])
 def test_rows_all_alike(y):
-    model = NadarayaWatsonClassifier("exact").fit(np.ones((20, 3)), y)
-    assert np.isfinite(model.sigma_)
+    model = NadarayaWatsonClassifier().fit(np.ones((20, 3)), y)
+    assert np.isfinite(model.kernel_.sigma_)
     expected = np.full((1, np.unique(y).size), 1 / np.unique(y).size)
     assert_allclose(model.predict_proba(np.ones((1, 3))), expected)

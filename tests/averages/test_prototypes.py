@@ -6,13 +6,19 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from scipy.special import logsumexp, softmax
+from scipy.special import logsumexp
 from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
 from sklearn.metrics.pairwise import laplacian_kernel
 from sklearn.model_selection import train_test_split
 
-from sklearn_crt import NadarayaWatsonClassifier, NadarayaWatsonRegressor, OPRFSampler
+from sklearn_crt import (
+    ExactKernel,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+    OPRFSampler,
+    Prototypes,
+)
 
 MULTIPLES = 2.0 ** np.arange(-3, 6, 0.5)  # of "scale", as the reference says
 MODELS = NadarayaWatsonClassifier, NadarayaWatsonRegressor
@@ -45,9 +51,9 @@ def test_as_many_as_rows_is_the_exact_estimator(model, kernel, sigma, rng):
     X = np.vstack([X, X[:10]])  # rows that come twice
     y, weights = np.r_[y, y[:10]], rng.exponential(size=100)
     options = {"kernel": kernel, "sigma": sigma}
-    exact = model("exact", **options).fit(X, y, weights)
-    few = model("prototypes", n_prototypes=100, **options).fit(X, y, weights)
-    multiples = few.sigma_ / exact.sigma_
+    exact = model(ExactKernel(**options)).fit(X, y, weights)
+    few = model(Prototypes(n_prototypes=100, **options)).fit(X, y, weights)
+    multiples = few.kernel_.sigma_ / exact.kernel_.sigma_
     if sigma == "auto":  # the path of prototypes has four smaller ones
         assert_allclose(multiples, 1)
     assert_allclose(probabilities(few, X + 0.1), probabilities(exact, X + 0.1))
@@ -59,9 +65,9 @@ def test_definition(rng):
     weights = rng.exponential(size=len(y))
     sigma = np.array([1.0, 2.0, 0.5])
     model = NadarayaWatsonClassifier(
-        "prototypes", n_prototypes=20, sigma=sigma, random_state=0
+        Prototypes(n_prototypes=20, sigma=sigma, random_state=0)
     ).fit(X, y, weights)
-    points = model.prototypes_
+    points = model.kernel_.prototypes_
     assert points.shape == (20, 3)
     codes = classes_of_prototypes(np.bincount(y, weights), 20)
     assert_allclose(
@@ -80,65 +86,16 @@ def test_definition(rng):
     assert_allclose(model.predict_proba(X[:50]), expected)
 
 
-def test_clouds_are_averages_over_gaussians(rng):
-    """Numbers of the design, and the definition by Monte Carlo."""
-    X = np.array([[0, 0], [0.4, 0], [2, 1], [2.2, 1.4]])
-    y, query = np.array([0, 0, 1, 1]), np.array([[1.0, 0.5]])
-    model = NadarayaWatsonClassifier(
-        "prototypes", n_prototypes=2, clouds=True, sigma=1.0
-    ).fit(X, y)
-    weights = softmax([0.237070043460, -0.160813724713])
-    assert_allclose(model.predict_proba(query), [weights], rtol=1e-10)
-    drawn = []
-    for pair in (X[:2], X[2:]):
-        spread = np.sqrt(pair.var(axis=0).mean())
-        points = pair.mean(axis=0) + spread * rng.normal(size=(200_000, 2))
-        drawn.append(np.exp(-0.5 * np.sum((query - points) ** 2, axis=1)))
-    means = np.mean(drawn, axis=1)
-    error = np.sqrt(np.sum(np.var(drawn, axis=1) / means**2) / 200_000)
-    z = (np.log(weights[0] / weights[1]) - np.log(means[0] / means[1])) / error
-    assert abs(z) < 4.9  # 1e-6
-
-
-def test_clouds_bring_probabilities_closer():
-    X, y = load_digits(return_X_y=True)
-    X_train, X_test, y_train, _ = train_test_split(X, y, random_state=0)
-    options = {"sigma": 0.02, "n_prototypes": 60, "random_state": 0}
-    exact = NadarayaWatsonClassifier("exact", sigma=0.02).fit(X_train, y_train)
-    expected = exact.predict_proba(X_test)
-    gaps = []
-    for clouds in (False, True):
-        model = NadarayaWatsonClassifier("prototypes", clouds=clouds, **options)
-        found = model.fit(X_train, y_train).predict_proba(X_test)
-        gaps.append(np.abs(found - expected).sum(axis=1).mean())
-    assert gaps[1] < 0.7 * gaps[0]
-
-
-def test_spread_is_the_variance_of_the_rows(rng):
-    """Also of groups of groups: variances inside and between add up."""
-    X, y = table(rng)
-    whole = NadarayaWatsonRegressor(
-        "prototypes", n_prototypes=1, clouds=True, sigma=1.0
-    )
-    parts = [whole.fit(X[rows], y[rows]) for rows in (slice(200), slice(200, 600))]
-    assert_allclose(parts[1].prototypes_.variances[0], X[200:].var(axis=0))
-    first = NadarayaWatsonRegressor(**whole.get_params()).fit(X[:200], y[:200])
-    merged = first.merge(parts[1])
-    assert_allclose(merged.prototypes_.variances[0], X.var(axis=0))
-    assert_allclose(merged.prototypes_.points[0], X.mean(axis=0), atol=1e-12)
-    assert_allclose(merged.predict(X[:3]), y.mean())
-
-
 def test_better_than_features_at_equal_numbers():
     X, y = load_digits(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
-    few = NadarayaWatsonClassifier("prototypes", random_state=0)
+    few = NadarayaWatsonClassifier(Prototypes(128, random_state=0))
     assert few.fit(X_train, y_train).score(X_test, y_test) > 0.95
     features = [
         NadarayaWatsonClassifier(
             OPRFSampler(sigma=sigma, n_components=128, random_state=0)
         )
-        for sigma in np.array([0.25, 0.5, 1, 2]) * few.sigma_
+        for sigma in np.array([0.25, 0.5, 1, 2]) * few.kernel_.sigma_
     ]
     scores = [m.fit(X_train, y_train).score(X_test, y_test) for m in features]
     assert max(scores) < 0.9
@@ -149,18 +106,18 @@ def test_better_than_features_at_equal_numbers():
 def test_batches_and_parts_are_fit(model, sigma, rng):
     X, y = table(rng)
     options = {"n_prototypes": 30, "sigma": sigma, "random_state": 0}
-    whole = model("prototypes", **options).fit(X, y)
+    whole = model(Prototypes(**options)).fit(X, y)
     classes = {"classes": np.unique(y)} if model is NadarayaWatsonClassifier else {}
-    batches = model("prototypes", **options)
+    batches = model(Prototypes(**options))
     for start in range(0, 600, 200):
         rows = slice(start, start + 200)
         batches.partial_fit(X[rows], y[rows], **(classes if start == 0 else {}))
-    parts = [model("prototypes", **options) for _ in range(2)]
+    parts = [model(Prototypes(**options)) for _ in range(2)]
     for part, rows in zip(parts, (slice(250), slice(250, 600)), strict=True):
         part.partial_fit(X[rows], y[rows], **classes)
     for found in (batches, batches.freeze(), parts[0].merge(parts[1])):
         assert_allclose(probabilities(found, X), probabilities(whole, X), rtol=1e-6)
-        assert_allclose(found.sigma_, whole.sigma_)
+        assert_allclose(found.kernel_.sigma_, whole.kernel_.sigma_)
 
 
 CLASSIFIER, REGRESSOR = MODELS
@@ -185,7 +142,7 @@ def test_a_long_stream_stays_small(model, sigma, rng):
     y = np.rint(X[:, 0] / 4).astype(int)
     X, X_test, y, y_test = X[:8000], X[8000:], y[:8000], y[8000:]
     options = {"n_prototypes": 6, "sigma": sigma, "random_state": 0}
-    stream, sizes = model("prototypes", **options), []
+    stream, sizes = model(Prototypes(**options)), []
     classes = {"classes": [0, 1, 2]} if model is CLASSIFIER else {}
     for rows in np.split(np.arange(8000), 8):
         stream.partial_fit(X[rows], y[rows], **(classes if rows[0] == 0 else {}))
@@ -197,10 +154,10 @@ def test_a_long_stream_stays_small(model, sigma, rng):
     assert sizes[7] < kept + 1.2
     stream.freeze()
     assert len(pickle.dumps(stream)) < 0.1 * X[:1000].nbytes
-    whole = model("prototypes", **options).fit(X, y)
+    whole = model(Prototypes(**options)).fit(X, y)
     for found in (whole, stream):
-        assert found.prototypes_.shape == (6, 600)
-        assert found.prototypes_.weights.sum() == pytest.approx(8000)
+        assert found.kernel_.prototypes_.shape == (6, 600)
+        assert found.kernel_.prototypes_.weights.sum() == pytest.approx(8000)
         least = 0.5 if sigma == "median" else 0.9  # which is wide
         assert found.score(X_test, y_test) > least
 
@@ -209,16 +166,16 @@ def test_parts_that_were_fitted_merge(rng):
     X, y = table(rng, 2000)
     X_test, y_test = table(rng, 1000)
     options = {"n_prototypes": 60, "sigma": 3.0, "random_state": 0}
-    whole = NadarayaWatsonClassifier("prototypes", **options).fit(X, y)
+    whole = NadarayaWatsonClassifier(Prototypes(**options)).fit(X, y)
     parts = [
-        NadarayaWatsonClassifier("prototypes", **options).fit(X[k::4], y[k::4])
+        NadarayaWatsonClassifier(Prototypes(**options)).fit(X[k::4], y[k::4])
         for k in range(4)
     ]
     merged = parts[0]
     for part in parts[1:]:
         merged.merge(part)
-    assert merged.prototypes_.shape == (60, 3)
-    assert merged.prototypes_.weights.sum() == pytest.approx(2000)
+    assert merged.kernel_.prototypes_.shape == (60, 3)
+    assert merged.kernel_.prototypes_.weights.sum() == pytest.approx(2000)
     assert_array_equal(merged.class_count_, whole.class_count_)
     gap = whole.score(X_test, y_test) - merged.score(X_test, y_test)
     assert abs(gap) < 0.05
@@ -228,16 +185,18 @@ def test_parts_that_were_fitted_merge(rng):
 def test_sigma_is_that_of_rows_left_out(seed):
     """Predictions of each row by prototypes without it, done one by one."""
     X, y = table(np.random.default_rng(seed), 80)
-    model = NadarayaWatsonClassifier(
-        "prototypes", n_prototypes=12, random_state=0, clouds=True
-    ).fit(X, y)
-    points = model.prototypes_
+    model = NadarayaWatsonClassifier(Prototypes(n_prototypes=12, random_state=0)).fit(
+        X, y
+    )
+    points = model.kernel_.prototypes_
     codes = classes_of_prototypes(np.bincount(y), 12)
     gaps = X[:, None] - points.points
     squares = np.where(y[:, None] == codes, np.sum(gaps**2, axis=-1), np.inf)
     own = np.argmin(squares, axis=1)
     assert_array_equal(np.bincount(own), points.weights)
-    scale = NadarayaWatsonClassifier("exact", sigma="scale").fit(X, y).sigma_
+    scale = (
+        NadarayaWatsonClassifier(ExactKernel(sigma="scale")).fit(X, y).kernel_.sigma_
+    )
     errors = np.zeros(MULTIPLES.size)
     prior = np.eye(3)[y].mean(axis=0)
     for i in range(80):
@@ -248,46 +207,41 @@ def test_sigma_is_that_of_rows_left_out(seed):
             centers[k] = (centers[k] * (weights[k] + 1) - X[i]) / weights[k]
         for j, multiple in enumerate(MULTIPLES):
             sigma = scale * multiple
-            spread = sigma**2 * points.variances.mean(axis=1)
             D = sigma**2 * np.sum((X[i] - centers) ** 2, axis=1)
             with np.errstate(divide="ignore"):
-                logs = -0.5 * D / (1 + spread) - 1.5 * np.log1p(spread)
-                logs += np.log(weights)
+                logs = np.log(weights) - 0.5 * D
             shares = np.exp(logs - logsumexp(logs)) @ np.eye(3)[codes]
             gap = (shares - (y[i] == np.arange(3))) ** 2
             errors[j] += gap @ (1 / (prior * (1 - prior)))
-    assert_allclose(model.sigma_, scale * MULTIPLES[np.argmin(errors)])
+    assert_allclose(model.kernel_.sigma_, scale * MULTIPLES[np.argmin(errors)])
 
 
 def test_sparse_and_single_precision(rng):
     X = rng.random((300, 6)) * (rng.random((300, 6)) < 0.5)
     y = (X[:, 0] > X[:, 1]).astype(int)
-    options = {"n_prototypes": 20, "random_state": 0, "sigma": 2.0, "clouds": True}
-    dense = NadarayaWatsonClassifier("prototypes", **options).fit(X, y)
+    options = {"n_prototypes": 20, "random_state": 0, "sigma": 2.0}
+    dense = NadarayaWatsonClassifier(Prototypes(**options)).fit(X, y)
     expected = dense.predict_proba(X)
     assert expected.dtype == np.float64
     for kind in (sparse.csr_array, sparse.csr_matrix):
-        model = NadarayaWatsonClassifier("prototypes", **options).fit(kind(X), y)
-        assert model.prototypes_.weights.sum() == 300
+        model = NadarayaWatsonClassifier(Prototypes(**options)).fit(kind(X), y)
+        assert model.kernel_.prototypes_.weights.sum() == 300
         for rows in (kind(X), X):
             assert model.predict_proba(rows).shape == expected.shape
         assert_allclose(model.predict_proba(kind(X)), model.predict_proba(X))
-        model = NadarayaWatsonClassifier("prototypes", n_prototypes=300, sigma="auto")
+        model = NadarayaWatsonClassifier(Prototypes(n_prototypes=300, sigma="auto"))
         assert model.fit(kind(X), y).score(X, y) > 0.8
-    single = NadarayaWatsonClassifier("prototypes", **options)
+    single = NadarayaWatsonClassifier(Prototypes(**options))
     found = single.fit(X.astype(np.float32), y).predict_proba(X.astype(np.float32))
     assert found.dtype == np.float32
-    assert single.prototypes_.points.dtype == np.float32
+    assert single.kernel_.prototypes_.points.dtype == np.float32
     assert np.mean(np.abs(found - expected)) < 0.05
 
 
 @pytest.mark.parametrize("sigma", [1e-2, 1.0, 1e2])
-@pytest.mark.parametrize("clouds", [False, True])
-def test_log_space(sigma, clouds, rng):
+def test_log_space(sigma, rng):
     X, y = table(rng, 400, 50)
-    model = NadarayaWatsonClassifier(
-        "prototypes", sigma=sigma, clouds=clouds, n_prototypes=10
-    ).fit(X, y)
+    model = NadarayaWatsonClassifier(Prototypes(sigma=sigma, n_prototypes=10)).fit(X, y)
     for rows in (X, X.astype(np.float32), 1e3 * X):
         assert_allclose(model.predict_proba(rows).sum(axis=1), 1, rtol=1e-5)
 
@@ -295,16 +249,16 @@ def test_log_space(sigma, clouds, rng):
 def test_several_outputs(rng):
     X, _ = table(rng, 1000)
     y = np.stack([np.sin(2 * X[:, 0]), 1e3 + 100 * X[:, 1]], axis=1)
-    model = NadarayaWatsonRegressor("prototypes", n_prototypes=100, random_state=0)
+    model = NadarayaWatsonRegressor(Prototypes(n_prototypes=100, random_state=0))
     assert model.fit(X[:800], y[:800]).score(X[800:], y[800:]) > 0.7
-    one = NadarayaWatsonRegressor("prototypes", n_prototypes=100, random_state=0)
+    one = NadarayaWatsonRegressor(Prototypes(n_prototypes=100, random_state=0))
     assert one.fit(X[:800], y[:800, 0]).score(X[800:], y[800:, 0]) > 0.6
 
 
 def test_rows_all_alike():
     X, y = np.ones((50, 2)), np.arange(50) % 2
-    model = NadarayaWatsonClassifier("prototypes", n_prototypes=4).fit(X, y)
-    assert model.prototypes_.shape == (2, 2)
+    model = NadarayaWatsonClassifier(Prototypes(n_prototypes=4)).fit(X, y)
+    assert model.kernel_.prototypes_.shape == (2, 2)
     assert_allclose(model.predict_proba(X[:1]), [[0.5, 0.5]])
 
 
@@ -313,9 +267,9 @@ def prototypes_of_classes(sizes, n_prototypes, weights=None):
     y = np.repeat(np.arange(len(sizes)), sizes)
     X = np.random.default_rng(0).normal(size=(y.size, 2)) + 100 * y[:, None]
     options = {"n_prototypes": n_prototypes, "sigma": 1.0, "random_state": 0}
-    model = NadarayaWatsonClassifier("prototypes", **options)
+    model = NadarayaWatsonClassifier(Prototypes(**options))
     sample_weight = None if weights is None else (weights / sizes)[y]
-    points = model.fit(X, y, sample_weight).prototypes_.points
+    points = model.fit(X, y, sample_weight).kernel_.prototypes_.points
     return np.bincount(np.rint(points[:, 0] / 100).astype(int))
 
 
@@ -340,8 +294,8 @@ def means_of_targets(y, n_prototypes, sample_weight=None):
     y = np.asarray(y, dtype=float).reshape(len(y), -1)
     X = np.hstack([np.random.default_rng(0).normal(size=(len(y), 2)), 1e-9 * y])
     options = {"n_prototypes": n_prototypes, "sigma": 1.0, "random_state": 0}
-    model = NadarayaWatsonRegressor("prototypes", **options)
-    points = model.fit(X, y, sample_weight).prototypes_
+    model = NadarayaWatsonRegressor(Prototypes(**options))
+    points = model.fit(X, y, sample_weight).kernel_.prototypes_
     return points.points[:, 2:] * 1e9, points.weights
 
 
@@ -363,28 +317,9 @@ def test_bins_of_numbers(rng):
     assert np.all(np.abs(means - np.rint(means)) > 1e-3)
 
 
-@pytest.mark.parametrize(
-    "options, message",
-    [
-        ({"sampler": "exact", "n_prototypes": 5}, "n_prototypes=5 belongs to sampler="),
-        ({"sampler": None, "clouds": True}, "clouds=True belongs to sampler='protot"),
-        (
-            {"sampler": "prototypes", "clouds": True, "kernel": "laplacian"},
-            "clouds=True needs kernel='gaussian'",
-        ),
-        ({"sampler": "prototypes", "n_prototypes": 0}, "'n_prototypes' parameter"),
-        ({"sampler": "prototypes", "sigma": [1.0, 2.0]}, "sigma has shape"),
-    ],
-)
-def test_errors(options, message, rng):
-    X, y = table(rng, 20)
-    with pytest.raises(ValueError, match=message):
-        NadarayaWatsonClassifier(**options).fit(X, y)
-
-
 def test_only_prototypes_have_prototypes(iris):
     X, y = iris
-    assert not hasattr(NadarayaWatsonClassifier("exact").fit(X, y), "prototypes_")
-    model = NadarayaWatsonClassifier("prototypes", n_prototypes=5)
+    assert not hasattr(NadarayaWatsonClassifier().fit(X, y).kernel_, "prototypes_")
+    model = NadarayaWatsonClassifier(Prototypes(n_prototypes=5))
     loss = log_loss(y, model.fit(X, y).predict_proba(X))
     assert loss < log_loss(y, np.full((150, 3), 1 / 3)) / 2

@@ -58,7 +58,7 @@ def test_unreliable_averages_lean_on_the_mean(sampler, rng):
     X, y, queries = table(rng)
     sampler = clone(sampler).set_params(sigma=1.0, random_state=0)
     model = NadarayaWatsonRegressor(sampler).fit(X, y)
-    fitted = model.sampler_
+    fitted = model.kernel_
     total, error = denominators(fitted, queries, X)
     products = fitted.transform(queries) @ fitted.transform_key(X).T
     with np.errstate(divide="ignore"):
@@ -78,8 +78,8 @@ def test_errors_of_denominators(sampler, rng):
     for seed in range(100):
         inside = sampler(sigma=2.0, coupling="iid", n_components=64, random_state=seed)
         model = NadarayaWatsonRegressor(inside).fit(X, X[:, 0])
-        truth = model.sampler_.exact_kernel(queries, X).sum(axis=1)
-        total, error = denominators(model.sampler_, queries, X)
+        truth = model.kernel_.exact_kernel(queries, X).sum(axis=1)
+        total, error = denominators(model.kernel_, queries, X)
         ratios.append(np.mean(((total - truth) / error) ** 2))
     mean = 15 / 13  # of the square of t(15)
     assert abs(np.mean(ratios) - mean) < stats.norm.isf(0.5e-6) * stats.sem(ratios)
@@ -121,7 +121,7 @@ def test_standardised_rows_are_no_features(rng):
     X, y, queries = table(rng)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     with pytest.warns(UserWarning, match="The rows look like no features"):
-        model = NadarayaWatsonRegressor().fit(X, y)
+        model = NadarayaWatsonRegressor("linear").fit(X, y)
     with pytest.warns(RuntimeWarning, match="For 200 rows all the kernel") as record:
         found = model.predict(queries)
     assert len(record) == 1
@@ -140,7 +140,7 @@ def test_one_warning_counts_the_unreliable_rows(rng):
     X, y, queries = table(rng)
     sampler = TrigRBFSampler(sigma=2.0, n_components=40, random_state=0)
     model = NadarayaWatsonRegressor(sampler).fit(X, y)
-    total, error = denominators(model.sampler_, queries, X)
+    total, error = denominators(model.kernel_, queries, X)
     n_unreliable = int(np.sum(total < 2 * error))
     assert np.sum(total <= 0) < n_unreliable < 200
     message = f"For {n_unreliable} rows all the kernel weights.*positive"
@@ -159,9 +159,9 @@ def test_probabilities_of_unreliable_rows_lean_on_the_prior(rng):
     X, y, queries = table(rng)
     sampler = TrigRBFSampler(sigma=2.0, n_components=40, random_state=0)
     model = NadarayaWatsonClassifier(sampler).fit(X, y > 1)
-    products = model.sampler_.approximate_kernel(queries, X)
+    products = model.kernel_.approximate_kernel(queries, X)
     scores = products @ np.eye(2)[(y > 1).astype(int)]
-    total, error = denominators(model.sampler_, queries, X)
+    total, error = denominators(model.kernel_, queries, X)
     positive = np.maximum(scores, 0)
     shares = positive / np.maximum(positive.sum(axis=1, keepdims=True), 1e-300)
     weight = trust(total, error)[:, None]
@@ -183,10 +183,10 @@ def test_positive_maps_are_always_reliable(rng):
     for n_components in (2, 40):
         sampler = OPRFSampler(sigma=3.0, n_components=n_components, random_state=0)
         model = NadarayaWatsonRegressor(sampler).fit(X, y)
-        sampler = model.sampler_
+        sampler = model.kernel_
         features = sampler.transform(queries), sampler.transform_key(X)
         weights = features[0] @ features[1].T
         expected = weights @ y / weights.sum(axis=1)
         assert_allclose(model.predict(queries), expected)
-        front = NadarayaWatsonRegressor().fit(features[1], y)
+        front = NadarayaWatsonRegressor("linear").fit(features[1], y)
         assert_allclose(front.predict(features[0]), expected)

@@ -15,6 +15,7 @@ from sklearn.datasets import load_digits
 from sklearn.utils import shuffle
 
 from sklearn_crt import (
+    ExactKernel,
     NadarayaWatsonClassifier,
     NadarayaWatsonClassifierCV,
     NadarayaWatsonRegressor,
@@ -104,8 +105,8 @@ SIGMAS = [
 @pytest.mark.parametrize("case", CASES)
 def test_certified_for_every_query(case, sigma, rng):
     X, y, Q = adversarial(case, rng)
-    exact = NadarayaWatsonClassifier("exact", sigma=sigma).fit(X, y)
-    model = NadarayaWatsonClassifier("exact", sigma=sigma, tol=TOL, bound="certified")
+    exact = NadarayaWatsonClassifier(ExactKernel(sigma=sigma)).fit(X, y)
+    model = NadarayaWatsonClassifier(ExactKernel(sigma=sigma, tol=TOL))
     found = model.fit(X, y).predict_proba(Q)
     gap = total_variation(found, exact.predict_proba(Q)).max()
     assert gap <= TOL + 1e-9
@@ -136,7 +137,9 @@ def test_kernels_weights_and_types(bound, options, dtype, rng):
     weights = rng.exponential(size=N_ROWS)
     weights[::7] = 0
     Q, _ = blobs(rng, N_QUERIES, dtype=dtype)
-    exact = NadarayaWatsonClassifier("exact", sigma=3.0, **options).fit(X, y, weights)
+    exact = NadarayaWatsonClassifier(ExactKernel(sigma=3.0, **options)).fit(
+        X, y, weights
+    )
     model = clone(exact).set_params(tol=TOL, bound=bound).fit(X, y, weights)
     found = model.predict_proba(Q)
     assert found.dtype == dtype
@@ -164,7 +167,7 @@ class Measured(Counted):
 
 def share_of_values(kernel, X, y, Q, **options):
     """Return how many kernel values answers take, of those of all pairs."""
-    model = NadarayaWatsonClassifier("exact", kernel=kernel, tol=TOL, **options)
+    model = NadarayaWatsonClassifier(ExactKernel(kernel=kernel, tol=TOL, **options))
     model.fit(X, y).predict(Q[:3])
     kernel.n_values = 0
     model.predict(Q)
@@ -178,7 +181,7 @@ def test_far_clusters_are_skipped(bound, rng):
     share = share_of_values(Counted(), X, y, Q, sigma=4.0, bound=bound)
     print(share)
     assert share < 0.2
-    exact = NadarayaWatsonClassifier("exact", kernel=Counted(), sigma=4.0).fit(X, y)
+    exact = NadarayaWatsonClassifier(ExactKernel(kernel=Counted(), sigma=4.0)).fit(X, y)
     exact.predict(Q)
     assert exact.kernel.n_values >= len(Q) * len(X)
 
@@ -204,8 +207,8 @@ def test_certifies_where_no_estimate_is_good(rng):
     X = rng.standard_normal((N_ROWS, 10))
     y = rng.integers(0, 2, size=N_ROWS)
     Q = rng.standard_normal((N_QUERIES, 10))
-    model = NadarayaWatsonClassifier("exact", sigma=8.0, tol=0.001).fit(X, y)
-    exact = NadarayaWatsonClassifier("exact", sigma=8.0).fit(X, y).predict_proba(Q)
+    model = NadarayaWatsonClassifier(ExactKernel(sigma=8.0, tol=0.001)).fit(X, y)
+    exact = NadarayaWatsonClassifier(ExactKernel(sigma=8.0)).fit(X, y).predict_proba(Q)
     assert total_variation(model.predict_proba(Q), exact).max() <= 0.001
 
 
@@ -220,7 +223,7 @@ def test_certified_in_any_dimension(n_features, dtype, rng):
     half = N_QUERIES // 2
     Q = np.vstack([X[:half], 30 * rng.standard_normal((half, n_features))])
     Q = Q.astype(dtype)
-    exact = NadarayaWatsonClassifier("exact", sigma=3.0).fit(X, y, weights)
+    exact = NadarayaWatsonClassifier(ExactKernel(sigma=3.0)).fit(X, y, weights)
     model = clone(exact).set_params(tol=TOL, bound="certified").fit(X, y, weights)
     gap = total_variation(model.predict_proba(Q), exact.predict_proba(Q))
     assert gap.max() <= TOL + (1e-4 if dtype == np.float32 else 1e-9)
@@ -248,7 +251,7 @@ def test_a_fault_breaks_the_certificate(kernel, rng):
         X, _, Q = adversarial("blobs", rng)
         X, y = X[np.argsort(X[:, 0])], np.repeat([0, 1], N_ROWS // 2)
         options = {"sigma": sigma, "kernel": kernel}
-        exact = NadarayaWatsonClassifier("exact", **options).fit(X, y)
+        exact = NadarayaWatsonClassifier(ExactKernel(**options)).fit(X, y)
         model = clone(exact).set_params(tol=TOL, bound="certified").fit(X, y)
         gaps.append(total_variation(model.predict_proba(Q), exact.predict_proba(Q)))
     print([gap.max() for gap in gaps])
@@ -259,8 +262,8 @@ def test_a_fault_breaks_the_certificate(kernel, rng):
 @pytest.mark.parametrize("tol", [0.002, 0.02])
 def test_estimated_on_digits(sigma, tol, rng):
     X, y, Q = digits(rng)
-    exact = NadarayaWatsonClassifier("exact", sigma=sigma).fit(X, y)
-    model = NadarayaWatsonClassifier("exact", sigma=sigma, tol=tol).fit(X, y)
+    exact = NadarayaWatsonClassifier(ExactKernel(sigma=sigma)).fit(X, y)
+    model = NadarayaWatsonClassifier(ExactKernel(sigma=sigma, tol=tol)).fit(X, y)
     gap = total_variation(model.predict_proba(Q), exact.predict_proba(Q))
     print(sigma, gap.mean(), np.quantile(gap, 0.95))
     assert gap.mean() <= tol
@@ -271,8 +274,8 @@ def test_several_outputs_in_their_ranges(bound, rng):
     X, _ = blobs(rng)
     y = np.stack([1e6 + np.sin(X[:, 0]), 1e-3 * X[:, 1], np.full(N_ROWS, 3.0)], axis=1)
     Q, _ = blobs(rng, N_QUERIES)
-    exact = NadarayaWatsonRegressor("exact", sigma=1.0).fit(X, y)
-    model = NadarayaWatsonRegressor("exact", sigma=1.0, tol=TOL, bound=bound).fit(X, y)
+    exact = NadarayaWatsonRegressor(ExactKernel(sigma=1.0)).fit(X, y)
+    model = NadarayaWatsonRegressor(ExactKernel(sigma=1.0, tol=TOL)).fit(X, y)
     gap = np.abs(model.predict(Q) - exact.predict(Q))[:, :2] / np.ptp(y, axis=0)[:2]
     assert (gap.max() if bound == "certified" else gap.mean()) <= TOL
     assert_allclose(model.predict(Q)[:, 2], 3.0)
@@ -284,7 +287,7 @@ def test_several_outputs_in_their_ranges(bound, rng):
 def test_far_queries_are_answered_by_their_nearest_row(bound, rng):
     X, y = blobs(rng)
     Q = 1e4 * rng.standard_normal((50, X.shape[1]))
-    exact = NadarayaWatsonClassifier("exact", sigma=50.0).fit(X, y)
+    exact = NadarayaWatsonClassifier(ExactKernel(sigma=50.0)).fit(X, y)
     model = clone(exact).set_params(tol=TOL, bound=bound).fit(X, y)
     same = model.predict(Q) == exact.predict(Q)
     assert np.all(same) if bound == "certified" else np.mean(same) >= 0.9
@@ -318,7 +321,7 @@ class Steps(Stated):
 def test_a_callable_that_says_so(bound, kernel, rng):
     X, y = blobs(rng, n_features=2)
     Q = np.vstack([X[:N_QUERIES] + 0.1, X[:5] + 100])
-    exact = NadarayaWatsonClassifier("exact", kernel=kernel, sigma=0.5)
+    exact = NadarayaWatsonClassifier(ExactKernel(kernel=kernel, sigma=0.5))
     model = clone(exact).set_params(tol=TOL, bound=bound)
     answers = []
     for each in (exact, model):
@@ -332,15 +335,15 @@ def test_a_callable_that_says_so(bound, kernel, rng):
 
 def test_a_callable_that_does_not(iris):
     X, y = iris
-    model = NadarayaWatsonClassifier("exact", kernel=lambda X, Y: X @ Y.T, tol=TOL)
+    model = NadarayaWatsonClassifier(ExactKernel(kernel=lambda X, Y: X @ Y.T, tol=TOL))
     with pytest.raises(ValueError, match=r"tol needs a kernel that falls .* tol=0\.0"):
         model.fit(X, y)
 
 
 def test_an_object_that_states_its_profile_needs_no_call(rng):
     X, y = blobs(rng, n_features=2)
-    by_name = NadarayaWatsonClassifier("exact", kernel="laplacian", sigma=2.0)
-    stated = NadarayaWatsonClassifier("exact", kernel=LaplacianRadial(), sigma=2.0)
+    by_name = NadarayaWatsonClassifier(ExactKernel(kernel="laplacian", sigma=2.0))
+    stated = NadarayaWatsonClassifier(ExactKernel(kernel=LaplacianRadial(), sigma=2.0))
     expected = by_name.fit(X, y).predict_proba(X[:50])
     assert_array_equal(stated.fit(X, y).predict_proba(X[:50]), expected)
 
@@ -361,7 +364,7 @@ def test_sigmas(sigma, bound, rng):
     X, y = blobs(rng)
     X = X + 10
     Q, _ = blobs(rng, N_QUERIES)
-    exact = NadarayaWatsonClassifier("exact", sigma=sigma, random_state=0).fit(X, y)
+    exact = NadarayaWatsonClassifier(ExactKernel(sigma=sigma)).fit(X, y)
     model = clone(exact).set_params(tol=TOL, bound=bound).fit(X, y)
     assert_allclose(model.sigma_, exact.sigma_)
     gap = total_variation(model.predict_proba(Q + 10), exact.predict_proba(Q + 10))
@@ -376,7 +379,7 @@ def test_sigmas(sigma, bound, rng):
 def test_batches_and_merging(bound, rng):
     X, y = blobs(rng, 12_000)
     Q, _ = blobs(rng, N_QUERIES)
-    model = NadarayaWatsonClassifier("exact", sigma=1.5, tol=TOL, bound=bound)
+    model = NadarayaWatsonClassifier(ExactKernel(sigma=1.5, tol=TOL))
 
     def check(model, n_rows):
         exact = clone(model).set_params(tol=0.0).fit(X[:n_rows], y[:n_rows])
@@ -397,7 +400,7 @@ def test_batches_and_merging(bound, rng):
 
 def test_copies_and_pickles(rng):
     X, y = blobs(rng)
-    model = NadarayaWatsonClassifier("exact", sigma=1.0, tol=TOL).fit(X, y)
+    model = NadarayaWatsonClassifier(ExactKernel(sigma=1.0, tol=TOL)).fit(X, y)
     expected = model.predict_proba(X[:100])
     other = copy.copy(model)
     restored = pickle.loads(pickle.dumps(model))
@@ -411,7 +414,7 @@ def test_copies_and_pickles(rng):
 
 def test_the_model_keeps_one_copy_of_the_rows(rng):
     X, y = blobs(rng, 20_000, 32)
-    model = NadarayaWatsonClassifier("exact", sigma=1.0, tol=TOL).fit(X, y)
+    model = NadarayaWatsonClassifier(ExactKernel(sigma=1.0, tol=TOL)).fit(X, y)
     model.predict(X[:10])
     assert len(pickle.dumps(model)) < 1.25 * X.nbytes
 
@@ -420,7 +423,7 @@ def test_threads_that_predict_at_once(rng):
     from concurrent.futures import ThreadPoolExecutor
 
     X, y = blobs(rng)
-    model = NadarayaWatsonClassifier("exact", sigma=1.0, tol=TOL)
+    model = NadarayaWatsonClassifier(ExactKernel(sigma=1.0, tol=TOL))
     model.partial_fit(X, y, classes=range(4))
     whole = clone(model).fit(X, y).predict_proba(X[:50])
     with ThreadPoolExecutor(4) as pool:
@@ -433,7 +436,7 @@ def test_threads_that_predict_at_once(rng):
 def test_sums_all_rows_where_most_of_them_count(bound, rng):
     X, y = rng.standard_normal((5000, 10)), rng.integers(0, 3, size=5000)
     Q = rng.standard_normal((600, 10))
-    exact = NadarayaWatsonClassifier("exact", sigma=0.05).fit(X, y)
+    exact = NadarayaWatsonClassifier(ExactKernel(sigma=0.05)).fit(X, y)
     model = clone(exact).set_params(tol=1e-6, bound=bound).fit(X, y)
     assert_allclose(model.predict_proba(Q), exact.predict_proba(Q), rtol=1e-10)
 
@@ -441,8 +444,8 @@ def test_sums_all_rows_where_most_of_them_count(bound, rng):
 def test_sparse_rows_are_summed_exactly(rng):
     X = rng.random((N_ROWS, 20)) * (rng.random((N_ROWS, 20)) < 0.3)
     y, Q = (X.sum(axis=1) > X.sum(axis=1).mean()).astype(int), X[::20] + 0.01
-    exact = NadarayaWatsonClassifier("exact", sigma=1.0).fit(X, y)
-    model = NadarayaWatsonClassifier("exact", sigma=1.0, tol=TOL)
+    exact = NadarayaWatsonClassifier(ExactKernel(sigma=1.0)).fit(X, y)
+    model = NadarayaWatsonClassifier(ExactKernel(sigma=1.0, tol=TOL))
     model.fit(sparse.csr_array(X), y)
     expected = exact.predict_proba(Q)
     assert_allclose(model.predict_proba(Q), expected, atol=1e-10)
@@ -469,7 +472,7 @@ def test_half_spaces_are_those_of_the_euclidean_distance(rng):
     kernels += [LaplacianRadial(), MaternRadial()]
     for kernel in kernels:
         options = {"kernel": kernel, "sigma": 4.0, "tol": TOL, "bound": "certified"}
-        model = NadarayaWatsonClassifier("exact", **options).fit(X, y)
+        model = NadarayaWatsonClassifier(ExactKernel(**options)).fit(X, y)
         exact = clone(model).set_params(tol=0.0).fit(X, y).predict_proba(X[:100] + 1)
         gap = total_variation(model.predict_proba(X[:100] + 1), exact).max()
         assert gap <= TOL + 1e-9
@@ -477,7 +480,7 @@ def test_half_spaces_are_those_of_the_euclidean_distance(rng):
 
 def test_rows_too_large_for_clusters(rng):
     X, y = blobs(rng)
-    exact = NadarayaWatsonClassifier("exact", sigma=1e-20).fit(1e20 * X, y)
+    exact = NadarayaWatsonClassifier(ExactKernel(sigma=1e-20)).fit(1e20 * X, y)
     model = clone(exact).set_params(tol=TOL).fit(1e20 * X, y)
     assert_array_equal(
         model.predict_proba(1e20 * X[:9]), exact.predict_proba(1e20 * X[:9])
@@ -486,7 +489,7 @@ def test_rows_too_large_for_clusters(rng):
 
 def test_decision_function_and_prior(rng):
     X, y = blobs(rng)
-    exact = NadarayaWatsonClassifier("exact", sigma=1.0).fit(X, y)
+    exact = NadarayaWatsonClassifier(ExactKernel(sigma=1.0)).fit(X, y)
     model = clone(exact).set_params(tol=1e-4, bound="certified").fit(X, y)
     scores = model.decision_function(X[:100])
     assert_allclose(scores, exact.decision_function(X[:100]), rtol=1e-3, atol=1e-3)
@@ -519,9 +522,9 @@ def test_zero_as_an_integer_is_no_tolerance(iris):
 def test_search_over_sigma(bound, rng, monkeypatch):
     X, y = blobs(rng)
     options = {"sigmas": [0.5, 4.0, "scale"], "cv": 2}
-    exact = NadarayaWatsonClassifierCV("exact", **options).fit(X, y)
+    exact = NadarayaWatsonClassifierCV(ExactKernel(**options)).fit(X, y)
     options |= {"tol": TOL, "bound": bound}
-    search = NadarayaWatsonClassifierCV("exact", **options)
+    search = NadarayaWatsonClassifierCV(ExactKernel(**options))
     made, fit = [], MiniBatchKMeans.fit
 
     def counted(self, *args, **options):
@@ -546,7 +549,7 @@ def test_search_over_sigma_for_numbers(rng):
     X, _ = blobs(rng)
     y = np.sin(X[:, 0])
     options = {"sigmas": [0.5, 4.0], "cv": 2}
-    exact = NadarayaWatsonRegressorCV("exact", **options).fit(X, y)
-    search = NadarayaWatsonRegressorCV("exact", tol=0.001, **options).fit(X, y)
+    exact = NadarayaWatsonRegressorCV(ExactKernel(**options)).fit(X, y)
+    search = NadarayaWatsonRegressorCV(ExactKernel(tol=0.001, **options)).fit(X, y)
     scores = [each.cv_results_["mean_test_score"] for each in (exact, search)]
     assert_allclose(*scores, atol=0.01)

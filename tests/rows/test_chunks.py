@@ -14,6 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklearn_crt import (
+    ExactKernel,
     HybridSampler,
     NadarayaWatsonRegressor,
     OPRFSampler,
@@ -79,20 +80,20 @@ class Inner(BaseEstimator):
 
     def fit(self, X, y=None):
         options = {"sigma": 2.0, "random_phase": True, "random_state": 0}
-        self.sampler_ = TrigRBFSampler(n_components=self.n_components, **options).fit(X)
+        self.kernel_ = TrigRBFSampler(n_components=self.n_components, **options).fit(X)
         return self
 
     def transform(self, X):
         if self.calls_transform:
-            return self.sampler_.transform(X)
-        phases = 2.0 * X @ self.sampler_.frequencies_.to_dense() + self.sampler_.phase_
+            return self.kernel_.transform(X)
+        phases = 2.0 * X @ self.kernel_.frequencies_.to_dense() + self.kernel_.phase_
         return np.sqrt(2 / self.n_components) * np.cos(phases)
 
     def exact_kernel(self, X, Y=None):
-        return self.sampler_.exact_kernel(X, Y)
+        return self.kernel_.exact_kernel(X, Y)
 
     def kernel_variance(self, X, Y=None):
-        return self.sampler_.kernel_variance(X, Y)
+        return self.kernel_.kernel_variance(X, Y)
 
 
 def test_transform_inside_of_transform(rng):
@@ -205,7 +206,7 @@ def test_inside_of_processes_there_is_one_thread():
             return np.ones((len(rows), len(others)))
 
         X = np.random.default_rng(0).standard_normal((4000, 3))
-        NadarayaWatsonRegressor("exact", kernel=watched).fit(X, X[:, 0]).predict(X)
+        NadarayaWatsonRegressor(ExactKernel(kernel=watched)).fit(X, X[:, 0]).predict(X)
         before = threading.active_count()
         OPRFSampler().fit(X).transform(X)
         return len(seen), threading.active_count() - before
@@ -236,7 +237,7 @@ def test_estimators_give_blas_no_more_threads_than_processors(
     X, kernel = 0.1 * rng.standard_normal((600, 3)), Watched()
     features = FunctionTransformer(lambda rows: kernel(rows, rows[:2]))
     with threadpool_limits(2, user_api="blas"):
-        exact = NadarayaWatsonRegressor("exact", kernel=kernel, sigma=1.0)
+        exact = NadarayaWatsonRegressor(ExactKernel(kernel=kernel, sigma=1.0))
         exact.fit(X, X[:, 0]).predict(X)
         assert kernel.seen == expected
         kernel.seen = set()

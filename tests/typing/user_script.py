@@ -21,6 +21,7 @@ from sklearn_crt import (
     AnchoredRBFSampler,
     CentersRBFSampler,
     DERFSampler,
+    ExactKernel,
     ExponentialPowerSampler,
     GeometricSampler,
     GERFSampler,
@@ -34,10 +35,10 @@ from sklearn_crt import (
     OPRFSampler,
     PoissonSampler,
     PositiveRBFSampler,
+    Prototypes,
     SimplexRBFSampler,
     TrigRBFSampler,
     compare_samplers,
-    learn_sigma,
     n_components_for,
 )
 from sklearn_crt.accuracy import Comparison
@@ -163,17 +164,18 @@ def averages() -> None:
     assert_type(classifier.predict_proba(X), np.ndarray)
     assert_type(classifier.approximation_error(X).std, np.ndarray)
     assert_type(classifier.classes_, np.ndarray)
-    print(f"{classifier.score(X, y):.2f}", classifier.sampler_.map_.n_components)
+    print(f"{classifier.score(X, y):.2f}", classifier.kernel_.map_.n_components)
 
     frozen = FrozenEstimator(TrigRBFSampler(sigma=0.5, random_state=0).fit(X))
     NadarayaWatsonRegressor(frozen).fit(X, numbers).predict(X)
     NadarayaWatsonRegressor(Nystroem(n_components=20)).fit(X, numbers)
     kernel = ExponentialPowerRadial(1.2)
-    exact = NadarayaWatsonClassifier("exact", kernel=kernel, sigma=learn_sigma(X, y))
-    assert_type(exact.fit(X, y).sigma_, float | np.ndarray)
-    NadarayaWatsonClassifier("exact", kernel=Peaked(), sigma=1.0, tol=0.1).fit(X, y)
-    NadarayaWatsonClassifier("prototypes", n_prototypes=16, clouds=True).fit(X, y)
-    NadarayaWatsonRegressor("exact", kernel=laplacian_kernel, sigma=1).fit(X, numbers)
+    exact = NadarayaWatsonClassifier(ExactKernel(kernel, sigma=[1.0] * X.shape[1]))
+    assert_type(exact.fit(X, y).predict(X), np.ndarray)
+    NadarayaWatsonClassifier(ExactKernel(Peaked(), sigma=1.0, tol=0.1)).fit(X, y)
+    NadarayaWatsonClassifier(Prototypes(16, kernel="matern", nu=2.5)).fit(X, y)
+    NadarayaWatsonRegressor(ExactKernel(laplacian_kernel, sigma=1)).fit(X, numbers)
+    NadarayaWatsonRegressor("linear").fit(np.exp(X), numbers)
 
     search = NadarayaWatsonClassifierCV(
         OPRFSampler(random_state=0), sigmas=[0.5, 1, 2], n_components=[32, 64], cv=3
@@ -183,7 +185,7 @@ def averages() -> None:
     assert_type(search.best_score_, float)
     assert_type(search.best_params_, dict[str, Any])
     assert_type(search.best_estimator_, NadarayaWatsonClassifier)
-    exact_search = NadarayaWatsonRegressorCV("exact", sigmas=np.geomspace(0.5, 5, 3))
+    exact_search = NadarayaWatsonRegressorCV(sigmas=np.geomspace(0.5, 5, 3))
     print(exact_search.fit(X, numbers).best_params_)
 
 

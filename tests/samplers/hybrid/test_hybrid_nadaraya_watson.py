@@ -59,9 +59,9 @@ def test_nadaraya_watson_uses_both_sides(wine):
     def scores(seed):
         sampler = hybrid(sigma=0.2, n_components=200, random_state=seed)
         model = NadarayaWatsonClassifier(sampler).fit(X, y)
-        sums = model.sampler_.transform_key(X).T @ targets
+        sums = model.kernel_.transform_key(X).T @ targets
         result = model.decision_function(X)
-        assert_allclose(result, model.sampler_.transform(X) @ sums)
+        assert_allclose(result, model.kernel_.transform(X) @ sums)
         return result[::20]
 
     exact = hybrid(sigma=0.2).fit(X).exact_kernel(X[::20], X) @ targets

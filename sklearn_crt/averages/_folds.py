@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import pairwise, product
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,14 +26,28 @@ from ._errors import (
     split_sums,
     with_error,
 )
+from ._exact_kernel import ExactKernel
 from ._sums import ClassWeights, FeatureSums, KernelSums
 
 
 class Candidate(NamedTuple):
-    """A point of the grid; ``n_components`` is None for the exact estimator."""
+    """A point of the grid; None is for what the kernel does not have."""
 
     n_components: int | None
-    sigma: float | str
+    sigma: float | str | None
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The parameters of the kernel."""
+        values = self._asdict().items()
+        return {name: value for name, value in values if value is not None}
+
+    def of(self, model: Any) -> Any:
+        """Return an estimator, not fitted, whose kernel has these parameters."""
+        model = clone(model)
+        if self.params:
+            model.kernel.set_params(**self.params)
+        return model
 
 
 class Block(NamedTuple):
@@ -63,11 +77,10 @@ def score_fold(
     y: np.ndarray,
     weights: np.ndarray,
     split: tuple,
-    sizes: Sequence[int | None],
-    sigmas: Sequence[float | str],
+    candidates: Sequence[Candidate],
     scoring: Any,
 ) -> list[float]:
-    """Return the scores of all candidates on one fold, sizes before sigmas.
+    """Return the scores of all candidates on one fold.
 
     They are nan where it cannot be fitted, as in scikit-learn: the other folds go on.
     """
@@ -75,73 +88,65 @@ def score_fold(
     # (n_samples,)
     train, test = (np.arange(X.shape[0])[part] for part in split)
     try:
-        table = _fold_table(model, (X, y, weights), train, test, sizes, sigmas, scoring)
+        table = _fold_table(model, (X, y, weights), train, test, candidates, scoring)
     except Exception as error:
         warn(
             f"Fitting a fold failed, and its scores are nan: {error!r}",
             FitFailedWarning,
         )
         table = {}
-    return [
-        table.get(Candidate(size, sigma), np.nan) for size in sizes for sigma in sigmas
-    ]
+    return [table.get(candidate, np.nan) for candidate in candidates]
 
 
-def _fold_table(model, data, train, test, sizes, sigmas, scoring):
+def _fold_table(model, data, train, test, candidates, scoring):
     """Return the score of each candidate, from rows of training and test."""
-    sigmas = list(dict.fromkeys(sigmas))  # each once
     train, test = (Part.of(data, rows) for rows in (train, test))
-    if not on_host(test.X):
-        return _table_on_device(model, train, test, sizes, sigmas, scoring)
+    exact, path = (
+        isinstance(model.kernel, ExactKernel),
+        hasattr(model.kernel, "with_sigma"),
+    )
+    if not on_host(test.X) or not (exact or path):
+        return _each(model, train, test, candidates, scoring)
     train = Part.of(train, np.flatnonzero(train.weights > 0))
     # fitted, but for the kernel sums: these are made for all candidates together
     targets = model._check_targets(train.y, first=True, final=True)
     model._add_targets(targets, train.weights, first=True)
     model.n_features_in_ = test.X.shape[1]
-    train = train._replace(y=targets)
+    raw, train = train, train._replace(y=targets)
     by_label = is_classifier(model) and scoring in (None, "accuracy")
-    if isinstance(model.sampler, str):
+    sizes, sigmas = (list(dict.fromkeys(values)) for values in zip(*candidates))
+    if exact:
         blocks = _exact_blocks(model, train, test.X, sigmas)
     else:
         blocks = _feature_blocks(model, train, test.X, sizes, sigmas, not by_label)
     with blas_within_processors(data[-1].size):  # in which the blocks are made
         if by_label:
             return _accuracies(model, blocks, test)
-        return _scores(model, blocks, train, test, scoring)
+        return _scores(model, blocks, raw, test, scoring)
 
 
-def _table_on_device(model, train, test, sizes, sigmas, scoring):
-    """Return the score of each candidate on one fold, each fitted by itself."""
-    plain = bool(namespace_of(test.X).all(test.weights == 1))
+def _each(model, train, test, candidates, scoring):
+    """Return the score of each candidate, each fitted by itself."""
+    plain = bool(namespace_of(test.weights).all(test.weights == 1))
     options = {} if plain else {"sample_weight": test.weights}
     table = {}
-    for size, sigma in product(sizes, sigmas):
-        candidate = clone(model)
-        if size is None:
-            candidate.set_params(sigma=sigma)
-        else:
-            candidate.sampler.set_params(n_components=size, sigma=sigma)
-        candidate.fit(*train)
-        candidate._engine.quiet = True  # warnings of each candidate would be many
-        table[Candidate(size, sigma)] = _score(candidate, scoring, test, options)
+    for candidate in candidates:
+        fitted = candidate.of(model)
+        fitted._add(*train, final=True)  # warnings of each candidate would be many
+        fitted._engine.quiet = True
+        table[candidate] = _score(fitted, scoring, test, options)
     return table
 
 
 def _exact_blocks(model, train, X, sigmas):
-    """Yield the blocks of the exact estimator, its distances taken once."""
-    engine = _exact_engine(model, train, sigmas)
+    """Yield the blocks of the exact kernel, its distances taken once."""
+    sigma = "median" if "median" in sigmas else sigmas[0]  # which keeps a sample
+    engine = clone(model.kernel).set_params(sigma=sigma)._make_engine(model._encoder())
+    engine.add(*train)
     numbers = [engine.resolve(sigma) for sigma in sigmas]
-    for rows, path in engine.path_scores(X, numbers):
+    for rows, path in engine.path_sums(X, numbers):
         for sigma, sums in zip(sigmas, path, strict=True):
             yield Block(Candidate(None, sigma), rows, sums)
-
-
-def _exact_engine(model, train, sigmas):
-    """Return an engine that holds the rows, with a sample of them if need be."""
-    sigma = "median" if "median" in sigmas else sigmas[0]
-    engine = model.set_params(sigma=sigma)._make_engine()
-    engine.add(*train)
-    return engine
 
 
 def _feature_blocks(model, train, X, sizes, sigmas, errors) -> Iterator[Block]:
@@ -160,7 +165,7 @@ def _feature_blocks(model, train, X, sizes, sigmas, errors) -> Iterator[Block]:
     rest = sorted(set(sizes))
     while rest:  # once, and again for each odd number of sines and cosines
         first = "median" if "median" in sigmas else sigmas[0]
-        sampler = clone(model.sampler).set_params(n_components=rest[-1], sigma=first)
+        sampler = clone(model.kernel).set_params(n_components=rest[-1], sigma=first)
         sampler.fit(train.X, sample_weight=train.weights)
         path = [sampler.with_sigma(sigma).map_ for sigma in sigmas]
         sums = [FeatureSums() for _ in path]
@@ -259,7 +264,9 @@ def _scores(model, blocks, train, test, scoring):
     weights = test.weights.astype(np.float64)
     options = {} if np.all(weights == 1) else {"sample_weight": weights}
     for candidate, parts in kept.items():
-        model._engine = KnownSums(model, candidate, parts, train)
+        unfitted = candidate.of(model)
+        model._made_of = unfitted.kernel if candidate.n_components is None else None
+        model._engine = KnownSums(parts, unfitted, train)
         table[candidate] = _score(model, scoring, test, options)
     return table
 
@@ -279,26 +286,17 @@ class KnownSums:
 
     quiet = True  # warnings of each candidate would be many
 
-    def __init__(self, model, candidate, blocks, train):
-        self._model, self._candidate = model, candidate
-        self._blocks, self._train = blocks, train
+    def __init__(self, blocks, unfitted, train):
+        self._blocks, self._unfitted, self._train = blocks, unfitted, train
 
-    def scores(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
+    def sums(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
         """Yield the test rows and their kernel sums."""
         for _, rows, sums in self._blocks:
             yield rows, sums._replace(scores=sums.scores.copy())
 
     @cached_property
-    def sampler(self) -> Any:
-        """The fitted sampler, made only for scorers that look at it."""
-        sampler = self._model.sampler
-        if isinstance(sampler, str):
-            return sampler
-        sampler = clone(sampler).set_params(**self._candidate._asdict())
-        return sampler.fit(self._train.X, sample_weight=self._train.weights)
+    def _fitted(self):
+        return self._unfitted.fit(*self._train)._engine
 
-    @property
-    def sigma(self) -> float:
-        """The multiplier of the inputs, for the exact estimator alone."""
-        sigma = self._candidate.sigma
-        return _exact_engine(self._model, self._train, [sigma]).sigma
+    def __getattr__(self, name):  # of scorers that look at the kernel
+        return getattr(self._fitted, name)
