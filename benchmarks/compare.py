@@ -248,7 +248,7 @@ def searches(quick, repeats):
     X, rows = StandardScaler().fit_transform(X), []
     for cls in tqdm((OPRFSampler, TrigRBFSampler), file=sys.stderr):
         sampler = cls(random_state=0)
-        grid = {"sampler__n_components": sizes, "sampler__sigma": sigmas}
+        grid = {"kernel__n_components": sizes, "kernel__sigma": sigmas}
         found = {
             "grid": GridSearchCV(NadarayaWatsonClassifier(sampler), grid, cv=5),
             "path": NadarayaWatsonClassifierCV(

@@ -380,8 +380,13 @@ def exact_results(module, name, params, as_kind, kind):
     targets = np.column_stack([np.cos(y), y * 0.5])
     if kind in ("strict", "torch", "torch, float32"):
         y, targets = _like(y, X), _like(targets, X)
-    classifier = module.NadarayaWatsonClassifier(name, **params)
-    regressor = module.NadarayaWatsonRegressor(name, **params)
+    if hasattr(module, "ExactKernel"):
+        kernel = {"exact": module.ExactKernel, "prototypes": module.Prototypes}[name]
+        args, params = (kernel(**params),), {}
+    else:  # before kernels were values
+        args = (name,)
+    classifier = module.NadarayaWatsonClassifier(*args, **params)
+    regressor = module.NadarayaWatsonRegressor(*args, **params)
     return {
         "proba": classifier.fit(X, y).predict_proba(Z),
         "averages": regressor.fit(X, targets).predict(Z),

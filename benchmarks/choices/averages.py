@@ -102,12 +102,12 @@ def _methods(numbers, searches):
         found = {"k neighbours": KNeighborsRegressor()}
         found["exact"] = crt.NadarayaWatsonRegressor()
         if searches:
-            found["search"] = crt.NadarayaWatsonRegressorCV(random_state=0)
+            found["search"] = crt.NadarayaWatsonRegressorCV()
         return found
     found = {"k neighbours": KNeighborsClassifier()}
     found["exact"] = NadarayaWatsonClassifier()
     if searches:
-        found["search"] = crt.NadarayaWatsonClassifierCV(random_state=0)
+        found["search"] = crt.NadarayaWatsonClassifierCV()
     return found
 
 
@@ -183,9 +183,9 @@ def _accuracies(name, n_splits, width, methods):
             sampler = clone(sampler).set_params(n_components=width, random_state=seed)
             todo[label] = partial(_best_of_sigmas, sampler, train, validation)
         for label, model in (EXACT | PROTOTYPES).items():
-            model = clone(model).set_params(random_state=seed)
+            model = clone(model)
             if label in PROTOTYPES:
-                model.set_params(n_prototypes=width)
+                model.set_params(kernel__n_prototypes=width, kernel__random_state=seed)
             todo[label] = partial(model.fit, *train)
         for label in methods:
             fit, start = todo[label], time.process_time()
