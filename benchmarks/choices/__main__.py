@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.choices NAME`` prints a table, or a few of one question:
 
-* averages: defaults of the kernel averages against k neighbours
+* defaults: those of the kernel averages against k neighbours
 * prototypes: prototypes beside features and the exact kernel
 * tolerance, tolerance_error: kernel averages to a tolerance, their time and error
 * positive_maps: error of positive maps
@@ -36,7 +36,6 @@ OPTIONS = {
     "fits": "for the observed error of n_components_for",
     "rows": "number of rows of the blends",
     "repeats": "of what is timed",
-    "searches": "the searches for parameters too: slow",
 }
 
 
@@ -111,8 +110,8 @@ class Choice:
 FEW = {"widths": (16,), "seeds": 2}
 CHOICES = (
     Choice(
-        averages.averages,
-        None,
+        averages.defaults,
+        "defaults.inc",
         {"seeds": 2, "sets": ("iris", "wine", "banknote", "diabetes")},
     ),
     Choice(

