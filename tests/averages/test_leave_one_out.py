@@ -13,7 +13,8 @@ from sklearn.preprocessing import StandardScaler
 
 from sklearn_crt import ExactKernel, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 
-MULTIPLES = 2.0 ** np.arange(-1, 6, 0.5)  # of "scale", as the reference says
+OCTAVES = 2.0 ** np.arange(-1, 6)  # of "scale", as the reference says
+QUARTERS = 2.0 ** np.arange(-0.75, 1, 0.25)
 CLASSIFIERS = KNeighborsClassifier(), NadarayaWatsonClassifier()
 REGRESSORS = KNeighborsRegressor(), NadarayaWatsonRegressor()
 
@@ -46,26 +47,27 @@ LOG_KERNELS = {
 }
 
 
-def brier(log_kernel, y):
-    """Return the error of averages over the other rows, from all pairs of rows."""
+def error(log_kernel, y):
+    """Return mistakes and Brier score over the other rows, from all pairs of rows."""
     np.fill_diagonal(log_kernel, -np.inf)
     weights = np.exp(log_kernel - log_kernel.max(axis=1, keepdims=True))
     truth = y[:, None] == np.unique(y)
     found = weights @ truth / weights.sum(axis=1, keepdims=True)
-    return np.sum((found - truth) ** 2 / truth.var(axis=0))
+    mistakes = found.argmax(axis=1) != truth.argmax(axis=1)
+    return mistakes.sum() + 0.2 * np.sum((found - truth) ** 2)
 
 
 @pytest.mark.parametrize("kernel", list(LOG_KERNELS))
 def test_is_the_best_of_the_path(kernel, rng):
     X = rng.normal(size=(60, 2))
     y = (X[:, 0] + 0.3 * rng.normal(size=60) > 0).astype(int) + (X[:, 1] > 1)
-    scale = (
-        NadarayaWatsonClassifier(ExactKernel(sigma="scale")).fit(X, y).kernel_.sigma_
-    )
-    sigmas = scale * MULTIPLES
-    errors = [brier(LOG_KERNELS[kernel](sigma * X), y) for sigma in sigmas]
+    best = NadarayaWatsonClassifier(ExactKernel(sigma="scale")).fit(X, y).kernel_.sigma_
+    for steps in (OCTAVES, QUARTERS):
+        sigmas = best * steps
+        errors = [error(LOG_KERNELS[kernel](sigma * X), y) for sigma in sigmas]
+        best = sigmas[np.argmin(errors)]
     model = NadarayaWatsonClassifier(ExactKernel(kernel=kernel)).fit(X, y)
-    assert_allclose(model.kernel_.sigma_, sigmas[np.argmin(errors)])
+    assert_allclose(model.kernel_.sigma_, best)
 
 
 def test_several_outputs_do_not_depend_on_their_units(rng):
@@ -104,7 +106,7 @@ def test_a_sample_of_the_rows_follows_their_number(rng):
         .kernel_.sigma_
     )
     model = NadarayaWatsonRegressor().fit(X, X[:, 0])
-    multiples = scale * MULTIPLES * 2 ** (1 / 8)
+    multiples = scale * 2.0 ** np.arange(-1.75, 6, 0.25) * 2 ** (1 / 8)
     assert np.isclose(model.kernel_.sigma_, multiples).sum() == 1
 
 

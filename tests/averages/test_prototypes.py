@@ -20,7 +20,8 @@ from sklearn_crt import (
     Prototypes,
 )
 
-MULTIPLES = 2.0 ** np.arange(-3, 6, 0.5)  # of "scale", as the reference says
+OCTAVES = 2.0 ** np.arange(-3, 6)  # of "scale", as the reference says
+QUARTERS = 2.0 ** np.arange(-0.75, 1, 0.25)
 MODELS = NadarayaWatsonClassifier, NadarayaWatsonRegressor
 
 
@@ -197,23 +198,25 @@ def test_sigma_is_that_of_rows_left_out(seed):
     scale = (
         NadarayaWatsonClassifier(ExactKernel(sigma="scale")).fit(X, y).kernel_.sigma_
     )
-    errors = np.zeros(MULTIPLES.size)
-    prior = np.eye(3)[y].mean(axis=0)
-    for i in range(80):
-        centers, weights = points.points.copy(), points.weights.copy()
-        k = own[i]
-        weights[k] -= 1
-        if weights[k]:
-            centers[k] = (centers[k] * (weights[k] + 1) - X[i]) / weights[k]
-        for j, multiple in enumerate(MULTIPLES):
-            sigma = scale * multiple
+
+    def error(sigma):
+        total = 0.0
+        for i in range(80):
+            centers, weights = points.points.copy(), points.weights.copy()
+            k = own[i]
+            weights[k] -= 1
+            if weights[k]:
+                centers[k] = (centers[k] * (weights[k] + 1) - X[i]) / weights[k]
             D = sigma**2 * np.sum((X[i] - centers) ** 2, axis=1)
             with np.errstate(divide="ignore"):
                 logs = np.log(weights) - 0.5 * D
             shares = np.exp(logs - logsumexp(logs)) @ np.eye(3)[codes]
-            gap = (shares - (y[i] == np.arange(3))) ** 2
-            errors[j] += gap @ (1 / (prior * (1 - prior)))
-    assert_allclose(model.kernel_.sigma_, scale * MULTIPLES[np.argmin(errors)])
+            brier = np.sum((shares - (y[i] == np.arange(3))) ** 2)
+            total += (np.argmax(shares) != y[i]) + 0.2 * brier
+        return total
+
+    octave = min(scale * OCTAVES, key=error)
+    assert_allclose(model.kernel_.sigma_, min(octave * QUARTERS, key=error))
 
 
 def test_sparse_and_single_precision(rng):
