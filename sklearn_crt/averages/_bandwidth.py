@@ -29,7 +29,7 @@ _OCTAVES = 2.0 ** np.arange(-1, 6)
 _QUARTERS = 2.0 ** np.arange(-0.75, 1, 0.25)  # about the best octave
 _N_QUERIES, _N_KEYS = 1000, 10_000  # rows that are predicted, and averaged over
 _BRIER = 0.2  # of the Brier score beside the mistakes
-_QUERY_ROWS, _KEY_ROWS = 250, 2048  # kernel values computed at a time
+_QUERY_ROWS, _KEY_ROWS = 125, 1024  # kernel values computed at a time
 
 
 def sample(n_rows: int) -> np.ndarray:

@@ -320,6 +320,7 @@ class ClassWeights:
 
 # ------------------------------------------------------- kernels of pairs of rows
 Kernel = RadialKernel | Callable
+_LARGEST_SIGMA = 1e18  # whose square is a number in single precision
 
 
 def log_kernel(
@@ -372,6 +373,13 @@ def log_path(
     kernel: Kernel, queries: Inputs, keys: Inputs, sigmas: Iterable[float]
 ) -> Iterator[np.ndarray]:
     """Yield the logs of a kernel of the rows times each sigma."""
+    sigmas = [float(sigma) for sigma in sigmas]
+    if isinstance(kernel, GaussianRadial) and max(sigmas) < _LARGEST_SIGMA:
+        squares = queries.sq_distances(keys)  # once, and no root of them
+        with np.errstate(over="ignore"):  # of the farthest rows, whose weight is 0
+            for sigma in sigmas:
+                yield squares * squares.dtype.type(-0.5 * sigma**2)
+        return
     if isinstance(kernel, RadialKernel):
         distances = kernel.distances(queries, keys)
         for sigma in sigmas:
