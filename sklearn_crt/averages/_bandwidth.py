@@ -1,4 +1,4 @@
-"""Bandwidths from the targets: one number, or one for each column."""
+"""The bandwidth of least leave-one-out error."""
 
 from __future__ import annotations
 
@@ -7,17 +7,13 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
-from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import gen_batches
 
-from .._array import taken, to_host
 from .._kernels import log_weights
 from ..maps import RadialKernel
-from ..rows import Inputs, Moments, Rows
+from ..rows import Inputs
 from ._sums import (
     Kernel,
-    OneHot,
     RegressionTargets,
     Targets,
     add_block,
@@ -215,122 +211,3 @@ def _stretched_path(kernel, rows, keys, place, stretch, multiples):
         return
     for multiple in multiples:  # the means stay where they are
         yield log_kernel(kernel, rows.scaled(multiple), keys.scaled(multiple))
-
-
-_N_ROWS = 1200  # all pairs of which are looked at
-_N_STEPS = 40
-_STARTS = 2.0 ** np.arange(-1, 4, 0.5)  # of "scale", one of which is the start
-_RANGE = 7.0  # of log sigma, about the start
-
-Loss = Callable[[np.ndarray], tuple[float, np.ndarray]]  # of D: value and G
-
-
-def learn_columns(
-    X: Rows, y: np.ndarray, weights: np.ndarray, targets: Targets
-) -> np.ndarray:
-    """Return a positive number for each column, by which to multiply it."""
-    # X (n_rows, n_features), y (n_rows,) or (n_rows, n_outputs), weights (n_rows,) ->
-    # (n_features,)
-    keep = sample(X.shape[0])[:_N_ROWS]
-    rows, y, weights = (to_host(taken(a, keep)) for a in (X, y, weights))
-    rows, weights = rows.astype(np.float64), weights.astype(np.float64)
-    rows = rows if isinstance(rows, np.ndarray) else rows.toarray()
-    moments = Moments.of(rows, weights)
-    deviation = np.sqrt(moments.variance)
-    deviation[deviation <= 1e-12 * np.sqrt(moments.mean_square)] = 1.0  # constant
-    rows = (rows - moments.mean) / deviation
-    loss = _make_loss(rows, y, weights, targets)
-    scale = np.sqrt(2 / rows.shape[1])
-    squares = euclidean_distances(rows, squared=True)
-    starts = scale * _STARTS
-    start = starts[np.argmin([loss(s**2 * squares)[0] for s in starts])]
-    origin = np.full(rows.shape[1], np.log(start))
-    found = minimize(
-        _objective,
-        origin,
-        args=(rows, loss),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=np.stack([origin - _RANGE, origin + _RANGE], axis=1),
-        options={"maxiter": _N_STEPS},
-    )
-    return np.exp(found.x) / deviation
-
-
-def _objective(
-    log_sigma: np.ndarray, rows: np.ndarray, loss: Loss
-) -> tuple[float, np.ndarray]:
-    """Return the loss and its gradient with respect to log sigma."""
-    scaled = rows * np.exp(log_sigma)
-    value, G = loss(euclidean_distances(scaled, squared=True))
-    G = G + G.T
-    slope = G.sum(axis=1) @ scaled**2 - np.einsum("il,il->l", scaled, G @ scaled)
-    return value, 2 * slope
-
-
-def _make_loss(rows, y, weights, targets) -> Loss:
-    """Return the loss as a function of squared distances."""
-    _, group = np.unique(rows, axis=0, return_inverse=True)
-    group = group.ravel()
-    # equal rows are left out with a row: a weight of two is a row that comes twice
-    log_weights = np.where(group[:, None] == group, -np.inf, np.log(weights))
-    if isinstance(targets, OneHot):
-        same = y[:, None] == y
-        usable = np.isfinite(np.where(same, log_weights, -np.inf)).any(axis=1)
-    else:
-        usable = np.isfinite(log_weights).any(axis=1)
-    share = np.where(usable, weights, 0.0)
-    if not usable.any():  # nothing to learn from: any number is as good
-        return lambda D: (0.0, np.zeros_like(D))
-    share /= share.sum()
-    if isinstance(targets, OneHot):
-        return _LogLoss(log_weights[usable], same[usable], share[usable], usable)
-    mean = np.average(y, axis=0, weights=weights)
-    deviation = np.sqrt(np.average((y - mean) ** 2, axis=0, weights=weights))
-    y = (y - mean) / np.where(deviation > 0, deviation, 1.0)
-    return _SquaredError(log_weights[usable], y, share[usable], usable)
-
-
-class _LogLoss:
-    """Minus the log of the probability of the own class."""
-
-    def __init__(self, log_weights, same, share, usable):
-        self._log_weights, self._same = log_weights, same
-        self._share, self._usable = share, usable
-
-    def __call__(self, D):
-        logs = self._log_weights - 0.5 * D[self._usable]
-        own, log_own = _softmax(np.where(self._same, logs, -np.inf))
-        shares, log_total = _softmax(logs)
-        own -= shares
-        own *= 0.5 * self._share[:, None]
-        G = np.zeros_like(D)
-        G[self._usable] = own
-        return float(self._share @ (log_total - log_own)), G
-
-
-class _SquaredError:
-    """Squared error of the averages."""
-
-    def __init__(self, log_weights, y, share, usable):
-        self._log_weights, self._y = log_weights, y
-        self._share, self._usable = share, usable
-
-    def __call__(self, D):
-        P, _ = _softmax(self._log_weights - 0.5 * D[self._usable])
-        found = P @ self._y
-        gap = found - self._y[self._usable]
-        value = self._share @ np.sum(gap**2, axis=1)
-        P *= gap @ self._y.T - np.sum(gap * found, axis=1, keepdims=True)
-        P *= -self._share[:, None]
-        G = np.zeros_like(D)
-        G[self._usable] = P
-        return float(value), G
-
-
-def _softmax(logs):
-    """Return exp(logs) over their sums, in place of the logs, and the logs of these."""
-    logs, peak = log_weights(logs, overwrite=True)
-    total = logs.sum(axis=1, keepdims=True)
-    logs /= total
-    return logs, (np.log(total) + peak)[:, 0]

@@ -22,8 +22,9 @@ from .._array import (
     to_namespace_of,
 )
 from .._workers import Workspace
+from ..metric._diagonal import learn_columns
 from ..rows import Frame, Inputs, Rows, Sigma, Statistics, resolve_sigma
-from ._bandwidth import best_multiple, learn_columns, sample
+from ._bandwidth import best_multiple, sample
 from ._sums import Kernel, KernelSums, Targets, add_block, log_kernel, log_path
 
 Part = tuple[Rows, Array, Array]  # rows, targets, weights
@@ -166,7 +167,7 @@ class ExactEngine:
         if sigma == "auto":
             first = resolve_sigma("scale", self._statistics)
         else:
-            first = learn_columns(X, y, weights, self.targets)
+            first = learn_columns(X, y, weights)
         keys = sample(X.shape[0])
         X_part, y_part, weights = (to_host(taken(a, keys)) for a in (X, y, weights))
         frame, kind = self._keys.frame(X_part, first)

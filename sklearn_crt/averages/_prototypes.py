@@ -14,8 +14,9 @@ from sklearn.utils import check_random_state, gen_batches
 from .._array import to_host
 from .._compat import Interval
 from .._types import HasLogProfile, RandomState
+from ..metric._diagonal import learn_columns
 from ..rows import Centers, Rows, Sigma, Statistics, resolve_sigma
-from ._bandwidth import Left, best_multiple_left, learn_columns, sample
+from ._bandwidth import Left, best_multiple_left, sample
 from ._exact import FROM_TARGETS, Keys, as_kind
 from ._exact_kernel import RowKernel, get_kernel
 from ._sums import Kernel, KernelSums, RegressionTargets, Targets
@@ -296,7 +297,7 @@ class PrototypeEngine:
 
     def _learn(self, whole):
         centers, y = whole
-        return learn_columns(centers.points, y, centers.weights, self.targets)
+        return learn_columns(centers.points, y, centers.weights)
 
     def _some(self, whole):
         """Return rows to choose a factor of sigma with."""

@@ -1,0 +1,1 @@
+"""Metrics learned from rows and targets."""
