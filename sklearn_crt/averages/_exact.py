@@ -48,6 +48,7 @@ class Keys:
         """Yield queries and their kernel sums, in which nothing cancels."""
         query_rows, key_rows = (_QUERY_ROWS, _KEY_ROWS) if on_host(X) else _DEVICE_ROWS
         frame, kind = self.frame(X, sigma)
+        frame.check(X)
         keys = list(self._blocks(frame, X, kind, key_rows))
         workspace = Workspace() if on_host(X) else None
         for rows in gen_batches(X.shape[0], query_rows):
@@ -63,6 +64,7 @@ class Keys:
     ) -> Iterator[tuple[slice, list[KernelSums]]]:
         """Yield queries and their kernel sums for several numbers sigma."""
         frame, kind = self.frame(X, 1.0)
+        frame.check(X)
         keys = list(self._blocks(frame, X, kind, _KEY_ROWS))
         for rows in gen_batches(X.shape[0], _QUERY_ROWS):
             queries = frame.rows(as_kind(X[rows], kind))
@@ -139,8 +141,9 @@ class ExactEngine:
         self._parts += ((X, y, weights),)
         self._number = None
         automatic = isinstance(self._sigma, str) and self._sigma in FROM_TARGETS
-        if final or not automatic:  # raises for one that does not fit the columns
+        if final or not automatic:  # raises for one that does not fit the rows
             self._number = self.resolve(self._sigma)
+            self._keys.frame(X, self._number)[0].check(X)
 
     def merge(self, other: ExactEngine) -> None:
         """Keep the rows of another engine too."""

@@ -272,6 +272,9 @@ class PrototypeEngine:
         if self._model is None:
             whole = self._all()
             sigma = self._shape(whole)
+            self._keys(whole).frame(whole.centers.points, sigma)[0].check(
+                whole.centers.points
+            )
             points, labels = self._reduced(whole, self._n_prototypes, sigma)
             if self._is(*FROM_TARGETS):
                 left = self._some(whole) if self._left is None else self._left

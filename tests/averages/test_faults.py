@@ -1,5 +1,6 @@
 """Faults that an audit found in averages, each with a test that failed before."""
 
+import itertools
 import pickle
 import threading
 import warnings
@@ -398,3 +399,23 @@ def test_a_transformer_of_others_still_merges(table):
     whole = NadarayaWatsonClassifier(sampler).fit(X, y)
     assert_allclose(one.merge(two).predict_proba(X), whole.predict_proba(X))
     assert isinstance(sampler.estimator, BaseEstimator)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", [ExactKernel, Prototypes])
+@pytest.mark.parametrize("name", ["gaussian", "laplacian", "matern"])
+def test_bandwidths_at_the_ends_of_a_type(name, kind, dtype, table):
+    """An answer or a clear error: no NaN, no raw error, no warning of NumPy."""
+    X, y = table
+    for scale, sigma in itertools.product([1e-30, 1e-18, 1.0], [1e-160, 1e30, 1e160]):
+        rows = (scale * X).astype(dtype)
+        model = NadarayaWatsonClassifier(kind(kernel=name, sigma=sigma))
+        most = 1e15 if dtype == np.float32 else 1e150
+        too_large = scale * sigma > most or (dtype == np.float32 and sigma == 1e160)
+        with warnings.catch_warnings(action="error"):
+            if too_large:
+                with pytest.raises(ValueError, match="too large for float"):
+                    model.fit(rows, y)
+            else:
+                found = model.fit(rows, y).predict_proba(rows)
+                assert_allclose(found.sum(axis=1), 1, rtol=1e-5)
