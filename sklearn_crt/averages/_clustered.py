@@ -1,26 +1,22 @@
-"""The exact estimator to a tolerance: training rows in clusters, far ones skipped."""
+"""The exact estimator to a tolerance: far clusters of training rows count as clouds."""
 
 from __future__ import annotations
 
+import copy
+import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils import gen_batches
 
 from .._kernels import LogSum, least_log, log_sum
-from .._workers import (
-    Workspace,
-    effective_n_threads,
-    in_threads,
-    one_blas_thread,
-)
-from ..maps import RadialKernel
+from .._workers import Workspace, effective_n_threads, in_threads
+from ..maps import GaussianRadial, RadialKernel
 from ..rows import DenseInputs, Inputs, Rows, Sigma
-from ._clusters import BLOCK_ROWS, Clusters, least_distances, log_bound, log_cloud
 from ._exact import ExactEngine
 from ._sums import (
     Kernel,
@@ -29,381 +25,271 @@ from ._sums import (
     Targets,
     add_block,
     log_kernel,
-    log_path,
 )
 
-QUERY_ROWS = 256  # kernel values computed at a time
-
-
-class QuerySums:
-    """Sums of kernel weights times targets, of queries that evaluate some clusters."""
-
-    def __init__(self, n_queries: int, n_columns: int):
-        log_scale = np.full((n_queries, 1), least_log(np.empty(0)))
-        self.total = LogSum(np.zeros((n_queries, n_columns)), log_scale)
-
-    def add(
-        self,
-        index: np.ndarray,
-        logs: np.ndarray,
-        targets: np.ndarray,
-        workspace: Workspace,
-    ) -> None:
-        """Add for some queries: logs (n, n_keys), overwritten; targets (n_keys, k)."""
-        before = LogSum(*(part[index] for part in self.total))
-        for whole, part in zip(
-            self.total, add_block(before, logs, targets, workspace), strict=True
-        ):
-            whole[index] = part
-
-    def log_weights(self, targets: Targets) -> np.ndarray:
-        """Return logs of the kernel weights so far, (n_queries, 1)."""
-        values, log_scale = self.total
-        with np.errstate(divide="ignore"):
-            return np.log(targets.weight(values))[:, None] + log_scale
-
-
-def visit(
-    sums: QuerySums,
-    kernel: RadialKernel,
-    sigma: float,
-    queries: Inputs,
-    clusters: Clusters,
-    which: np.ndarray,
-    targets: Targets,
-    own: np.ndarray | None = None,
-) -> None:
-    """Add the rows of clusters to the sums of the queries that visit them."""
-    # which (n_queries, n_clusters), own (n_queries,)
-    workspace = Workspace()
-    by_cluster = np.ascontiguousarray(which.T)
-    for k in np.flatnonzero(by_cluster.any(axis=1)).tolist():
-        visitors = np.flatnonzero(by_cluster[k])
-        blocks = list(clusters.blocks(targets, queries.dtype, k))
-        for first in range(0, visitors.size, QUERY_ROWS):  # gen_batches takes longer
-            index = visitors[first : first + QUERY_ROWS]
-            rows = queries.take(index)
-            start = clusters.starts[k]
-            for keys, encoded in blocks:
-                logs = log_kernel(kernel, rows, keys, workspace, sigma)
-                if own is not None:
-                    leave_out(logs, own[index] - start)
-                    start += len(encoded)
-                sums.add(index, logs, encoded, workspace)
-
-
-def leave_out(logs: np.ndarray, own: np.ndarray) -> None:
-    """Make the logs of pairs (i, own[i]) minus infinity, where there is such a key."""
-    inside = np.flatnonzero((own >= 0) & (own < logs.shape[1]))
-    logs[inside, own[inside]] = -np.inf
-
-
-def enough(mass: np.ndarray, allowed: np.ndarray) -> np.ndarray:
-    """Return which entries to take so that the others add up to less than allowed."""
-    # mass (n_queries, n_clusters), allowed (n_queries, 1) -> (n_queries, n_clusters)
-    ordered = np.sort(mass, axis=1)
-    left_out = np.count_nonzero(np.cumsum(ordered, axis=1) <= allowed, axis=1)
-    last = np.take_along_axis(ordered, np.maximum(left_out - 1, 0)[:, None], axis=1)
-    return mass > np.where(left_out[:, None] > 0, last, -1.0)
-
-
-_MOST_WORK = 0.5  # share of the cost of all rows; from there visits do not pay
-_PROBES = 64  # queries that are looked at before many
-_BLOCK = 3e4  # kernel values that take as long as the calls for a block of them
-
-
-class Rule(NamedTuple):
-    """What may be left to clouds."""
-
-    share: float
-    most: float
-
-
-class Near:
-    """Queries beside the clusters: distances, taken once for all sigmas."""
-
-    def __init__(
-        self,
-        kernel: RadialKernel,
-        clusters: Clusters,
-        queries: Inputs,
-        targets: Targets,
-        own: np.ndarray | None = None,
-    ):
-        self._own, self._block = own, _BLOCK
-        self._kernel, self._clusters = kernel, clusters
-        self._queries, self._targets = queries, targets
-        _ = queries.sq_norms  # computed once, and kept with the rows
-
-    @cached_property
-    def _distances(self):
-        return self._clusters.distances(self._queries, self._kernel)
-
-    def clouds(self, sigma: float) -> np.ndarray:
-        """Return logs of the estimated weights of the clusters, for a sigma."""
-        return log_cloud(self._kernel, sigma, self._distances, self._clusters)
-
-    def answers(
-        self,
-        sigmas: Sequence[float],
-        rules: Sequence[Rule | None],
-        means: np.ndarray,
-        tol: float,
-    ) -> list[KernelSums]:
-        """Return the kernel sums of the queries, one for each sigma."""
-        # means (n_clusters, n_columns)
-        with one_blas_thread():
-            found: list[Any] = [
-                None
-                if self._is_hopeless(sigma, rule, tol)
-                else self._answer(sigma, means, rule, tol)
-                for sigma, rule in zip(sigmas, rules, strict=True)
-            ]
-        rest = [k for k, sums in enumerate(found) if sums is None]
-        exact = self._exact([sigmas[k] for k in rest]) if rest else []
-        for k, sums in zip(rest, exact, strict=True):
-            found[k] = sums
-        return found
-
-    def _exact(self, sigmas):
-        """Return the kernel sums over all rows."""
-        parts, workspace = [], Workspace()
-        blocks = list(self._clusters.blocks(self._targets, self._queries.dtype))
-        for batch in gen_batches(self._queries.shape[0], QUERY_ROWS):
-            rows = self._queries.take(batch)
-            totals: list[Any] = [None for _ in sigmas]
-            start = 0
-            for keys, targets in blocks:
-                path = log_path(self._kernel, rows, keys, sigmas)
-                if len(sigmas) == 1:  # needs no roots of squares
-                    one = log_kernel(self._kernel, rows, keys, workspace, sigmas[0])
-                    path = iter([one])
-                for k, logs in enumerate(path):
-                    if self._own is not None:
-                        leave_out(logs, self._own[batch] - start)
-                    totals[k] = add_block(totals[k], logs, targets, workspace)
-                start += len(targets)
-            parts.append(totals)
-        return [KernelSums(*map(np.concatenate, zip(*p))) for p in zip(*parts)]
-
-    def _is_hopeless(self, sigma, rule, tol):
-        """Return whether some of many queries would all rather sum all rows."""
-        n_queries = self._queries.shape[0]
-        if n_queries < 4 * _PROBES:
-            return False
-        some = np.arange(0, n_queries, n_queries // _PROBES)
-        parts = self._kernel, self._clusters, self._queries.take(some), self._targets
-        few = Near(*parts)
-        few._block = 0.0  # many queries share the calls
-        return few._plan(sigma, rule, tol) is None
-
-    def _plan(self, sigma, rule, tol):
-        """Return what is visited first, estimates and bounds; None where it is dear."""
-        logs = bounds = self.clouds(sigma)
-        mass, _ = self.relative(logs, None, False)
-        whole = mass.sum(axis=1, keepdims=True)
-        share, most = rule or _certain(tol)
-        which = enough(mass, share * whole)
-        if self._own is not None:
-            starts = self._clusters.starts
-            home = np.searchsorted(starts, self._own, side="right") - 1
-            which[np.arange(len(which)), home] = True
-        if self._is_dear(which):
-            return None
-        if rule is None:
-            bounds, top = self._bounds(sigma), logs.max(axis=1, keepdims=True)
-            top[top == -np.inf] = 0
-            likely = np.exp(np.clip(bounds - top, -700, 600))
-            likely[which] = 0
-            if self._is_dear(which | enough(likely, most * whole)):
-                return None
-        return which, logs, bounds
-
-    def _answer(self, sigma, means, rule, tol):
-        """Return kernel sums, or None where it costs less to sum all rows."""
-        plan = self._plan(sigma, rule, tol)
-        if plan is None:
-            return None
-        which, logs, bounds = plan
-        sums = QuerySums(len(logs), means.shape[1])
-        self._visit(sums, sigma, which)
-        # the rest beside what was found, no longer beside what was hoped for
-        _, most = rule or _certain(tol)
-        if most < np.inf:
-            mass, found = self.relative(bounds, sums, which)
-            more = enough(mass, most * found)
-            self._visit(sums, sigma, more)
-            which |= more
-        np.minimum(logs, bounds, out=logs)
-        logs[which] = -np.inf
-        return with_clouds(sums, logs, means)
-
-    def _bounds(self, sigma):
-        least = least_distances(self._clusters, self._distances)
-        log_weights = self._clusters.log_weights
-        return log_bound(self._kernel, sigma, least, log_weights)
-
-    def _visit(self, sums, sigma, which):
-        rest = self._kernel, sigma, self._queries, self._clusters
-        visit(sums, *rest, which, self._targets, self._own)
-
-    def relative(self, logs, sums, visited):
-        """Return weights of clusters not visited, and of all visited, on one scale.
-
-        That of the latter, where there is one: nothing beside it underflows.
-        """
-        found = np.full((len(logs), 1), -np.inf)
-        if sums is not None:
-            found = sums.log_weights(self._targets)
-        none = found == -np.inf
-        scale = np.where(none, logs.max(axis=1, keepdims=True), found)
-        scale[scale == -np.inf] = 0
-        mass = np.exp(np.clip(logs - scale, -700, 600))
-        mass[visited | (logs == -np.inf)] = 0
-        return mass, np.where(none, 0.0, 1.0)
-
-    def _is_dear(self, which):
-        """Return whether to visit these clusters costs more than half of all rows."""
-        sizes = self._clusters.sizes.astype(np.float64)
-        blocks = np.ceil(which.sum(axis=0) / QUERY_ROWS) @ np.ceil(sizes / BLOCK_ROWS)
-        cost = (which @ sizes).sum() + self._block * blocks
-        n_queries, n_rows = len(which), sizes.sum()
-        all_blocks = np.ceil(n_queries / QUERY_ROWS) * np.ceil(n_rows / BLOCK_ROWS)
-        return cost > _MOST_WORK * (n_queries * n_rows + self._block * all_blocks)
-
-
-def _certain(tol):
-    """Return the rule by which answers are certified."""
-    return Rule(tol, tol / (1 - tol) * (1 - 1e-6))
-
-
-def with_clouds(sums: QuerySums, logs: np.ndarray, means: np.ndarray) -> KernelSums:
-    """Return the sums with clouds added."""
-    # logs (n_queries, n_clusters), means (n_clusters, n_columns)
-    total = sums.total.plus(log_sum(logs, means))
-    return KernelSums(*total)
-
-
-_N_QUERIES = 256  # training rows that are answered exactly
-_MOST_SKIPPED = 1.0  # ratio of clouds to the rows visited, of any query
-_N_SHARES = 16  # shares tol, tol / 2, tol / 4, ... that are tried
-
-
-def calibrated_rule(
-    kernel: RadialKernel,
-    sigma: float,
-    clusters: Clusters,
-    means: np.ndarray,
-    targets: Targets,
-    tol: float,
-) -> Rule | None:
-    """Return the largest share of clouds whose answers are within a tolerance.
-
-    Up to 256 training rows, drawn with a fixed seed, are answered exactly and for
-    each share, without themselves.
-    """
-    # means (n_clusters, n_columns)
-    n_rows = clusters.rows.shape[0]
-    size = min(n_rows, _N_QUERIES)
-    own = np.sort(np.random.default_rng(0).choice(n_rows, size, replace=False))
-    queries = clusters.rows.take(own)
-    near = Near(kernel, clusters, queries, targets)
-    logs = near.clouds(sigma)
-    shares = tol * 0.5 ** np.arange(_N_SHARES)
-    workspace = Workspace()
-    sums = [QuerySums(size, means.shape[1]) for _ in range(_N_SHARES + 1)]
-    mass, _ = near.relative(logs, None, False)
-    whole = mass.sum(axis=1, keepdims=True)
-    levels = np.full(logs.shape, _N_SHARES)  # of the share from which it is visited
-    for level, share in reversed(list(enumerate(shares))):
-        levels[enough(mass, share * whole)] = level
-    for k, start in enumerate(clusters.starts[:-1].tolist()):
-        for keys, encoded in clusters.blocks(targets, queries.dtype, k):
-            block = log_kernel(kernel, queries, keys, workspace, sigma)
-            leave_out(block, own - start)
-            start += len(encoded)
-            for level in np.unique(levels[:, k]):
-                some = np.flatnonzero(levels[:, k] == level)
-                sums[level].add(some, block[some], encoded, workspace)
-    answers, so_far = [], sums[0]
-    for level in range(len(sums)):
-        if level > 0:
-            so_far = _plus(so_far, sums[level])
-        rest = np.where(levels > level, logs, -np.inf)
-        answers.append((with_clouds(so_far, rest, means).scores, so_far, rest))
-    gap, (exact, *_) = _Gap(clusters, targets), answers[-1]
-    for share, (found, visited, rest) in zip(shares, answers[:-1], strict=True):
-        errors = gap(found, exact)
-        standard_error = errors.std() / np.sqrt(errors.size)
-        likely = errors.mean() + 2 * standard_error
-        if likely <= tol / 2 and np.quantile(errors, 0.95) <= tol:
-            mass, weight = near.relative(rest, visited, False)
-            most = mass.sum(axis=1)[weight[:, 0] > 0].max(initial=share)
-            return Rule(float(share), min(float(most), _MOST_SKIPPED))
-    return None
-
-
-def _plus(a, b):
-    """Return two sums as one."""
-    both = QuerySums(0, 0)
-    both.total = a.total.plus(b.total)
-    return both
-
-
-class _Gap:
-    """How far answers are apart: in total variation, or in ranges of the targets."""
-
-    def __init__(self, clusters, targets):
-        self._targets, self._range = targets, None
-        if isinstance(targets, RegressionTargets):
-            spread = np.ptp(clusters.y, axis=0)
-            self._range = np.where(spread > 0, spread, 1.0)
-
-    def __call__(self, found, exact):
-        """Return one number for each row; 0 where the exact answer has no weight."""
-        answers = []
-        for sums in (found, exact):
-            weights = self._targets.weight(sums)[:, None]
-            answers.append(sums / np.where(weights > 0, weights, 1))
-        gaps = np.abs(answers[0] - answers[1])
-        if self._range is None:
-            return 0.5 * gaps.sum(axis=1)
-        return (gaps[:, :-1] / self._range).max(axis=1)
-
-
 _LEAST_ROWS = 4000  # from which clusters pay
-_LARGEST = 1e15  # whose squares single precision can hold
-_GROWTH = 2  # times as many rows, and the clusters are made anew
-_DISTANCES = 2**22  # of queries from centres, at a time
-_LEAST_QUERIES = 256
+_MOST_WORK = 0.5  # share of the rows; from there clusters do not pay
+_REMAINDER = 0.01  # share of the rows that are in no cluster
+_ROWS_A_CLUSTER = 40  # in the sample that the centres are fitted to
+_QUERY_ROWS, _KEY_ROWS = 256, 2048  # kernel values computed at a time
+_PAIRS = 2**22  # distances from centres at a time
+_LEAST, _LARGEST = 1e-15, 1e15  # whose squares single precision can hold
+_ROUNDING = 0.05  # of logs of the kernel
+_N_LEFT_OUT = 2000  # training rows that are answered without themselves
+_SHARES = 0.5 * 0.25 ** np.arange(24)
+_MARGIN, _STEPS = 10, 3  # times the tolerance, and quarterings of the share below it
 
 
 @dataclass(frozen=True, eq=False)
-class Sorted:
-    """Rows in clusters, and what follows from them."""
+class Clusters:
+    """Rows sorted by cluster, and last those that are in none.
 
-    clusters: Clusters
+    Cluster k is ``starts[k]:starts[k + 1]``.
+    """
+
+    rows: DenseInputs  # less the origin, times the unit
+    y: np.ndarray  # (n,) or (n, n_outputs)
+    weights: np.ndarray  # (n,)
+    order: np.ndarray  # (n,)
     origin: np.ndarray  # (n_features,)
     unit: float | np.ndarray  # (n_features,)
-    means: np.ndarray  # (n_clusters, n_columns)
-    rules: dict[float, Rule | None] = field(default_factory=dict)
+    starts: np.ndarray  # (n_clusters + 1,)
+    centers: np.ndarray  # (n_clusters, n_features)
+    radii: np.ndarray  # (n_clusters,)
+    sq_radii: np.ndarray  # (n_clusters,), means of squares
+    log_weights: np.ndarray  # (n_clusters,)
+    means: np.ndarray  # (n_clusters, n_columns), of targets
+    shares: Any = field(default_factory=dict)  # of clouds, by sigma
+
+    @classmethod
+    def of(cls, rows: Any, frame: Any, kernel: Any, targets: Targets) -> Clusters:
+        """Return rows, their targets and weights in about ``2 sqrt(n)`` clusters."""
+        labels, n_clusters = _labels(rows[0])
+        order = np.argsort(labels.astype(np.min_scalar_type(n_clusters)), kind="stable")
+        starts = np.searchsorted(labels[order], np.arange(n_clusters + 1))
+        X, y, weights = (part[order] for part in rows)
+        measures = []
+        for start, stop in pairwise(starts):
+            part = slice(start, stop)
+            wide, some = X[part].astype(np.float64), weights[part].astype(np.float64)
+            total = some.sum()
+            center = some @ wide / total
+            distances = kernel.distances(DenseInputs(center[None]), DenseInputs(wide))
+            spread = (distances**2 @ some)[0] / total
+            mean = targets.encode(y[part], some, np.float64).sum(axis=0) / total
+            measures.append((center, distances.max(), spread, math.log(total), mean))
+        inputs = DenseInputs(X)
+        _ = inputs.sq_norms  # computed once, and kept with the rows
+        parts = inputs, y, weights, order, *frame, starts
+        return cls(*parts, *map(np.array, zip(*measures, strict=True)))
 
     def raw(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the rows as they came, their targets and their weights."""
-        rows, y, weights = self.clusters.table()
+        """Return rows, targets and weights as they came."""
+        back = np.argsort(self.order)
+        rows = self.rows.dense[back]
         rows /= np.asarray(self.unit, dtype=rows.dtype)
         rows += self.origin.astype(rows.dtype)
-        return rows, y, weights
+        return rows, self.y[back], self.weights[back]
+
+    def log_clouds(self, kernel: Any, sigma: float, distances: Any) -> np.ndarray:
+        """Return logs of the kernel weights that clusters would have as normal clouds.
+
+        A kernel that is not Gaussian is replaced by the Gaussian one that touches it
+        at the distance where the cloud has its weight.
+        """
+        # distances (n_queries, n_clusters) -> (n_queries, n_clusters)
+        n_features = self.centers.shape[1]
+        bound = kernel.log_profile(sigma * self._likely_nearest(distances))
+        squares, spreads = np.square(sigma * distances), sigma**2 * self.sq_radii
+        if isinstance(kernel, GaussianRadial):
+            squares *= -0.5
+            logs = _blurred(squares, spreads / n_features, n_features)
+            return np.minimum(logs, bound) + self.log_weights
+        wide = np.ones(1)
+        with np.errstate(all="ignore"):  # of kernels that end somewhere
+            for _ in range(2):
+                at = squares / wide**2 + spreads / wide
+                slope = kernel.log_profile(np.sqrt(1.01 * at))
+                slope -= kernel.log_profile(np.sqrt(0.99 * at))
+                precision = -slope / (0.01 * at)
+                wide = 1 + precision * spreads / n_features
+            logs = _blurred(-0.5 * precision * squares, wide - 1, n_features)
+            logs += kernel.log_profile(np.sqrt(at)) + 0.5 * precision * at
+        logs = np.where(np.isfinite(logs), logs, bound)
+        return np.minimum(logs, bound) + self.log_weights
+
+    def _likely_nearest(self, distances):
+        """Return distances that hardly a row of the clusters falls short of."""
+        squares = np.square(distances)
+        variances = self.sq_radii / self.centers.shape[1]
+        likely = np.sqrt(4 * variances * squares + 2 * variances * self.sq_radii)
+        likely *= -1 - np.sqrt(2 * np.log(np.diff(self.starts)))
+        likely += squares + self.sq_radii
+        least = np.maximum(distances - self.radii, 0)
+        return np.sqrt(np.maximum(likely, np.square(least)))
+
+
+def _blurred(logs, spread, n_features):
+    """Return the log of averages of the Gaussian kernel over Gaussian clouds."""
+    # logs (n_queries, n_clusters), spread (n_clusters,) or (n_queries, n_clusters)
+    logs /= 1 + spread
+    logs -= 0.5 * n_features * np.log1p(spread)
+    return logs
+
+
+def _labels(X):
+    """Return the cluster of each row, and their number, which stands for no cluster.
+
+    Mini-batch k-means of a sample, drawn with a fixed seed, gives the centres, and each
+    row goes to the nearest one. Rows that are much farther from it than the others are
+    in no cluster: a query beside one of them is far from the cluster, too.
+    """
+    from sklearn.cluster import MiniBatchKMeans  # slow to import, and few need it
+
+    n_rows = X.shape[0]
+    n_clusters = math.ceil(2 * math.sqrt(n_rows))
+    size = min(n_rows, _ROWS_A_CLUSTER * n_clusters)
+    sample = np.random.default_rng(0).choice(n_rows, size, replace=False)
+    options = {"init": "random", "n_init": 1, "max_iter": 4, "compute_labels": False}
+    options |= {"batch_size": max(1024, 2 * n_clusters), "random_state": 0}
+    means = MiniBatchKMeans(n_clusters, **options).fit(X[sample].astype(np.float32))
+    centers = means.cluster_centers_.astype(np.float32)
+    halves = 0.5 * np.einsum("ij,ij->i", centers, centers)
+    nearest, squares = np.empty(n_rows, dtype=np.intp), np.empty(n_rows)
+    for part in gen_batches(n_rows, _QUERY_ROWS):
+        rows = X[part].astype(np.float32, copy=False)
+        nearest[part] = (rows @ centers.T - halves).argmax(axis=1)
+        squares[part] = np.square(rows - centers[nearest[part]]).sum(axis=1)
+    codes, labels, sizes = np.unique(nearest, return_inverse=True, return_counts=True)
+    usual = np.maximum(np.bincount(labels, squares) / sizes, np.finfo(np.float32).tiny)
+    squares /= usual[labels]
+    labels[squares > np.quantile(squares, 1 - _REMAINDER)] = codes.size
+    return labels, codes.size
+
+
+@dataclass(frozen=True, eq=False)
+class Near:
+    """Queries beside clusters, and their kernel sums for one sigma.
+
+    ``own`` are the numbers of rows that are left out of the sums of the queries, with
+    all that equal them in their cluster.
+    """
+
+    kernel: Any
+    sigma: float
+    clusters: Clusters
+    targets: Targets
+    queries: Inputs
+    own: np.ndarray | None = None  # (n_queries,)
+    workspace: Workspace = field(default_factory=Workspace)
+
+    def answers(self, share: float | None) -> tuple[LogSum, float]:
+        """Return the sums, and the part of the rows in clusters that were summed.
+
+        Clouds stand for the others, and weigh at most that share of what was summed;
+        None sums all rows at once.
+        """
+        starts, n_rows = self.clusters.starts, self.clusters.rows.shape[0]
+        n_queries, n_columns = self.queries.shape[0], self.clusters.means.shape[1]
+        scale = np.full((n_queries, 1), least_log(np.empty(0)))
+        total = LogSum(np.zeros((n_queries, n_columns)), scale)
+        everyone = np.arange(n_queries)
+        _ = self.queries.sq_norms  # computed once, and kept with the rows
+        if share is None:
+            self._add(total, everyone, 0, n_rows)
+            return total, 1.0
+        self._add(total, everyone, starts[-1], n_rows)
+        logs, top, ranks, masses, is_near = self._clouds
+        shares = share * is_near  # other queries sum all rows
+        n_left = np.count_nonzero(masses < shares * masses[:, -1:], axis=1)
+        visited = ranks >= n_left[:, None]
+        self._visit(total, visited)
+        # beside what was found, no longer beside what was hoped for
+        with np.errstate(divide="ignore"):
+            found = np.log(self.targets.weight(total.values))[:, None]
+        found += total.log_scale - top
+        allowed = shares * np.exp(np.minimum(found, 700))
+        n_left = np.count_nonzero(masses < allowed, axis=1)
+        more = (ranks >= n_left[:, None]) & ~visited
+        self._visit(total, more)
+        visited |= more
+        clouds = log_sum(np.where(visited, -np.inf, logs), self.clusters.means)
+        work = (visited @ np.diff(starts)).mean() / n_rows
+        return total.plus(clouds), work
+
+    @cached_property
+    def _clouds(self):
+        """Logs of the weights of clouds, their largest, ranks, and cumulated weights.
+
+        The lightest cloud is the first. Then, whether queries are as near as rows.
+        """
+        wide = DenseInputs(self.queries.dense.astype(np.float64, copy=False))
+        centers = DenseInputs(self.clusters.centers)
+        distances = self.kernel.distances(wide, centers)
+        logs = self.clusters.log_clouds(self.kernel, self.sigma, distances)
+        top = logs.max(axis=1, keepdims=True)
+        top[top == -np.inf] = 0
+        clouds = np.exp(logs - top)
+        order = np.argsort(clouds, axis=1)
+        masses = np.cumsum(np.take_along_axis(clouds, order, axis=1), axis=1)
+        is_near = distances.min(axis=1, keepdims=True) <= self.clusters.radii.max()
+        return logs, top, np.argsort(order, axis=1), masses, is_near
+
+    def _visit(self, total, visited):
+        """Add the rows of clusters to the sums of the queries that visit them."""
+        # visited (n_queries, n_clusters)
+        by_cluster = np.ascontiguousarray(visited.T)
+        for k in np.flatnonzero(by_cluster.any(axis=1)).tolist():
+            ends = self.clusters.starts[k : k + 2]
+            self._add(total, np.flatnonzero(by_cluster[k]), *ends)
+
+    def _add(self, total, index, start, stop):
+        """Add some of the rows to the sums of some queries."""
+        firsts = range(0, index.size, _QUERY_ROWS)
+        batches = [index[first : first + _QUERY_ROWS] for first in firsts]
+        parts = [(batch, self.queries.take(batch)) for batch in batches]
+        table, dtype = self.clusters, self.queries.dtype
+        for first in range(start, stop, _KEY_ROWS):
+            part = slice(first, min(first + _KEY_ROWS, stop))
+            keys: Inputs = table.rows.take(part)
+            if keys.dtype != dtype:
+                keys = DenseInputs(keys.dense.astype(dtype))
+            encoded = self.targets.encode(table.y[part], table.weights[part], dtype)
+            for batch, rows in parts:
+                rest = self.workspace, self.sigma
+                logs = log_kernel(self.kernel, rows, keys, *rest)
+                if self.own is not None:
+                    own = self.own[batch]
+                    for i in np.flatnonzero((own >= start) & (own < stop)):
+                        logs[i, (keys.dense == rows.dense[i]).all(axis=1)] = -np.inf
+                before = LogSum(*(sums[batch] for sums in total))
+                after = add_block(before, logs, encoded, self.workspace)
+                for sums, changed in zip(total, after, strict=True):
+                    sums[batch] = changed
+
+
+def _gaps(found, exact, y, targets):
+    """Return how far answers are apart: total variation, or share of the range of y."""
+    some = targets.weight(exact) > 0  # else there is no answer to be wrong about
+    found, exact = (
+        sums / np.where(some, targets.weight(sums), 1)[:, None]
+        for sums in (found, exact)
+    )
+    gaps = np.abs(found - exact) * some[:, None]
+    if not isinstance(targets, RegressionTargets):
+        return 0.5 * gaps.sum(axis=1)
+    spread = np.ptp(y, axis=0)
+    return (gaps[:, :-1] / np.where(spread > 0, spread, 1)).max(axis=1)
 
 
 class ClusteredEngine(ExactEngine):
     """The exact estimator, to a tolerance.
 
-    Dense rows from 4000 on are kept sorted by cluster; fewer of them, and sparse ones,
-    are summed as without a tolerance.
+    Dense rows from 4000 on are kept sorted by cluster; fewer of them, sparse ones and
+    those of a kernel that is no function of the distance are all summed.
     """
 
-    _held: tuple[Any, tuple] = (None, ())  # Sorted or None, and rows that came later
+    _held: tuple[Clusters | None, tuple] = (None, ())  # and rows that came later
 
     def __init__(
         self,
@@ -413,9 +299,8 @@ class ClusteredEngine(ExactEngine):
         targets: Targets,
         tol: float,
     ):
-        self._radial = kernel
-        super().__init__(self._radial, sigma, seed, targets)
-        self._tol, self._certified = tol, False
+        super().__init__(kernel, sigma, seed, targets)
+        self._tol = tol
 
     @property
     def _parts(self):  # rows that are not sorted yet
@@ -426,8 +311,8 @@ class ClusteredEngine(ExactEngine):
         self._held = self._held[0], parts  # one value: threads see both or neither
 
     def _all_parts(self):
-        state, parts = self._held
-        return parts if state is None else (state.raw(), *parts)
+        clusters, parts = self._held
+        return parts if clusters is None else (clusters.raw(), *parts)
 
     def add(
         self,
@@ -440,118 +325,126 @@ class ClusteredEngine(ExactEngine):
     ) -> None:
         """Keep rows of positive weight; ``final`` sorts them at once."""
         super().add(X, y, weights, final=final, step=step)
-        if final and self._sort() is not None:
-            self._prepared([_multiplier(self.sigma)])
-
-    def _sort(self):
-        """Return the rows in clusters; None where they stay as they came."""
-        state, parts = self._held
-        if not parts:
-            return state
-        unit = self.sigma if np.ndim(self.sigma) else 1.0
-        if state is not None and not np.array_equal(unit, state.unit):  # learned anew
-            state, parts = None, self._all_parts()
-        n_old = 0 if state is None else state.clusters.rows.shape[0]
-        n_rows = n_old + sum(X.shape[0] for X, *_ in parts)
-        if n_rows < _LEAST_ROWS or any(sparse.issparse(X) for X, *_ in parts):
-            self._held = None, self._all_parts()
-            return None
-        origin = self._statistics.query.mean if state is None else state.origin
-        blocks = [(_moved(X, origin, unit), y, w) for X, y, w in parts]
-        if not all(np.abs(X).max() < _LARGEST for X, *_ in blocks):
-            self._held = None, self._all_parts()
-            return None
-        old = None if state is None else state.clusters
-        if old is not None and n_rows > _GROWTH * old.n_built:
-            blocks, old = [old.table(), *blocks], None
-        X, y, weights = (
-            block[0] if len(block) == 1 else np.concatenate(block)
-            for block in zip(*blocks, strict=True)
-        )
-        if old is None:
-            clusters = Clusters.of(X, y, weights, self._radial)
-        else:
-            clusters = old.appended(X, y, weights, self._radial)
-        means = clusters.mean_targets(self.targets)
-        self._held = Sorted(clusters, origin, unit, means), ()
-        return self._held[0]
-
-    def _prepared(self, sigmas):
-        """Return the rows in clusters, and a rule for each sigma: None to certify."""
-        state, parts = self._held
-        rules = dict(state.rules)
-        for sigma in sigmas:
-            if not self._certified and sigma not in rules:
-                rest = state.clusters, state.means, self.targets, self._tol
-                rules[sigma] = calibrated_rule(self._radial, sigma, *rest)
-        found = [rules.get(sigma) for sigma in sigmas]
-        clusters = state.clusters
-        if None in found:
-            clusters = clusters.with_half_spaces(self._radial)
-        state = replace(state, clusters=clusters, rules=rules)
-        self._held = state, parts
-        return state, found
+        if final:
+            self._answers(X[:1], [_multiplier(self.sigma)])
 
     def sums(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
-        """Yield rows and their kernel sums, in which nothing cancels."""
-        if self._sort() is None:
-            yield from super().sums(X)
-            return
-        for rows, (sums,) in self._answers(X, [_multiplier(self.sigma)]):
-            yield rows, sums
+        """Yield queries and their kernel sums, in which nothing cancels."""
+        found = self._answers(X, [_multiplier(self.sigma)])
+        if found is None:
+            return ExactEngine.sums(self._plain(), X)
+        return ((rows, sums) for rows, (sums,) in found)
 
     def path_sums(
         self, X: Rows, sigmas: Sequence[float]
     ) -> Iterator[tuple[slice, list[KernelSums]]]:
-        """Yield rows, and their kernel sums for other numbers sigma.
+        """Yield queries and their kernel sums for several numbers sigma."""
+        found = None if np.ndim(self.sigma) else self._answers(X, sigmas)
+        if found is None:
+            return ExactEngine.path_sums(self._plain(), X, sigmas)
+        return found
 
-        All of them share the clusters and the distances from the centres.
+    def _plain(self):
+        """Return an engine with all the rows as they came."""
+        plain = copy.copy(self)
+        plain._held = None, self._all_parts()
+        return plain
+
+    def _sorted(self):
+        """Return the rows in clusters; None where they stay as they came."""
+        clusters, parts = self._held
+        unit = self.sigma if np.ndim(self.sigma) else 1.0
+        if clusters is not None and not parts and np.array_equal(unit, clusters.unit):
+            return clusters
+        parts = self._all_parts()
+        self._held = None, parts
+        tables = list(zip(*parts, strict=True))
+        is_table = all(isinstance(X, np.ndarray) for X in tables[0])
+        if not is_table or not isinstance(self._kernel, RadialKernel):
+            return None
+        X, y, weights = (t[0] if len(t) == 1 else np.concatenate(t) for t in tables)
+        frame = self._statistics.query.mean, unit
+        if X.shape[0] < _LEAST_ROWS:
+            return None
+        moved = _moved(X, *frame)
+        if not _LEAST < np.abs(moved).max() < _LARGEST:
+            return None
+        rows = moved, y, weights
+        clusters = Clusters.of(rows, frame, self._kernel, self.targets)
+        self._held = clusters, ()
+        return clusters
+
+    def _share(self, clusters, sigma):
+        """Return the largest share of clouds that is safe; None where it does not pay.
+
+        Up to 2000 training rows, drawn with a fixed seed, are answered without
+        themselves and the rows that equal them. No answer may be off by more than the
+        tolerance, nor by more than ten times as much with 64 times the share: where a
+        single near row decides, errors grow from nothing to 1 at once.
         """
-        if self._sort() is None:
-            yield from super().path_sums(X, sigmas)
-        else:
-            yield from self._answers(X, [float(sigma) for sigma in sigmas])
+        if sigma in clusters.shares:
+            return clusters.shares[sigma]
+        safe, n_steps = None, 0
+        size = min(clusters.y.shape[0] // 2, _N_LEFT_OUT)
+        own = np.random.default_rng(0).choice(len(clusters.y), size, replace=False)
+        parts = clusters, self.targets, clusters.rows.take(own), own
+        near = Near(self._kernel, sigma, *parts)
+        (exact, _), _ = near.answers(0.0)
+        for share in _SHARES.tolist():
+            (found, _), work = near.answers(share)
+            if work > _MOST_WORK:
+                break
+            worst = _gaps(found, exact, clusters.y, self.targets).max()
+            if worst <= self._tol and n_steps >= _STEPS:
+                safe = share
+                break
+            n_steps += n_steps > 0 or worst <= _MARGIN * self._tol
+        return clusters.shares.setdefault(sigma, safe)
 
     def _answers(self, X, sigmas):
-        state = self._held[0]
-        size = max(_LEAST_QUERIES, _DISTANCES // len(state.means))
-        for rows in gen_batches(X.shape[0], size):
-            queries = DenseInputs(_moved(X[rows], state.origin, state.unit))
-            for part, path in self._near(queries, sigmas):
-                yield slice(rows.start + part.start, rows.start + part.stop), path
+        """Return slices of rows with kernel sums for each sigma; None for plain ones.
 
-    def _near(self, all_queries, sigmas, left_out=False):
-        """Yield slices of queries and their path of kernel sums."""
-        state, rules = self._prepared(sigmas)
+        Rows are multiplied by sigma after their differences are squared here, before
+        it where all are summed, and their type has to bear both.
+        """
+        clusters = self._sorted()
+        if clusters is None or not isinstance(X, np.ndarray):
+            return None
+        queries = DenseInputs(_moved(X, clusters.origin, clusters.unit))
+        if not np.abs(queries.dense).max(initial=0) < _LARGEST:
+            return None
+        size, largest = (
+            math.sqrt(rows.sq_norms.max(initial=0)) for rows in (queries, clusters.rows)
+        )
+        most = math.sqrt(_ROUNDING / np.finfo(queries.dtype).eps)
+        sizes = np.outer([1, largest], sigmas)
+        fits = np.all((sizes > _LEAST) & (sizes < _LARGEST))
+        if not fits or size * max(sigmas) > most:
+            return None
+        shares = [self._share(clusters, sigma) for sigma in sigmas]
+        return self._batches(clusters, queries, list(zip(sigmas, shares, strict=True)))
+
+    def _batches(self, clusters, queries, shares):
+        """Yield slices of queries, and their kernel sums for each sigma."""
 
         def answer(part):
-            own = np.arange(rows.start, rows.stop)[part] if left_out else None
-            taken = queries.take(part)
-            near = Near(self._radial, state.clusters, taken, self.targets, own)
-            return near.answers(sigmas, rules, state.means, self._tol)
+            some = queries.take(np.arange(rows.start, rows.stop)[part])
+            parts = clusters, self.targets, some
+            return [Near(self._kernel, s, *parts).answers(r)[0] for s, r in shares]
 
-        size = max(_LEAST_QUERIES, _DISTANCES // len(state.means))
-        for rows in gen_batches(all_queries.shape[0], size):
-            queries, n_rows = all_queries.take(rows), rows.stop - rows.start
+        size = max(_QUERY_ROWS, _PAIRS // len(clusters.means))
+        for rows in gen_batches(queries.shape[0], size):
+            n_rows = rows.stop - rows.start
             parts = in_threads(answer, n_rows, effective_n_threads(None, n_rows))
-            yield rows, [_stacked(sums) for sums in zip(*parts, strict=True)]
+            path = [tuple(map(np.concatenate, zip(*found))) for found in zip(*parts)]
+            yield rows, [KernelSums(*found) for found in path]
 
 
 def _moved(X, origin, unit):
     """Return raw rows less the origin, times the unit, in their own type."""
-    if sparse.issparse(X):
-        X = X.toarray()
-    rows = X - origin.astype(X.dtype)
-    rows *= np.asarray(unit, dtype=X.dtype)
-    return rows
+    return (X - origin.astype(X.dtype)) * np.asarray(unit, dtype=X.dtype)
 
 
 def _multiplier(sigma):
     """Return what distances of the rows in clusters are multiplied by."""
     return 1.0 if np.ndim(sigma) else float(sigma)
-
-
-def _stacked(parts):
-    """Return the sums of several sets of queries, one below the other."""
-    scores, log_scales, _ = zip(*parts, strict=True)
-    return KernelSums(np.concatenate(scores), np.concatenate(log_scales))

@@ -146,7 +146,7 @@ class ExactKernel(RowKernel):
     def _make_engine(self, targets: Targets) -> Any:
         kernel = get_kernel(self.kernel, self.nu)
         parts = kernel, self.sigma, _SEED, targets
-        if self.tol > 0 and isinstance(kernel, RadialKernel):
+        if self.tol > 0:
             return ClusteredEngine(*parts, float(self.tol))
         return ExactEngine(*parts)
 
