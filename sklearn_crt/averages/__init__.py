@@ -5,7 +5,7 @@ from __future__ import annotations
 from ._classifier import NadarayaWatsonClassifier
 from ._cv import NadarayaWatsonClassifierCV, NadarayaWatsonRegressorCV
 from ._errors import ApproximationError
-from ._exact_kernel import ExactKernel
+from ._exact import ExactKernel
 from ._prototypes import Prototypes
 from ._regressor import NadarayaWatsonRegressor
 

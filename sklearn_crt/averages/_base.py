@@ -46,7 +46,7 @@ from .._workers import blas_within_processors
 from ..maps import FeatureMap
 from ..rows import TableLike
 from ._errors import N_EFFECTIVE, ApproximationError
-from ._exact_kernel import KERNEL_NAMES, ExactKernel, RowKernel
+from ._exact import KERNEL_NAMES, ExactKernel, RowKernel
 from ._features import FeatureEngine
 
 _N_CHECKED = 256  # training rows whose effective columns are counted

@@ -1,43 +1,20 @@
-r"""Which averages can be told from noise, and what stands where they cannot.
+r"""Which averages can be told from noise, and how far they are from the kernel's.
 
 A kernel average is a numerator over a denominator :math:`S = \sum_m F_m Z_m`, with the
 features :math:`F_m` of a query and the sums :math:`Z_m` of those of the training rows.
-Where all terms are positive nothing cancels and S is what it is. Features that can be
-negative estimate S with an error, and where S is not well above this error the ratio
-means nothing, however large it is.
-
-The error comes from the columns themselves. The frequencies are dealt to G = 16 groups
-in turn, :math:`n_g` of the m frequencies to group g, with the part :math:`S_g` of S;
-
-.. math:: s^2 = \frac{G}{G - 1} \sum_g \left(S_g - \frac{n_g}{m} S\right)^2
-
-is the squared standard error of S (the grouped jackknife [1]_). For independent
-frequencies it is unbiased; frequencies that avoid each other (orthogonal blocks) have a
-smaller error than it says. Features of third-party transformers may not be
-exchangeable (those of Nystroem are not), so their error is taken as
+The columns are dealt to groups, and the parts of S (the grouped jackknife: B. Efron, R.
+Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 11) tell its error; the
+notes of NadarayaWatsonClassifier and the user guide have the formulas. Features of
+third-party transformers may not be exchangeable, so their error is
 
 .. math:: s = \frac{1}{\sqrt D} \sum_m |F_m Z_m| + \sqrt\epsilon\, |F| \sqrt{W Q}
 
 with W the sum of the weights of the training rows, Q that of the weights times the
 squared norms of their features and :math:`\epsilon` the rounding error of the type: the
 first term is what D terms of random signs add up to, the second is where Z itself is
-rounding.
-
-A row is *unreliable* where :math:`S < 2 s`. Its average, moved into the range of the
-targets, counts with the weight :math:`\lambda = (\max(S, 0) / 2 s)^2`, and their mean
-with :math:`1 - \lambda`: continuous, 1 at the threshold, 0 where S is not positive.
-
-The same jackknife tells how far an average :math:`P_c` is from that of the kernel
-itself, from the residuals :math:`r_{gc} = \sum_{m \in g} F_m (Z_{mc} - P_c Z_m)`, which
-sum to zero: :math:`s_c^2 = \frac{G}{G - 1} \sum_g r_{gc}^2 / S^2`. Frequencies of a
-block are not independent, so whole blocks go into a group where there are at least
-eight of them. A ratio needs many columns that carry weight: their effective number is
-:math:`S^2 / \sum_m (F_m Z_m)^2`.
-
-References
-----------
-.. [1] B. Efron, R. Tibshirani, "An Introduction to the Bootstrap", Chapman & Hall 1993,
-   chapter 11.
+rounding. The error of an average :math:`P_c` follows from the residuals
+:math:`\sum_{m \in g} F_m (Z_{mc} - P_c Z_m)` of the groups, which are whole blocks of
+the coupling where there are at least eight: frequencies of a block are not independent.
 """
 
 from __future__ import annotations

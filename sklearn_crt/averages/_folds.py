@@ -26,7 +26,7 @@ from ._errors import (
     split_sums,
     with_error,
 )
-from ._exact_kernel import ExactKernel
+from ._exact import ExactKernel
 from ._sums import ClassWeights, FeatureSums, KernelSums
 
 

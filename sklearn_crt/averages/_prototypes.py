@@ -17,8 +17,7 @@ from .._types import HasLogProfile, RandomState
 from ..metric._diagonal import learn_columns
 from ..rows import Centers, Rows, Sigma, Statistics, resolve_sigma
 from ._bandwidth import Left, best_multiple_left, sample
-from ._exact import FROM_TARGETS, Keys, as_kind
-from ._exact_kernel import RowKernel, get_kernel
+from ._exact import FROM_TARGETS, Keys, RowKernel, as_kind, get_kernel
 from ._sums import Kernel, KernelSums, RegressionTargets, Targets
 
 _N_BINS = 8  # of numbers
