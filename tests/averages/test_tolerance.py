@@ -424,7 +424,7 @@ def test_wrong_tolerances(tol, iris):
 
 @pytest.mark.slow
 def test_search_over_sigma(rng, monkeypatch):
-    X, y = blobs(rng)
+    X, y = blobs(rng, 9000)
     options = {"sigmas": [0.5, 4.0, "scale"], "cv": 2}
     exact = NadarayaWatsonClassifierCV(**options).fit(X, y)
     search = NadarayaWatsonClassifierCV(ExactKernel(tol=TOL), **options)
