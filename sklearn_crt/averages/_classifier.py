@@ -111,7 +111,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
 
     Features of a sampler cost the same however many rows there are:
 
-    >>> sampler = OPRFSampler(sigma=2.0, n_components=500, random_state=0)
+    >>> sampler = OPRFSampler(sigma=0.5, n_components=500, random_state=0)
     >>> model = NadarayaWatsonClassifier(sampler).fit(X[::2], y[::2])
     >>> round(model.score(X[1::2], y[1::2]), 2)
     0.95

@@ -97,10 +97,10 @@ class NadarayaWatsonClassifierCV(ClassifierMixin, BaseNadarayaWatsonCV):
     >>> from sklearn_crt import NadarayaWatsonClassifierCV, OPRFSampler
     >>> X, y = load_iris(return_X_y=True)
     >>> search = NadarayaWatsonClassifierCV(
-    ...     OPRFSampler(random_state=0), sigmas=[0.5, 1, 2], n_components=[50, 200]
+    ...     OPRFSampler(random_state=0), sigmas=[0.2, 0.4, 0.6], n_components=[100, 400]
     ... ).fit(X, y)
     >>> search.best_params_
-    {'n_components': 50, 'sigma': 1}
+    {'n_components': 400, 'sigma': 0.6}
     """
 
     best_estimator_: NadarayaWatsonClassifier

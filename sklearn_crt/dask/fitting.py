@@ -141,8 +141,8 @@ def fit(
     Raises
     ------
     TypeError
-        If X is in memory, or the estimator needs all the rows at once: the exact one,
-        and those that search by cross-validation.
+        If X is in memory, or the estimator keeps rows (``ExactKernel``, the default
+        kernel, and ``Prototypes``) or searches by cross-validation.
     ValueError
         If a parameter, X, y or a weight is out of range.
 
