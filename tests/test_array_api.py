@@ -260,6 +260,19 @@ def test_sigma_is_learned(rng, strict, dispatch):
     assert_allclose(found.kernel_.sigma_, expected.kernel_.sigma_)
 
 
+def test_all_rows_of_other_libraries_are_summed_with_a_tolerance(
+    rng, library, dispatch
+):
+    """However many there are; arrays in the memory of NumPy have clusters like it."""
+    X = rng.standard_normal((4500, 3))
+    y = (X[:, 0] > 0).astype(int)
+    found = C(ExactKernel(sigma=3.0, tol=0.01)).fit(library(X), library(y))
+    expected = C(ExactKernel(sigma=3.0)).fit(X, y).predict_proba(X[:50])
+    answers = found.predict_proba(library(X[:50]))
+    assert type(answers) is type(library(X))
+    assert_allclose(to_numpy(answers), expected, atol=0.01)
+
+
 @pytest.mark.parametrize("kernel", [None, OPRFSampler(random_state=0)], ids=repr)
 @pytest.mark.parametrize("kind", [C, R])
 def test_batches_are_the_whole(rng, library, kind, kernel, dispatch):

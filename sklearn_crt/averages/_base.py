@@ -48,6 +48,7 @@ from ..rows import TableLike
 from ._errors import N_EFFECTIVE, ApproximationError
 from ._exact import KERNEL_NAMES, ExactKernel, RowKernel
 from ._features import FeatureEngine
+from ._prototypes import Prototypes
 
 _N_CHECKED = 256  # training rows whose effective columns are counted
 # At the default of 100 columns ten tables have 12 to 31 of them, and lose 5.6 points of
@@ -90,7 +91,8 @@ class BaseNadarayaWatson(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABC
     _parameter_constraints: dict = {
         "kernel": [
             StrOptions({*KERNEL_NAMES, "linear"}),
-            RowKernel,
+            ExactKernel,
+            Prototypes,
             HasMethods(["fit", "transform"]),
             None,
         ],

@@ -325,7 +325,7 @@ class ClusteredEngine(ExactEngine):
     ) -> None:
         """Keep rows of positive weight; ``final`` sorts them at once."""
         super().add(X, y, weights, final=final, step=step)
-        if final:
+        if final and isinstance(X, np.ndarray):
             self._answers(X[:1], [_multiplier(self.sigma)])
 
     def sums(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:

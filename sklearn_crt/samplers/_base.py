@@ -437,8 +437,7 @@ class BaseFeatureSampler(
             warn(
                 f"All features of {n_zero} rows are too small for {features.dtype} and "
                 f"became 0. Use a smaller sigma, float64, or NadarayaWatsonClassifier("
-                f"sampler={name}(...)), which works with the logarithms of the "
-                "features.",
+                f"{name}(...)), which works with the logarithms of the features.",
                 RuntimeWarning,
             )
         if overflows:
