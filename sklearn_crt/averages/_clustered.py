@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import gen_batches
 
+from .._array import part
 from .._kernels import LogSum, least_log, log_sum
 from .._workers import Workspace, effective_n_threads, in_threads
 from ..maps import GaussianRadial, RadialKernel
@@ -34,6 +35,7 @@ _ROWS_A_CLUSTER = 40  # in the sample that the centres are fitted to
 _QUERY_ROWS, _KEY_ROWS = 256, 2048  # kernel values computed at a time
 _PAIRS = 2**22  # distances from centres at a time
 _LEAST, _LARGEST = 1e-15, 1e15  # whose squares single precision can hold
+_MANY = 2**15  # rows
 _ROUNDING = 0.05  # of logs of the kernel
 _N_LEFT_OUT = 2000  # training rows that are answered without themselves
 _SHARES = 0.5 * 0.25 ** np.arange(24)
@@ -59,6 +61,7 @@ class Clusters:
     sq_radii: np.ndarray  # (n_clusters,), means of squares
     log_weights: np.ndarray  # (n_clusters,)
     means: np.ndarray  # (n_clusters, n_columns), of targets
+    n_directions: float  # that the rows of a cluster are spread in
     shares: Any = field(default_factory=dict)  # of clouds, by sigma
 
     @classmethod
@@ -68,8 +71,9 @@ class Clusters:
         order = np.argsort(labels.astype(np.min_scalar_type(n_clusters)), kind="stable")
         starts = np.searchsorted(labels[order], np.arange(n_clusters + 1))
         X, y, weights = (part[order] for part in rows)
-        measures = []
-        for start, stop in pairwise(starts):
+        measures, spread_out = [], np.zeros((rows[0].shape[1],) * 2)
+        every = 1 + len(labels) // _MANY  # clusters tell in how many directions
+        for k, (start, stop) in enumerate(pairwise(starts)):
             part = slice(start, stop)
             wide, some = X[part].astype(np.float64), weights[part].astype(np.float64)
             total = some.sum()
@@ -78,10 +82,16 @@ class Clusters:
             spread = (distances**2 @ some)[0] / total
             mean = targets.encode(y[part], some, np.float64).sum(axis=0) / total
             measures.append((center, distances.max(), spread, math.log(total), mean))
+            if k % every == 0:
+                wide -= center
+                spread_out += (wide.T * (some / total)) @ wide
         inputs = DenseInputs(X)
         _ = inputs.sq_norms  # computed once, and kept with the rows
         parts = inputs, y, weights, order, *frame, starts
-        return cls(*parts, *map(np.array, zip(*measures, strict=True)))
+        squares = max(np.sum(spread_out**2), np.finfo(float).tiny)
+        n_directions = max(1.0, np.trace(spread_out) ** 2 / squares)
+        found = [*map(np.array, zip(*measures, strict=True)), n_directions]
+        return cls(*parts, *found)
 
     def raw(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return rows, targets and weights as they came."""
@@ -98,7 +108,7 @@ class Clusters:
         at the distance where the cloud has its weight.
         """
         # distances (n_queries, n_clusters) -> (n_queries, n_clusters)
-        n_features = self.centers.shape[1]
+        n_features = self.n_directions
         bound = kernel.log_profile(sigma * self._likely_nearest(distances))
         squares, spreads = np.square(sigma * distances), sigma**2 * self.sq_radii
         if isinstance(kernel, GaussianRadial):
@@ -121,9 +131,9 @@ class Clusters:
     def _likely_nearest(self, distances):
         """Return distances that hardly a row of the clusters falls short of."""
         squares = np.square(distances)
-        variances = self.sq_radii / self.centers.shape[1]
+        variances = self.sq_radii / self.n_directions
         likely = np.sqrt(4 * variances * squares + 2 * variances * self.sq_radii)
-        likely *= -1 - np.sqrt(2 * np.log(np.diff(self.starts)))
+        likely *= -2 - np.sqrt(2 * np.log(np.diff(self.starts)))
         likely += squares + self.sq_radii
         least = np.maximum(distances - self.radii, 0)
         return np.sqrt(np.maximum(likely, np.square(least)))
@@ -156,10 +166,10 @@ def _labels(X):
     centers = means.cluster_centers_.astype(np.float32)
     halves = 0.5 * np.einsum("ij,ij->i", centers, centers)
     nearest, squares = np.empty(n_rows, dtype=np.intp), np.empty(n_rows)
-    for part in gen_batches(n_rows, _QUERY_ROWS):
-        rows = X[part].astype(np.float32, copy=False)
-        nearest[part] = (rows @ centers.T - halves).argmax(axis=1)
-        squares[part] = np.square(rows - centers[nearest[part]]).sum(axis=1)
+    for chunk in gen_batches(n_rows, _QUERY_ROWS):
+        rows = X[chunk].astype(np.float32, copy=False)
+        nearest[chunk] = (rows @ centers.T - halves).argmax(axis=1)
+        squares[chunk] = np.square(rows - centers[nearest[chunk]]).sum(axis=1)
     codes, labels, sizes = np.unique(nearest, return_inverse=True, return_counts=True)
     usual = np.maximum(np.bincount(labels, squares) / sizes, np.finfo(np.float32).tiny)
     squares /= usual[labels]
@@ -325,8 +335,8 @@ class ClusteredEngine(ExactEngine):
     ) -> None:
         """Keep rows of positive weight; ``final`` sorts them at once."""
         super().add(X, y, weights, final=final, step=step)
-        if final and isinstance(X, np.ndarray):
-            self._answers(X[:1], [_multiplier(self.sigma)])
+        if final:
+            self._answers(part(X, slice(1)), [_multiplier(self.sigma)])
 
     def sums(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
         """Yield queries and their kernel sums, in which nothing cancels."""
