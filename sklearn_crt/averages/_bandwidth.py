@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,7 +52,7 @@ def best_multiple(
 
     with t the outputs and v their variances. Of n rows with d columns, where only m are
     averaged over, the factor is that of m times (n / m)^(1 / (d + 4)), the rate at
-    which the best bandwidth shrinks (Scott's rule [1]_).
+    which the best bandwidth shrinks (Scott's rule).
     """
     # encoded (m, k)
     n_keys, n_features = rows.shape
@@ -61,28 +60,33 @@ def best_multiple(
     blocks = [
         (rows.take(block), encoded[block]) for block in gen_batches(n_keys, _KEY_ROWS)
     ]
-    mean, spread = _moments(encoded, targets)
 
-    def errors_at(multiples):
-        errors = np.zeros(multiples.size)
+    def batches(multiples):
         for batch in gen_batches(min(n_keys, _N_QUERIES), _QUERY_ROWS):
             part = rows.take(batch)
-            truth, weights = _ratio(encoded[batch], targets, mean)
-            path = _sums_without_own(kernel, part, blocks, multiples)
-            for k, sums in enumerate(path):
-                found, _ = _ratio(sums, targets, mean)
-                errors[k] += weights @ _row_errors(found, truth, spread, targets)
-        return errors
+            yield encoded[batch], _sums_without_own(kernel, part, blocks, multiples)
 
-    best = _search(_OCTAVES, errors_at)
+    best = _search(_OCTAVES, batches, encoded, targets)
     return best * (n_rows / n_keys) ** (1 / (n_features + 4))
 
 
-def _search(octaves: np.ndarray, errors_at: Callable) -> float:
-    """Return the best of the octaves, and then of the quarters about it."""
-    best = _least(octaves, errors_at(octaves))
-    multiples = best * _QUARTERS
-    return _least(multiples, errors_at(multiples))
+def _search(octaves, batches, encoded, targets) -> float:
+    """Return the best of the octaves, and then of the quarters about it.
+
+    Batches of rows come as their own sums, and those of the others at each multiple.
+    """
+    mean, spread = _moments(encoded, targets)
+
+    def best_of(multiples):
+        errors = np.zeros(multiples.size)
+        for own, path in batches(multiples):
+            truth, weights = _ratio(own, targets, mean)
+            for k, sums in enumerate(path):
+                found, _ = _ratio(sums, targets, mean)
+                errors[k] += weights @ _row_errors(found, truth, spread, targets)
+        return _least(multiples, errors)
+
+    return best_of(best_of(octaves) * _QUARTERS)
 
 
 def _row_errors(found, truth, spread, targets):
@@ -164,25 +168,15 @@ def best_multiple_left(
 ) -> float:
     """Return the factor of sigma for which prototypes err least on rows left out."""
     # encoded (m, k)
-    parts = kernel, left, keys, encoded, targets
-    return _search(_WIDE_OCTAVES, partial(_errors, parts))
 
+    def batches(multiples):
+        for batch in gen_batches(len(left.own), _LEFT_ROWS):
+            own = targets.encode(left.y[batch], left.weights[batch], np.float64)
+            part = left._replace(X=left.X.take(batch), own=left.own[batch])
+            rest = keys, encoded, own, targets, multiples
+            yield own, _sums_without_share(kernel, part, *rest)
 
-def _errors(parts, multiples) -> np.ndarray:
-    """Return the sum of the errors at each multiple."""
-    kernel, left, keys, encoded, targets = parts
-    mean, scale = _moments(encoded, targets)
-    errors = np.zeros(multiples.size)
-    for batch in gen_batches(len(left.own), _LEFT_ROWS):
-        own = targets.encode(left.y[batch], left.weights[batch], np.float64)
-        part = left._replace(X=left.X.take(batch), own=left.own[batch])
-        truth, weights = _ratio(own, targets, mean)
-        rest = keys, encoded, own, targets, multiples
-        path = _sums_without_share(kernel, part, *rest)
-        for k, sums in enumerate(path):
-            found, _ = _ratio(sums, targets, mean)
-            errors[k] += weights @ _row_errors(found, truth, scale, targets)
-    return errors
+    return _search(_WIDE_OCTAVES, batches, encoded, targets)
 
 
 def _sums_without_share(
