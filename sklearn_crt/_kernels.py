@@ -310,6 +310,7 @@ def flip_odd(values: Array, counts: Array) -> Array:
 
 # ----------------------------------------------------------------- sums in log space
 _LEAST_LOG = {4: -1e37, 8: -1e300}  # of no weight at all; differences stay finite
+_LEAST_NORMAL = -87.0  # log of about the least normal number of single precision
 
 
 def itemsize(array: Array) -> int:
@@ -352,11 +353,17 @@ class LogSum(NamedTuple):
 
 
 def log_weights(
-    logs: Array, mantissa: Array | None = None, *, overwrite: bool = False
+    logs: Array,
+    mantissa: Array | None = None,
+    *,
+    overwrite: bool = False,
+    normal: bool = False,
 ) -> tuple[Array, Array]:
     """Return mantissa * exp(logs - largest of each row), and the largest.
 
-    ``overwrite`` says that the memory of both may be used.
+    ``overwrite`` says that the memory of both may be used. ``normal`` makes weights
+    below the normal numbers of single precision the least of these, except in rows
+    without weight: exponentials and products take up to 80 times as long below.
     """
     # logs (..., r, s) -> (..., r, s), (..., r, 1)
     log_scale = largest_log(logs, -1)
@@ -364,6 +371,9 @@ def log_weights(
         weights = namespace_of(logs).exp(logs - log_scale)
         return weights if mantissa is None else mantissa * weights, log_scale
     weights = np.subtract(logs, log_scale, out=logs if overwrite else None)
+    if normal and weights.itemsize == 4:
+        least = np.where(log_scale > _LEAST_LOG[4], _LEAST_NORMAL, -np.inf)
+        np.maximum(weights, least.astype(weights.dtype), out=weights)
     np.exp(weights, out=weights)
     if mantissa is None:
         return weights, log_scale
@@ -377,6 +387,7 @@ def log_sum(
     mantissa: Array | None = None,
     *,
     overwrite: bool = False,
+    normal: bool = False,
     cast: Callable[[Array, DTypeLike], Array] | None = None,
 ) -> LogSum:
     """Return sum_s mantissa exp(logs) targets: the one sum that cannot overflow.
@@ -384,7 +395,8 @@ def log_sum(
     Products are taken in the type of the targets; ``cast`` makes it in a buffer.
     """
     # logs, mantissa (..., r, s), targets (..., s, k)
-    weights, log_scale = log_weights(logs, mantissa, overwrite=overwrite)
+    options = {"overwrite": overwrite, "normal": normal}
+    weights, log_scale = log_weights(logs, mantissa, **options)
     dtype = getattr(targets, "dtype", weights.dtype)
     if weights.dtype != dtype:
         cast = cast or namespace_of(weights).astype

@@ -15,9 +15,8 @@ from ._sums import (
     Kernel,
     RegressionTargets,
     Targets,
-    add_block,
     log_kernel,
-    log_path,
+    path_sums,
 )
 
 _OCTAVES = 2.0 ** np.arange(-1, 6)
@@ -113,10 +112,9 @@ def _sums_without_own(kernel, queries, blocks, multiples):
     totals: list[Any] = [None for _ in multiples]
     for keys, targets in blocks:
         own = queries.sq_distances(keys) == 0
-        path = log_path(kernel, queries, keys, multiples)
-        for k, logs in enumerate(path):
-            logs[own] = -np.inf
-            totals[k] = add_block(totals[k], logs, targets)
+        path = path_sums(kernel, queries, keys, targets, multiples, own)
+        for k, found in enumerate(path):
+            totals[k] = found if totals[k] is None else totals[k].plus(found)
     return [total.values for total in totals]
 
 

@@ -43,7 +43,7 @@ from ._sums import (
     add_block,
     check_kernel_values,
     log_kernel,
-    log_path,
+    path_sums,
 )
 
 KERNEL_NAMES = "gaussian", "laplacian", "matern"
@@ -256,9 +256,9 @@ class Keys:
             queries = frame.rows(as_kind(X[rows], kind))
             totals: list[Any] = [None for _ in sigmas]
             for block, targets in keys:
-                path = log_path(self.kernel, queries, block, sigmas)
-                for k, logs in enumerate(path):
-                    totals[k] = add_block(totals[k], logs, targets)
+                path = path_sums(self.kernel, queries, block, targets, sigmas)
+                for k, found in enumerate(path):
+                    totals[k] = found if totals[k] is None else totals[k].plus(found)
             yield rows, [KernelSums(*total) for total in totals]
 
     def frame(self, X: Any, sigma: Any) -> tuple[Frame, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -389,6 +390,43 @@ def log_path(
         yield log_kernel(kernel, queries.scaled(sigma), keys.scaled(sigma))
 
 
+def path_sums(
+    kernel: Kernel,
+    queries: Inputs,
+    keys: Inputs,
+    targets: Array,
+    sigmas: Sequence[float],
+    gone: np.ndarray | None = None,
+) -> Iterator[LogSum]:
+    """Yield the kernel sums over keys for each sigma, without some of the pairs.
+
+    Where squares of sigma double, as on the default paths, the weights of the Gaussian
+    kernel are the squares of those before: three times as fast as their exponentials.
+    """
+    # targets (n_keys, k), gone (n_queries, n_keys)
+    gaps = np.diff(2 * np.log2(sigmas))
+    steps = np.rint(gaps)
+    doubles = np.allclose(gaps, steps, rtol=0, atol=1e-12)
+    squared = isinstance(kernel, GaussianRadial) and doubles and np.all(steps > 0)
+    path = log_path(kernel, queries, keys, sigmas[:1] if squared else sigmas)
+    for logs in path:
+        if gone is not None:
+            logs[gone] = -np.inf
+        weights, log_scale = log_weights(logs, overwrite=True, normal=True)
+        yield LogSum(_cast(weights, targets, None) @ targets, log_scale)
+    if not squared:
+        return
+    root = math.sqrt(1.5 * float(np.finfo(weights.dtype).tiny))  # see log_weights
+    has_weight = log_scale > least_log(log_scale)
+    least = (has_weight * root).astype(weights.dtype)
+    for step in steps.astype(int).tolist():
+        for _ in range(step):
+            np.maximum(weights, least, out=weights)
+            weights *= weights
+        log_scale = np.maximum(log_scale * 2.0**step, least_log(log_scale))
+        yield LogSum(_cast(weights, targets, None) @ targets, log_scale)
+
+
 def add_block(
     total: LogSum | None,
     logs: Array,
@@ -397,5 +435,5 @@ def add_block(
 ) -> LogSum:
     """Return sums with those over further keys: logs (n, n_keys), overwritten."""
     cast = None if workspace is None else workspace.cast
-    block = log_sum(logs, targets, overwrite=True, cast=cast)
+    block = log_sum(logs, targets, overwrite=True, normal=True, cast=cast)
     return block if total is None else total.plus(block)
