@@ -11,9 +11,10 @@ from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
 
 from sklearn_crt import (
+    CentersRBFSampler,
     HybridSampler,
     NadarayaWatsonClassifier,
     NadarayaWatsonClassifierCV,
@@ -357,6 +358,9 @@ def test_map_rows_splits_what_grows(table):
         (NadarayaWatsonClassifierCV(), "run it on a sample of the rows"),
         (GridSearchCV(LogisticRegression(), {}), "run it on a sample of the rows"),
         (LogisticRegression(), "dask-ml, or for partial_fit"),
+        (CentersRBFSampler(), "takes samplers that estimate a kernel.*keeps"),
+        (make_pipeline(PolynomialFeatures(), OPRFSampler()), "'polynomialfeatures'"),
+        (make_pipeline(StandardScaler(), LogisticRegression()), "end in one of them"),
         (NadarayaWatsonClassifier(Nystroem()), r"give FrozenEstimator\(sampler\)"),
     ],
     ids=repr,
@@ -387,6 +391,142 @@ def test_tables_in_memory_and_wrong_shapes(table):
         crt_dask.fit(regressor, lazy(X), y, classes=[0])
     with pytest.raises(ValueError, match="sigma"):
         crt_dask.fit(OPRFSampler(sigma=-1.0), lazy(X))
+
+
+# ------------------------------------------------- blocks that do not go together
+SAMPLER = OPRFSampler(n_components=8, sigma=1.0, random_state=0)
+
+
+def of_blocks(*blocks, width):
+    """Return an array that declares one width for blocks of any."""
+
+    def block(block_info):
+        return blocks[block_info[None]["chunk-location"][0]]
+
+    chunks = (tuple(map(len, blocks)), (width,))
+    return da.map_blocks(block, chunks=chunks, dtype=float, meta=np.empty((0, width)))
+
+
+def frame_of_parts(*parts):
+    """Return a DataFrame or Series that declares what its first part has."""
+    pytest.importorskip("pyarrow", exc_type=ImportError)
+    dd = pytest.importorskip("dask.dataframe")
+    return dd.from_map(
+        parts.__getitem__, range(len(parts)), meta=parts[0][:0], enforce_metadata=False
+    )
+
+
+@pytest.mark.parametrize("widths", [(3, 1), (3, 4), (1, 3), (4, 4), (1, 1)], ids=str)
+def test_blocks_of_another_width_raise(widths):
+    X = of_blocks(*(np.ones((4, width)) for width in widths), width=3)
+    wrong = next(width for width in widths if width != 3)
+    message = rf"Block \d of X has shape \(4, {wrong}\), but X declares 3 columns"
+    with dask.config.set(scheduler="synchronous"):
+        with pytest.raises(ValueError, match=message):
+            crt_dask.fit(SAMPLER, X)
+        for kernel in (SAMPLER, "linear", FrozenEstimator(SAMPLER.fit(np.eye(3)))):
+            with pytest.raises(ValueError, match=message):
+                crt_dask.fit(NadarayaWatsonRegressor(kernel), X, np.arange(8.0))
+        with pytest.raises(ValueError, match=message):
+            crt_dask.map_rows(lambda rows: rows.sum(axis=1), X).compute()
+    y = of_blocks(np.ones((4, 3)), np.ones((4, 1)), width=3)
+    X = of_blocks(np.ones((4, 3)), np.ones((4, 3)), width=3)
+    with pytest.raises(ValueError, match=r"Block 1 of y has shape \(4, 1\)"):
+        crt_dask.fit(NadarayaWatsonRegressor(SAMPLER), X, y)
+
+
+def test_columns_in_another_order_raise():
+    pd = pytest.importorskip("pandas")
+    part = pd.DataFrame({"a": np.zeros(4), "b": np.full(4, 50.0)})
+    turned = part[["b", "a"]]
+    X, y = frame_of_parts(part, turned), frame_of_parts(part.a, part.a)
+    message = r"Block 1 of X has the columns \['b', 'a'\], but X declares \['a', 'b'\]"
+    with pytest.raises(ValueError, match=message):
+        crt_dask.fit(OPRFSampler(), X)
+    with pytest.raises(ValueError, match=message):
+        crt_dask.fit(NadarayaWatsonRegressor("linear"), X, y)
+    with pytest.raises(ValueError, match=message):
+        crt_dask.map_rows(lambda rows: rows.to_numpy(), X).compute()
+    with pytest.raises(ValueError, match=message.replace("X", "y")):
+        crt_dask.fit(NadarayaWatsonRegressor(SAMPLER), frame_of_parts(part, part), X)
+    ordered = X.map_partitions(lambda part: part[list(X.columns)])  # as the error says
+    assert_array_equal(crt_dask.fit(SAMPLER, ordered).feature_names_in_, ["a", "b"])
+
+
+@pytest.mark.parametrize("dtype", [None, object])
+@pytest.mark.parametrize("blocks", [(["x", "y"], [1, 2]), (["x", 1], ["x", 2])])
+def test_labels_of_two_types_raise(blocks, dtype):
+    if dtype is None and isinstance(blocks[0][1], int):
+        pytest.skip("NumPy has made strings of all of them")
+    blocks = [np.array(labels, dtype=dtype) for labels in blocks]
+    X = da.ones((4, 2), chunks=(2, 2))
+    y = da.map_blocks(
+        lambda block_info: blocks[block_info[None]["chunk-location"][0]],
+        chunks=((2, 2),),
+        dtype=object,
+        meta=np.empty(0, dtype=object),
+    )
+    model = NadarayaWatsonClassifier(SAMPLER)
+    with pytest.raises(ValueError, match=r"Mix of label input types .* '[xy]' and \d"):
+        crt_dask.fit(model, X, y)
+    with pytest.raises(ValueError, match="Mix of label input types"):
+        crt_dask.fit(model, X, X[:, 0].astype(str), classes=["x", "y", 1])
+
+
+# --------------------------------------------------------------------- pipelines
+@pytest.mark.parametrize("in_frames", [False, True])
+@UNRELIABLE
+def test_pipelines_as_in_memory(in_frames, table, request):
+    X, labels, _, weights = table
+    X, weights = 5 + 9 * X, weights.copy()
+    weights[:300] = 0
+    rows, targets, there = lazy(X), lazy(labels, 250), lazy(weights, 100)
+    if in_frames:
+        frame, parts = request.getfixturevalue("frames")
+        names = list("vwxyz")
+        X, labels, weights = frame[names], frame["label"], frame["weight"]
+        rows, targets, there = parts[names], parts["label"], parts["weight"]
+    sampler = OPRFSampler(n_components=64, random_state=0)
+    model = make_pipeline(
+        MinMaxScaler(),
+        StandardScaler(),
+        "passthrough",
+        NadarayaWatsonClassifier(sampler),
+    )
+    if in_frames:
+        model.set_output(transform="pandas")
+    found = crt_dask.fit(model, rows, targets, sample_weight=there)
+    assert not hasattr(model[0], "scale_")
+    options = {"nadarayawatsonclassifier__sample_weight": weights}
+    expected = model.fit(X, labels, **options)
+    for i in (0, 1):
+        assert_allclose(found[i].scale_, expected[i].scale_, rtol=1e-12)
+        assert found[i].n_samples_seen_ == len(X)
+    assert_allclose(found.predict_proba(X), expected.predict_proba(X), rtol=1e-8)
+    with warnings.catch_warnings(action="error", category=UserWarning):
+        lazily = crt_dask.map_rows(found.predict_proba, rows).compute()
+    assert_allclose(lazily, found.predict_proba(X), rtol=1e-12)
+    scaled = make_pipeline(StandardScaler(), sampler)
+    found = crt_dask.fit(scaled, rows, sample_weight=there)
+    expected = scaled.fit(X, oprfsampler__sample_weight=weights)
+    assert_allclose(found.transform(X), expected.transform(X), rtol=1e-8)
+    frozen = make_pipeline(FrozenEstimator(StandardScaler().fit(X)), sampler)
+    assert_allclose(
+        crt_dask.fit(frozen, rows).transform(X), frozen.fit(X).transform(X), rtol=1e-8
+    )
+
+
+def test_pipelines_are_the_same_twice(table):
+    X, _, y, _ = table
+    model = make_pipeline(StandardScaler(), NadarayaWatsonRegressor(SAMPLER))
+    fits = []
+    for scheduler in ("synchronous", "threads"):
+        with dask.config.set(scheduler=scheduler):
+            fits.append(crt_dask.fit(model, lazy(X, (10, D)), y))
+    assert_array_equal(fits[0][0].mean_, fits[1][0].mean_)
+    assert_array_equal(fits[0].predict(X), fits[1].predict(X))
+    with pytest.raises(ValueError, match="all blocks are empty"):
+        crt_dask.fit(model, lazy(X[:0], (10, D)), y[:0])
 
 
 @pytest.mark.parametrize(

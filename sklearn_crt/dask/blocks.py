@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import dask
@@ -21,10 +23,65 @@ def is_frame(table: Any) -> bool:
     return hasattr(table, "map_partitions") and hasattr(table, "divisions")
 
 
+@dataclass(frozen=True)
+class Layout:
+    """What each block must look like, and what its rows go through first."""
+
+    columns: dict[str, Any]  # of each table: the names, or how many
+    ahead: Sequence[Any] = ()  # fitted transformers
+
+    def read(self, number: int, **tables: Any) -> Any:
+        """Return the rows of a block, once it is what the collection declares."""
+        for name, table in tables.items():
+            if table is not None:
+                check_columns(table, name, self.columns[name], number)
+        X = tables["X"]
+        for transformer in self.ahead if X.shape[0] else ():
+            X = transformer.transform(X)
+        return X
+
+
+def declared_columns(table: Any) -> Any:
+    """Return the names of the columns that a collection declares, or their number."""
+    if getattr(table, "ndim", 1) < 2:
+        return None
+    return list(table.columns) if is_frame(table) else int(table.shape[1])
+
+
+def check_columns(block: Any, name: str, expected: Any, number: int) -> None:
+    """Raise ValueError where the columns of a block are not those declared."""
+    if expected is None:
+        return
+    if isinstance(expected, int):
+        n_columns = block.shape[1] if block.ndim > 1 else 0
+        if n_columns == expected:
+            return
+        found, declared = f"shape {tuple(block.shape)}", f"{expected} columns"
+        mend = "Make all blocks as wide as the array says they are."
+    else:
+        columns = list(block.columns) if hasattr(block, "columns") else []
+        if columns == expected:
+            return
+        found, declared = f"the columns {columns}", f"{expected}, in this order"
+        mend = (
+            f"Give all partitions the same columns: {name}.map_partitions(lambda part: "
+            f"part[list({name}.columns)])."
+        )
+    raise ValueError(
+        f"Block {number} of {name} has {found}, but {name} declares {declared}. {mend}"
+    )
+
+
 class Blocks:
     """Blocks of rows of a table, with what belongs to them."""
 
-    def __init__(self, X: Any, y: Any = None, sample_weight: Any = None):
+    def __init__(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        ahead: Sequence[Any] = (),
+    ):
         X = as_rows(X)
         sizes = None if is_frame(X) else X.chunks[0]
         tables: dict[str, Any] = {"X": X}
@@ -36,6 +93,9 @@ class Blocks:
             if _n_blocks(table) != n_blocks:
                 raise _unlike(n_blocks, name, _n_blocks(table))
         self._tables, self._sizes = tables, sizes
+        columns = {name: declared_columns(table) for name, table in tables.items()}
+        layout = Layout(columns, tuple(ahead))
+        self.layout = dask.delayed(layout, pure=False, traverse=False)
         frames = all(map(is_frame, tables.values()))
         self._parts = None if frames else _delayed(tables)
 
@@ -72,12 +132,16 @@ def as_rows(X: Any) -> Any:
             "table in memory call the method of the estimator itself, or make one of "
             "it: dask.array.from_array(X)."
         )
-    if is_frame(X):
+    if is_frame(X) and getattr(X, "ndim", None) == 2:
         return X
     if getattr(X, "ndim", None) != 2:
         raise ValueError(
             "X must have two axes, rows and columns, but is "
             f"{type(X).__name__} with {getattr(X, 'ndim', 'no')} of them."
+        )
+    if math.isnan(X.shape[1]):
+        raise ValueError(
+            "X has an unknown number of columns: call X.compute_chunk_sizes() first."
         )
     return X if X.numblocks[1] == 1 else X.rechunk({1: -1})
 
@@ -162,6 +226,8 @@ def map_rows(method: Any, X: Any) -> Any:
     ------
     TypeError
         If X is in memory.
+    ValueError
+        If a block, once it is computed, has other columns than X declares.
 
     See Also
     --------
@@ -186,13 +252,15 @@ def map_rows(method: Any, X: Any) -> Any:
     if owner is None:
         owner, name = method, "__call__"
     owner = dask.delayed(owner, pure=False, traverse=False)
-    empty = probe[:0]
+    empty, columns = probe[:0], declared_columns(X)
     if is_frame(X):
         call = dask.delayed(_call, pure=False)
         shape = (math.nan, *empty.shape[1:])
         parts = [
-            da.from_delayed(call(part, owner, name, empty), shape, meta=empty)
-            for part in X.to_delayed()
+            da.from_delayed(
+                call(part, owner, name, empty, columns, number), shape, meta=empty
+            )
+            for number, part in enumerate(X.to_delayed())
         ]
         return da.concatenate(parts, allow_unknown_chunksizes=True)
     X = _split(X, empty)
@@ -202,6 +270,7 @@ def map_rows(method: Any, X: Any) -> Any:
         owner,
         name,
         empty,
+        columns,
         meta=empty,
         dtype=empty.dtype,
         drop_axis=[1] if empty.ndim == 1 else None,
@@ -235,7 +304,10 @@ def _split(X, empty):
     return X.rechunk({0: tuple(chunks)})
 
 
-def _call(X, owner, name, empty):
+def _call(X, owner, name, empty, columns, number=None, block_info=None):
+    if block_info:
+        number = block_info[0]["chunk-location"][0]
+    check_columns(X, "X", columns, number)
     if X.shape[0] == 0:
         return empty
     return np.asarray(getattr(owner, name)(X))

@@ -13,14 +13,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone, is_classifier
 from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 from ..averages._base import BaseNadarayaWatson
 from ..rows import Statistics
-from ..samplers import BaseFeatureSampler
+from ..samplers import BaseFeatureSampler, CentersRBFSampler
 from .blocks import Blocks
 
 E = TypeVar("E")
 _BRANCHES = 8  # parts that are added in one task
+_AHEAD = (StandardScaler, MinMaxScaler, MaxAbsScaler, FrozenEstimator)
 
 
 def tree_sum(add: Callable[[Any, Any], Any], parts: Sequence[Any]) -> Any:
@@ -63,8 +66,9 @@ def collected(sampler: BaseFeatureSampler, blocks: Blocks) -> Any:
     shell = dask.delayed(copy.copy(sampler), pure=False, traverse=False)
     collect = dask.delayed(_collect, pure=False)
     tables = blocks.select("X", "sample_weight")
-    pairs = zip(tables, blocks.starts(len(tables)), strict=True)
-    return tree_sum(operator.add, [collect(shell, *pair) for pair in pairs])
+    pairs = enumerate(zip(tables, blocks.starts(len(tables)), strict=True))
+    parts = [collect(shell, blocks.layout, number, *pair) for number, pair in pairs]
+    return tree_sum(operator.add, parts)
 
 
 def update_map(sampler: BaseFeatureSampler, found: Collected) -> BaseFeatureSampler:
@@ -80,8 +84,9 @@ def labels(blocks: Blocks) -> Any:
     return tree_sum(_union, [unique(table) for table in blocks.select("y")])
 
 
-def _collect(sampler, table, n_before):
+def _collect(sampler, layout, number, table, n_before):
     X, sample_weight = table
+    X = layout.read(number, X=X)
     weights = None if sample_weight is None else np.asarray(sample_weight)
     if X.shape[0] == 0 or (weights is not None and not weights.any()):
         return None
@@ -94,11 +99,27 @@ def _collect(sampler, table, n_before):
 
 def _unique(table):
     y = np.asarray(table[0])
+    if y.dtype.kind == "O":
+        _check_one_type(y.tolist())
     return np.unique(y) if len(y) else None
 
 
 def _union(a, b):
+    _check_one_type([*a.tolist(), *b.tolist()])
     return np.unique(np.concatenate([a, b]))
+
+
+def _check_one_type(labels):
+    """Raise ValueError for strings and numbers, which would all become strings."""
+    of_kind: dict[bool, Any] = {}
+    for label in labels:
+        of_kind.setdefault(isinstance(label, str), label)
+    if len(of_kind) > 1:
+        raise ValueError(
+            "Mix of label input types (string and number) in y: among them are "
+            f"{of_kind[True]!r} and {of_kind[False]!r}. Give all blocks of y one type, "
+            "y.astype(str) for instance."
+        )
 
 
 def fit(
@@ -113,23 +134,26 @@ def fit(
 
     A block is read twice: for the statistics that choose the map, then for the sums of
     its features. Once is enough with a fixed map, ``FrozenEstimator(sampler)``, and
-    with ``classes``. Blocks return statistics and sums, which are added in a tree of
-    fixed order: two runs agree to the last bit whichever worker computes what, also
-    where one is lost. They differ from ``estimator.fit`` on all the rows by rounding
-    alone, but for ``sigma="median"`` and hybrids: blocks of unknown lengths (those of
-    a DataFrame) have another sample of the rows.
+    with ``classes``; each scaler of a pipeline reads it once more. Blocks return
+    statistics and sums, which are added in a tree of fixed order: two runs agree to the
+    last bit whichever worker computes what, also where one is lost. They differ from
+    ``estimator.fit`` on all the rows by rounding alone, but for ``sigma="median"`` and
+    hybrids: blocks of unknown lengths (those of a DataFrame) have another sample of the
+    rows.
 
     Parameters
     ----------
-    estimator : sampler, NadarayaWatsonClassifier or NadarayaWatsonRegressor
+    estimator : sampler, NadarayaWatsonClassifier, NadarayaWatsonRegressor or Pipeline
         Left as it is. A Nadaraya-Watson estimator has as kernel ``"linear"``, a sampler
-        of this package, or any transformer in a ``FrozenEstimator``.
+        of this package, or any transformer in a ``FrozenEstimator``. A pipeline ends in
+        one of these; before it may stand ``StandardScaler``, ``MinMaxScaler``,
+        ``MaxAbsScaler``, or any transformer in a ``FrozenEstimator``.
     X : dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_features)
         Rows, in blocks of any lengths; blocks of columns are joined.
     y : dask collection or array-like of shape (n_samples,) or (n_samples, n_outputs)
         Labels, or numbers; not looked at by samplers.
     sample_weight : dask collection or array-like of shape (n_samples,), default=None
-        Non-negative weights.
+        Non-negative weights; of a pipeline, for its last step.
     classes : array-like of shape (n_classes,), default=None
         All the labels, sorted or not; read from y where they are None.
 
@@ -142,9 +166,11 @@ def fit(
     ------
     TypeError
         If X is in memory, or the estimator keeps rows (``ExactKernel``, the default
-        kernel, and ``Prototypes``) or searches by cross-validation.
+        kernel, ``Prototypes`` and ``CentersRBFSampler``) or searches by
+        cross-validation, or a step of a pipeline needs all rows.
     ValueError
-        If a parameter, X, y or a weight is out of range.
+        If a parameter, X, y or a weight is out of range, a block has other columns than
+        its collection declares, or blocks have labels of two types.
 
     See Also
     --------
@@ -167,19 +193,77 @@ def fit(
     >>> bool(model.score(X[:1000].compute(), y[:1000].compute()) > 0.8)
     True
     """
-    if isinstance(estimator, BaseNadarayaWatson):
-        return _fit_averages(clone(estimator), X, y, sample_weight, classes)
-    if isinstance(estimator, BaseFeatureSampler):
-        sampler = clone(estimator)
-        found = collected(sampler, Blocks(X, None, sample_weight)).compute()
-        return update_map(sampler, _or_raise(found, sample_weight))
-    raise TypeError(
-        f"sklearn_crt.dask.fit takes samplers of sklearn_crt, NadarayaWatsonClassifier "
-        f"and NadarayaWatsonRegressor, got {estimator!r}. {_instead(estimator)}"
-    )
+    made: Any = clone(estimator)
+    ahead: list[Any] = []
+    last = made.steps[-1][1] if isinstance(made, Pipeline) else made
+    if isinstance(last, BaseNadarayaWatson):
+        fit_last, tables = _fit_averages, (X, y, sample_weight)
+    elif isinstance(last, BaseFeatureSampler):
+        fit_last, tables = _fit_sampler, (X, None, sample_weight)
+    else:
+        raise TypeError(
+            "sklearn_crt.dask.fit takes samplers that estimate a kernel, "
+            "NadarayaWatsonClassifier, NadarayaWatsonRegressor, and pipelines of "
+            f"scalers that end in one of them, got {last!r}. {_instead(last)}"
+        )
+    if last is made:
+        return fit_last(last, tables, ahead, classes)
+    _check_scalers(made)
+    for _, scaler in made.steps[:-1]:
+        if scaler not in (None, "passthrough"):
+            ahead.append(_fit_scaler(scaler, X, ahead))
+    scalers = iter(ahead)
+    made.steps = [
+        (name, step if step in (None, "passthrough") else next(scalers))
+        for name, step in made.steps[:-1]
+    ] + [(made.steps[-1][0], fit_last(last, tables, ahead, classes))]
+    return made
+
+
+def _check_scalers(pipeline):
+    """Raise TypeError for a step whose fit is no sum over blocks."""
+    for name, step in pipeline.steps[:-1]:
+        if not (step in (None, "passthrough") or isinstance(step, _AHEAD)):
+            raise TypeError(
+                f"Step {name!r} of the pipeline, {step!r}, cannot be fitted block by "
+                "block: before the last step may stand StandardScaler, MinMaxScaler, "
+                "MaxAbsScaler and FrozenEstimator. Fit it to a sample of the rows, and "
+                "give FrozenEstimator of it."
+            )
+
+
+def _fit_scaler(scaler, X, ahead):
+    """Return a scaler that has seen the blocks one after another."""
+    if isinstance(scaler, FrozenEstimator):
+        return scaler
+    blocks = Blocks(X, ahead=ahead)
+    learn = dask.delayed(_learn, pure=False)
+    last = dask.delayed(scaler, pure=False, traverse=False)
+    for number, table in enumerate(blocks.select("X")):
+        last = learn(last, blocks.layout, number, table)
+    fitted = last.compute()
+    return _or_raise(fitted if hasattr(fitted, "n_features_in_") else None)
+
+
+def _learn(scaler, layout, number, table):
+    X = layout.read(number, X=table[0])
+    # a copy: what another task made is not to be written to
+    return copy.deepcopy(scaler).partial_fit(X) if X.shape[0] else scaler
+
+
+def _fit_sampler(sampler, tables, ahead, classes):
+    X, y, sample_weight = tables
+    found = collected(sampler, Blocks(X, y, sample_weight, ahead)).compute()
+    return update_map(sampler, _or_raise(found, sample_weight))
 
 
 def _instead(estimator):
+    if isinstance(estimator, CentersRBFSampler):
+        return (
+            "CentersRBFSampler chooses centres among rows that it keeps, and blocks "
+            "exchange none: fit it to a sample of the rows in memory, then "
+            "map_rows(sampler.transform, X)."
+        )
     if hasattr(estimator, "cv"):
         return (
             "A search scores folds of rows that are in memory: run it on a sample of "
@@ -188,7 +272,8 @@ def _instead(estimator):
     return "Other estimators are for dask-ml, or for partial_fit block by block."
 
 
-def _fit_averages(model, X, y, sample_weight, classes):
+def _fit_averages(model, tables, ahead, classes):
+    X, y, sample_weight = tables
     model._validate_params()
     if model._row_kernel is not None:
         raise TypeError(
@@ -198,7 +283,7 @@ def _fit_averages(model, X, y, sample_weight, classes):
         )
     if y is None:
         raise ValueError(f"{type(model).__name__} needs y, its targets.")
-    blocks = Blocks(X, y, sample_weight)
+    blocks = Blocks(X, y, sample_weight, ahead)
     sampler = _read(model, blocks, sample_weight, classes)
     shell = copy.copy(model)
     fixed = sampler is None or isinstance(sampler, FrozenEstimator)
@@ -207,7 +292,8 @@ def _fit_averages(model, X, y, sample_weight, classes):
     shell = dask.delayed(shell, pure=False, traverse=False)
     add_up = dask.delayed(_add_up, pure=False)
     tables = blocks.select("X", "y", "sample_weight")
-    sums = tree_sum(_merge, [add_up(shell, table) for table in tables]).compute()
+    parts = [add_up(shell, blocks.layout, *pair) for pair in enumerate(tables)]
+    sums = tree_sum(_merge, parts).compute()
     total = _or_raise(sums, sample_weight)
     total.kernel = model.kernel
     total._engine = total._engine.with_map(sampler)
@@ -231,6 +317,8 @@ def _read(model, blocks, sample_weight, classes):
             raise ValueError("classes= is for classifiers.")
         (found,) = dask.compute(found)
     else:
+        if classes is not None:
+            _check_one_type(np.asarray(classes, dtype=object).tolist())
         given = None if classes is None else np.unique(classes)
         # in one graph: targets that follow from the rows are computed with them
         found, there = dask.compute(found, labels(blocks) if given is None else None)
@@ -248,9 +336,10 @@ def _or_raise(found, sample_weight=None):
     return found
 
 
-def _add_up(shell, table):
+def _add_up(shell, layout, number, table):
     """Return an estimator that holds the sums of a block, without the map."""
     X, y, sample_weight = table
+    X = layout.read(number, X=X, y=y)
     weights = None if sample_weight is None else np.asarray(sample_weight)
     if X.shape[0] == 0 or (weights is not None and not weights.any()):
         return None
