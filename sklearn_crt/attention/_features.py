@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted
 
 from .._array import Array, constant, namespace_of, transposed
@@ -77,7 +78,9 @@ class Features(NamedTuple):
         unit = feature_map.frame.rows(rows)
         mantissa, exponent = feature_map.log_features(unit, key=key)
         if exponent is None:
-            exponent = constant((1,) * (rows.ndim - 2) + (rows.shape[-2], 1), 0.0, rows)
+            exponent = _nan_where_not_finite(rows)
+        elif not isinstance(rows, np.ndarray):  # those raise, in the frame
+            exponent = exponent + _nan_where_not_finite(rows)
         return cls(mantissa, exponent if bias is None else exponent + bias)
 
     def map(self, function: Callable[[Array], Array]) -> Features:
@@ -94,6 +97,17 @@ class Features(NamedTuple):
         """Return the products of these features of queries with sums over keys."""
         shift = transposed(sums.log_scale)
         return log_sum(self.exponent + shift, sums.values, self.mantissa)
+
+
+def _nan_where_not_finite(rows):
+    """Return 0 for rows of finite numbers, and NaN for others, as a column.
+
+    Some maps lose them: a comparison with NaN is false, the exponent of infinity zero.
+    """
+    xp = namespace_of(rows)
+    finite = xp.all(xp.isfinite(rows), axis=-1, keepdims=True)
+    zero = constant((1,) * rows.ndim, 0.0, rows)
+    return xp.where(finite, zero, zero + xp.nan)
 
 
 def resolve(feature_map: Any, like: Array) -> Any:
@@ -200,6 +214,16 @@ def check_rows(rows: Array, name: str) -> None:
             f"{name} must have a shape (..., n_rows, n_columns) without empty axes, "
             f"got {tuple(rows.shape)}."
         )
+
+
+def check_finite(rows: Array, name: str) -> None:
+    """Raise where an array of NumPy has numbers that are not finite.
+
+    In other libraries they become NaN in the output: looking would wait for the device,
+    and cannot be done where a program is traced.
+    """
+    if isinstance(rows, np.ndarray):
+        assert_all_finite(rows, input_name=name)
 
 
 def check_values(k: Array, v: Array) -> None:

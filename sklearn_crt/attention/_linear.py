@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from .._array import Array, namespace_of
-from ._features import check_attention_inputs, resolve
+from ._features import check_attention_inputs, check_finite, resolve
 from ._softmax import softmax_attention
 from ._state import LinearAttentionState, log_weights, with_ones
 
@@ -65,12 +65,13 @@ def linear_attention(
         Averages of the values, in the library and type of q. 0 for a query that sees no
         key. Where a map has features of both signs and its estimated denominator is not
         well above its error, the mean of the values that the query sees, in part or
-        altogether, as the Nadaraya-Watson estimators do.
+        altogether, as the Nadaraya-Watson estimators do. NaN for a query that is not
+        finite or sees a key that is not, as exact attention has it.
 
     Raises
     ------
     TypeError, ValueError
-        If arrays or map do not fit together.
+        If arrays or map do not fit together, or q or k is of NumPy and not finite.
 
     See Also
     --------
@@ -115,6 +116,8 @@ def linear_attention(
     True
     """
     check_attention_inputs(q, k, v, causal)
+    check_finite(q, "q")
+    check_finite(k, "k")
     if chunk_size is not None and chunk_size < 1:
         raise ValueError(f"chunk_size must be at least 1, got {chunk_size}.")
     if causal and chunk_size is not None and chunk_size & (chunk_size - 1):

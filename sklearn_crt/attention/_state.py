@@ -26,7 +26,14 @@ from ..averages._errors import (
     jackknife_variance,
 )
 from ._causal import causal_block
-from ._features import Features, Map, check_rows, check_values, resolve
+from ._features import (
+    Features,
+    Map,
+    check_finite,
+    check_rows,
+    check_values,
+    resolve,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +107,7 @@ class LinearAttentionState:
         """
         check_rows(k, "k")
         check_values(k, v)
+        check_finite(k, "k")
         return self._resolved(k)._plus(k, with_ones(v), log_weights(key_mask, k))
 
     def attend(self, q: Array) -> Array:
@@ -116,6 +124,7 @@ class LinearAttentionState:
             One row per query.
         """
         check_rows(q, "q")
+        check_finite(q, "q")
         if self._sums is None:
             raise ValueError("the state has seen no token: call update(k, v) first.")
         queries = Features.of(self.feature_map, q)
@@ -213,7 +222,7 @@ def averages(numerators: LogSum) -> Array:
 def _ratio(values):
     """Return averages, 0 where denominators are not positive, and where they are."""
     xp, weights = namespace_of(values), values[..., -1:]
-    positive = weights > 0
+    positive = ~(weights <= 0)  # NaN stays NaN
     found = values[..., :-1] / xp.where(positive, weights, xp.ones_like(weights))
     return xp.where(positive, found, xp.zeros_like(found)), positive
 
@@ -290,7 +299,7 @@ class Groups:
         found = xp.where(any_seen, found, xp.zeros_like(found))
         n_groups = self.counts.shape[0]
         if n_groups < 2:  # a single frequency says nothing of its error
-            return mean + xp.zeros_like(found)
+            return mean + 0 * found
         scale = xp.exp(parts.log_scale - numerators.log_scale[..., None, :, :])
         scaled = transposed((parts.values * scale)[..., 0])
         total = values[..., -1:]

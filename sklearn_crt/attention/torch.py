@@ -43,7 +43,7 @@ class LinearAttention(nn.Module):
     batch_first : bool, default=False
         Whether arrays are (batch, length, columns), not (length, batch, columns).
     device, dtype : default=None
-        Of parameters and buffers.
+        Of parameters and buffers; running means are float32 at least.
     feature_map : str or sampler, default="favor++"
         ``"favor+"`` (:class:`~sklearn_crt.PositiveRBFSampler`), ``"favor++"``
         (:class:`~sklearn_crt.OPRFSampler`), ``"simplex"`` (the same with simplex
@@ -147,7 +147,9 @@ class LinearAttention(nn.Module):
         self.statistics = None
         if isinstance(self._sampler, OPRFSampler):
             statistics = RunningStatistics(num_heads, self.head_dim, momentum)
-            self.statistics = statistics.to(**place)
+            # half the digits would lose small steps of the means
+            wide = torch.promote_types(place["dtype"], torch.float32)
+            self.statistics = statistics.to(device, wide)
 
     @classmethod
     def from_multihead(
@@ -385,27 +387,36 @@ class RunningStatistics(nn.Module):
 
     @torch.no_grad()
     def update(self, q: Tensor, k: Tensor, weights: Tensor | None) -> None:
-        """Take in a batch."""
+        """Take in a batch, unless it has numbers that are not finite."""
         # q (n_batch, n_heads, n_queries, d), k (n_batch, n_heads, n_keys, d), weights
         # (n_batch, 1, n_keys)
-        share = 1.0 if self.n_batches == 0 else self.momentum
-        self.n_batches += 1
+        found = {}
         for side, rows, weight in (("query", q, None), ("key", k, weights)):
             if weight is None:
                 weight = rows.new_ones(1)
             weight = weight.expand(rows.shape[:-1])[..., None]
+            rows = rows.masked_fill(weight == 0, 0)  # they may be anything
             total = weight.sum((0, 2)).clamp_min(torch.finfo(rows.dtype).tiny)
-            mean = (weight * rows).sum((0, 2)) / total
-            square = (weight * rows * rows).sum((0, 2)) / total
-            self.get_buffer(f"{side}_mean").lerp_(mean, share)
-            self.get_buffer(f"{side}_square").lerp_(square.sum(-1), share)
+            found[f"{side}_mean"] = (weight * rows).sum((0, 2)) / total
+            squares = (weight * rows * rows).sum((0, 2)) / total
+            found[f"{side}_square"] = squares.sum(-1)
+        # no branch: it would wait for the device
+        usable = torch.stack([part.isfinite().all() for part in found.values()]).all()
+        share = torch.where(self.n_batches == 0, 1.0, self.momentum)
+        for name, part in found.items():
+            buffer = self.get_buffer(name)
+            wide = buffer.to(part.dtype)
+            buffer.copy_(torch.where(usable, wide.lerp(part, share.to(wide)), wide))
+        self.n_batches += usable
 
     def A(self) -> Tensor:
         """Return the A of each head, 0 before the first batch."""
         # -> (n_heads, 1, 1)
-        d = self.query_mean.shape[-1]
-        cross = (self.query_mean * self.key_mean).sum(-1)
-        mean = (self.query_square + self.key_square + 2 * cross) * d**-0.5
+        parts = (self.query_mean, self.key_mean, self.query_square, self.key_square)
+        query_mean, key_mean, *squares = map(_at_least_float32, parts)
+        d = query_mean.shape[-1]
+        cross = (query_mean * key_mean).sum(-1)
+        mean = (sum(squares) + 2 * cross) * d**-0.5
         return optimal_A(mean.clamp_min(0), d)[:, None, None]
 
 

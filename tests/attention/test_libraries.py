@@ -134,3 +134,44 @@ def test_jit_of_jax(rng):
         return linear_attention(q, k, v, sampler, causal=True)
 
     assert_allclose(jax.jit(attend)(q, k, v), attend(q, k, v), atol=1e-4)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", ["q", "k"])
+def test_what_is_not_finite_is_seen_in_the_output(rng, xp, name, value):
+    """NaN for the queries that see it, and all other rows as they were."""
+    arrays = dict(zip("qkv", rng.standard_normal((3, 2, 3, 21, D)).astype("float32")))
+    clean = {key: xp.asarray(array.copy()) for key, array in arrays.items()}
+    arrays[name][1, 2, 9, 1] = value
+    spoilt = {key: xp.asarray(array) for key, array in arrays.items()}
+    for feature_map in [*maps(rng), "elu(-)+1", "relu"]:
+        for causal in (False, True):
+            options = {"feature_map": feature_map, "causal": causal, "chunk_size": 16}
+            if xp is np:
+                what = "NaN" if np.isnan(value) else "infinity"
+                with pytest.raises(ValueError, match=f"Input {name} contains {what}"):
+                    linear_attention(**spoilt, **options)
+                continue
+            with np.errstate(all="ignore"):  # array_api_strict is NumPy inside
+                found = to_numpy(linear_attention(**spoilt, **options))
+            lost = np.zeros(found.shape, bool)
+            seeing = slice(9, 10) if name == "q" else slice(9 if causal else 0, None)
+            lost[1, 2, seeing] = True
+            assert np.isnan(found[lost]).all()
+            expected = to_numpy(linear_attention(**clean, **options))
+            assert_allclose(found[~lost], expected[~lost], rtol=1e-2, atol=1e-3)
+
+
+def test_states_of_what_is_not_finite(rng, xp):
+    q, k, v = (xp.asarray(a.astype("float32")) for a in rng.standard_normal((3, 5, D)))
+    for feature_map in [*maps(rng)[:4], "relu"]:
+        state = LinearAttentionState(feature_map).update(k, v)
+        if xp is np:
+            with pytest.raises(ValueError, match="Input q contains NaN"):
+                state.attend(q * np.nan)
+            with pytest.raises(ValueError, match="Input k contains NaN"):
+                state.update(k * np.nan, v)
+            continue
+        assert np.isnan(to_numpy(state.attend(q * np.nan))).all()
+        assert np.isnan(to_numpy(state.update(k * np.nan, v).attend(q))).all()
+        assert np.isfinite(to_numpy(state.attend(q))).all()

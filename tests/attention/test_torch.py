@@ -149,6 +149,59 @@ def test_layouts_and_half_precision():
         assert torch.isfinite(make()(x, x, x)[0]).all()
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("feature_map", MAPS)
+def test_training_in_half_precision(feature_map, causal, dtype):
+    x = rows().to(dtype)
+    for linear in (
+        make(feature_map, causal=causal, dtype=dtype),
+        make(feature_map, causal=causal).to(dtype),
+    ):
+        for _ in range(2):
+            found = linear(x, x, x)[0]
+        found.square().sum().backward()
+        assert found.dtype == dtype
+        assert torch.isfinite(found).all()
+        assert torch.isfinite(linear.in_proj_weight.grad).all()
+    if feature_map == "favor++" and not causal:
+        wide, linear = make(), make(dtype=dtype)
+        wide.load_state_dict(linear.state_dict())
+        for module, z in ((wide, x.float()), (linear, x)):
+            for _ in range(2):
+                module(z, z, z)
+        A = linear.statistics.A()
+        assert A.dtype == torch.float32
+        torch.testing.assert_close(A, wide.statistics.A(), rtol=0.02, atol=0)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_a_batch_that_is_not_finite_leaves_no_trace(value, causal):
+    linear, x = make(causal=causal), rows()
+    spoilt = x.clone()
+    spoilt[0, 3, 1] = value
+    linear(spoilt, spoilt, spoilt)  # as the first batch, and later
+    assert linear.statistics.n_batches == 0
+    linear(x, x, x)
+    before = {name: part.clone() for name, part in linear.state_dict().items()}
+    assert torch.isnan(linear(spoilt, spoilt, spoilt)[0][0, 3]).all()
+    for name, part in linear.state_dict().items():
+        assert torch.equal(part, before[name])
+    assert torch.isfinite(linear(x, x, x)[0]).all()
+
+
+def test_hidden_keys_are_not_looked_at_by_the_statistics():
+    statistics = make().statistics
+    q, k = torch.randn(2, 3, HEADS, LENGTH, WIDTH // HEADS)
+    weights = (torch.rand(3, 1, LENGTH) < 0.7).float()
+    expected = copy.deepcopy(statistics)
+    expected.update(q, k, weights)
+    statistics.update(q, k.masked_fill(weights[..., None] == 0, torch.nan), weights)
+    assert statistics.n_batches == 1
+    torch.testing.assert_close(statistics.A(), expected.A())
+
+
 @pytest.mark.parametrize("masks", ["none", "padding", "causal"])
 def test_drop_in_of_the_encoder_layer(masks):
     layer = nn.TransformerEncoderLayer(WIDTH, HEADS, 32, 0.0, batch_first=True)
