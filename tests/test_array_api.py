@@ -19,6 +19,7 @@ from sklearn.utils.fixes import parse_version
 
 import sklearn_crt
 from sklearn_crt import (
+    CentersRBFSampler,
     DERFSampler,
     ExactKernel,
     GERFSampler,
@@ -593,3 +594,39 @@ def test_other_libraries_are_not_imported():
     )
     assert result.stdout.strip() == "set()"
     assert sklearn_crt.__file__
+
+
+# ------------------------------------------------------------------------- centres
+@pytest.mark.usefixtures("dispatch")
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", ["torch", "jax.numpy", "array_api_strict"])
+def test_centres_of_arrays_in_the_memory_of_the_host(name, dtype, rng):
+    library = Library(pytest.importorskip(name))
+    X = rng.standard_normal((60, 3)).astype(dtype)
+    rows = library(X)
+    sampler = CentersRBFSampler(n_components=7, random_state=0)
+    with sklearn.config_context(array_api_dispatch=False):
+        expected = clone(sampler).fit(X).transform(X)
+    found = clone(sampler).fit(rows)
+    features = found.transform(rows)
+    assert type(features) is type(rows)
+    assert features.dtype == rows.dtype
+    assert_allclose(to_numpy(features), expected, rtol=TOLERANCE[str(expected.dtype)])
+    batches = clone(sampler).partial_fit(rows[:30, :]).partial_fit(rows[30:, :])
+    assert_allclose(to_numpy(batches.transform(rows)), expected, rtol=1e-5)
+    assert type(pickle.loads(pickle.dumps(found)).transform(rows)) is type(rows)
+    with pytest.raises(ValueError, match=r"transform.* must use the same namespace"):
+        found.transform(X)
+    model = make_pipeline(sampler, Ridge()).fit(X, X[:, 0])
+    assert model.predict(X).shape == (60,)
+
+
+@pytest.mark.usefixtures("dispatch")
+def test_centres_say_that_they_do_not_work_on_devices(strict, rng):
+    X = rng.standard_normal((60, 3))
+    with pytest.raises(TypeError, match=r"strict Array on the device .*1"):
+        CentersRBFSampler().fit(strict(X))
+    sampler = CentersRBFSampler().fit(X)
+    with pytest.raises(ValueError, match="must use the same namespace"):
+        sampler.transform(strict(X))
+    assert not sampler.__sklearn_tags__().array_api_support

@@ -9,8 +9,17 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import check_random_state, gen_batches
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from .._array import (
+    Array,
+    check_fit_namespace,
+    convert_fit_namespace,
+    fit_namespace_of,
+    on_host,
+    to_namespace_of,
+    validate_rows,
+)
 from .._compat import (
     DOC_LINK,
     Interval,
@@ -141,6 +150,8 @@ class CentersRBFSampler(
     _points: Centers  # None before any rows
     _fitted: tuple[Centers, float | np.ndarray] | None
     _settings: tuple[Any, int, int]  # sigma, number of centres and seed of this fit
+    _fit_namespace: Any = None  # tells where the rows of fit were, None for NumPy
+    __sklearn_array_api_convert__ = convert_fit_namespace
 
     def __init__(
         self,
@@ -173,6 +184,8 @@ class CentersRBFSampler(
 
         Raises
         ------
+        TypeError
+            If X is an array on a device under ``array_api_dispatch=True``.
         ValueError
             If a parameter or X is out of range.
         """
@@ -248,8 +261,11 @@ class CentersRBFSampler(
 
     def _add(self, X, copy=False):
         first = getattr(self, "_points", None) is None
-        options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
-        X = validate_data(self, X, reset=first, copy=copy, **options)
+        if first:
+            self._fit_namespace = fit_namespace_of(X)
+        else:
+            check_fit_namespace(self, X, "partial_fit")
+        X = self._validate(X, reset=first, copy=copy)
         if first:
             self._points = None  # type: ignore[assignment]
             random_state = check_random_state(self.random_state)
@@ -268,6 +284,18 @@ class CentersRBFSampler(
             n_points, n_few = self._points.shape[0], _FINER * n_components
             if n_points > 2 * n_few and n_points * X.shape[1] > _KEPT_ENTRIES:
                 self._points = self._reduced(n_few)
+
+    def _validate(self, X, *, reset, copy=False):
+        """Return rows as a table of NumPy or SciPy."""
+        rows = validate_rows(self, X, reset=reset, copy=copy)
+        if not on_host(rows):
+            kind = f"{type(X).__module__.split('.')[0]} {type(X).__name__}"
+            raise TypeError(
+                "CentersRBFSampler takes tables in the memory of the host, but X is a "
+                f"{kind} on the device {X.device}. Move it there, or take "
+                "TrigRBFSampler or OPRFSampler, which work on devices."
+            )
+        return rows
 
     def _reduced(self, n_points):
         sigma = resolve_sigma(self._settings[0], self._statistics)
@@ -303,7 +331,7 @@ class CentersRBFSampler(
     def _n_features_out(self) -> int:
         return self._model[0].shape[0]
 
-    def transform(self, X: TableLike) -> np.ndarray:
+    def transform(self, X: TableLike) -> Array:
         """Return the kernel values of rows at the centres.
 
         Parameters
@@ -314,12 +342,17 @@ class CentersRBFSampler(
         Returns
         -------
         features : ndarray of shape (n_samples, n_columns)
-            In (0, 1], float32 for float32 rows.
+            In (0, 1], float32 for float32 rows. Under
+            ``config_context(array_api_dispatch=True)`` of the library of X.
+
+        Raises
+        ------
+        TypeError
+            If X is an array on a device under ``array_api_dispatch=True``.
         """
         check_is_fitted(self)
-        X = validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
-        )
+        check_fit_namespace(self, X, "transform")
+        asked, X = X, self._validate(X, reset=False)
         n_rows, width = X.shape[0], self._n_features_out
         out = np.empty((n_rows, width), dtype=X.dtype)
         kernel = self._kernel(X)
@@ -331,7 +364,7 @@ class CentersRBFSampler(
                 out[rows] = kernel(rows)
 
         in_threads(write, n_rows, effective_n_threads(self.n_jobs, n_rows, width))
-        return out
+        return to_namespace_of(out, asked)
 
     def _kernel(self, X):
         """Return the function of a slice that returns its kernel values."""
