@@ -260,7 +260,10 @@ def validate_rows(
         if "y" in targets:
             targets["y"] = to_namespace_of(targets["y"], None)
         options = {**_ROWS, **targets}
-        return validate_data(estimator, view, reset=reset, copy=copy, **options)
+        found = validate_data(estimator, view, reset=reset, copy=copy, **options)
+        if "y" in targets:
+            return plain_sparse(found[0]), found[1]
+        return plain_sparse(found)
     dtype = float_types(X)
     if copy:
         X = namespace_of(X).asarray(X, copy=True)
@@ -272,6 +275,27 @@ def validate_rows(
     rows = validate_data(estimator, X, reset=reset, dtype=dtype)
     check_consistent_length(rows, y)
     return rows, column_or_1d(y, warn=True)
+
+
+def plain_sparse(rows: Any) -> Any:
+    """Return CSR rows with sums of duplicates and 32-bit indices where they fit.
+
+    Squares need the sums, and loops of scikit-learn such indices. The table of the
+    caller stays as it is; what is no sparse table is returned.
+    """
+    if not issparse(rows):
+        return rows
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    most = np.iinfo(np.int32).max
+    is_short = rows.indices.dtype == rows.indptr.dtype == np.int32
+    if is_short or max(*rows.shape, rows.nnz) > most:
+        return rows
+    index = (part.astype(np.int32) for part in (rows.indices, rows.indptr))
+    plain = type(rows)((rows.data, *index), shape=rows.shape)
+    plain.has_canonical_format = True  # known: another look takes as long as a sum
+    return plain
 
 
 # --------------------------------------------------------------- the fit namespace

@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.metrics.pairwise import check_pairwise_arrays
 from sklearn.utils import assert_all_finite, gen_batches
 
+from ._array import plain_sparse
 from ._compat import Interval, StrOptions, validate_params
 from .maps import (
     ExponentialPowerRadial,
@@ -275,7 +276,7 @@ def _radial(
     X, Y = pair
     same, dtype = X is Y, X.dtype
     factor = metric_factor(metric, X.shape[1])
-    X, Y = (Z.astype(np.float64, copy=False) for Z in (X, Y))
+    X, Y = (plain_sparse(Z.astype(np.float64, copy=False)) for Z in (X, Y))
     dense = not (sparse.issparse(X) or sparse.issparse(Y))
     # distances lose less about a centre
     frame = Frame(check_sigma(sigma, X.shape[1]), Y.mean(axis=0) if dense else None)

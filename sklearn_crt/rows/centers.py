@@ -9,9 +9,11 @@ import numpy as np
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
+from .._array import plain_sparse
 from .frame import Frame
 from .inputs import Rows
 
+_MOST_ENTRIES = np.iinfo(np.int32).max  # of a sparse table for k-means
 _MANY = 2 * 10**7  # distances of an iteration, from which batches of rows are taken
 
 
@@ -61,6 +63,8 @@ class Centers:
         from sklearn.cluster import KMeans, MiniBatchKMeans  # slow to import
 
         rows = frame.rows(self.points).matrix
+        if sparse.issparse(rows):
+            rows = _short(rows)
         options = {"n_init": 1, "random_state": seed}
         if rows.shape[0] * n_points > _MANY:
             model = MiniBatchKMeans(n_points, batch_size=4096, **options)
@@ -81,3 +85,13 @@ class Centers:
         if sparse.issparse(points):
             points = points.toarray()
         return Centers(points.astype(dtype), weights.astype(self.weights.dtype))
+
+
+def _short(rows: sparse.csr_array) -> sparse.csr_array:
+    """Return a sparse table with the 32-bit indices that k-means takes."""
+    if rows.nnz > _MOST_ENTRIES:
+        raise ValueError(
+            f"X has {rows.nnz} stored entries, and k-means takes sparse rows of at "
+            f"most {_MOST_ENTRIES} (32-bit indices). Give fewer rows, or a dense array."
+        )
+    return plain_sparse(rows)

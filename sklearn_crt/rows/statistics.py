@@ -29,6 +29,7 @@ from .inputs import Rows
 
 _MOMENT_BYTES = 2**19  # of float64 copies at a time: few enough for the cache
 _COVARIANCE_BYTES = 2**22  # the same, enough for the product
+_ROUNDING = 1e-14  # of a mean square, in the variance of a sparse column
 _DEVICE_BYTES = 2**27  # the same elsewhere: a launch costs what a MiB costs
 
 
@@ -109,6 +110,7 @@ class Moments:
         mean, variance = mean_variance_axis(X, axis=0, weights=share)
         counted = X if np.all(weights) else X[weights > 0]
         minimum, _ = min_max_axis(counted, axis=0)
+        variance = np.maximum(variance, 0)  # of a constant column: rounding
         return cls(weight, mean, variance, share @ abs(X), minimum)
 
     @classmethod
@@ -169,7 +171,11 @@ class Covariance:
         mean = share @ X
         if sparse.issparse(X):
             products = (X.T @ X.multiply(share[:, None])).toarray()
-            return cls(weight, mean, products - np.outer(mean, mean))
+            matrix = products - np.outer(mean, mean)
+            # what is left of a constant column is rounding, maybe below zero
+            constant = matrix.diagonal() <= _ROUNDING * products.diagonal()
+            matrix[constant] = matrix[:, constant] = 0
+            return cls(weight, mean, matrix)
         centred = (X - mean) * namespace_of(X).sqrt(share)[:, None]
         both = mean, transposed(centred) @ centred
         return cls(weight, *(to_host(part).astype(np.float64) for part in both))

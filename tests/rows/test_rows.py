@@ -8,14 +8,19 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from sklearn_crt import (
+    AnchoredRBFSampler,
     CentersRBFSampler,
+    DERFSampler,
     GERFSampler,
     LaplacianSampler,
+    NadarayaWatsonClassifier,
     OPRFSampler,
     PoissonSampler,
     PositiveRBFSampler,
+    Prototypes,
     TrigRBFSampler,
 )
+from sklearn_crt.rows import centers
 
 SAMPLERS = [
     TrigRBFSampler(sigma=[1.0, 2.0, 0.5, 3.0]),
@@ -82,14 +87,61 @@ def test_entries_of_one_place_are_summed(sampler, X):
     assert_array_equal(table.data, data)  # that of the caller
 
 
-@pytest.mark.xfail(reason="squares and magnitudes are taken before the sum")
 @pytest.mark.parametrize(
-    "sampler", [OPRFSampler(), PoissonSampler(sigma=0.5, center=False)], ids=str
+    "sampler",
+    [
+        OPRFSampler(),
+        DERFSampler(sigma="median"),
+        PoissonSampler(sigma=0.5, center=False),
+        CentersRBFSampler(n_components=30),
+    ],
+    ids=str,
 )
 def test_entries_of_one_place_are_summed_by_fit_too(sampler, X):
     table, sampler = with_duplicates(X), sampler.set_params(random_state=0)
-    expected = sampler.fit(X).transform(X)
-    assert_allclose(sampler.fit(table).transform(X), expected, rtol=1e-6, atol=1e-12)
+    data, indices = table.data.copy(), table.indices.copy()
+    expected = sampler.fit(sparse.csr_array(X)).transform(X)
+    found = sampler.fit(table)
+    assert_allclose(found.transform(X), expected, rtol=1e-9, atol=1e-12)
+    assert_array_equal(table.data, data)  # that of the caller
+    assert_array_equal(table.indices, indices)
+
+
+def with_long_indices(X):
+    """Return a sparse table with indices of 64 bits."""
+    table = sparse.csr_array(X)
+    index = (part.astype(np.int64) for part in (table.indices, table.indptr))
+    return sparse.csr_array((table.data, *index), shape=X.shape)
+
+
+LONG = [
+    CentersRBFSampler(n_components=7),
+    OPRFSampler(sigma="median"),
+    AnchoredRBFSampler(sigma="median"),
+    LaplacianSampler(norm="l1"),
+]
+
+
+@pytest.mark.parametrize("sampler", LONG, ids=str)
+def test_indices_may_be_long(sampler, X):
+    table, sampler = with_long_indices(X), sampler.set_params(random_state=0)
+    assert table.indices.dtype == np.int64
+    expected = sampler.fit(sparse.csr_array(X)).transform(X)
+    assert_allclose(sampler.fit(table).transform(table), expected, rtol=1e-9)
+    assert table.indices.dtype == np.int64  # that of the caller
+
+
+def test_indices_of_rows_that_become_prototypes_may_be_long(X):
+    table, y = with_long_indices(X), X[:, 0] > 0
+    model = NadarayaWatsonClassifier(Prototypes(6, random_state=0))
+    expected = model.fit(sparse.csr_array(X), y).predict_proba(X)
+    assert_allclose(model.fit(table, y).predict_proba(table), expected, rtol=1e-9)
+
+
+def test_an_error_says_where_k_means_cannot_count_the_entries(X, monkeypatch):
+    monkeypatch.setattr(centers, "_MOST_ENTRIES", 10)
+    with pytest.raises(ValueError, match="at most 10 .* Give fewer rows"):
+        CentersRBFSampler(n_components=7).fit(sparse.csr_array(X))
 
 
 @every_sampler

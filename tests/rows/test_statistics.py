@@ -15,6 +15,8 @@ from sklearn_crt import (
     PoissonSampler,
     TrigRBFSampler,
 )
+from sklearn_crt.rows import Moments
+from sklearn_crt.rows.statistics import Covariance
 
 # the names of what each makes of the moments of the columns, of one side and of two
 SAMPLERS = [
@@ -108,3 +110,19 @@ def test_only_those_who_ask_read_the_covariance(rng):
         for kind in (OPRFSampler, DERFSampler)
     ]
     assert sizes[0] < 8 * 300**2 / 4 < 8 * 300**2 < sizes[1]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("value", [0.1, 1 / 3, 3.3, -1e3 - 0.1])
+def test_constant_sparse_columns_vary_by_nothing(value, weighted, rng):
+    """Sums of squares less a squared sum would be a little below zero."""
+    for n_rows in range(2, 30):
+        X = np.full((n_rows, 3), value)
+        X[:, 1] = rng.normal(size=n_rows)
+        weights = rng.random(n_rows) if weighted else None
+        table = sparse.csr_array(X)
+        assert (Moments.of(table, weights).variance >= 0).all()
+        found = Covariance.of(table, weights).matrix
+        np.testing.assert_array_equal(found[[0, 2]], 0)
+        expected = Covariance.of(X, weights).matrix
+        assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
