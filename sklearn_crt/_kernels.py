@@ -50,11 +50,12 @@ def exp_features(
         features = xp.exp(exponent)
         if mantissa is None:
             return features
+        lost = mantissa == 0
+        if exponent.shape[-1] == 1:  # the gradient of the others is needed
+            lost = lost & xp.isinf(features)
         features = mantissa * features
-        if exponent.shape[-1] == 1:
-            return features
         # zero times infinity is zero
-        return xp.where(mantissa == 0, xp.zeros_like(features), features)
+        return xp.where(lost, xp.zeros_like(features), features)
     if exponent is None:
         if out is None or mantissa is out:
             return mantissa
@@ -62,7 +63,12 @@ def exp_features(
         return out
     if mantissa is None:
         return np.exp(exponent, out=out)
-    return np.multiply(mantissa, np.exp(exponent, out=exponent), out=out)
+    scale = np.exp(exponent, out=exponent)
+    if scale.shape[-1] == 1 and math.isinf(scale.max(initial=0)):
+        # zero times infinity is zero, where one scale is that of a whole row
+        mantissa = np.broadcast_to(mantissa, (*scale.shape[:-1], mantissa.shape[-1]))
+        scale = np.where(mantissa == 0, 1, scale)
+    return np.multiply(mantissa, scale, out=out)
 
 
 def product(rows: Any, weights: Array, out: np.ndarray | None = None) -> Array:

@@ -272,11 +272,12 @@ def _radial(
         factor = metric_factor(metric, u.size)
         r = kernel.distances(row.times(factor), zero.times(factor))
         return math.exp(kernel.log_profile(r)[0, 0])
-    pair: tuple[Rows, Rows] = check_pairwise_arrays(X, Y, accept_sparse="csr")
+    checked = check_pairwise_arrays(X, Y, accept_sparse="csr")
+    pair: tuple[Rows, Rows] = tuple(map(plain_sparse, checked))
     X, Y = pair
-    same, dtype = X is Y, X.dtype
+    same, dtype = checked[0] is checked[1], X.dtype
     factor = metric_factor(metric, X.shape[1])
-    X, Y = (plain_sparse(Z.astype(np.float64, copy=False)) for Z in (X, Y))
+    X, Y = (Z.astype(np.float64, copy=False) for Z in (X, Y))
     dense = not (sparse.issparse(X) or sparse.issparse(Y))
     # distances lose less about a centre
     frame = Frame(check_sigma(sigma, X.shape[1]), Y.mean(axis=0) if dense else None)

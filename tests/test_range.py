@@ -11,6 +11,7 @@ from sklearn.kernel_approximation import RBFSampler
 
 from sklearn_crt import (
     CentersRBFSampler,
+    GERFSampler,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     OPRFSampler,
@@ -111,3 +112,27 @@ def test_large_numbers_of_small_bandwidth_are_no_error(table):
     np.testing.assert_allclose(large, small, rtol=1e-4)
     with pytest.raises(ValueError, match="too large"):
         OPRFSampler(sigma=1e25, random_state=0).fit(X).transform(X)
+
+
+@pytest.mark.parametrize("sigma", ["scale", "median", 1e160])
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=str)
+def test_fit_takes_rows_whose_sigma_has_a_square(sampler, sigma, table):
+    """Or else its square is asked for later on, and is no number."""
+    message = "at most 1e\\+154" if sigma == 1e160 else f"too small for sigma='{sigma}'"
+    with pytest.raises(ValueError, match=message):
+        clone(sampler).set_params(random_state=0, sigma=sigma).fit(1e-160 * table)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_components", [100, 7])
+def test_features_that_are_zero_stay_so_beside_factors_that_overflow(
+    n_components, dtype
+):
+    """The sine of a row in the centre, times its factor of the softmax kernel."""
+    X = np.repeat(np.array([[50.0, 50.0, -50.0]], dtype), 40, axis=0)
+    options = {"sigma": 1.0, "kernel": "softmax", "n_components": n_components}
+    sampler = GERFSampler(random_state=0, **options).fit(X)
+    with pytest.warns(RuntimeWarning, match="are too large for float.* infinite"):
+        features = sampler.transform(X)
+    assert not np.isnan(features).any()
+    assert np.isinf(features).any()

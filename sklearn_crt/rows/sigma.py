@@ -12,6 +12,7 @@ from sklearn.utils import check_array
 
 from .statistics import Statistics
 
+_LARGEST = 1e154  # of a sigma, whose square is a number
 Sigma: TypeAlias = float | str | ArrayLike
 
 
@@ -26,22 +27,33 @@ def resolve_sigma(sigma: Sigma, statistics: Statistics) -> float | np.ndarray:
                     "estimator fitted with sigma='median' keeps, and none that was "
                     "frozen."
                 )
-            return 1.0 / statistics.sample.median_distance()
+            return _in_range(sigma, 1.0 / statistics.sample.median_distance())
         variance = moments.mean.size * moments.total_variance
         if variance <= 1e-28 * moments.mean_square.sum():  # constant up to rounding
             return math.sqrt(2.0)  # gamma = sigma^2 / 2 = 1, as in scikit-learn
-        return math.sqrt(2.0 / variance)
+        return _in_range(sigma, math.sqrt(2.0 / variance))
     return check_sigma(sigma, moments.mean.size)
+
+
+def _in_range(name: str, sigma: float) -> float:
+    """Return a sigma made of rows, whose square is a number, or raise ValueError."""
+    if sigma > _LARGEST:
+        raise ValueError(
+            f"Input X contains values too small for sigma={name!r}: it would be "
+            f"{sigma:.2g}, and its square must be finite in float64. Scale the "
+            "columns, for instance with StandardScaler."
+        )
+    return sigma
 
 
 def check_sigma(sigma: Sigma, n_features: int) -> float | np.ndarray:
     """Return a sigma that is a number, or one for each column, or raise ValueError."""
     # sigma (n_features,) -> (n_features,)
     values = np.asarray(sigma, dtype=np.float64)
-    if not np.all(np.isfinite(values) & (values > 0)):
+    if not np.all((values <= _LARGEST) & (values > 0)):
         raise ValueError(
-            f"sigma={sigma!r} must be positive and finite: a number, one number for "
-            "each feature, 'scale' or 'median'."
+            f"sigma={sigma!r} must be positive and finite, and at most {_LARGEST:g}: a "
+            "number, one number for each feature, 'scale' or 'median'."
         )
     if isinstance(sigma, Real):
         return float(sigma)

@@ -140,7 +140,7 @@ def test_indices_of_rows_that_become_prototypes_may_be_long(X):
 
 def test_an_error_says_where_k_means_cannot_count_the_entries(X, monkeypatch):
     monkeypatch.setattr(centers, "_MOST_ENTRIES", 10)
-    with pytest.raises(ValueError, match="at most 10 .* Give fewer rows"):
+    with pytest.raises(ValueError, match=r"at most 10 .* Give fewer rows"):
         CentersRBFSampler(n_components=7).fit(sparse.csr_array(X))
 
 
