@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.kernel_approximation import RBFSampler
 
 from sklearn_crt import (
+    AnchoredRBFSampler,
     CentersRBFSampler,
     GERFSampler,
     NadarayaWatsonClassifier,
@@ -136,3 +137,47 @@ def test_features_that_are_zero_stay_so_beside_factors_that_overflow(
         features = sampler.transform(X)
     assert not np.isnan(features).any()
     assert np.isinf(features).any()
+
+
+SOFTMAX = [
+    clone(sampler).set_params(kernel="softmax", sigma=1.0, random_state=0)
+    for sampler in SAMPLERS
+    if getattr(sampler, "kernel", None) == "softmax"
+]
+
+
+@pytest.mark.parametrize("method", ["exact", "approximate", "variance"])
+@pytest.mark.parametrize("sampler", SOFTMAX, ids=str)
+def test_large_kernels_are_infinite_with_one_warning(sampler, method, table):
+    fitted, n_infinite = clone(sampler).fit(table), 0
+    name = "kernel_variance" if method == "variance" else f"{method}_kernel"
+    for size in (10.0, 1e2, 1e8, 1e100):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            values = getattr(fitted, name)(size * table)
+        assert not np.isnan(values).any()
+        n_infinite += np.count_nonzero(np.isinf(values))
+        messages = [str(warning.message) for warning in caught]
+        assert len(messages) == np.isinf(values).any(), messages
+        assert all("pairs of rows are too large for float64" in m for m in messages)
+    assert n_infinite or method == "approximate"  # which may be too small as well
+
+
+def test_products_that_are_too_small_have_no_variance_of_zero(table):
+    """Their factor is too large: nothing is known of the variance."""
+    options = {"kernel": "softmax", "sigma": 1.0, "random_state": 0}
+    fitted = AnchoredRBFSampler(**options).fit(table)
+    with pytest.warns(RuntimeWarning, match="Variances of AnchoredRBFSampler for"):
+        values, errors = fitted.kernel_variance(1e2 * table[:5], return_error=True)
+    for found in (values, errors):
+        assert np.isinf(found).any()
+        assert not np.isnan(found).any()
+
+
+def test_kernels_too_large_for_float32_are_infinite_too(table):
+    fitted = OPRFSampler(kernel="softmax", sigma=1.0, random_state=0)
+    fitted.fit(table.astype(np.float32))
+    with pytest.warns(RuntimeWarning, match="too large for float32") as caught:
+        kernel = fitted.exact_kernel(7 * table.astype(np.float32))
+    assert len(caught) == 1
+    assert np.isinf(kernel).any()

@@ -13,7 +13,7 @@ from sklearn.utils import gen_batches
 from .._kernels import log_sum
 from ..frequencies import Affine, Frequencies
 from ..rows import DenseInputs, Inputs
-from .base import FrequencyMap, GaussianKernel, LogFeatures, PairedColumns
+from .base import _LARGEST, FrequencyMap, GaussianKernel, LogFeatures, PairedColumns
 
 _CHUNK = 1024  # points whose distances to all anchors are held at a time
 _GOLDEN = (math.sqrt(5) - 1) / 2
@@ -129,8 +129,16 @@ class AnchoredMap(FrequencyMap):
         errors = np.sqrt(squares / (_N_BATCHES * (_N_BATCHES - 1)))
         # the square of the kernel is known
         one = np.exp(-X.sq_distances(Y))
-        factor = np.exp(2 * self.gaussian.log_pair_factor(X, Y)) / self.n_components
-        return factor * np.maximum(means - one, 0), factor * errors
+        log_unit = np.full(one.shape, -math.log(self.n_components))
+        parts = means - one, errors
+        found = [self.gaussian.variance(part, log_unit.copy(), X, Y) for part in parts]
+        if self.gaussian.softmax:
+            # products too small for a float, times a factor too large for one
+            unknown = means < np.finfo(means.dtype).tiny
+            unknown &= 2 * self.gaussian.log_pair_factor(X, Y) > _LARGEST
+            for values in found:
+                values[unknown] = np.inf
+        return found[0], found[1]
 
     def _batch_of_products(
         self, law: AnchorMixture, X: Inputs, Y: Inputs, rng: np.random.Generator

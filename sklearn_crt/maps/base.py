@@ -430,7 +430,8 @@ class GaussianKernel:
         """Return the log of kernel over Gaussian kernel, (n_X, n_Y)."""
         if not self.softmax:
             return 0.0
-        return 0.5 * (X.raw_sq_norms + Y.raw_sq_norms.T)
+        # each half first: the sum of two squares may overflow
+        return 0.5 * X.raw_sq_norms + 0.5 * Y.raw_sq_norms.T
 
     def values(self, X: Inputs, Y: Inputs) -> np.ndarray:
         """Return the kernel, (n_X, n_Y)."""
@@ -448,6 +449,7 @@ class GaussianKernel:
             if log_unit.max(initial=0) < _LARGEST:
                 share *= np.exp(log_unit, out=log_unit)
                 return share
+            log_unit[share == 0] = 0  # which may be infinite
             log_unit += np.log(share, out=share)
             return np.exp(log_unit, out=log_unit)
 

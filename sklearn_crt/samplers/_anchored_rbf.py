@@ -244,6 +244,7 @@ class AnchoredRBFSampler(BaseFeatureSampler):
         queries, keys, _ = self._pair(X, Y)
         pair = self.map_.frame.pair(queries, keys)
         estimate = self.map_.variance_with_error(*pair)
+        self._warn_of_infinity(estimate[0], "Variances")
         return estimate if return_error else estimate[0]
 
     @property

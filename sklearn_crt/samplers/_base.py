@@ -465,8 +465,11 @@ class BaseFeatureSampler(
             Kernel values, in the type of X.
         """
         queries, keys, dtype = self._pair(X, Y)
-        kernel = self.map_.kernel(*self.map_.frame.pair(queries, keys))
-        return to_namespace_of(kernel.astype(dtype, copy=False), X)
+        with np.errstate(over="ignore"):  # the warning says more
+            kernel = self.map_.kernel(*self.map_.frame.pair(queries, keys))
+            kernel = kernel.astype(dtype, copy=False)
+        self._warn_of_infinity(kernel, "Kernel values")
+        return to_namespace_of(kernel, X)
 
     def approximate_kernel(
         self, X: TableLike, Y: TableLike | None = None
@@ -490,10 +493,13 @@ class BaseFeatureSampler(
         queries, keys, _ = self._pair(X, Y)
         feature_map = self.map_.to(queries)
         rows = feature_map.frame.rows(queries)
-        if keys is None:
-            return to_namespace_of(feature_map.estimate(rows, rows), X)
-        others = feature_map.frame.rows(keys.astype(queries.dtype, copy=False))
-        return to_namespace_of(feature_map.estimate(rows, others), X)
+        others = rows
+        if keys is not None:
+            others = feature_map.frame.rows(keys.astype(queries.dtype, copy=False))
+        with np.errstate(over="ignore"):  # the warning says more
+            estimate = feature_map.estimate(rows, others)
+        self._warn_of_infinity(estimate, "Estimates")
+        return to_namespace_of(estimate, X)
 
     def kernel_variance(self, X: TableLike, Y: TableLike | None = None) -> np.ndarray:
         """Return the exact variance of ``approximate_kernel`` over the frequencies.
@@ -517,7 +523,21 @@ class BaseFeatureSampler(
         """
         queries, keys, _ = self._pair(X, Y)
         pair = self.map_.frame.pair(queries, keys)
-        return to_namespace_of(variance_in_blocks(self.map_, *pair), X)
+        with np.errstate(over="ignore"):  # the warning says more
+            variance = variance_in_blocks(self.map_, *pair)
+        self._warn_of_infinity(variance, "Variances")
+        return to_namespace_of(variance, X)
+
+    def _warn_of_infinity(self, values: np.ndarray, what: str) -> None:
+        """Warn where values of pairs of rows are infinite, as ``transform`` does."""
+        n_pairs = int(np.count_nonzero(np.isinf(values)))
+        if n_pairs:
+            warn(
+                f"{what} of {type(self).__name__} for {n_pairs} pairs of rows are too "
+                f"large for {values.dtype} and became infinite. Use a smaller sigma or "
+                "float64.",
+                RuntimeWarning,
+            )
 
     def _pair(
         self, X: TableLike, Y: TableLike | None
