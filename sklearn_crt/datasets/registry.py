@@ -16,7 +16,8 @@ class UCIDataset:
     name: str
     file_name: str
     url: str | None  # None: no longer offered, a local copy is needed
-    sha256: str | None  # of the unpacked file; None: not known, so not checked
+    sha256: str | None  # of the unpacked file; None: not known, the form is checked
+    n_bytes: int  # of the unpacked file, about
     column_names: str  # of all the columns of the file, separated by blanks
     citation: str
     separator: str | None = ","  # None: runs of blanks
@@ -27,6 +28,9 @@ class UCIDataset:
     categorical: tuple[int, ...] = ()
     dropped: tuple[int, ...] = ()
     task: Literal["classification", "regression"] = "classification"
+    # what else is known of a file without a checksum
+    n_rows: int | None = None
+    classes: tuple[int, ...] = ()
 
 
 _ENTRIES = (
@@ -35,6 +39,7 @@ _ENTRIES = (
         file_name="abalone.data",
         url=_UCI + "abalone/abalone.data",
         sha256="de37cdcdcaaa50c309d514f248f7c2302a5f1f88c168905eba23fe2fbc78449f",
+        n_bytes=191_873,
         column_names="Sex Length Diameter Height Whole_weight Shucked_weight "
         "Viscera_weight Shell_weight Rings",
         categorical=(0,),
@@ -45,6 +50,7 @@ _ENTRIES = (
         file_name="data_banknote_authentication.txt",
         url=_UCI + "00267/data_banknote_authentication.txt",
         sha256="d0539aaed2139ba7a587b3e34fb345ce503ff7d5d33dbf9912d8e195ce425cb9",
+        n_bytes=46_400,
         column_names="variance skewness curtosis entropy class",
         citation="Lohweg, V. (2012). Banknote Authentication. doi:10.24432/C55P57",
     ),
@@ -53,6 +59,7 @@ _ENTRIES = (
         file_name="car.data",
         url=_UCI + "car/car.data",
         sha256="b703a9ac69f11e64ce8c223c0a40de4d2e9d769f7fb20be5f8f2e8a619893d83",
+        n_bytes=51_867,
         column_names="buying maint doors persons lug_boot safety class",
         categorical=(0, 1, 2, 3, 4, 5),
         citation="Bohanec, M. (1988). Car Evaluation. doi:10.24432/C5JP48",
@@ -62,6 +69,7 @@ _ENTRIES = (
         file_name="yeast.data",
         url=_UCI + "yeast/yeast.data",
         sha256="7cf61776fc04f527f93bf57a327b863893a1225d82df02d457e8950173218258",
+        n_bytes=94_976,
         separator=None,
         column_names="Sequence_Name mcg gvh alm mit erl pox vac nuc localization_site",
         dropped=(0,),
@@ -72,6 +80,7 @@ _ENTRIES = (
         file_name="cmc.data",
         url=_UCI + "cmc/cmc.data",
         sha256="ad2a49da55df24b061a994ecc4d90c856aba35acd05138851aa251c4f06303c9",
+        n_bytes=30_962,
         column_names="wife_age wife_edu husband_edu num_children wife_religion "
         "wife_working husband_occupation standard_of_living_index media_exposure "
         "contraceptive_method",
@@ -82,6 +91,7 @@ _ENTRIES = (
         file_name="nursery.data",
         url=_UCI + "nursery/nursery.data",
         sha256="8e0389c3dd37590248a921c2726d869ee96b817761a35eb8416afa24f31f931d",
+        n_bytes=1_059_371,
         column_names="parents has_nurs form children housing finance social health "
         "class",
         categorical=(0, 1, 2, 3, 4, 5, 6, 7),
@@ -92,9 +102,12 @@ _ENTRIES = (
         file_name="wifi_localization.txt",
         url=_UCI + "00422/wifi_localization.txt",
         sha256="2ae62faa28071e47b875d6bb64175238574a8d1366d1b64ab355bc1c87220294",
+        n_bytes=62_000,
         separator="\t",
         column_names="router_1 router_2 router_3 router_4 router_5 router_6 router_7 "
         "room",
+        n_rows=245_057,
+        classes=(1, 2),
         citation="Bhatt, R. (2017). Wireless Indoor Localization. doi:10.24432/C51880",
     ),
     UCIDataset(
@@ -102,6 +115,7 @@ _ENTRIES = (
         file_name="krkopt.data",
         url=_UCI + "chess/king-rook-vs-king/krkopt.data",
         sha256="497b61d20d3d9e2ce310f9f4d2ca92dbdb0691d9e449d983ec6f7baf387dc7a9",
+        n_bytes=531_806,
         column_names="white-king-file white-king-rank white-rook-file white-rook-rank "
         "black-king-file black-king-rank white-depth-of-win",
         categorical=(0, 1, 2, 3, 4, 5),
@@ -112,6 +126,7 @@ _ENTRIES = (
         file_name="wine.data",
         url=_UCI + "wine/wine.data",
         sha256="6be6b1203f3d51df0b553a70e57b8a723cd405683958204f96d23d7cd6aea659",
+        n_bytes=10_782,
         column_names="class Alcohol Malic_acid Ash Alcalinity_of_ash Magnesium "
         "Total_phenols Flavanoids Nonflavanoid_phenols Proanthocyanins "
         "Color_intensity Hue OD280/OD315_of_diluted_wines Proline",
@@ -123,6 +138,7 @@ _ENTRIES = (
         file_name="letter-recognition.data",
         url=_UCI + "letter-recognition/letter-recognition.data",
         sha256="2b89f3602cf768d3c8355267d2f13f2417809e101fc2b5ceee10db19a60de6e2",
+        n_bytes=712_565,
         column_names="lettr x-box y-box width high onpix x-bar y-bar x2bar y2bar xybar "
         "x2ybr xy2br x-ege xegvy y-ege yegvx",
         target=0,
@@ -133,6 +149,7 @@ _ENTRIES = (
         file_name="sgemm_product.csv",
         url=_UCI + "00440/sgemm_product_dataset.zip",
         sha256="b545b908c203eaa4d0b78c88e3a7196857efc34da3b6da9be774f017f2b5e960",
+        n_bytes=14_353_701,
         column_names="MWG NWG KWG MDIMC NDIMC MDIMA NDIMB KWI VWM VWN STRM STRN SA SB "
         "Run1 Run2 Run3 Run4",
         target=14,
@@ -147,8 +164,11 @@ _ENTRIES = (
         file_name="Skin_NonSkin.txt",
         url=_UCI + "00229/Skin_NonSkin.txt",
         sha256=None,
+        n_bytes=3_400_000,
         separator=None,
         column_names="B G R class",
+        n_rows=245_057,
+        classes=(1, 2),
         citation="Bhatt, R., Dhall, A. (2009). Skin Segmentation. doi:10.24432/C5T30C",
     ),
     UCIDataset(
@@ -156,8 +176,11 @@ _ENTRIES = (
         file_name="ijcnn1",
         url=_LIBSVM + "binary/ijcnn1.bz2",
         sha256=None,
+        n_bytes=8_000_000,
         svmlight=True,
         column_names=" ".join(f"x{j}" for j in range(1, 23)) + " class",
+        n_rows=49_990,
+        classes=(-1, 1),
         citation="Prokhorov, D. (2001). IJCNN 2001 neural network competition.",
     ),
     UCIDataset(
@@ -165,6 +188,7 @@ _ENTRIES = (
         file_name="housing.data",
         url=None,
         sha256="baadf72995725d76efe787b664e1f083388c79ba21ef9a7990d87f774184735a",
+        n_bytes=49_082,
         separator=None,
         column_names="CRIM ZN INDUS CHAS NOX RM AGE DIS RAD TAX PTRATIO B LSTAT MEDV",
         task="regression",

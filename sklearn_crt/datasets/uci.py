@@ -6,8 +6,11 @@ import bz2
 import gzip
 import hashlib
 import io
+import lzma
 import os
-import warnings
+import struct
+import tempfile
+import time
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -15,79 +18,135 @@ from contextlib import suppress
 from http.client import HTTPException
 from importlib import resources
 from pathlib import Path
-from typing import IO, Any, Literal, overload
-from urllib.error import HTTPError
+from typing import IO, Any, Literal, cast, overload
+from urllib.error import ContentTooShortError, HTTPError, URLError
+from urllib.request import urlopen
 
 import numpy as np
-from sklearn.datasets import fetch_file, get_data_home, load_svmlight_file
+from sklearn.datasets import get_data_home, load_svmlight_file
 from sklearn.utils import Bunch
 
 from .registry import DATASETS, UCIDataset
 
 _CACHE = "sklearn_crt"  # sub-folder of data_home
 _DEPTH = 3  # levels of sub-folders that are searched below SKLEARN_CRT_DATA
-_N_RETRIES, _DELAY = 3, 1  # of a download; the delay is in seconds
+_N_TRIES, _DELAY = 4, 1  # of a download; the delay is in seconds
+_SILENCE = 30  # seconds without a byte after which a server is given up
+_MOST_TIMES = 4  # the size of the original: what is larger is another file, or a trap
+_BLOCK = 2**16  # bytes of a download that are read at once
 
 
-def _open_zip(path: Path, mode: str) -> IO[Any]:
-    """Open the one file of an archive PLACE/NAME.zip that is called NAME."""
-    with zipfile.ZipFile(path) as archive:
-        return io.BytesIO(archive.read(path.stem))
+def _open_zip(file: IO[bytes], name: str) -> IO[bytes]:
+    """Open the file of that name in an archive."""
+    return zipfile.ZipFile(file).open(name)
 
 
-_OPENERS: dict[str, Callable[..., IO[Any]]] = {
-    ".gz": gzip.open,
-    ".bz2": bz2.open,
+_OPENERS: dict[str, Callable[[IO[bytes], str], IO[bytes]]] = {
+    ".gz": lambda file, name: cast(IO[bytes], gzip.GzipFile(fileobj=file)),
+    ".bz2": lambda file, name: bz2.BZ2File(file),
     ".zip": _open_zip,
 }
+# what the modules of packed files raise, an encrypted archive RuntimeError
+_UNREADABLE = (
+    OSError,
+    EOFError,
+    KeyError,
+    RuntimeError,
+    ValueError,
+    lzma.LZMAError,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 _DataHome = str | os.PathLike[str] | None
 
 
 def load(
     spec: UCIDataset, data_home: _DataHome, download_if_missing: bool
-) -> tuple[Path, bytes]:
-    """Return the path and the unpacked, checked content of the file of a set."""
+) -> tuple[Path, Bunch]:
+    """Return the path and the arrays of the checked file of a set."""
     rejected = []
     for path in _candidates(spec.file_name, data_home):
-        content, found = _read(path)
-        if found == spec.sha256 or (spec.sha256 is None and content):
-            return path, content
-        rejected.append(f"{path} ({found})")
+        try:
+            packed = path.read_bytes()
+        except OSError as error:
+            rejected.append((path, f"unreadable: {error}"))
+            continue
+        bunch, found = _check(spec, packed, path.suffix)
+        if bunch is not None:
+            return path, bunch
+        rejected.append((path, found))
     if spec.url is None:
         raise _not_found(spec, rejected, "UCI no longer offers it")
     if not download_if_missing:
         reason = f"download_if_missing=False; True downloads it from {spec.url}"
         raise _not_found(spec, rejected, reason)
+    suffix = next((end for end in _OPENERS if spec.url.endswith(end)), "")
     try:
         folder = Path(get_data_home(data_home), _CACHE)
         folder.mkdir(exist_ok=True)
-        # It warns of each retry and of a damaged copy that it replaces: where warnings
-        # are errors that would end the call.
-        with warnings.catch_warnings(action="ignore", category=UserWarning):
-            # the checksum is that of the content, so a packed file is checked below
-            packed = next((end for end in _OPENERS if spec.url.endswith(end)), "")
-            local_filename = spec.file_name + packed
-            if packed:
-                (folder / local_filename).unlink(missing_ok=True)
-            path = fetch_file(
-                spec.url,
-                folder=folder,
-                local_filename=local_filename,
-                sha256=None if packed else spec.sha256,
-                n_retries=_N_RETRIES,
-                delay=_DELAY,
-            )
+        for path, _ in rejected:
+            if path.parent == folder:  # a download of ours; others are the user's
+                with suppress(OSError):
+                    path.unlink()
+        for _ in range(2):  # what is damaged on the way may arrive the next time
+            packed = _download(spec.url, _MOST_TIMES * spec.n_bytes)
+            bunch, found = _check(spec, packed, suffix)
+            if bunch is not None:
+                return _keep(folder / (spec.file_name + suffix), packed), bunch
     except (OSError, HTTPException) as error:
         if isinstance(error, HTTPError):
             error.close()  # it holds the answer of the server open
         reason = f"the download from {spec.url} failed: {str(error).strip()}"
         raise _not_found(spec, rejected, reason) from error
-    content, found = _read(path)
-    if not content or spec.sha256 not in (found, None):
-        path.unlink()
-        raise _not_found(spec, rejected, f"{spec.url} holds another file")
-    return path, content
+    raise _not_found(spec, rejected, f"{spec.url} holds another file ({found})")
+
+
+def _download(url: str, limit: int) -> bytes:
+    """Return what a server sends, in several tries; sklearn's function waits for ever.
+
+    A silent server is not tried again: it has had its time.
+    """
+    for n_left in reversed(range(_N_TRIES)):
+        try:
+            return _retrieve(url, limit)
+        except URLError as error:
+            if n_left == 0 or isinstance(error.reason, TimeoutError):
+                raise
+            time.sleep(_DELAY)
+        except TimeoutError as error:
+            raise TimeoutError(f"{_SILENCE} s without a byte") from error
+    raise AssertionError("the last try returns or raises")
+
+
+def _retrieve(url: str, limit: int) -> bytes:
+    """Return what a server sends in one answer."""
+    received = bytearray()
+    with urlopen(url, timeout=_SILENCE) as answer:
+        while block := answer.read(_BLOCK):
+            received += block
+            if len(received) > limit:
+                raise OSError(f"it sends more than {limit} bytes")
+        announced = answer.headers.get("Content-Length")
+    if announced is not None and len(received) < int(announced):
+        # reads of a given length end early without an error
+        message = f"retrieval incomplete: {len(received)} of {announced} bytes"
+        raise ContentTooShortError(message, (message, answer.headers))
+    return bytes(received)
+
+
+def _keep(path: Path, content: bytes) -> Path:
+    """Write a file that other processes see whole or not at all."""
+    handle, part = tempfile.mkstemp(prefix=f"{path.name}.part_", dir=path.parent)
+    try:
+        with open(handle, "wb") as file:
+            file.write(content)
+        os.replace(part, path)
+    except BaseException:  # also of Ctrl-C
+        os.unlink(part)
+        raise
+    return path
 
 
 def _candidates(file_name: str, data_home: _DataHome) -> Iterator[Path]:
@@ -104,17 +163,54 @@ def _candidates(file_name: str, data_home: _DataHome) -> Iterator[Path]:
                 yield from sorted(folder.glob("*/" * level + file_name + suffix))
 
 
-def _read(path: Path) -> tuple[bytes, str]:
-    """Return the unpacked content and its sha256, or why it cannot be read."""
+def _check(spec: UCIDataset, packed: bytes, suffix: str) -> tuple[Bunch | None, str]:
+    """Return the arrays of the right file, or None and what was found instead."""
+    limit = _MOST_TIMES * spec.n_bytes
+    content = packed
+    if suffix in _OPENERS:
+        try:
+            with _OPENERS[suffix](io.BytesIO(packed), spec.file_name) as file:
+                content = file.read(limit + 1)
+        except _UNREADABLE as error:
+            return None, f"unreadable: {error}"
+    if len(content) > limit:
+        times = f"{_MOST_TIMES} times the size of the original"
+        return None, f"more than {limit} bytes, {times}"
+    if spec.sha256 is not None:
+        found = hashlib.sha256(content).hexdigest()
+        return (parse(spec, content), found) if found == spec.sha256 else (None, found)
     try:
-        with _OPENERS.get(path.suffix, open)(path, "rb") as file:
-            content = file.read()
-    except (OSError, EOFError, KeyError, zlib.error, zipfile.BadZipFile) as error:
-        return b"", f"unreadable: {error}"
-    return content, hashlib.sha256(content).hexdigest()
+        bunch = parse(spec, content)
+        _check_form(spec, content, bunch)
+    except (ValueError, OverflowError) as error:
+        return None, f"not in the form of the original: {error}"
+    return bunch, ""
 
 
-def _not_found(spec: UCIDataset, rejected: list[str], reason: str) -> OSError:
+def _check_form(spec: UCIDataset, content: bytes, bunch: Bunch) -> None:
+    """Raise where a file without a checksum cannot be the original."""
+    n_rows = len(bunch.target)
+    if spec.n_rows not in (n_rows, None):
+        raise ValueError(f"{n_rows} rows instead of {spec.n_rows}")
+    classes = bunch.target_names.tolist()
+    if spec.classes and classes != [*spec.classes]:
+        raise ValueError(f"classes {classes[:9]} instead of {[*spec.classes]}")
+    if spec.svmlight:
+        if not content.endswith(b"\n"):  # what is left out is 0, so a cut goes unseen
+            raise ValueError("the last line has no end")
+    else:
+        n_columns = len(spec.column_names.split())
+        for line in content.decode("utf-8").splitlines()[spec.header :]:
+            found = len(line.split(spec.separator))
+            if line.strip() and found != n_columns:
+                raise ValueError(f"{found} columns instead of {n_columns}: {line[:80]}")
+    if not bunch.categorical_features and not np.isfinite(bunch.data).all():
+        raise ValueError("values that are not finite")
+
+
+def _not_found(
+    spec: UCIDataset, rejected: list[tuple[Path, str]], reason: str
+) -> OSError:
     checked = f" with sha256 {spec.sha256}" if spec.sha256 else ""
     message = (
         f"Data set {spec.name!r}: no file {spec.file_name}{checked} "
@@ -123,7 +219,9 @@ def _not_found(spec: UCIDataset, rejected: list[str], reason: str) -> OSError:
         "variable SKLEARN_CRT_DATA."
     )
     if rejected:
-        message += f" Skipped for a wrong checksum: {', '.join(rejected)}."
+        skipped = ", ".join(f"{path} ({found})" for path, found in rejected)
+        what = "checksum" if spec.sha256 else "form"
+        message += f" Skipped for a wrong {what}: {skipped}."
     return OSError(message)
 
 
@@ -141,6 +239,8 @@ def parse(spec: UCIDataset, content: bytes) -> Bunch:
     else:
         lines = content.decode("utf-8").splitlines()[spec.header :]
         lines = [line for line in lines if line.strip()]
+        if not lines:  # NumPy would only warn
+            raise ValueError("no rows")
 
         def read(columns: Sequence[int], dtype: type) -> np.ndarray:
             return np.loadtxt(
@@ -275,7 +375,7 @@ def fetch_uci(
     ValueError
         If `name` is not a known data set.
     OSError
-        If no file with the right checksum is on this machine and it cannot be
+        If no file that passes the checks is on this machine and it cannot be
         downloaded, or must not be (`download_if_missing=False`).
     ImportError
         If `as_frame=True` and pandas is not installed.
@@ -286,9 +386,11 @@ def fetch_uci(
     that of the unpacked content), is looked for in the sub-folder ``sklearn_crt`` of
     `data_home`, in `data_home`, and in the folders named by the environment variable
     ``SKLEARN_CRT_DATA`` (separated by :data:`os.pathsep`) down to three levels of
-    sub-folders. Otherwise it is downloaded from UCI [1]_ with
-    :func:`sklearn.datasets.fetch_file`, checked, and kept. No checksum is known for
-    ``"skin"`` and ``"ijcnn1"``: a file of the right name is taken as it is.
+    sub-folders. Otherwise it is downloaded from UCI [1]_, checked, and kept; a file in
+    the sub-folder ``sklearn_crt`` that is not the original is removed first. No
+    checksum is known for ``"skin"`` and ``"ijcnn1"``: their rows, columns and classes
+    are counted. What unpacks to more than four times the size of the original is
+    refused, and a server that sends nothing for 30 seconds is given up.
 
     The papers one-hot encode the categorical columns and standardise all the columns.
 
@@ -311,8 +413,7 @@ def fetch_uci(
     if not isinstance(name, str) or name not in DATASETS:
         raise ValueError(f"name={name!r} is no known data set; use {list(DATASETS)}.")
     spec = DATASETS[name]
-    path, content = load(spec, data_home, download_if_missing)
-    bunch = parse(spec, content)
+    path, bunch = load(spec, data_home, download_if_missing)
     bunch.DESCR = _describe(spec)
     bunch.filename = str(path)
     if as_frame:

@@ -3,22 +3,28 @@
 import os
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 
-_FILES = ("/good", "/good/x.zip", "/truncated", "/x", "/x.gz", "/x.bz2")
+_FILES = ("/good", "/good/x.zip", "/truncated", "/x", "/x.gz", "/x.bz2", "/x.zip")
 _DATA = os.environ.get("SKLEARN_CRT_DATA")
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers /good, /truncated and /garbage; anything else is missing."""
+    """Answers _FILES, /unannounced, /silent and /garbage; others are missing."""
 
     def do_GET(self):
         self.server.requests.append(self.path)
         body = self.server.body
         if self.path == "/garbage":
             self.wfile.write(b"this is no HTTP\r\n\r\n")
+        elif self.path == "/silent":
+            self.server.over.wait(20)
+        elif self.path == "/unannounced":  # of what length it is
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(body)
         elif self.path in _FILES:
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
@@ -34,11 +40,12 @@ class _Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def server():
     with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
-        server.body, server.requests = b"", []
+        server.body, server.requests, server.over = b"", [], Event()
         server.url = f"http://127.0.0.1:{server.server_port}"
         thread = Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield server
+        server.over.set()
         server.shutdown()
         thread.join()
 

@@ -5,6 +5,8 @@ import io
 import re
 import socket
 import sys
+import time
+import tracemalloc
 import zipfile
 from collections import Counter
 from dataclasses import replace
@@ -16,7 +18,7 @@ from sklearn.compose import make_column_transformer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from sklearn_crt import datasets
-from sklearn_crt.datasets import fetch_uci
+from sklearn_crt.datasets import fetch_uci, uci
 
 # the sets themselves, of which one is given a made-up file
 from sklearn_crt.datasets.registry import DATASETS
@@ -463,7 +465,7 @@ def test_download_is_kept(served, tmp_path):
 @pytest.mark.parametrize(
     "path, body, reason",
     [
-        ("/good", b"damaged", f"{FOUND}.* differs"),
+        ("/good", b"damaged", rf"holds another file \({FOUND}\)"),
         ("/truncated", CONTENT, "retrieval incomplete"),
         ("/missing", CONTENT, "HTTP Error 404"),
         ("/garbage", CONTENT, "this is no HTTP"),
@@ -474,7 +476,7 @@ def test_failed_download_leaves_nothing(path, body, reason, served, made_up, tmp
     url = served.url + path if path else f"http://127.0.0.1:{closed_port()}/x"
     served.body = body
     digest = made_up("banknote", CONTENT, url)
-    match = rf"{FILE} with sha256 {digest}.*{url} failed: .*{reason}.*SKLEARN_CRT_DATA"
+    match = rf"{FILE} with sha256 {digest}.*{url} .*{reason}.*SKLEARN_CRT_DATA"
     with pytest.raises(OSError, match=match):
         fetch_uci("banknote")
     assert set(served.requests) == ({path} if path else set())
@@ -547,6 +549,146 @@ def test_file_without_a_known_checksum(suffix, server, made_up, tmp_path):
         np.testing.assert_array_equal(bunch.data, DATA)
         assert bunch.filename == str(tmp_path / "home" / "sklearn_crt" / FILE) + suffix
     assert server.requests == ["/x" + suffix]
+
+
+HTML = b"<!DOCTYPE html>\n<title>The site has moved</title>\n"
+SKIN = b"70 81 119\t1\r\n255 0 13\t2\r\n" * 2
+IJCNN1 = b"-1 1:0.5 22:-2\n1 3:1 22:0.25\n" * 2
+
+
+@pytest.fixture
+def small(made_up):
+    """Put four rows in the place of a set whose checksum is not known."""
+
+    def put(name, url="http://127.0.0.1:9/unused", **changes):
+        made_up(name, None, url, n_rows=4, **changes)
+        return {"skin": SKIN, "ijcnn1": IJCNN1}[name]
+
+    return put
+
+
+WRONG = [
+    ("skin", HTML, "could not convert"),
+    ("skin", b"", "no rows"),
+    ("skin", SKIN[: len(SKIN) // 2], "2 rows instead of 4"),
+    ("skin", SKIN[:-4], "column"),
+    ("skin", SKIN * 2, "8 rows instead of 4"),
+    ("skin", SKIN.replace(b"\r", b" 5\r"), "5 columns instead of 4"),
+    ("skin", SKIN.replace(b"\t2", b"\t1"), r"classes \[1\] instead of \[1, 2\]"),
+    ("skin", SKIN.replace(b"70", b"nan"), "not finite"),
+    ("skin", b"\xff" + SKIN, "decode"),
+    ("ijcnn1", HTML, "could not convert"),
+    ("ijcnn1", b"", "no rows|0 rows"),
+    ("ijcnn1", IJCNN1[: len(IJCNN1) // 2], "2 rows instead of 4"),
+    ("ijcnn1", IJCNN1[:-3], "the last line has no end"),
+    ("ijcnn1", IJCNN1.replace(b"-1 1:", b"0 1:"), r"classes \[0, 1\] instead of"),
+    ("ijcnn1", IJCNN1.replace(b"22:", b"23:"), "feature"),
+]
+
+
+@pytest.mark.parametrize("name, body, reason", WRONG)
+def test_wrong_download_without_a_checksum(name, body, reason, server, small, tmp_path):
+    """It is tried again once, and not kept."""
+    good = small(name, server.url + "/unannounced")
+    server.body = body
+    match = rf"{server.url}/unannounced holds another file \(.*({reason})"
+    with pytest.raises(OSError, match=match):
+        fetch_uci(name)
+    assert server.requests == ["/unannounced"] * 2
+    assert list((tmp_path / "home" / "sklearn_crt").iterdir()) == []
+    server.body = good
+    assert fetch_uci(name).data.shape == (4, FORM[name][0][1])
+
+
+@pytest.mark.parametrize("name, body, reason", WRONG)
+@pytest.mark.parametrize("folder", ["sklearn_crt", ""])
+def test_wrong_file_without_a_checksum(
+    name, body, reason, folder, server, small, tmp_path
+):
+    """It is named, and replaced if it is a download of ours."""
+    good = server.body = small(name, server.url + "/x")
+    path = tmp_path / folder / DATASETS[name].file_name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(body)
+    match = rf"Skipped for a wrong form: {re.escape(str(path))} \(.*({reason})"
+    with pytest.raises(OSError, match=match):
+        fetch_uci(name, data_home=tmp_path, download_if_missing=False)
+    assert path.exists()
+    bunch = fetch_uci(name, data_home=tmp_path)
+    assert len(bunch.data) == 4
+    assert bunch.filename == str(tmp_path / "sklearn_crt" / path.name)
+    assert path.read_bytes() == (good if folder else body)
+    assert server.requests == ["/x"]
+
+
+def test_wrong_file_is_removed_where_the_download_fails(server, small, tmp_path):
+    small("skin", server.url + "/missing")
+    path = tmp_path / "sklearn_crt" / "Skin_NonSkin.txt"
+    path.parent.mkdir()
+    path.write_bytes(HTML)
+    with pytest.raises(OSError, match=rf"404.*{re.escape(str(path))}"):
+        fetch_uci("skin", data_home=tmp_path)
+    assert not path.exists()
+
+
+def encrypted(content):
+    """Return an archive whose file is marked as encrypted."""
+    archive = bytearray(zipped(content))
+    for place in (archive.index(b"PK\3\4") + 6, archive.index(b"PK\1\2") + 8):
+        archive[place] |= 1
+    return bytes(archive)
+
+
+@pytest.mark.parametrize("content", [CONTENT, None], ids=["checksum", "no checksum"])
+def test_encrypted_archive(content, server, made_up, tmp_path):
+    made_up("banknote", content, server.url + "/x.zip")
+    server.body = encrypted(CONTENT)
+    path = tmp_path / "home" / "sklearn_crt" / (FILE + ".zip")
+    path.parent.mkdir(parents=True)
+    path.write_bytes(server.body)
+    match = rf"holds another file .*encrypted.*{re.escape(str(path))} .*encrypted"
+    with pytest.raises(OSError, match=match):
+        fetch_uci("banknote")
+    assert list(path.parent.iterdir()) == []
+
+
+def deflated(content):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(FILE, content)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("content", [CONTENT, None], ids=["checksum", "no checksum"])
+@pytest.mark.parametrize(
+    "suffix, pack", [*PACK.items(), (".zip", deflated)], ids=[*PACK, ".zip"]
+)
+def test_more_than_four_times_the_size(
+    suffix, pack, content, server, made_up, tmp_path
+):
+    made_up("banknote", content, server.url + "/x" + suffix, n_bytes=1000)
+    server.body = pack(b"1,2,3,4,0\r\n" * 2**18)
+    path = tmp_path / (FILE + suffix)
+    path.write_bytes(server.body)
+    match = r"more than 4000 bytes.*more than 4000 bytes, 4 times the size"
+    tracemalloc.start()
+    with pytest.raises(OSError, match=match):
+        fetch_uci("banknote", data_home=tmp_path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2 * len(server.body) + 2**21
+    assert list((tmp_path / "sklearn_crt").iterdir()) == []
+
+
+def test_silent_server(server, made_up, monkeypatch):
+    """It is given up after a time without a byte, and not tried again."""
+    monkeypatch.setattr(uci, "_SILENCE", 0.2)
+    made_up("banknote", CONTENT, server.url + "/silent")
+    start = time.monotonic()
+    with pytest.raises(OSError, match=f"{server.url}/silent failed: .*without a byte"):
+        fetch_uci("banknote")
+    assert time.monotonic() - start < 5
+    assert server.requests == ["/silent"]
 
 
 def test_no_download_unless_allowed(served):
