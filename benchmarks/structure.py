@@ -60,18 +60,18 @@ BLANK = {
 # The most that the gate allows of each number, in the order of its row. What grows for
 # a good reason moves its line here, in the commit that says why.
 GATE = {
-    "lines of the package": [22700],
+    "lines of the package": [23300],
     "modules": [100],
     "modules with one importer: private, not of the first names": [13, 21],
     "second classes of a map, for the array API": [0],
     "sites of sums in log space": [2],
     "sites of the jackknife": [1],
     "sites of squared distances": [6],
-    "on_host and isinstance of ndarray": [28],
+    "on_host and isinstance of ndarray": [32],
     "public names": [85],
-    "OPRFSampler.fit: calls, moves": [70, 54],
-    "TrigRBFSampler.fit and transform: calls, moves": [123, 87],
-    "NadarayaWatsonClassifier(OPRFSampler()).fit: calls, moves": [269, 181],
+    "OPRFSampler.fit: calls, moves": [72, 57],
+    "TrigRBFSampler.fit and transform: calls, moves": [125, 90],
+    "NadarayaWatsonClassifier(OPRFSampler()).fit: calls, moves": [272, 183],
     "own classes in the MRO of OPRF, Matern, GERF, Hybrid": [3, 3, 3, 2],
 }
 
