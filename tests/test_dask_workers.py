@@ -1,4 +1,4 @@
-"""Two worker processes of Dask, one of which dies."""
+"""Two worker processes of Dask, one of which dies or runs out of memory."""
 
 import os
 import signal
@@ -95,3 +95,63 @@ def test_a_million_rows_and_a_worker_that_dies(tmp_path):
     assert_allclose(found, expected.decision_function(queries.astype(float)), rtol=1e-9)
     assert_allclose(fits[0].class_count_, expected.class_count_, rtol=0)
     assert_allclose(fits[0].kernel_.A_, expected.kernel_.A_, rtol=1e-12)
+
+
+FEW, LIMIT = 2**11, 600 * 2**20  # rows of a block, bytes of a worker
+
+
+def troubled_rows(folder, trouble, times, block_info):
+    """Return the rows of a block, the fourth of which meets with trouble at first."""
+    number = block_info[None]["chunk-location"][0]
+    if number == 3 and len(list(folder.iterdir())) < times:
+        (folder / str(time.monotonic_ns())).touch()
+        if trouble == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        kept = np.ones(2 * LIMIT // 8)
+        time.sleep(30)  # the nanny looks ten times a second
+        raise AssertionError(f"{kept.nbytes} bytes were let be")
+    return np.random.default_rng([7, number]).standard_normal((FEW, D), "float32")
+
+
+def troubled_table(folder, trouble, times):
+    folder.mkdir()
+    meta = np.empty((0, D), np.float32)
+    chunks = ((FEW,) * N_BLOCKS, (D,))
+    options = {"chunks": chunks, "dtype": meta.dtype, "meta": meta}
+    return da.map_blocks(troubled_rows, folder, trouble, times, **options)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are killed")
+def test_fit_and_map_rows_survive_the_loss_of_a_worker(tmp_path):
+    """Killed or out of memory, a worker is replaced; one that always is says so."""
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    sampler = OPRFSampler(n_components=64, random_state=0)
+    cluster = distributed.LocalCluster(
+        n_workers=2,
+        threads_per_worker=1,
+        processes=True,
+        memory_limit=LIMIT,
+        dashboard_address=None,
+    )
+    fits, features = [], []
+    with cluster, distributed.Client(cluster):
+        for trouble in ("none", "killed", "memory"):
+            times = int(trouble != "none")
+            X = troubled_table(tmp_path / f"fit {trouble}", trouble, times)
+            fits.append(crt_dask.fit(sampler, X))
+            X = troubled_table(tmp_path / f"map {trouble}", trouble, times)
+            features.append(crt_dask.map_rows(fits[0].transform, X).compute())
+            for what in ("fit", "map"):  # it did meet with it
+                assert len(list((tmp_path / f"{what} {trouble}").iterdir())) == times
+        cluster.scheduler.allowed_failures = 0
+        X = troubled_table(tmp_path / "always", "memory", 9)
+        with pytest.raises(distributed.scheduler.KilledWorker):
+            crt_dask.fit(sampler, X)
+        with pytest.raises(distributed.scheduler.KilledWorker):
+            crt_dask.map_rows(fits[0].transform, X).compute()
+    rows = np.random.default_rng(1).standard_normal((50, D), "float32")
+    assert features[0].shape == (FEW * N_BLOCKS, 64)
+    for fitted, mapped in zip(fits[1:], features[1:], strict=True):
+        assert_array_equal(fitted.transform(rows), fits[0].transform(rows))
+        assert_array_equal(mapped, features[0])
