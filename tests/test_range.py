@@ -158,7 +158,8 @@ def test_large_kernels_are_infinite_with_one_warning(sampler, method, table):
         assert not np.isnan(values).any()
         n_infinite += np.count_nonzero(np.isinf(values))
         messages = [str(warning.message) for warning in caught]
-        assert len(messages) == np.isinf(values).any(), messages
+        warned = method != "variance" and np.isinf(values).any()
+        assert len(messages) == warned, messages
         assert all("pairs of rows are too large for float64" in m for m in messages)
     assert n_infinite or method == "approximate"  # which may be too small as well
 
@@ -167,8 +168,7 @@ def test_products_that_are_too_small_have_no_variance_of_zero(table):
     """Their factor is too large: nothing is known of the variance."""
     options = {"kernel": "softmax", "sigma": 1.0, "random_state": 0}
     fitted = AnchoredRBFSampler(**options).fit(table)
-    with pytest.warns(RuntimeWarning, match="Variances of AnchoredRBFSampler for"):
-        values, errors = fitted.kernel_variance(1e2 * table[:5], return_error=True)
+    values, errors = fitted.kernel_variance(1e2 * table[:5], return_error=True)
     for found in (values, errors):
         assert np.isinf(found).any()
         assert not np.isnan(found).any()

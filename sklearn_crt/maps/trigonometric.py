@@ -17,6 +17,7 @@ from .base import FrequencyMap, GaussianKernel, LogFeatures, PairedColumns
 from .radial import RadialKernel
 
 _LARGE_PHASE = 2.0**20  # from here float32 leaves less than three digits of a phase
+_LARGE_PHASE_IN_DOUBLE = 2.0**26  # from here roundings of products may be seen
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +33,7 @@ class TrigonometricMap(FrequencyMap):
     phase: float | np.ndarray  # b, in radians
     metric_factor: np.ndarray | None = None  # (n_features, n_features)
     gaussian: GaussianKernel | None = None
-    folds: bool = False  # large phases, in the widest type: norms have heavy tails
+    folds: bool = False  # large phases, from exact products: norms have heavy tails
 
     @property
     def columns_per_frequency(self) -> int:
@@ -57,7 +58,7 @@ class TrigonometricMap(FrequencyMap):
     def log_features(self, rows: Inputs, *, key: bool = False) -> LogFeatures:
         frequencies, single_phase = self.tables
         phases = rows.project(frequencies)
-        if self.folds and itemsize(phases) == 4:
+        if self.folds:
             phases = _fold(phases, rows, frequencies, self._largest_norm)
         features = sincos(
             phases,
@@ -100,20 +101,32 @@ class TrigonometricMap(FrequencyMap):
 def _fold(
     phases: Array, rows: Inputs, frequencies: Frequencies, largest: float
 ) -> Array:
-    """Return float32 phases, the large ones from float64 less multiples of 2 pi."""
+    """Return phases, the large ones from exact products less multiples of 2 pi.
+
+    A product of BLAS has other roundings for one row than for many, and a rounding
+    of a phase of 1e15 is a large angle.
+    """
+    wide = float_types(phases)[0]
+    on_numpy, is_narrow = isinstance(phases, np.ndarray), itemsize(phases) == 4
+    if not on_numpy and (wide == phases.dtype or not is_narrow):
+        return phases
+    least = _LARGE_PHASE if is_narrow else _LARGE_PHASE_IN_DOUBLE
     norm = math.sqrt(float(to_host(namespace_of(phases).max(rows.sq_norms))))
-    if largest * norm <= _LARGE_PHASE:
+    if largest * norm <= least:
         return phases
     norms = np.sqrt(to_host(frequencies.sq_norms))
-    suspects = np.flatnonzero(norms * norm > _LARGE_PHASE)
-    xp, wide = namespace_of(phases), float_types(phases)[0]
-    if wide == phases.dtype or suspects.size == 0:
+    suspects = np.flatnonzero(norms * norm > least)
+    if suspects.size == 0:
         return phases
+    xp = namespace_of(phases)
     # of a few frequencies, whose columns are put back where they were
     rest = np.setdiff1d(np.arange(phases.shape[-1]), suspects)
-    exact = rows.project_in_double(frequencies, suspects)
-    folded = exact - 2 * math.pi * xp.floor(exact / (2 * math.pi))
+    if on_numpy and largest * norm > _LARGE_PHASE_IN_DOUBLE:
+        exact, folded = rows.project_exactly(frequencies, suspects)
+    else:
+        exact = rows.project_in_double(frequencies, suspects)
+        folded = exact - 2 * math.pi * xp.floor(exact / (2 * math.pi))
     near = columns(phases, suspects)
-    folded = xp.where(xp.abs(exact) > _LARGE_PHASE, xp.astype(folded, near.dtype), near)
+    folded = xp.where(xp.abs(exact) > least, xp.astype(folded, near.dtype), near)
     whole = xp.concat([columns(phases, rest), folded], axis=-1)
     return columns(whole, np.argsort(np.concatenate([rest, suspects])))

@@ -26,6 +26,7 @@ from .._array import (
     float_types,
     namespace_of,
     sq_norms,
+    to_host,
     transposed,
 )
 from .._workers import Workspace
@@ -84,6 +85,17 @@ class Inputs(ABC):
     @abstractmethod
     def project_in_double(self, frequencies: Frequencies, index: np.ndarray) -> Any:
         """Return w.x in the widest type, for some of the frequencies."""
+
+    def project_exactly(
+        self, frequencies: Frequencies, index: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return w.x in float64 for some of the frequencies, and the angle in it.
+
+        The angle is that of the sum before it is rounded, up to whole turns.
+        """
+        weights = to_host(frequencies.to_dense())[:, index].astype(np.float64)
+        high, low = _kernels.exact_product(self.matrix.astype(np.float64), weights)
+        return high, np.arctan2(np.sin(high), np.cos(high)) + low
 
     @cached_property
     @abstractmethod

@@ -232,7 +232,8 @@ class AnchoredRBFSampler(BaseFeatureSampler):
         Returns
         -------
         variance : ndarray of shape (n_X, n_Y), float64
-            Mean squared errors of the estimates of the kernel.
+            Mean squared errors of the estimates of the kernel; infinite where they are
+            too large for float64, and for ``kernel="softmax"`` where nothing is known.
         error : ndarray of shape (n_X, n_Y), float64
             Standard errors of ``variance``, only with ``return_error``.
 
@@ -244,7 +245,6 @@ class AnchoredRBFSampler(BaseFeatureSampler):
         queries, keys, _ = self._pair(X, Y)
         pair = self.map_.frame.pair(queries, keys)
         estimate = self.map_.variance_with_error(*pair)
-        self._warn_of_infinity(estimate[0], "Variances")
         return estimate if return_error else estimate[0]
 
     @property

@@ -519,13 +519,13 @@ class BaseFeatureSampler(
         Returns
         -------
         variance : ndarray of shape (n_X, n_Y), float64
-            The mean squared errors of the unbiased estimates.
+            The mean squared errors of the unbiased estimates, infinite where they are
+            too large for float64.
         """
         queries, keys, _ = self._pair(X, Y)
         pair = self.map_.frame.pair(queries, keys)
-        with np.errstate(over="ignore"):  # the warning says more
+        with np.errstate(over="ignore"):
             variance = variance_in_blocks(self.map_, *pair)
-        self._warn_of_infinity(variance, "Variances")
         return to_namespace_of(variance, X)
 
     def _warn_of_infinity(self, values: np.ndarray, what: str) -> None:

@@ -1,6 +1,7 @@
 """Matern, Laplacian, exponential-power maps: limits, variance, metric, large phases."""
 
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from sklearn_crt import (
     MaternSampler,
     TrigRBFSampler,
 )
+from sklearn_crt._kernels import exact_product
 from sklearn_crt.extend import Coupling, Frequencies, Independent, Orthogonal
 from sklearn_crt.kernels import (
     exponential_power_kernel,
@@ -465,3 +467,33 @@ def test_pairs_or_phases():
     )
     assert pairs[0] < 0.2 * phases[0]
     assert_allclose(pairs[1], phases[1], rtol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize(
+    "sampler", [MaternSampler(nu=0.01), ExponentialPowerSampler(alpha=0.01)], ids=str
+)
+def test_large_phases_of_a_row_depend_on_no_other_row(sampler, convert, dtype, rng):
+    """A product of one row is rounded in another way than that of many."""
+    X = rng.normal(size=(60, 4)).astype(dtype)
+    sampler.set_params(random_state=0)
+    with pytest.warns(RuntimeWarning, match="their sines are noise"):
+        fitted = sampler.fit(X)
+    whole = fitted.transform(convert(X))
+    if dtype == np.float64:  # float32 has three digits of phases that are not large
+        assert_allclose(whole, fitted.transform(X), atol=1e-7)
+    for size in (1, 7):
+        parts = [X[i : i + size] for i in range(0, len(X), size)]
+        found = np.vstack([fitted.transform(convert(part)) for part in parts])
+        assert_allclose(found, whole, atol=1e-7)
+
+
+def test_large_phases_are_exact(rng):
+    X, w = rng.normal(size=(3, 4)), 1e15 * rng.normal(size=(4, 5))
+    high, low = exact_product(X, w)
+    for i, j in np.ndindex(high.shape):
+        pairs = zip(X[i].tolist(), w[:, j].tolist(), strict=True)
+        total = sum(Fraction(a) * Fraction(b) for a, b in pairs)
+        assert abs(total - Fraction(high[i, j]) - Fraction(low[i, j])) < 1e-12
+    assert np.abs(low).max() > 1e-3
