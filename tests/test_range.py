@@ -13,6 +13,7 @@ from sklearn_crt import (
     AnchoredRBFSampler,
     CentersRBFSampler,
     GERFSampler,
+    HybridSampler,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     OPRFSampler,
@@ -181,3 +182,31 @@ def test_kernels_too_large_for_float32_are_infinite_too(table):
         kernel = fitted.exact_kernel(7 * table.astype(np.float32))
     assert len(caught) == 1
     assert np.isinf(kernel).any()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        TrigRBFSampler(sigma=1.0, random_state=0),
+        GERFSampler(sigma=0.1, random_state=0),
+        HybridSampler(sigma=1.0, random_state=0),
+    ],
+    ids=str,
+)
+def test_phases_beyond_what_a_float_resolves_are_told_of(
+    sampler, convert, dtype, table
+):
+    """There features of sparse and of dense rows have little in common."""
+    X = table.astype(dtype)
+    fitted = clone(sampler).fit(X)
+    near = np.array(1e-4 / np.finfo(dtype).eps, dtype)
+    fitted.transform(convert(near * X[:, ::-1] / 100))
+    rows = X.copy()
+    rows[:7] *= 1e8 * near
+    with pytest.warns(RuntimeWarning) as caught:
+        fitted.transform(convert(rows))
+    (message,) = (str(w.message) for w in caught if "sines" in str(w.message))
+    assert "For 7 rows" in message
+    assert f"which {np.dtype(dtype).name} does not resolve" in message

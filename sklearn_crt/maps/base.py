@@ -69,6 +69,14 @@ class FeatureMap(ABC):
         """Whether ``variance`` is that of the couplings in use."""
         return True
 
+    @property
+    def phase_rate(self) -> float:
+        """Largest norm of a frequency whose sines are those of plain products: a hook.
+
+        0 where there are none.
+        """
+        return 0.0
+
     @cached_property
     def tables(self) -> Any:
         """What ``log_features`` computes with, made once: a tree of arrays.

@@ -48,6 +48,10 @@ class ComposedMap(FeatureMap):
         """Those of the parts, one after the other."""
         return _joint(self.parts)
 
+    @cached_property
+    def phase_rate(self) -> float:
+        return max(part.frame.largest * part.phase_rate for part in self.parts)
+
     @property
     def variance_is_exact(self) -> bool:
         return all(part.variance_is_exact for part in self.parts)

@@ -80,6 +80,14 @@ class ExponentialMap(FrequencyMap):
             for key in ([False] if self.symmetric else [False, True])
         )
 
+    @cached_property
+    def phase_rate(self) -> float:  # made once
+        forms = (side.phase for side in self.tables if side.phase is not None)
+        return max(
+            (abs(f.scale) * math.sqrt(f.frequencies.sq_norms.max()) for f in forms),
+            default=0.0,
+        )
+
     def log_features(self, rows: Inputs, *, key: bool = False) -> LogFeatures:
         side, n_pairs = self.tables[-1 if key else 0], self.columns.n_pairs
         inside, row_term, phase_term = side.terms(rows)

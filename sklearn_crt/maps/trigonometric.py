@@ -55,6 +55,10 @@ class TrigonometricMap(FrequencyMap):
     def _largest_norm(self) -> float:
         return math.sqrt(self.frequencies.sq_norms.max())
 
+    @property
+    def phase_rate(self) -> float:
+        return 0.0 if self.folds else self._largest_norm
+
     def log_features(self, rows: Inputs, *, key: bool = False) -> LogFeatures:
         frequencies, single_phase = self.tables
         phases = rows.project(frequencies)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -70,9 +71,9 @@ class Frame:
         """Return whether all numbers are finite, and plainly all squares of rows."""
         values = X.data if sparse.issparse(X) else X.ravel(order="K")
         with np.errstate(all="ignore"):
-            squares = float(np.dot(values, values)) * self._largest * self._largest
+            squares = float(np.dot(values, values)) * self.largest * self.largest
         most = 0.1 * float(np.finfo(X.dtype).max)
-        return squares < most and self._largest < most
+        return squares < most and self.largest < most
 
     def check(self, X: Any) -> None:
         """Raise an error where the square of a row is too large for its type.
@@ -85,8 +86,23 @@ class Frame:
                     _ = self.rows(X[rows]).sq_norms
 
     @cached_property
-    def _largest(self) -> float:
+    def largest(self) -> float:
+        """The largest multiplier of a column, or 1."""
         return max(1.0, float(np.max(self.sigma)))
+
+    def count_beyond(self, X: Any, norm: float) -> int:
+        """Return how many rows are longer than a norm, 0 for other libraries."""
+        if not on_host(X):
+            return 0
+        values = X.data if sparse.issparse(X) else X.ravel(order="K")
+        with np.errstate(over="ignore"):
+            most = math.sqrt(float(np.dot(values, values)))
+            if self.center is not None:
+                most += math.sqrt(float(np.dot(self.center, self.center)))
+        if most * self.largest <= norm:  # as nearly always
+            return 0
+        sq_norms = (self.rows(X[r]).sq_norms for r in row_chunks(X, X.shape[1]))
+        return sum(int(np.count_nonzero(s > norm * norm)) for s in sq_norms)
 
     def pair(self, X: Rows, Y: Rows | None) -> tuple[Inputs, Inputs]:
         """Return two sets of rows in float64, one and the same where Y is None."""

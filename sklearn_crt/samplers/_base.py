@@ -430,6 +430,7 @@ class BaseFeatureSampler(
         check_fit_namespace(self, X, "transform_key" if key else "transform")
         rows = self._rows(X)
         vars(self.map_)["was_used"] = True
+        self._warn_of_phases(rows)
         found = transform(self.map_, rows, key=key, n_jobs=self.n_jobs)
         features, n_zero, overflows = found
         name = type(self).__name__
@@ -447,6 +448,23 @@ class BaseFeatureSampler(
                 RuntimeWarning,
             )
         return to_namespace_of(features, X)
+
+    def _warn_of_phases(self, rows: Any) -> None:
+        """Warn where sines are of phases that their type does not resolve."""
+        rate = self.map_.phase_rate
+        if rate == 0:
+            return
+        dtype = type_name(rows)
+        most = 1 / float(np.finfo(dtype).eps)
+        n_rows = self.map_.frame.count_beyond(rows, most / rate)
+        if n_rows:
+            warn(
+                f"For {n_rows} rows {type(self).__name__} takes sines and cosines of "
+                f"phases beyond {most:.2g}, which {dtype} does not resolve: these "
+                "features are noise. Use a smaller sigma or float64, or scale the "
+                "columns, for instance with StandardScaler.",
+                RuntimeWarning,
+            )
 
     # ------------------------------------------------------------------ kernels
     def exact_kernel(self, X: TableLike, Y: TableLike | None = None) -> np.ndarray:
