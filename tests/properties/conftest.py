@@ -51,6 +51,14 @@ class Case:
         steps = np.where(up, 4, -4).astype(X.dtype) * np.spacing(X)
         return replace(self, X=np.where(X == 0, X, X + steps))
 
+    def with_far_rows(self):
+        """Return the case with rows beyond those of fit too."""
+        factor = self.rng.choice([-1, 3, 10_000, 10**9])
+        if SOFTMAX in BEING_FIXED and getattr(self.model, "kernel", 0) == "softmax":
+            factor = -1
+        far = self.X * self.X.dtype.type(factor)
+        return replace(self, X=np.concatenate([self.X, far]))
+
     def of_sparse_rows(self):
         """Return the case with sparse rows, or end the example."""
         if CONSTANT in BEING_FIXED and has_constant(self.X):
@@ -58,18 +66,32 @@ class Case:
         return replace(self, form="csr_array")
 
     @property
+    def has_clusters(self):
+        """Whether k-means finds centres, of which others are as good."""
+        model = self._kernel
+        few = getattr(model, "n_prototypes", len(self.X)) < len(self.X)
+        clustered = getattr(model, "kind", None) == "clustered"
+        return few or clustered or isinstance(model, crt.CentersRBFSampler)
+
+    @property
+    def has_few_anchors(self):
+        """Whether a sample of rows stands for them, another one after a merge."""
+        return getattr(self._kernel, "n_anchors", len(self.X)) < len(self.X)
+
+    @property
     def jumps(self):
         """Whether the order of rows, or a last digit, may change a choice.
 
-        That of a bandwidth for the targets, of the centres of k-means or of few rows.
+        That of centres, of a bandwidth for the targets, or of few rows.
         """
-        model = self.model.kernel if hasattr(self.model, "predict") else self.model
-        if model in (None, "laplacian") or isinstance(model, crt.CentersRBFSampler):
-            return True
-        counts = (getattr(model, name, 99) for name in ("n_anchors", "n_prototypes"))
-        clustered = getattr(model, "kind", None) == "clustered"
-        automatic = str(getattr(model, "sigma", None)) in ("auto", "learned")
-        return clustered or automatic or min(counts) < len(self.X)
+        model = self._kernel
+        sigma = "auto" if model in (None, "laplacian") else getattr(model, "sigma", 1)
+        choices = self.has_clusters or self.has_few_anchors
+        return choices or str(sigma) in ("auto", "learned")
+
+    @property
+    def _kernel(self):
+        return self.model.kernel if hasattr(self.model, "predict") else self.model
 
 
 def _twice(X):

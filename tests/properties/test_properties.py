@@ -98,16 +98,18 @@ def outputs_are_numbers(case):
     """In their shape, type and range, whatever the rows; or a refusal in own words."""
     table, params, model = case.table(), pickle.dumps(case.model), clone(case.model)
     targets = [case.y] if hasattr(model, "predict") else []
-    found, said = quietly(lambda: answers(model.fit(table, *targets), table))
+    asked = case.with_far_rows().table()
+    found, said = quietly(lambda: answers(model.fit(table, *targets), asked))
     assert pickle.dumps(clone(model)) == params, "fit changed a parameter"
     rows = table.toarray() if sparse.issparse(table) else np.asarray(table)
     assert np.array_equal(rows, case.X), "fit changed the rows"
-    n, d_type = len(case.X), np.float32 if case.X.dtype == np.float32 else np.float64
-    if found[0].shape[1:] and hasattr(model, "exact_kernel"):
-        kernels = model.exact_kernel, model.approximate_kernel
-        found += (few := [quietly(lambda k=k: k(table))[0] for k in kernels])
-        assert {kernel.shape for kernel in few} == {(n, n)}
-        assert {array.shape for array in found[:-2]} == {(n, model.n_components)}
+    n, d_type = 2 * len(rows), np.float32 if rows.dtype == np.float32 else np.float64
+    if hasattr(model, "exact_kernel"):
+        assert {array.shape for array in found} == {(n, model.n_components)}
+        for method in model.exact_kernel, model.approximate_kernel:
+            kernel, more = quietly(lambda method=method: method(asked))
+            assert kernel.shape == (n, n)
+            found, said = [*found, kernel], said + more
     for array in found:
         assert not np.isnan(array).any()
         too_large = any("are too large" in message for message in said)
@@ -115,7 +117,7 @@ def outputs_are_numbers(case):
         assert array.dtype == (np.float64 if is_regressor(model) else d_type)
         assert len(array) == n
     if is_classifier(model):
-        shares, labels = found[0], quietly(lambda: model.predict(table))[0]
+        shares, labels = found[0], quietly(lambda: model.predict(asked))[0]
         assert shares.shape == (n, len(np.unique(case.y)))
         assert shares.min() >= 0
         np.testing.assert_allclose(shares.sum(axis=1), 1, atol=1e-6)
@@ -123,7 +125,7 @@ def outputs_are_numbers(case):
         assert np.all(chosen >= shares.max(axis=1) - 1e-6), "predict is not the largest"
     if is_regressor(model):
         slack = (1e-6 if d_type is np.float32 else 1e-12) * np.abs(case.y).max(axis=0)
-        assert found[0].shape == case.y.shape
+        assert found[0].shape == (n, *case.y.shape[1:])
         assert np.all(found[0] >= case.y.min(axis=0) - slack)
         assert np.all(found[0] <= case.y.max(axis=0) + slack)
 
@@ -141,6 +143,8 @@ def rows_stand_alone(case):
 def batches_are_one_fit(case):
     """In any order, unless the map looks at the order of rows."""
     rng, n, model = case.rng, len(case.X), clone(case.model)
+    if case.has_clusters:
+        reject()
     order = np.arange(n) if case.jumps else rng.permutation(n)
 
     def in_batches():
@@ -153,6 +157,9 @@ def batches_are_one_fit(case):
 
 
 def merging_is_one_fit(case):
+    if case.has_clusters or case.has_few_anchors:
+        reject()
+
     def merged():
         cut = case.rng.integers(1, max(2, len(case.X)))
         model = fit(case, slice(0, cut), method="partial_fit")
