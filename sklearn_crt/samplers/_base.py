@@ -20,6 +20,7 @@ from .._array import (
     convert_fit_namespace,
     fit_namespace_of,
     float_types,
+    on_host,
     refuse_lazy,
     to_host,
     to_namespace_of,
@@ -47,6 +48,8 @@ from ..maps import FeatureMap, relative_error, transform, variance_in_blocks
 from ..rows import Frame, Rows, Sigma, Statistics, TableLike, resolve_sigma
 
 _ERROR_ROWS = 16  # rows of each side, whose pairs tell of the error
+
+_MOST_PHASE = {4: 2.0**23, 8: 2.0**52}  # that a type resolves, by its size
 
 
 def fitted(path: str, doc: str) -> Any:
@@ -452,15 +455,14 @@ class BaseFeatureSampler(
     def _warn_of_phases(self, rows: Any) -> None:
         """Warn where sines are of phases that their type does not resolve."""
         rate = self.map_.phase_rate
-        if rate == 0:
+        if rate == 0 or not on_host(rows):
             return
-        dtype = type_name(rows)
-        most = 1 / float(np.finfo(dtype).eps)
+        most = _MOST_PHASE[rows.dtype.itemsize]
         n_rows = self.map_.frame.count_beyond(rows, most / rate)
         if n_rows:
             warn(
                 f"For {n_rows} rows {type(self).__name__} takes sines and cosines of "
-                f"phases beyond {most:.2g}, which {dtype} does not resolve: these "
+                f"phases beyond {most:.2g}, which {rows.dtype} does not resolve: these "
                 "features are noise. Use a smaller sigma or float64, or scale the "
                 "columns, for instance with StandardScaler.",
                 RuntimeWarning,
