@@ -75,12 +75,14 @@ class Features(NamedTuple):
         bias: Array | None = None,
     ) -> Features:
         """Compute the features of rows, times exp(bias) where there is one."""
-        unit = feature_map.frame.rows(rows)
+        # NumPy's rows are finite, or raise
+        lost = None if isinstance(rows, np.ndarray) else _nan_where_not_finite(rows)
+        unit = feature_map.frame.rows(rows if lost is None else rows + lost)
         mantissa, exponent = feature_map.log_features(unit, key=key)
         if exponent is None:
-            exponent = _nan_where_not_finite(rows)
-        elif not isinstance(rows, np.ndarray):  # those raise, in the frame
-            exponent = exponent + _nan_where_not_finite(rows)
+            exponent = constant((1,) * (rows.ndim - 2) + (rows.shape[-2], 1), 0.0, rows)
+        if lost is not None and exponent.shape[-1] == 1:  # wide ones are sums of rows
+            exponent = exponent + lost
         return cls(mantissa, exponent if bias is None else exponent + bias)
 
     def map(self, function: Callable[[Array], Array]) -> Features:

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from sklearn_crt import HybridSampler, OPRFSampler, TrigRBFSampler
+from sklearn_crt import (
+    GERFSampler,
+    HybridSampler,
+    OPRFSampler,
+    PositiveRBFSampler,
+    SimplexRBFSampler,
+    TrigRBFSampler,
+)
 from sklearn_crt.attention import (
     LinearAttentionState,
     fit_heads,
@@ -144,7 +151,12 @@ def test_what_is_not_finite_is_seen_in_the_output(rng, xp, name, value):
     clean = {key: xp.asarray(array.copy()) for key, array in arrays.items()}
     arrays[name][1, 2, 9, 1] = value
     spoilt = {key: xp.asarray(array) for key, array in arrays.items()}
-    for feature_map in [*maps(rng), "elu(-)+1", "relu"]:
+    others = [
+        kind(sigma=D**-0.25, kernel="softmax", n_components=32, random_state=0)
+        for kind in (GERFSampler, PositiveRBFSampler, SimplexRBFSampler)
+    ]
+    others = [sampler.fit(0.6 * rng.standard_normal((50, D))) for sampler in others]
+    for feature_map in [*maps(rng), *others, "elu(-)+1", "relu"]:
         for causal in (False, True):
             options = {"feature_map": feature_map, "causal": causal, "chunk_size": 16}
             if xp is np:
