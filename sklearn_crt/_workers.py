@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 import os
 import threading
-from _thread import start_new_thread  # noqa: PLC2701 (documented, despite its name)
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from queue import SimpleQueue
 from typing import Any, TypeVar
 
 import numpy as np
@@ -82,52 +81,19 @@ def in_threads(
     with one_blas_thread():
         if n_threads == 1:
             return [function(slice(None))]
-        return _shared(function, [*gen_even_slices(n_rows, n_threads)], n_threads)
+        return list(_pool(n_threads).map(function, gen_even_slices(n_rows, n_threads)))
 
 
-# Python's own pool may wait for ever at exit where Ctrl-C came between its steps. These
-# threads are started, fed and left in single steps, which no signal comes between.
-_pools: dict[int, SimpleQueue] = {}
+_pools: dict[int, ThreadPoolExecutor] = {}
+if hasattr(os, "register_at_fork"):  # threads stay in the parent process
+    os.register_at_fork(after_in_child=_pools.clear)
 
 
-def _shared(
-    function: Callable[[slice], Result], parts: list[slice], n_threads: int
-) -> list[Result]:
-    """Return the results of threads that stay.
-
-    To start two takes as long as a small transform.
-    """
+def _pool(n_threads: int) -> ThreadPoolExecutor:
+    """Return threads that stay: to start two takes as long as a small transform."""
     if n_threads not in _pools:
-        calls: SimpleQueue = SimpleQueue()
-        try:
-            for _ in range(n_threads):
-                start_new_thread(_serve, (calls,))
-        except BaseException:
-            for _ in range(n_threads):
-                calls.put(None)
-            raise
-        _pools[n_threads] = calls
-    done: SimpleQueue = SimpleQueue()
-    for i, part in enumerate(parts):
-        _pools[n_threads].put((function, part, i, done))
-    found = sorted((done.get() for _ in parts), key=lambda each: each[0])
-    for _, _, error in found:
-        if error is not None:
-            raise error
-    return [result for _, result, _ in found]
-
-
-def _serve(calls: SimpleQueue) -> None:
-    """Answer calls until one is None."""
-    while (call := calls.get()) is not None:
-        function, part, i, done = call
-        result, error = None, None
-        try:
-            result = function(part)
-        except BaseException as raised:  # again in the thread that asked
-            error = raised
-        done.put((i, result, error))
-        del call, function, done, result, error  # until the next call they are not ours
+        _pools[n_threads] = ThreadPoolExecutor(n_threads, "sklearn_crt")
+    return _pools[n_threads]
 
 
 def _is_outermost() -> bool:
@@ -137,46 +103,18 @@ def _is_outermost() -> bool:
 
 
 # ----------------------------------------------------------------------------- BLAS
-_lock = threading.RLock()  # a signal handler or a finalizer may fork, or use it again
-_users: set[object] = set()
-_before: list[tuple[Any, int]] | None = None  # libraries, and threads of each
+_lock = threading.Lock()
+_n_users = 0
+_limit: Any = None
 
 
 def _n_blas_threads() -> int:
     """Return the number of threads of BLAS before any limit of ours."""
     with _lock:
-        libraries = _blas_now() if _before is None else _before
-    return max((n_threads for _, n_threads in libraries), default=1)
-
-
-def _blas_now() -> list[tuple[Any, int]]:
-    """Return the libraries of BLAS and their numbers of threads."""
-    libraries = _get_threadpool_controller().lib_controllers
-    return [(lib, lib.num_threads) for lib in libraries if lib.user_api == "blas"]
-
-
-def _settle() -> None:
-    """Set or lift the limit, as there are users or none; again, where it was cut off.
-
-    What was before is noted first and forgotten last, so that Ctrl-C between any two
-    steps leaves nothing that cannot be lifted.
-    """
-    global _before
-    with _lock:
-        if _users and _before is None:
-            _before = _blas_now()
-            _set_threads([(lib, 1) for lib, _ in _before])
-        elif not _users and _before is not None:
-            _set_threads(_before)
-            _before = None
-
-
-def _set_threads(numbers: list[tuple[Any, int]]) -> None:
-    """Set numbers of threads from this thread: the last user need not be the first."""
-    _clear_controlling_thread(force=True)
-    for library, n_threads in numbers:
-        library.set_num_threads(n_threads)
-    _clear_controlling_thread(force=True)
+        if _limit is not None:
+            return _limit.get_original_num_threads()["blas"] or 1
+    controller = _get_threadpool_controller().select(user_api="blas")
+    return max((lib.num_threads for lib in controller.lib_controllers), default=1)
 
 
 @contextmanager
@@ -185,42 +123,22 @@ def one_blas_thread() -> Iterator[None]:
 
     The limit is one of the process, so the first user sets it and the last one lifts
     it: two that overlap would each restore what it saw.
-
-    Python looks for signals when a call returns or a function of its own begins, and a
-    second Ctrl-C may come while the first is handled. So a user comes and goes by one
-    call of a built-in method, and what a signal leaves undone is done by a thread,
-    which no signal reaches.
     """
-    user = object()
+    global _n_users, _limit
+    with _lock:
+        if _n_users == 0:
+            with _any_thread_may_set():
+                _limit = _get_threadpool_controller().limit(limits=1, user_api="blas")
+        _n_users += 1
     try:
-        try:
-            _users.add(user)
-            _settle()
-            yield
-        finally:
-            _users.discard(user)
-            _settle()
-    except BaseException:
-        if _before is not None:
-            start_new_thread(_settle, ())
-        raise
-
-
-def _forget_threads() -> None:
-    """Begin anew in a forked process, where the other threads are no more."""
-    global _lock
-    _lock = threading.RLock()
-    _pools.clear()
-    _users.clear()
-    _settle()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=lambda: _lock.acquire(),  # so that no thread is amid the libraries
-        after_in_parent=lambda: _lock.release(),
-        after_in_child=_forget_threads,
-    )
+        yield
+    finally:
+        with _lock:
+            _n_users -= 1
+            if _n_users == 0:
+                with _any_thread_may_set():
+                    _limit.restore_original_limits()
+                _limit = None
 
 
 def blas_within_processors(n_rows: int) -> AbstractContextManager[None]:
@@ -233,6 +151,14 @@ def blas_within_processors(n_rows: int) -> AbstractContextManager[None]:
     if n_rows <= _LEAST or _n_blas_threads() <= cpu_count():  # which reads files
         return nullcontext()
     return one_blas_thread()
+
+
+@contextmanager
+def _any_thread_may_set() -> Iterator[None]:
+    """Let this thread set the number: the last user need not be the first."""
+    _clear_controlling_thread(force=True)
+    yield
+    _clear_controlling_thread(force=True)
 
 
 # --------------------------------------------------------------------------- memory
