@@ -488,7 +488,7 @@ class BaseFeatureSampler(
         with np.errstate(over="ignore"):  # the warning says more
             kernel = self.map_.kernel(*self.map_.frame.pair(queries, keys))
             kernel = kernel.astype(dtype, copy=False)
-        self._warn_of_infinity(kernel, "Kernel values")
+        self._warn_of_infinity(kernel)
         return to_namespace_of(kernel, X)
 
     def approximate_kernel(
@@ -516,10 +516,7 @@ class BaseFeatureSampler(
         others = rows
         if keys is not None:
             others = feature_map.frame.rows(keys.astype(queries.dtype, copy=False))
-        with np.errstate(over="ignore"):  # the warning says more
-            estimate = feature_map.estimate(rows, others)
-        self._warn_of_infinity(estimate, "Estimates")
-        return to_namespace_of(estimate, X)
+        return to_namespace_of(feature_map.estimate(rows, others), X)
 
     def kernel_variance(self, X: TableLike, Y: TableLike | None = None) -> np.ndarray:
         """Return the exact variance of ``approximate_kernel`` over the frequencies.
@@ -548,14 +545,14 @@ class BaseFeatureSampler(
             variance = variance_in_blocks(self.map_, *pair)
         return to_namespace_of(variance, X)
 
-    def _warn_of_infinity(self, values: np.ndarray, what: str) -> None:
-        """Warn where values of pairs of rows are infinite, as ``transform`` does."""
+    def _warn_of_infinity(self, values: np.ndarray) -> None:
+        """Warn where kernel values are infinite, as ``transform`` does of features."""
         n_pairs = int(np.count_nonzero(np.isinf(values)))
         if n_pairs:
             warn(
-                f"{what} of {type(self).__name__} for {n_pairs} pairs of rows are too "
-                f"large for {values.dtype} and became infinite. Use a smaller sigma or "
-                "float64.",
+                f"Kernel values of {type(self).__name__} for {n_pairs} pairs of rows "
+                f"are too large for {values.dtype} and became infinite. Use a "
+                "smaller sigma or float64.",
                 RuntimeWarning,
             )
 
