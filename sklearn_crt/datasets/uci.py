@@ -8,32 +8,30 @@ import hashlib
 import io
 import lzma
 import os
+import socket
 import struct
-import tempfile
-import time
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from http.client import HTTPException
 from importlib import resources
 from pathlib import Path
 from typing import IO, Any, Literal, cast, overload
-from urllib.error import ContentTooShortError, HTTPError, URLError
-from urllib.request import urlopen
+from urllib.error import HTTPError
 
 import numpy as np
-from sklearn.datasets import get_data_home, load_svmlight_file
+from sklearn.datasets import fetch_file, get_data_home, load_svmlight_file
 from sklearn.utils import Bunch
 
 from .registry import DATASETS, UCIDataset
 
 _CACHE = "sklearn_crt"  # sub-folder of data_home
 _DEPTH = 3  # levels of sub-folders that are searched below SKLEARN_CRT_DATA
-_N_TRIES, _DELAY = 4, 1  # of a download; the delay is in seconds
+_N_RETRIES, _DELAY = 3, 1  # of a download; the delay is in seconds
 _SILENCE = 30  # seconds without a byte after which a server is given up
 _MOST_TIMES = 4  # the size of the original: what is larger is another file, or a trap
-_BLOCK = 2**16  # bytes of a download that are read at once
 
 
 def _open_zip(file: IO[bytes], name: str) -> IO[bytes]:
@@ -90,11 +88,12 @@ def load(
             if path.parent == folder:  # a download of ours; others are the user's
                 with suppress(OSError):
                     path.unlink()
+        path = folder / (spec.file_name + suffix)
         for _ in range(2):  # what is damaged on the way may arrive the next time
-            packed = _download(spec.url, _MOST_TIMES * spec.n_bytes)
-            bunch, found = _check(spec, packed, suffix)
+            bunch, found = _check(spec, _download(spec.url, path), suffix)
             if bunch is not None:
-                return _keep(folder / (spec.file_name + suffix), packed), bunch
+                return path, bunch
+            path.unlink()
     except (OSError, HTTPException) as error:
         if isinstance(error, HTTPError):
             error.close()  # it holds the answer of the server open
@@ -103,50 +102,26 @@ def load(
     raise _not_found(spec, rejected, f"{spec.url} holds another file ({found})")
 
 
-def _download(url: str, limit: int) -> bytes:
-    """Return what a server sends, in several tries; sklearn's function waits for ever.
-
-    A silent server is not tried again: it has had its time.
-    """
-    for n_left in reversed(range(_N_TRIES)):
-        try:
-            return _retrieve(url, limit)
-        except URLError as error:
-            if n_left == 0 or isinstance(error.reason, TimeoutError):
-                raise
-            time.sleep(_DELAY)
-        except TimeoutError as error:
-            raise TimeoutError(f"{_SILENCE} s without a byte") from error
-    raise AssertionError("the last try returns or raises")
-
-
-def _retrieve(url: str, limit: int) -> bytes:
-    """Return what a server sends in one answer."""
-    received = bytearray()
-    with urlopen(url, timeout=_SILENCE) as answer:
-        while block := answer.read(_BLOCK):
-            received += block
-            if len(received) > limit:
-                raise OSError(f"it sends more than {limit} bytes")
-        announced = answer.headers.get("Content-Length")
-    if announced is not None and len(received) < int(announced):
-        # reads of a given length end early without an error
-        message = f"retrieval incomplete: {len(received)} of {announced} bytes"
-        raise ContentTooShortError(message, (message, answer.headers))
-    return bytes(received)
-
-
-def _keep(path: Path, content: bytes) -> Path:
-    """Write a file that other processes see whole or not at all."""
-    handle, part = tempfile.mkstemp(prefix=f"{path.name}.part_", dir=path.parent)
+@contextmanager
+def _time_limit() -> Iterator[None]:
+    """Let no connection wait longer for a byte: fetch_file has no limit of its own."""
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(_SILENCE)
     try:
-        with open(handle, "wb") as file:
-            file.write(content)
-        os.replace(part, path)
-    except BaseException:  # also of Ctrl-C
-        os.unlink(part)
-        raise
-    return path
+        yield
+    finally:
+        socket.setdefaulttimeout(before)
+
+
+def _download(url: str, path: Path) -> bytes:
+    """Return what a server sends, and keep it in a file."""
+    path.unlink(missing_ok=True)  # the checks are ours, of the unpacked content
+    # It warns of each retry: where warnings are errors that would end the call.
+    with _time_limit(), warnings.catch_warnings(action="ignore", category=UserWarning):
+        folder, name = path.parent, path.name
+        options = {"n_retries": _N_RETRIES, "delay": _DELAY}
+        fetch_file(url, folder=folder, local_filename=name, sha256=None, **options)
+    return path.read_bytes()
 
 
 def _candidates(file_name: str, data_home: _DataHome) -> Iterator[Path]:
@@ -386,8 +361,9 @@ def fetch_uci(
     that of the unpacked content), is looked for in the sub-folder ``sklearn_crt`` of
     `data_home`, in `data_home`, and in the folders named by the environment variable
     ``SKLEARN_CRT_DATA`` (separated by :data:`os.pathsep`) down to three levels of
-    sub-folders. Otherwise it is downloaded from UCI [1]_, checked, and kept; a file in
-    the sub-folder ``sklearn_crt`` that is not the original is removed first. No
+    sub-folders. Otherwise it is downloaded from UCI [1]_ with
+    :func:`sklearn.datasets.fetch_file`, checked, and kept; a file in the sub-folder
+    ``sklearn_crt`` that is not the original is removed first. No
     checksum is known for ``"skin"`` and ``"ijcnn1"``: their rows, columns and classes
     are counted. What unpacks to more than four times the size of the original is
     refused, and a server that sends nothing for 30 seconds is given up.

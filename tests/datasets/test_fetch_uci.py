@@ -681,14 +681,14 @@ def test_more_than_four_times_the_size(
 
 
 def test_silent_server(server, made_up, monkeypatch):
-    """It is given up after a time without a byte, and not tried again."""
+    """It is given up after a time without a byte, each try apart."""
     monkeypatch.setattr(uci, "_SILENCE", 0.2)
     made_up("banknote", CONTENT, server.url + "/silent")
     start = time.monotonic()
-    with pytest.raises(OSError, match=f"{server.url}/silent failed: .*without a byte"):
+    with pytest.raises(OSError, match=f"{server.url}/silent failed: .*timed out"):
         fetch_uci("banknote")
     assert time.monotonic() - start < 5
-    assert server.requests == ["/silent"]
+    assert set(server.requests) == {"/silent"}
 
 
 def test_no_download_unless_allowed(served):
