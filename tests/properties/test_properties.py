@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, Phase, given, reject, seed, settings
 from scipy import sparse
 from sklearn.base import clone, is_classifier, is_regressor
 
-N_EXAMPLES, N_SLOW = 18, 320  # of each property and kind of model
+N_EXAMPLES, N_SLOW = 15, 320  # of each property and kind of model
 SEED = int(os.environ.get("PROPERTY_SEED", 20261122))  # of the slow ones
 OWN_WARNINGS = (
     r"All features of \d+ rows are too small|Features of .* are too large"
@@ -31,7 +31,7 @@ OWN_WARNINGS = (
 
 
 # ---------------------------------------------------------------------------- answers
-def quietly(call):
+def quietly(call, *, refusable=True):
     """Return the result and the warnings; a refusal in own words ends the example."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("error")
@@ -40,6 +40,8 @@ def quietly(call):
             return call(), [str(warning.message) for warning in said]
         except (ValueError, TypeError) as error:
             check_refusal(error)
+            if not refusable:
+                raise
     return reject()
 
 
@@ -68,13 +70,15 @@ def answers(model, table):
     return [getattr(model, name)(table) for name in names if hasattr(model, name)]
 
 
-def compare(case, found, plain, *, alone=True):
+def compare(case, found, plain, *, alone=True, loss=1.0):
     """Assert that found() are the answers of plain(case), up to last digits of rows.
 
-    Beside the largest answer about a row, or about all of them if not alone.
+    Beside the largest answer about a row, or about all of them if not alone. ``loss``
+    is how many times as much is lost to rounding as usual.
     """
     cases = [case, *(case.nudged(k) for k in range(3))]
-    (found, *expected), _ = quietly(lambda: [found(), *map(plain, cases)])
+    expected, _ = quietly(lambda: [*map(plain, cases)])
+    found, _ = quietly(found, refusable=False)
     base = 2e-6 if case.X.dtype == np.float32 else 1e-9
     for other, right, *near in zip(found, *expected):
         parts = (part.reshape(len(part), -1) for part in (other, right, *near))
@@ -84,7 +88,9 @@ def compare(case, found, plain, *, alone=True):
             size = np.abs(case.y).max()
         with np.errstate(invalid="ignore"):  # of infinities
             gaps = np.max([np.abs(n - right).max(axis=1) for n in near], axis=0)
-            allowed = base * size + 100 * np.nan_to_num(gaps, nan=np.inf)[:, None]
+            allowed = (
+                loss * base * size + 100 * np.nan_to_num(gaps, nan=np.inf)[:, None]
+            )
             off = ~(np.abs(other - right) <= allowed) & (other != right)
         assert not off.any(), f"{other[off][:3]} is not {right[off][:3]}"
 
@@ -184,8 +190,13 @@ def sparse_is_dense(case):
     if case.jumps:
         reject()
     table = case.of_sparse_rows()
+    fitted, _ = quietly(lambda: fit(table))
+    sigma = getattr(getattr(fitted, "kernel_", fitted), "sigma_", 1.0)
+    # |x|^2 - 2 c.x + |c|^2 is summed where nothing is subtracted from sparse rows, and
     # a factor epsilon at the least number of a column is rounding beside other rows
-    compare(replace(case, form="C"), lambda: of_fit(table), of_fit, alone=False)
+    loss = 10 + 10 * float(np.square(sigma * case.X.astype(float)).sum(axis=1).max())
+    dense = replace(case, form="C")
+    compare(dense, lambda: of_fit(table), of_fit, alone=False, loss=loss)
 
 
 def copies_answer_the_same(case):
@@ -203,8 +214,9 @@ def copies_answer_the_same(case):
 
 
 def assert_equal(one, other, case):
-    found = (quietly(lambda m=m: answers(m, case.table()))[0] for m in (one, other))
-    for pair in zip(*found):
+    expected, _ = quietly(lambda: answers(other, case.table()))
+    found, _ = quietly(lambda: answers(one, case.table()), refusable=False)
+    for pair in zip(found, expected):
         np.testing.assert_array_equal(*pair)
 
 
@@ -246,13 +258,15 @@ def any_sequence_is_one_fit(case):
     """Of batches, merges, copies, answers, failures and changes of parameters."""
     if case.jumps:
         reject()
-    rng, n, seen = case.rng, len(case.X), []
+    rng, n = case.rng, len(case.X)
     kinds = ["add", "merge", "pickle", "copy", "ask", "fail", "set"]
+    names = ["add", *rng.choice(kinds, 12)]
+    steps = [(name, rng.integers(0, n, rng.integers(1, 9))) for name in names]
+    seen = np.concatenate([rows for name, rows in steps if name in ("add", "merge")])
 
     def walk():
         model = clone(case.model)
-        for step in ["add", *rng.choice(kinds, 12)]:
-            rows = rng.integers(0, n, rng.integers(1, 9))
+        for step, rows in steps:
             if step == "add":
                 fit(case, rows, model=model, method="partial_fit")
             elif step == "merge":
@@ -269,7 +283,6 @@ def any_sequence_is_one_fit(case):
             elif step == "copy":
                 before, model = model, copy.copy(model)
                 fit(case, rows, model=before, method="partial_fit")  # shares nothing
-            seen.extend(rows if step in ("add", "merge") else [])
         return answers(model.freeze() if rng.random() < 0.5 else model, case.table())
 
     def at_once(case):
