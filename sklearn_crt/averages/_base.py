@@ -368,7 +368,9 @@ class BaseNadarayaWatson(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABC
     def _float_type(X):
         if is_foreign(X):
             return np.dtype(type_name(X)).type
-        return np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
+        types = getattr(X, "dtypes", [getattr(X, "dtype", None)])  # of a DataFrame
+        single = all(str(dtype).lower() == "float32" for dtype in types)
+        return np.float32 if single else np.float64
 
     def _cast(self, values, X):
         """Return results in the type of the rows of a user, and in their library."""

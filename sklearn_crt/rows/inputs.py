@@ -335,11 +335,13 @@ class SparseInputs(Inputs):
 
     @cached_property
     def sq_norms(self) -> np.ndarray:
+        if self._shift is None:
+            return self._checked(row_norms(self._rows, squared=True)[:, None])
+        # of three squares of float32 far from zero no digit would be left
+        rows, shift = (a.astype(np.float64) for a in (self._rows, self._shift))
         with np.errstate(over="ignore", invalid="ignore"):
-            squares = row_norms(self._rows, squared=True)
-            if self._shift is not None:
-                squares = squares - 2 * (self._rows @ self._shift)
-                squares = np.maximum(squares + self._shift @ self._shift, 0)
+            squares = row_norms(rows, squared=True) - 2 * (rows @ shift)
+            squares = np.maximum(squares + shift @ shift, 0).astype(self.dtype)
         return self._checked(squares[:, None])
 
     @cached_property
