@@ -411,10 +411,12 @@ def test_bandwidths_at_the_ends_of_a_type(name, kind, dtype, table):
         rows = (scale * X).astype(dtype)
         model = NadarayaWatsonClassifier(kind(kernel=name, sigma=sigma))
         most = 1e15 if dtype == np.float32 else 1e150
-        too_large = scale * sigma > most or (dtype == np.float32 and sigma == 1e160)
+        too_large = scale * sigma > most or sigma == 1e160
         with warnings.catch_warnings(action="error"):
             if too_large:
-                with pytest.raises(ValueError, match="too large for float"):
+                with pytest.raises(
+                    ValueError, match=r"too large for float|at most 1e\+154"
+                ):
                     model.fit(rows, y)
             else:
                 found = model.fit(rows, y).predict_proba(rows)
