@@ -87,7 +87,7 @@ def compare(case, found, plain, *, alone=True, loss=1.0):
         size = np.abs(right).max(axis=1 if alone else None, keepdims=True)
         if is_regressor(case.model):
             size = np.abs(case.y).max()
-        elif is_classifier(case.model) and right.shape[1] == 1:
+        elif right.shape[1] == 1 and np.unique(case.y).size == 2:
             size = 1.0  # of a difference of probabilities
         with np.errstate(invalid="ignore"):  # of infinities
             gaps = np.max([np.abs(n - right).max(axis=1) for n in near], axis=0)
