@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -33,7 +33,6 @@ from ._array import (
 Buffer = Callable[[str, tuple[int, ...]], np.ndarray]  # of a name and a shape
 _ENTRIES = 2**16  # phases of a block, for the cache
 _PAIRS = 4096  # of rows, whose differences are taken at a time
-_N_PARTS = 4  # of numbers of 53 bits, each of about 25
 _ROWS = 2**16  # whose classes are written out at a time
 _PAIR_ROWS = 2**6  # queries whose differences to all keys are taken at a time
 
@@ -79,48 +78,6 @@ def product(rows: Any, weights: Array, out: np.ndarray | None = None) -> Array:
     if issparse(rows):
         return safe_sparse_dot(rows, weights, dense_output=True)
     return namespace_of(rows).matmul(rows, weights)
-
-
-def exact_product(rows: Any, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows @ weights in float64 as two summands, a number and its rest.
-
-    Both sides become sums of parts of so few bits that no product of parts is rounded,
-    in whatever order it is summed (Ozaki et al. 2012): a row has the same sum alone and
-    among others, and in a sparse table.
-    """
-    # rows (n, d), weights (d, m) -> (n, m), (n, m)
-    n_bits = (52 - max(1, weights.shape[0]).bit_length()) // 2
-    high = low = np.zeros(1)
-    right = list(_short_parts(weights.T, n_bits))
-    for i, left in enumerate(_short_parts(rows, n_bits)):
-        for j, factor in enumerate(right):
-            if i + j >= _N_PARTS:
-                continue  # below what is left out anyway
-            term = product(left, factor.T)
-            total = high + term
-            shift = total - high
-            low = low + ((high - (total - shift)) + (term - shift))
-            high = total
-    return high, low
-
-
-def _short_parts(rows: Any, n_bits: int) -> Iterator[Any]:
-    """Yield parts of rows, multiples of 2^-n_bits of the largest magnitude of each."""
-    values = rows.data if issparse(rows) else rows
-    if issparse(rows):
-        peaks = np.repeat(abs(rows).max(axis=1).toarray().ravel(), np.diff(rows.indptr))
-    else:
-        peaks = np.abs(rows).max(axis=-1, keepdims=True, initial=0)
-    exponents = np.frexp(peaks)[1]
-    for _ in range(_N_PARTS):
-        shift = np.ldexp(1.5, 52 - n_bits + exponents)
-        part = (values + shift) - shift
-        values = values - part
-        exponents = exponents - n_bits
-        if issparse(rows):
-            yield type(rows)((part, rows.indices, rows.indptr), shape=rows.shape)
-        else:
-            yield part
 
 
 def stack(weights: Array, scale: Any, offsets: Array) -> Array:
@@ -412,7 +369,7 @@ def log_weights(
 
     ``overwrite`` says that the memory of both may be used. ``normal`` makes weights
     below the normal numbers of single precision the least of these, except in rows
-    without weight: exponentials and products take up to 80 times as long below.
+    without weight: exponentials and products take many times as long below.
     """
     # logs (..., r, s) -> (..., r, s), (..., r, 1)
     log_scale = largest_log(logs, -1)

@@ -32,9 +32,10 @@ OPTIONS = {
     "widths": "numbers of columns",
     "seeds": "number of random splits and draws",
     "sets": "of data",
+    "others": "sets that the choice was not made on",
     "methods": "to compare",
     "fits": "for the observed error of n_components_for",
-    "rows": "number of rows of the blends",
+    "rows": "number of rows of the blends, or the most of a set",
     "repeats": "of what is timed",
 }
 

@@ -137,9 +137,16 @@ class ExactKernel(RowKernel):
     than the tolerance, with a margin of 64. So the promise is one for queries of the
     same law as the training rows: on ten sets and five bandwidths none of 127,805
     answers was off by more than ``tol=0.01`` (``python -m benchmarks.choices
-    tolerance_error``), on twenty others 8 of 134,795 were, by 0.11 at most. Queries
+    tolerance_error``; tables that the rule was not made on are in the guide). Queries
     farther out than the training rows are sums of all rows. Copies of rows with little
     noise, as of augmented tables, make the training rows look safer than new rows are.
+
+    A parameter out of range is a ValueError of the estimator's ``fit``.
+
+    References
+    ----------
+    E. A. Nadaraya, "On Estimating Regression", Theory of Probability & Its Applications
+    9 (1964), :doi:`10.1137/1109020`.
 
     Examples
     --------

@@ -101,10 +101,8 @@ def score_fold(
 def _fold_table(model, data, train, test, candidates, scoring):
     """Return the score of each candidate, from rows of training and test."""
     train, test = (Part.of(data, rows) for rows in (train, test))
-    exact, path = (
-        isinstance(model.kernel, ExactKernel),
-        hasattr(model.kernel, "with_sigma"),
-    )
+    exact = isinstance(model.kernel, ExactKernel)
+    path = hasattr(model.kernel, "with_sigma")
     if not on_host(test.X) or not (exact or path):
         return _each(model, train, test, candidates, scoring)
     train = Part.of(train, np.flatnonzero(train.weights > 0))

@@ -61,8 +61,19 @@ class Prototypes(RowKernel):
 
     Notes
     -----
+    With the means :math:`m_p` of the rows of the points, their weights :math:`W_p` and
+    mean targets :math:`y_p` an average is that of the prototypes [1]_,
+
+    .. math:: \hat y(x) = \frac{\sum_p W_p K(x, m_p) y_p}{\sum_p W_p K(x, m_p)} .
+
     ``partial_fit`` keeps up to about 4 million entries of X; then rows are replaced by
-    eight times as many points as there are to be prototypes, which absorb later rows.
+    eight times as many points as there are to be prototypes, which absorb later rows. A
+    parameter out of range is a ValueError of the estimator's ``fit``.
+
+    References
+    ----------
+    .. [1] T. Hastie, R. Tibshirani, J. Friedman, "The Elements of Statistical
+       Learning", 2nd edition, Springer 2009, section 13.2.
 
     Examples
     --------

@@ -401,7 +401,7 @@ def path_sums(
     """Yield the kernel sums over keys for each sigma, without some of the pairs.
 
     Where squares of sigma double, as on the default paths, the weights of the Gaussian
-    kernel are the squares of those before: three times as fast as their exponentials.
+    kernel are the squares of those before, which cost less than exponentials.
     """
     # targets (n_keys, k), gone (n_queries, n_keys)
     gaps = np.diff(2 * np.log2(sigmas))
@@ -423,7 +423,8 @@ def path_sums(
         for _ in range(step):
             np.maximum(weights, least, out=weights)
             weights *= weights
-        log_scale = np.maximum(log_scale * 2.0**step, least_log(log_scale))
+        with np.errstate(over="ignore"):  # of rows without weight
+            log_scale = np.maximum(log_scale * 2.0**step, least_log(log_scale))
         yield LogSum(_cast(weights, targets, None) @ targets, log_scale)
 
 

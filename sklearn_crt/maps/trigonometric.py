@@ -33,7 +33,7 @@ class TrigonometricMap(FrequencyMap):
     phase: float | np.ndarray  # b, in radians
     metric_factor: np.ndarray | None = None  # (n_features, n_features)
     gaussian: GaussianKernel | None = None
-    folds: bool = False  # large phases, from exact products: norms have heavy tails
+    folds: bool = False  # large phases, in one order: norms have heavy tails
 
     @property
     def columns_per_frequency(self) -> int:
@@ -105,7 +105,7 @@ class TrigonometricMap(FrequencyMap):
 def _fold(
     phases: Array, rows: Inputs, frequencies: Frequencies, largest: float
 ) -> Array:
-    """Return phases, the large ones from exact products less multiples of 2 pi.
+    """Return phases, the large ones from float64; in float32 less multiples of 2 pi.
 
     A product of BLAS has other roundings for one row than for many, and a rounding
     of a phase of 1e15 is a large angle.
@@ -126,10 +126,11 @@ def _fold(
     # of a few frequencies, whose columns are put back where they were
     rest = np.setdiff1d(np.arange(phases.shape[-1]), suspects)
     if on_numpy and largest * norm > _LARGE_PHASE_IN_DOUBLE:
-        exact, folded = rows.project_exactly(frequencies, suspects)
+        exact = rows.project_in_order(frequencies, suspects)
     else:
         exact = rows.project_in_double(frequencies, suspects)
-        folded = exact - 2 * math.pi * xp.floor(exact / (2 * math.pi))
+    turns = xp.floor(exact / (2 * math.pi)) if is_narrow else 0
+    folded = exact - 2 * math.pi * turns
     near = columns(phases, suspects)
     folded = xp.where(xp.abs(exact) > least, xp.astype(folded, near.dtype), near)
     whole = xp.concat([columns(phases, rest), folded], axis=-1)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .._array import Array, asarray_like, like_table, on_host
+from .._array import Array, asarray_like, like_table, on_host, plain_sparse
 from .._workers import Workspace, row_chunks
 from .inputs import DenseInputs, Inputs, Rows, SparseInputs, times_columns
 
@@ -62,9 +62,7 @@ class Frame:
     def _sparse_rows(self, X: sparse.csr_array, workspace: Workspace | None) -> Inputs:
         sigma, center = np.asarray(self.sigma, dtype=X.dtype), self.center
         shift = None if center is None else sigma * center.astype(X.dtype)
-        if not X.has_canonical_format:  # squares need the sums of duplicates
-            X = X.copy()
-            X.sum_duplicates()
+        X = plain_sparse(X)
         return SparseInputs(times_columns(X, sigma), shift, workspace)
 
     def holds(self, X: Rows) -> bool:

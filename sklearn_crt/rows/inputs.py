@@ -86,16 +86,19 @@ class Inputs(ABC):
     def project_in_double(self, frequencies: Frequencies, index: np.ndarray) -> Any:
         """Return w.x in the widest type, for some of the frequencies."""
 
-    def project_exactly(
+    def project_in_order(
         self, frequencies: Frequencies, index: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return w.x in float64 for some of the frequencies, and the angle in it.
+    ) -> np.ndarray:
+        """Return w.x in float64, for some of the frequencies, column after column.
 
-        The angle is that of the sum before it is rounded, up to whole turns.
+        So a row has the same sum alone, among others and in a sparse table: BLAS takes
+        another order for one row than for many.
         """
         weights = to_host(frequencies.to_dense())[:, index].astype(np.float64)
-        high, low = _kernels.exact_product(self.matrix.astype(np.float64), weights)
-        return high, np.arctan2(np.sin(high), np.cos(high)) + low
+        total = np.zeros((self.shape[0], index.size))
+        for column, own in zip(self.columns(), weights, strict=True):
+            total += column.astype(np.float64)[:, None] * own
+        return total
 
     @cached_property
     @abstractmethod

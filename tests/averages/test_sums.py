@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.spatial.distance import cdist
 from scipy.special import logsumexp, softmax
 from sklearn.frozen import FrozenEstimator
 
@@ -12,6 +13,9 @@ from sklearn_crt import (
     NadarayaWatsonRegressor,
     OPRFSampler,
 )
+from sklearn_crt.averages._sums import path_sums
+from sklearn_crt.extend import GaussianRadial
+from sklearn_crt.rows import DenseInputs
 
 
 def log_kernel(sampler, queries, keys):
@@ -21,6 +25,29 @@ def log_kernel(sampler, queries, keys):
         parts = [e for _, _, e in sampler.map_.iter_log_features(rows, key=key)]
         logs.append(np.vstack(parts))
     return logsumexp(logs[0][:, None] + logs[1], axis=2)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("sigmas", [[0.1, 0.2, 0.4, 3.2], 2.0 ** np.arange(-3, 5, 0.5)])
+def test_sums_of_doubled_bandwidths(sigmas, dtype, rng):
+    """Weights that are squared are those of each bandwidth by itself, also beyond e-87.
+
+    A query all of whose pairs are left out has no weight, and others lose only these.
+    """
+    X, queries = 3 * rng.normal(size=(40, 3)), rng.normal(size=(9, 3))
+    rows, others = (DenseInputs(Z.astype(dtype)) for Z in (X, queries))
+    targets, gone = rng.random((40, 2)).astype(dtype), rng.random((9, 40)) < 0.3
+    gone[0] = True
+    parts = GaussianRadial(), others, rows, targets, sigmas, gone
+    squares = np.where(gone, np.inf, cdist(queries, X, "sqeuclidean"))
+    for sigma, found in zip(sigmas, path_sums(*parts), strict=True):
+        logs = -0.5 * sigma**2 * squares[1:]
+        expected = softmax(logs, axis=1) @ targets
+        scale = np.exp(found.log_scale[1:, 0] - logsumexp(logs, axis=1))
+        largest = np.max(-logs, where=np.isfinite(logs), initial=1)
+        rtol = 4 * np.finfo(dtype).eps * largest  # a log is rounded by so much
+        assert_allclose(found.values[1:] * scale[:, None], expected, rtol=rtol)
+        assert not found.values[0].any()
 
 
 @pytest.mark.parametrize("sigma", [1.0, 30.0, 300.0])

@@ -152,6 +152,23 @@ def test_where_the_nearest_row_decides(rng, always):
     assert np.mean(gap > TOL) <= 1e-3
 
 
+@pytest.mark.parametrize("sigma", [30.0, 100.0])
+def test_clusters_spread_in_few_directions(sigma, always):
+    """Of rows in three dimensions of sixteen.
+
+    Taken for spread in all sixteen a cluster looks too far for the row that decides at
+    sigma=100, where one answer is off by 1, and too uncertain to be left out at 30.
+    """
+    rng = np.random.default_rng(0)
+    W, V = 2 * rng.normal(size=(3, 16)), rng.normal(size=(3, 16))
+    U = rng.normal(size=(6000, 3)), rng.normal(size=(6000, 3))
+    X, Q = (np.tanh(u @ W) + 0.3 * u @ V for u in U)
+    model = NadarayaWatsonClassifier(ExactKernel(sigma=sigma, tol=TOL))
+    gap, model = gaps(model, X, rng.integers(0, 2, size=6000), Q)
+    assert share(model) is not None
+    assert gap.max() <= TOL
+
+
 def test_rows_are_answered_without_themselves_and_their_equals(rng, always):
     """By which the share of clouds is chosen: with themselves any looks safe."""
     X, y = blobs(rng)
@@ -274,9 +291,10 @@ class Steps(Stated):
         return np.where(r < 1, 0.0, np.where(r < 8, -2.0, -np.inf))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("kernel", [Epanechnikov(), Steps()], ids=["ends", "steps"])
-def test_a_callable_that_says_so(kernel, rng):
-    X, y = blobs(rng, n_features=2)
+def test_a_callable_that_says_so(kernel, dtype, rng):
+    X, y = blobs(rng, n_features=2, dtype=dtype)
     Q = np.vstack([X[:N_QUERIES] + 0.1, X[:5] + 100])
     exact = NadarayaWatsonClassifier(ExactKernel(kernel=kernel, sigma=0.5))
     answers = []

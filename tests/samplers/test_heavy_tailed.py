@@ -1,7 +1,6 @@
 """Matern, Laplacian, exponential-power maps: limits, variance, metric, large phases."""
 
 import warnings
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from sklearn_crt import (
     MaternSampler,
     TrigRBFSampler,
 )
-from sklearn_crt._kernels import exact_product
 from sklearn_crt.extend import Coupling, Frequencies, Independent, Orthogonal
 from sklearn_crt.kernels import (
     exponential_power_kernel,
@@ -487,13 +485,3 @@ def test_large_phases_of_a_row_depend_on_no_other_row(sampler, convert, dtype, r
         parts = [X[i : i + size] for i in range(0, len(X), size)]
         found = np.vstack([fitted.transform(convert(part)) for part in parts])
         assert_allclose(found, whole, atol=1e-7)
-
-
-def test_large_phases_are_exact(rng):
-    X, w = rng.normal(size=(3, 4)), 1e15 * rng.normal(size=(4, 5))
-    high, low = exact_product(X, w)
-    for i, j in np.ndindex(high.shape):
-        pairs = zip(X[i].tolist(), w[:, j].tolist(), strict=True)
-        total = sum(Fraction(a) * Fraction(b) for a, b in pairs)
-        assert abs(total - Fraction(high[i, j]) - Fraction(low[i, j])) < 1e-12
-    assert np.abs(low).max() > 1e-3
