@@ -60,9 +60,9 @@ BLANK = {
 # The most that the gate allows of each number, in the order of its row. What grows for
 # a good reason moves its line here, in the commit that says why.
 GATE = {
-    "lines of the package": [23300],
-    "modules": [100],
-    "modules with one importer: private, not of the first names": [13, 21],
+    "lines of the package": [23900],
+    "modules": [102],
+    "modules with one importer: private, not of the first names": [14, 22],
     "second classes of a map, for the array API": [0],
     "sites of sums in log space": [2],
     "sites of the jackknife": [1],
@@ -71,7 +71,7 @@ GATE = {
     "public names": [85],
     "OPRFSampler.fit: calls, moves": [72, 57],
     "TrigRBFSampler.fit and transform: calls, moves": [131, 95],
-    "NadarayaWatsonClassifier(OPRFSampler()).fit: calls, moves": [272, 183],
+    "NadarayaWatsonClassifier(OPRFSampler()).fit: calls, moves": [272, 184],
     "own classes in the MRO of OPRF, Matern, GERF, Hybrid": [3, 3, 3, 2],
 }
 

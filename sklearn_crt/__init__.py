@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from .accuracy import compare_samplers, n_components_for
     from .averages import (
         ExactKernel,
+        LocalLinearClassifier,
+        LocalLinearRegressor,
         NadarayaWatsonClassifier,
         NadarayaWatsonClassifierCV,
         NadarayaWatsonRegressor,
@@ -45,6 +47,8 @@ __all__ = [
     "GeometricSampler",
     "HybridSampler",
     "LaplacianSampler",
+    "LocalLinearClassifier",
+    "LocalLinearRegressor",
     "MaternSampler",
     "NadarayaWatsonClassifier",
     "NadarayaWatsonClassifierCV",
@@ -71,6 +75,8 @@ _HOMES = {
     "GeometricSampler": "samplers",
     "HybridSampler": "samplers",
     "LaplacianSampler": "samplers",
+    "LocalLinearClassifier": "averages",
+    "LocalLinearRegressor": "averages",
     "MaternSampler": "samplers",
     "NadarayaWatsonClassifier": "averages",
     "NadarayaWatsonClassifierCV": "averages",

@@ -25,6 +25,8 @@ from sklearn_crt import (
     GERFSampler,
     HybridSampler,
     LaplacianSampler,
+    LocalLinearClassifier,
+    LocalLinearRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonClassifierCV,
     NadarayaWatsonRegressor,
@@ -212,6 +214,9 @@ MODELS = [
             {"kernel": "matern", "nu": np.inf},
         )
     ),
+    LocalLinearClassifier(),
+    LocalLinearRegressor(clip=True),
+    LocalLinearRegressor(Prototypes(40, random_state=0), ridge=0.1),
     NadarayaWatsonClassifierCV(OPRFSampler(n_components=32, random_state=0), cv=3),
     NadarayaWatsonClassifierCV(sigmas=[0.3, 1.0], cv=3),
     NadarayaWatsonRegressorCV(
@@ -251,14 +256,6 @@ def test_predictions_are_those_of_numpy(rng, library_and_type, model, dispatch):
         assert_allclose(*scores, atol=TOLERANCE[dtype])
         best = (s.best_params_["sigma"] for s in (found, expected))
         assert_allclose(*best, rtol=1e-6)
-
-
-def test_sigma_is_learned(rng, strict, dispatch):
-    X, *_ = table(rng, "float64")
-    y = (X[:, 0] > 0).astype(int)
-    found = C(ExactKernel(sigma="learned")).fit(strict(X), strict(y))
-    expected = C(ExactKernel(sigma="learned")).fit(X, y)
-    assert_allclose(found.kernel_.sigma_, expected.kernel_.sigma_)
 
 
 def test_all_rows_of_other_libraries_are_summed_with_a_tolerance(

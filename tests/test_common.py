@@ -7,6 +7,8 @@ from sklearn_crt import (
     CentersRBFSampler,
     ExactKernel,
     HybridSampler,
+    LocalLinearClassifier,
+    LocalLinearRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonClassifierCV,
     NadarayaWatsonRegressor,
@@ -30,6 +32,8 @@ AS_CONSTRUCTED = [
     Classifier(OPRFSampler(random_state=0)),
     NadarayaWatsonClassifierCV(),
     NadarayaWatsonRegressorCV(),
+    LocalLinearClassifier(),
+    LocalLinearRegressor(),
 ]
 # Further parameters of each, and the other averages over each kind of source.
 FURTHER = [
@@ -46,8 +50,10 @@ FURTHER = [
         )
     ),
     CentersRBFSampler(n_components=3, sigma="median", n_jobs=2),
-    Classifier(ExactKernel(sigma="learned")),
-    Regressor(Prototypes(20, sigma="learned", random_state=0)),
+    LocalLinearClassifier(Prototypes(20, random_state=0)),
+    LocalLinearRegressor(ExactKernel("laplacian"), ridge=0.1, clip=True),
+    LocalLinearRegressor(Prototypes(20, random_state=0)),
+    Regressor(Prototypes(20, random_state=0)),
     Classifier("laplacian"),
     Classifier(ExactKernel("matern", sigma="median")),
     Classifier(ExactKernel(tol=0.01)),

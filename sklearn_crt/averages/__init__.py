@@ -6,12 +6,15 @@ from ._classifier import NadarayaWatsonClassifier
 from ._cv import NadarayaWatsonClassifierCV, NadarayaWatsonRegressorCV
 from ._errors import ApproximationError
 from ._exact import ExactKernel
+from ._local_linear import LocalLinearClassifier, LocalLinearRegressor
 from ._prototypes import Prototypes
 from ._regressor import NadarayaWatsonRegressor
 
 __all__ = [
     "ApproximationError",
     "ExactKernel",
+    "LocalLinearClassifier",
+    "LocalLinearRegressor",
     "NadarayaWatsonClassifier",
     "NadarayaWatsonClassifierCV",
     "NadarayaWatsonRegressor",

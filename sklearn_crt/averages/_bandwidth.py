@@ -11,17 +11,14 @@ from sklearn.utils import gen_batches
 from .._kernels import log_weights
 from ..maps import RadialKernel
 from ..rows import Inputs
-from ._sums import (
-    Kernel,
-    RegressionTargets,
-    Targets,
-    log_kernel,
-    path_sums,
-)
+from ._sums import Kernel, log_kernel, path_sums
+from ._targets import Targets
 
-_OCTAVES = 2.0 ** np.arange(-1, 6)
+OCTAVES = 2.0 ** np.arange(-1, 6)
 _QUARTERS = 2.0 ** np.arange(-0.75, 1, 0.25)  # about the best octave
+_HALVES = 2.0 ** np.arange(-0.5, 1, 0.5)  # enough for local linear averages
 _N_QUERIES, _N_KEYS = 1000, 10_000  # rows that are predicted, and averaged over
+_MOST_PRODUCTS = 2**32  # of weights and targets for one multiple: 0.3 s
 _BRIER = 0.2  # of the Brier score beside the mistakes
 _QUERY_ROWS, _KEY_ROWS = 125, 1024  # kernel values computed at a time
 
@@ -37,7 +34,8 @@ def best_multiple(
     encoded: np.ndarray,
     targets: Targets,
     n_rows: int,
-) -> float:
+    octaves: np.ndarray = OCTAVES,
+) -> tuple[float, Targets]:
     r"""Return the factor of the rows whose kernel averages err least on other rows.
 
     The first 1000 rows are predicted from the others with the kernel at the multiples
@@ -56,42 +54,55 @@ def best_multiple(
     # encoded (m, k)
     n_keys, n_features = rows.shape
     encoded = encoded.astype(np.float64)
+    n_queries = min(n_keys, _N_QUERIES, _MOST_PRODUCTS // encoded.size)
     blocks = [
         (rows.take(block), encoded[block]) for block in gen_batches(n_keys, _KEY_ROWS)
     ]
 
     def batches(multiples):
-        for batch in gen_batches(min(n_keys, _N_QUERIES), _QUERY_ROWS):
+        for batch in gen_batches(n_queries, _QUERY_ROWS):
             part = rows.take(batch)
-            yield encoded[batch], _sums_without_own(kernel, part, blocks, multiples)
+            rest = blocks, multiples
+            yield part, encoded[batch], _sums_without_own(kernel, part, *rest)
 
-    best = _search(_OCTAVES, batches, encoded, targets)
-    return best * (n_rows / n_keys) ** (1 / (n_features + 4))
+    best, chosen = _search(octaves, batches, encoded, targets)
+    return best * (n_rows / n_keys) ** (1 / (n_features + 4)), chosen
 
 
-def _search(octaves, batches, encoded, targets) -> float:
+def _search(octaves, batches, encoded, targets) -> tuple[float, Targets]:
     """Return the best of the octaves, and then of the quarters about it.
 
-    Batches of rows come as their own sums, and those of the others at each multiple.
+    Batches of rows come with their own sums, and those of the others at each multiple.
     """
     mean, spread = _moments(encoded, targets)
+    candidates = targets.candidates()
 
     def best_of(multiples):
-        errors = np.zeros(multiples.size)
-        for own, path in batches(multiples):
+        errors = np.zeros((len(candidates), multiples.size))
+        for queries, own, path in batches(multiples):
             truth, weights = _ratio(own, targets, mean)
             for k, sums in enumerate(path):
-                found, _ = _ratio(sums, targets, mean)
-                errors[k] += weights @ _row_errors(found, truth, spread, targets)
-        return _least(multiples, errors)
+                answers = targets.solve_all(sums, queries, multiples[k])
+                for j, solved in enumerate(answers):
+                    found, _ = _ratio(solved, targets, mean)
+                    error = _row_errors(found, truth, spread, targets)
+                    errors[j, k] += weights @ error
+        best = int(errors.min(axis=1).argmin())
+        return _least(multiples, errors[best]), candidates[best]
 
-    return best_of(best_of(octaves) * _QUARTERS)
+    best = best_of(octaves)
+    if octaves.size == 1:
+        return best
+    return best_of(best[0] * (_QUARTERS if len(candidates) == 1 else _HALVES))
 
 
 def _row_errors(found, truth, spread, targets):
     """Return the error of each row: that of numbers in units of their variances."""
+    if targets.are_labels:
+        found = np.maximum(found, 0)
+        found /= found.sum(axis=1, keepdims=True)
     squares = (found - truth) ** 2
-    if isinstance(targets, RegressionTargets):
+    if not targets.are_labels:
         return squares @ (1 / spread)
     mistaken = found.argmax(axis=1) != truth.argmax(axis=1)
     return mistaken + _BRIER * squares.sum(axis=1)
@@ -129,16 +140,15 @@ def _ratio(sums, targets, mean):
 
 def _moments(encoded, targets):
     """Return the weighted means and variances of the targets, 1 for a constant one."""
-    n_columns = encoded.shape[1] - isinstance(targets, RegressionTargets)
     weights = targets.weight(encoded)
-    values = encoded[:, :n_columns] / weights[:, None]
+    values = encoded[:, : targets.n_averages] / weights[:, None]
     share = weights / weights.sum()
     mean = share @ values
     spread = share @ (values - mean) ** 2
     return mean, np.where(spread > 0, spread, 1.0)
 
 
-_WIDE_OCTAVES = 2.0 ** np.arange(-3, 6)
+WIDE_OCTAVES = 2.0 ** np.arange(-3, 6)
 _LEFT_ROWS = 250  # kernel values computed at a time
 _NOTHING = 1e-9  # of a group is left
 
@@ -163,18 +173,23 @@ def best_multiple_left(
     keys: Inputs,
     encoded: np.ndarray,
     targets: Targets,
-) -> float:
-    """Return the factor of sigma for which prototypes err least on rows left out."""
+    octaves: np.ndarray = WIDE_OCTAVES,
+) -> tuple[float, Targets]:
+    """Return the factor of sigma for which prototypes err least on rows left out.
+
+    And the targets of least error.
+    """
     # encoded (m, k)
 
     def batches(multiples):
         for batch in gen_batches(len(left.own), _LEFT_ROWS):
-            own = targets.encode(left.y[batch], left.weights[batch], np.float64)
-            part = left._replace(X=left.X.take(batch), own=left.own[batch])
+            rows, parts = left.X.take(batch), (left.y[batch], left.weights[batch])
+            own = targets.encode(*parts, np.float64, rows)
+            part = left._replace(X=rows, own=left.own[batch])
             rest = keys, encoded, own, targets, multiples
-            yield own, _sums_without_share(kernel, part, *rest)
+            yield rows, own, _sums_without_share(kernel, part, *rest)
 
-    return _search(_WIDE_OCTAVES, batches, encoded, targets)
+    return _search(octaves, batches, encoded, targets)
 
 
 def _sums_without_share(

@@ -26,7 +26,7 @@ from .._state import aside
 from ..rows import TableLike
 from ._base import BaseNadarayaWatson
 from ._errors import trust
-from ._sums import ClassCounts, OneHot
+from ._targets import ClassCounts, OneHot
 
 
 class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):

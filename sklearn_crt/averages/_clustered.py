@@ -19,14 +19,8 @@ from .._workers import Workspace, effective_n_threads, in_threads
 from ..maps import GaussianRadial, RadialKernel
 from ..rows import DenseInputs, Inputs, Rows, Sigma
 from ._exact import ExactEngine
-from ._sums import (
-    Kernel,
-    KernelSums,
-    RegressionTargets,
-    Targets,
-    add_block,
-    log_kernel,
-)
+from ._sums import Kernel, KernelSums, add_block, log_kernel
+from ._targets import LocalLinear, Targets
 
 _LEAST_ROWS = 4000  # from which clusters pay
 _MOST_WORK = 0.5  # share of the rows; from there clusters do not pay
@@ -40,6 +34,7 @@ _ROUNDING = 0.05  # of logs of the kernel
 _N_LEFT_OUT = 2000  # training rows that are answered without themselves
 _SHARES = 0.5 * 0.25 ** np.arange(24)
 _MARGIN, _STEPS = 10, 3  # times the tolerance, and quarterings of the share below it
+_STEPS_OF_FITS = 5  # where few rows are near, a fit follows a far one
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +75,8 @@ class Clusters:
             center = some @ wide / total
             distances = kernel.distances(DenseInputs(center[None]), DenseInputs(wide))
             spread = (distances**2 @ some)[0] / total
-            mean = targets.encode(y[part], some, np.float64).sum(axis=0) / total
+            encoded = targets.encode(y[part], some, np.float64, DenseInputs(wide))
+            mean = encoded.sum(axis=0) / total
             measures.append((center, distances.max(), spread, math.log(total), mean))
             if k % every == 0:
                 wide -= center
@@ -193,6 +189,13 @@ class Near:
     own: np.ndarray | None = None  # (n_queries,)
     workspace: Workspace = field(default_factory=Workspace)
 
+    def solved(self, share: float | None) -> tuple[LogSum, float]:
+        """Return the sums whose ratios are the answers, and the part as below."""
+        (values, log_scale), work = self.answers(share)
+        rest = self.queries, self.sigma, self.clusters.unit
+        values = self.targets.solve(values, *rest)
+        return LogSum(values, log_scale), work
+
     def answers(self, share: float | None) -> tuple[LogSum, float]:
         """Return the sums, and the part of the rows in clusters that were summed.
 
@@ -264,7 +267,8 @@ class Near:
             keys: Inputs = table.rows.take(part)
             if keys.dtype != dtype:
                 keys = DenseInputs(keys.dense.astype(dtype))
-            encoded = self.targets.encode(table.y[part], table.weights[part], dtype)
+            own = table.y[part], table.weights[part]
+            encoded = self.targets.encode(*own, dtype, keys)
             for batch, rows in parts:
                 rest = self.workspace, self.sigma
                 logs = log_kernel(self.kernel, rows, keys, *rest)
@@ -286,7 +290,7 @@ def _gaps(found, exact, y, targets):
         for sums in (found, exact)
     )
     gaps = np.abs(found - exact) * some[:, None]
-    if not isinstance(targets, RegressionTargets):
+    if targets.are_labels:
         return 0.5 * gaps.sum(axis=1)
     spread = np.ptp(y, axis=0)
     return (gaps[:, :-1] / np.where(spread > 0, spread, 1)).max(axis=1)
@@ -380,7 +384,7 @@ class ClusteredEngine(ExactEngine):
         if not _LEAST < np.abs(moved).max() < _LARGEST:
             return None
         rows = moved, y, weights
-        clusters = Clusters.of(rows, frame, self._kernel, self.targets)
+        clusters = Clusters.of(rows, frame, self._kernel, self.chosen_targets)
         self._held = clusters, ()
         return clusters
 
@@ -397,15 +401,17 @@ class ClusteredEngine(ExactEngine):
         safe, n_steps = None, 0
         size = min(clusters.y.shape[0] // 2, _N_LEFT_OUT)
         own = np.random.default_rng(0).choice(len(clusters.y), size, replace=False)
-        parts = clusters, self.targets, clusters.rows.take(own), own
+        targets = self.chosen_targets
+        n_needed = _STEPS_OF_FITS if isinstance(targets, LocalLinear) else _STEPS
+        parts = clusters, targets, clusters.rows.take(own), own
         near = Near(self._kernel, sigma, *parts)
-        (exact, _), _ = near.answers(0.0)
+        exact, _ = near.solved(0.0)
         for share in _SHARES.tolist():
-            (found, _), work = near.answers(share)
+            found, work = near.solved(share)
             if work > _MOST_WORK:
                 break
-            worst = _gaps(found, exact, clusters.y, self.targets).max()
-            if worst <= self._tol and n_steps >= _STEPS:
+            worst = _gaps(found.values, exact.values, clusters.y, targets).max()
+            if worst <= self._tol and n_steps >= n_needed:
                 safe = share
                 break
             n_steps += n_steps > 0 or worst <= _MARGIN * self._tol
@@ -439,8 +445,9 @@ class ClusteredEngine(ExactEngine):
 
         def answer(part):
             some = queries.take(np.arange(rows.start, rows.stop)[part])
-            parts = clusters, self.targets, some
-            return [Near(self._kernel, s, *parts).answers(r)[0] for s, r in shares]
+            parts = clusters, self.chosen_targets, some
+            nears = [(Near(self._kernel, s, *parts), r) for s, r in shares]
+            return [near.solved(share)[0] for near, share in nears]
 
         size = max(_QUERY_ROWS, _PAIRS // len(clusters.means))
         for rows in gen_batches(queries.shape[0], size):

@@ -35,7 +35,8 @@ from .._array import (
 )
 from .._workers import Workspace
 from ..maps import FeatureMap, FrequencyMap
-from ._sums import FeatureSums, KernelSums, Targets
+from ._sums import FeatureSums, KernelSums
+from ._targets import Targets
 
 N_GROUPS = 16  # of frequencies, whose parts of a sum tell its error
 N_ERRORS = 2.0  # standard errors that a denominator has to reach

@@ -33,18 +33,17 @@ from .._compat import (
 from .._types import HasLogProfile
 from .._workers import Workspace
 from ..maps import GaussianRadial, LaplacianRadial, MaternRadial, RadialKernel
-from ..metric._diagonal import learn_columns
 from ..rows import Frame, Inputs, Rows, Sigma, Statistics, resolve_sigma
 from ._bandwidth import best_multiple, sample
 from ._sums import (
     Kernel,
     KernelSums,
-    Targets,
     add_block,
     check_kernel_values,
     log_kernel,
     path_sums,
 )
+from ._targets import Targets
 
 KERNEL_NAMES = "gaussian", "laplacian", "matern"
 _SEED = 0, 0, 0, 0  # of the rows sampled for sigma="median"
@@ -62,7 +61,7 @@ class RowKernel(TypedBaseEstimator, metaclass=ABCMeta):
         "kernel": [StrOptions(set(KERNEL_NAMES)), callable, HasMethods("log_profile")],
         "sigma": [
             Interval(Real, 0, None, closed="neither"),
-            StrOptions({"auto", "learned", "scale", "median"}),
+            StrOptions({"auto", "scale", "median"}),
             "array-like",
         ],
         "nu": [Interval(Real, 0, None, closed="right")],  # infinity is the Gaussian
@@ -99,14 +98,12 @@ class ExactKernel(RowKernel):
         multiplied by sigma, and returns the kernel (n, m), 0 or more. An object with a
         method ``log_profile(r)``, the logarithm of a kernel that falls with the
         distance r, works too (``sklearn_crt.extend.ExponentialPowerRadial(1.2)``).
-    sigma : float, {"auto", "learned", "scale", "median"} or array-like, default="auto"
+    sigma : float, {"auto", "scale", "median"} or array-like, default="auto"
         Inverse length scale, as in the samplers: a number, or one for each column.
         ``"auto"`` is the multiple of ``"scale"`` with the least leave-one-out error on
         up to 1000 rows, from 1/2 to 32 in octaves and then to a quarter of one:
         averages need a narrower kernel than linear models. The error is the squared one
         of numbers; of labels it is mistakes plus a fifth of the Brier score.
-        ``"learned"`` fits one number per column, with the least leave-one-out error on
-        up to 1200 rows.
     nu : float, default=1.5
         Smoothness of ``kernel="matern"``; the other kernels have none.
     tol : float, default=0.0
@@ -220,10 +217,9 @@ def get_kernel(kernel: str | HasLogProfile | Callable, nu: float) -> Kernel:
     return StatedRadial(kernel) if hasattr(kernel, "log_profile") else kernel
 
 
-Part = tuple[Rows, Array, Array]  # rows, targets, weights
+Part = tuple[Any, ...]  # rows, targets, weights, and for points their spread
 _QUERY_ROWS, _KEY_ROWS = 256, 2048  # kernel values computed at a time
 _DEVICE_ROWS = 2**11, 2**13  # the same elsewhere: 128 MiB in float64
-FROM_TARGETS = "auto", "learned"  # sigmas that look at y
 
 
 @dataclass(frozen=True)
@@ -242,15 +238,20 @@ class Keys:
         query_rows, key_rows = (_QUERY_ROWS, _KEY_ROWS) if on_host(X) else _DEVICE_ROWS
         frame, kind = self.frame(X, sigma)
         frame.check(X)
-        keys = list(self._blocks(frame, X, kind, key_rows))
+        keys: Any = None
+        if self.targets.n_products(X.shape[1]):  # too many to be kept
+            query_rows *= 4
+        else:
+            keys = list(self._blocks(frame, X, kind, key_rows))
         workspace = Workspace() if on_host(X) else None
         for rows in gen_batches(X.shape[0], query_rows):
             queries, total = frame.rows(as_kind(part(X, rows), kind)), None
-            for block, targets in keys:
+            for block, targets in keys or self._blocks(frame, X, kind, key_rows):
                 logs = log_kernel(self.kernel, queries, block, workspace)
                 total = add_block(total, logs, targets, workspace)
             assert total is not None  # there are keys
-            yield rows, KernelSums(*total)
+            values = self.targets.solve(total.values, queries, unit=sigma)
+            yield rows, KernelSums(values, total.log_scale)
 
     def path_sums(
         self, X: Rows, sigmas: Sequence[float]
@@ -286,15 +287,15 @@ class Keys:
     ) -> Iterator[tuple[Inputs, Array]]:
         """Yield blocks of the rows in the type of X, and their encoded targets."""
         for some_rows in self.parts:
-            rows, y, weights = (to_namespace_of(array, X) for array in some_rows)
-            targets = self.targets.encode(y, weights, X.dtype)
-            for block in gen_batches(rows.shape[0], size):
-                some = part(rows, block)
+            arrays = [to_namespace_of(array, X) for array in some_rows]
+            for block in gen_batches(arrays[0].shape[0], size):
+                some, y, weights, *spread = (part(array, block) for array in arrays)
                 if on_host(X):
                     some = some.astype(X.dtype, copy=False)
                 else:
                     some = namespace_of(X).astype(some, X.dtype, copy=False)
-                yield frame.rows(as_kind(some, kind)), part(targets, block)
+                keys = frame.rows(as_kind(some, kind))
+                yield keys, self.targets.encode(y, weights, X.dtype, keys, *spread)
 
 
 class ExactEngine:
@@ -313,7 +314,7 @@ class ExactEngine:
         self._kernel, self._sigma = kernel, sigma
         self._statistics = Statistics(seed)
         self._parts: tuple = ()
-        self._number: float | np.ndarray | None = None  # sigma, once it was asked for
+        self._choice: Any = None  # sigma and targets, once they were asked for
 
     def copy(self) -> ExactEngine:
         """Return an engine that further rows may be added to, apart from this one."""
@@ -332,11 +333,10 @@ class ExactEngine:
         median = isinstance(self._sigma, str) and self._sigma == "median"
         self._statistics = self._statistics.read(X, None, weights, median=median)
         self._parts += ((X, y, weights),)
-        self._number = None
-        automatic = isinstance(self._sigma, str) and self._sigma in FROM_TARGETS
-        if final or not automatic:  # raises for one that does not fit the rows
-            self._number = self.resolve(self._sigma)
-            self._keys.frame(X, self._number)[0].check(X)
+        self._choice = None
+        if final or not self._is_auto:  # raises for one that does not fit the rows
+            sigma = self.sigma if final else self.resolve(self._sigma)
+            self._keys().frame(X, sigma)[0].check(X)
 
     def merge(self, other: ExactEngine) -> None:
         """Keep the rows of another engine too."""
@@ -345,32 +345,51 @@ class ExactEngine:
 
     def freeze(self) -> None:
         """Fix sigma for good; rows that are added later do not change it."""
-        self._sigma = self.sigma
+        self._sigma, self.targets = self._chosen
         self._statistics = self._statistics.without_rows()
 
     @property
     def sigma(self) -> float | np.ndarray:
         """The multiplier of the inputs for the rows seen so far."""
-        if self._number is None:
-            self._number = self.resolve(self._sigma)
-        return self._number
+        return self._chosen[0]
+
+    @property
+    def chosen_targets(self) -> Targets:
+        """The targets with what leave-one-out chose."""
+        return self._chosen[1].reduced()
+
+    @property
+    def _chosen(self) -> tuple[float | np.ndarray, Targets]:
+        if self._choice is None:
+            self._choice = self._choose(self._sigma)
+        return self._choice
+
+    @property
+    def _is_auto(self) -> bool:
+        return isinstance(self._sigma, str) and self._sigma == "auto"
 
     def resolve(self, sigma: Sigma) -> float | np.ndarray:
         """Return the number behind another sigma, for the rows seen so far."""
-        if not (isinstance(sigma, str) and sigma in FROM_TARGETS):
-            return resolve_sigma(sigma, self._statistics)
+        return self._choose(sigma)[0]
+
+    def _choose(self, sigma: Sigma) -> tuple[float | np.ndarray, Targets]:
+        """Return the number behind sigma, and the targets, by leave-one-out."""
+        is_auto = isinstance(sigma, str) and sigma == "auto"
+        first = resolve_sigma("scale" if is_auto else sigma, self._statistics)
+        if not is_auto and len(self.targets.candidates()) == 1:
+            return first, self.targets
         X, y, weights = self._rows()
-        if sigma == "auto":
-            first = resolve_sigma("scale", self._statistics)
-        else:
-            first = learn_columns(X, y, weights)
         keys = sample(X.shape[0])
         X_part, y_part, weights = (to_host(taken(a, keys)) for a in (X, y, weights))
-        frame, kind = self._keys.frame(X_part, first)
+        frame, kind = self._keys().frame(X_part, first)
         rows = frame.rows(as_kind(X_part, kind))
-        encoded = self.targets.encode(y_part, weights, X_part.dtype)
-        best = best_multiple(self._kernel, rows, encoded, self.targets, X.shape[0])
-        return first * best
+        encoded = self.targets.encode(y_part, weights, X_part.dtype, rows)
+        parts = self._kernel, rows, encoded, self.targets
+        if is_auto:
+            best, targets = best_multiple(*parts, X.shape[0])
+            return first * best, targets
+        _, targets = best_multiple(*parts, rows.shape[0], np.ones(1))
+        return first, targets
 
     def _all_parts(self) -> tuple:
         """Return the rows in parts, as they came."""
@@ -386,24 +405,29 @@ class ExactEngine:
             return sparse.vstack(X).tocsr(), np.concatenate(y), np.concatenate(weights)
         return tuple(joined(list(blocks)) for blocks in (X, y, weights))
 
+    def with_targets(self, targets: Targets) -> ExactEngine:
+        """Return an engine that answers with other targets of the same matrix."""
+        other = self.copy()
+        other._choice = self.sigma, targets
+        return other
+
     def sums(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
         """Yield queries and their kernel sums, in which nothing cancels."""
         if on_host(X) != on_host(self._parts[0][0]):  # the estimator was moved
             self._parts = tuple(
                 tuple(to_namespace_of(a, X) for a in rows) for rows in self._parts
             )
-        yield from self._keys.sums(X, self.sigma)
+        yield from self._keys(self.chosen_targets).sums(X, self.sigma)
 
     def path_sums(
         self, X: Rows, sigmas: Sequence[float]
     ) -> Iterator[tuple[slice, list[KernelSums]]]:
         """Yield queries and their kernel sums for several numbers sigma."""
-        yield from self._keys.path_sums(X, sigmas)
+        yield from self._keys().path_sums(X, sigmas)
 
-    @property
-    def _keys(self) -> Keys:
+    def _keys(self, targets: Targets | None = None) -> Keys:
         origin = self._statistics.query.mean
-        return Keys(self._kernel, self.targets, self._parts, origin)
+        return Keys(self._kernel, targets or self.targets, self._parts, origin)
 
 
 def as_kind(X: Any, kind: Any) -> Any:

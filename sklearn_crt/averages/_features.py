@@ -30,7 +30,8 @@ from ._errors import (
     group_blocks,
     where_cancels,
 )
-from ._sums import FeatureSums, KernelSums, Targets
+from ._sums import FeatureSums, KernelSums
+from ._targets import Targets
 
 _PENDING_ENTRIES = 2**22  # entries of X that partial_fit keeps before it fixes a map
 

@@ -14,11 +14,11 @@ from sklearn.utils import check_random_state, gen_batches
 from .._array import to_host
 from .._compat import Interval
 from .._types import HasLogProfile, RandomState
-from ..metric._diagonal import learn_columns
 from ..rows import Centers, Rows, Sigma, Statistics, resolve_sigma
-from ._bandwidth import Left, best_multiple_left, sample
-from ._exact import FROM_TARGETS, Keys, RowKernel, as_kind, get_kernel
-from ._sums import Kernel, KernelSums, RegressionTargets, Targets
+from ._bandwidth import WIDE_OCTAVES, Left, best_multiple_left, sample
+from ._exact import Keys, RowKernel, as_kind, get_kernel
+from ._sums import Kernel, KernelSums
+from ._targets import Targets
 
 _N_BINS = 8  # of numbers
 
@@ -39,7 +39,7 @@ class Prototypes(RowKernel):
         points as rows the kernel is the exact one.
     kernel : {"gaussian", "laplacian", "matern"} or callable, default="gaussian"
         The kernel, as in :class:`ExactKernel`.
-    sigma : float, {"auto", "learned", "scale", "median"} or array-like, default="auto"
+    sigma : float, {"auto", "scale", "median"} or array-like, default="auto"
         Inverse length scale, as in :class:`ExactKernel`; ``"auto"`` is a multiple from
         1/8 to 32, by the error on up to 2000 rows that are left out of their points.
     nu : float, default=1.5
@@ -172,10 +172,11 @@ class Points(NamedTuple):
 
     centers: Centers
     y: np.ndarray
+    spread: np.ndarray  # (n_points, n_products), of the rows and targets of a point
 
     def __add__(self, other: Points) -> Points:  # type: ignore[override]
-        centers = self.centers + other.centers
-        return Points(centers, np.concatenate([self.y, other.y]))
+        pairs = zip(self[1:], other[1:], strict=True)
+        return Points(self.centers + other.centers, *map(np.concatenate, pairs))
 
 
 class PrototypeEngine:
@@ -201,9 +202,8 @@ class PrototypeEngine:
         self._seed = seed
         self._statistics = Statistics(seed)
         self._points: tuple[Points, ...] = ()
-        self._columns: np.ndarray | None = None  # learned, once rows were replaced
         self._left: Left | None = None  # some rows, once they were replaced
-        self._model: tuple[Points, float | np.ndarray] | None = None
+        self._model: tuple[Points, float | np.ndarray, Targets] | None = None
 
     def copy(self) -> PrototypeEngine:
         """Return an engine that further rows may be added to, apart from this one."""
@@ -226,7 +226,10 @@ class PrototypeEngine:
         if not isinstance(self._sigma, str):
             resolve_sigma(self._sigma, self._statistics)  # raises if it does not fit
         for rows in gen_batches(X.shape[0], max(1, _KEPT_ENTRIES // X.shape[1])):
-            self._points += (Points(Centers(X[rows], weights[rows]), y[rows]),)
+            none = np.zeros(
+                (rows.stop - rows.start, self.targets.n_products(X.shape[1]))
+            )
+            self._points += (Points(Centers(X[rows], weights[rows]), y[rows], none),)
             self._make_room()
             step()
         if final:
@@ -239,11 +242,9 @@ class PrototypeEngine:
         if n_points <= 2 * few or n_points * shapes[0][1] <= _KEPT_ENTRIES:
             return
         whole = self._all()
-        if self._left is None and self._is(*FROM_TARGETS):
+        if self._left is None and self._is_left_out:
             self._left = self._some(whole)
-        if self._columns is None and self._is("learned"):
-            self._columns = self._learn(whole)
-        points, labels = self._reduced(whole, few, self._shape(whole))
+        points, labels = self._reduced(whole, few, self._shape())
         self._points = (points,)
         if self._left is not None:
             self._left = self._left.moved(labels)
@@ -255,15 +256,13 @@ class PrototypeEngine:
             self._left = other._left._replace(own=other._left.own + n_before)
         self._statistics = self._statistics + other._statistics
         self._points += other._points
-        self._columns = other._columns if self._columns is None else self._columns
         self._model = None
         self._make_room()
 
     def freeze(self) -> None:
         """Fix sigma and the prototypes for good, and forget the rows."""
-        points, sigma = self.model
-        self._points, self._sigma = (points,), sigma
-        self._left = self._columns = None
+        points, self._sigma, self.targets = self.model
+        self._points, self._left = (points,), None
         self._statistics = self._statistics.without_rows()
 
     @property
@@ -272,28 +271,45 @@ class PrototypeEngine:
         return self.model[1]
 
     @property
+    def chosen_targets(self) -> Targets:
+        """The targets with what was chosen by rows left out."""
+        return self.model[2].reduced()
+
+    def with_targets(self, targets: Targets) -> PrototypeEngine:
+        """Return an engine that answers with other targets of the same matrix."""
+        other = self.copy()
+        other._model = *self.model[:2], targets
+        return other
+
+    @property
     def prototypes(self) -> Centers:
         """The points for the rows seen so far."""
         return self.model[0].centers
 
     @property
-    def model(self) -> tuple[Points, float | np.ndarray]:
-        """Points and sigma, made when they are asked for."""
+    def model(self) -> tuple[Points, float | np.ndarray, Targets]:
+        """Points, sigma and targets, made when they are asked for."""
         if self._model is None:
-            whole = self._all()
-            sigma = self._shape(whole)
-            self._keys(whole).frame(whole.centers.points, sigma)[0].check(
-                whole.centers.points
-            )
+            whole, targets = self._all(), self.targets
+            sigma = self._shape()
+            rows = whole.centers.points
+            self._keys(whole, targets).frame(rows, sigma)[0].check(rows)
             points, labels = self._reduced(whole, self._n_prototypes, sigma)
-            if self._is(*FROM_TARGETS):
+            if self._is_left_out:
                 left = self._some(whole) if self._left is None else self._left
-                sigma = sigma * self._factor(points, sigma, left.moved(labels))
-            self._model = points, sigma
+                factor, targets = self._best(points, sigma, left.moved(labels))
+                sigma = sigma * factor
+            self._model = points, sigma, targets
         return self._model
 
-    def _is(self, *names):
-        return isinstance(self._sigma, str) and self._sigma in names
+    @property
+    def _is_auto(self):
+        return isinstance(self._sigma, str) and self._sigma == "auto"
+
+    @property
+    def _is_left_out(self):
+        """Whether something is chosen by rows that are left out."""
+        return self._is_auto or len(self.targets.candidates()) > 1
 
     def _all(self):
         total = self._points[0]
@@ -301,16 +317,11 @@ class PrototypeEngine:
             total = total + part
         return total
 
-    def _shape(self, whole):
+    def _shape(self):
         """Return sigma, but for a factor where that depends on the targets."""
-        if self._is("learned"):
-            return self._learn(whole) if self._columns is None else self._columns
-        sigma = "scale" if self._is("auto") else self._sigma
-        return resolve_sigma(sigma, self._statistics)
-
-    def _learn(self, whole):
-        centers, y = whole
-        return learn_columns(centers.points, y, centers.weights)
+        return resolve_sigma(
+            "scale" if self._is_auto else self._sigma, self._statistics
+        )
 
     def _some(self, whole):
         """Return rows to choose a factor of sigma with."""
@@ -323,14 +334,14 @@ class PrototypeEngine:
 
         And for each old point the number of its new one.
         """
-        centers, y = whole
+        centers, y, _ = whole
         if centers.shape[0] <= n_points:
             return whole, np.arange(len(y))
         groups = y
-        if isinstance(self.targets, RegressionTargets):
+        if not self.targets.are_labels:
             groups = group_numbers(y, centers.weights, n_points, self._seed[0])
         counts = allocate(np.bincount(groups, centers.weights), n_points)
-        frame, _ = self._keys(whole).frame(centers.points, sigma)
+        frame, _ = self._keys(whole, self.targets).frame(centers.points, sigma)
         labels, parts, n_before = np.empty(len(y), dtype=int), [], 0
         for group in np.flatnonzero(counts):
             own = np.flatnonzero(groups == group)
@@ -343,34 +354,39 @@ class PrototypeEngine:
         points = parts[0]
         for part in parts[1:]:
             points = points + part
-        return Points(points, _averages(y, centers.weights, labels)), labels
+        share = centers.weights / np.bincount(labels, centers.weights)[labels]
+        rest = y, share, labels, whole.spread
+        spread = self.targets.spread_of(centers.points, *rest)
+        means = _averages(y, share, labels)
+        return Points(points, means, spread), labels
 
-    def _factor(self, points, sigma, left):
-        """Return by which to multiply sigma, for the least error on left out rows."""
-        centers, y = points
-        frame, kind = self._keys(points).frame(left.X, sigma)
+    def _best(self, points, sigma, left):
+        """Return factor of sigma and targets of least error on rows left out."""
+        octaves = WIDE_OCTAVES if self._is_auto else np.ones(1)
+        keys = self._keys(points, self.targets)
+        frame, kind = keys.frame(left.X, sigma)
         left = left._replace(X=frame.rows(as_kind(left.X, kind)))
-        keys = frame.rows(as_kind(centers.points, kind))
-        encoded = self.targets.encode(y, centers.weights, np.float64)
-        return best_multiple_left(self._kernel, left, keys, encoded, self.targets)
+        rows = frame.rows(as_kind(points.centers.points, kind))
+        spread = self.targets.scaled(points.spread, sigma)
+        parts = points.y, points.centers.weights, np.float64, rows, spread
+        rest = self.targets.encode(*parts), self.targets, octaves
+        return best_multiple_left(self._kernel, left, rows, *rest)
 
     def sums(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
         """Yield queries and their kernel sums, in which nothing cancels."""
-        points, sigma = self.model
-        yield from self._keys(points).sums(X, sigma)
+        points, sigma, _ = self.model
+        yield from self._keys(points, self.chosen_targets, sigma).sums(X, sigma)
 
-    def _keys(self, points: Points) -> Keys:
-        parts = ((points.centers.points, points.y, points.centers.weights),)
-        origin = self._statistics.query.mean
-        return Keys(self._kernel, self.targets, parts, origin)
+    def _keys(self, points: Points, targets: Targets, sigma: Any = 1.0) -> Keys:
+        spread = targets.scaled(points.spread, sigma)
+        part = points.centers.points, points.y, points.centers.weights, spread
+        return Keys(self._kernel, targets, (part,), self._statistics.query.mean)
 
 
-def _averages(y, weights, labels):
+def _averages(y, share, labels):
     """Return the targets of groups of rows: the class of all, or the mean."""
     if y.ndim == 1:
         codes = np.empty(labels.max() + 1, dtype=y.dtype)
         codes[labels] = y
         return codes
-    total = np.bincount(labels, weights)
-    sums = [np.bincount(labels, weights * column) for column in y.T]
-    return np.stack(sums, axis=1) / total[:, None]
+    return np.stack([np.bincount(labels, share * column) for column in y.T], axis=1)

@@ -22,7 +22,7 @@ from .._state import aside
 from ..rows import TableLike
 from ._base import BaseNadarayaWatson
 from ._errors import trust
-from ._sums import RegressionTargets, TargetMoments
+from ._targets import RegressionTargets, TargetMoments
 
 
 class NadarayaWatsonRegressor(RegressorMixin, BaseNadarayaWatson):

@@ -1,11 +1,9 @@
-"""What averages are taken of, kernels of pairs of rows, and sums over training rows."""
+"""Kernels of pairs of rows, and sums over training rows."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +11,6 @@ import numpy as np
 from .._array import (
     Array,
     asarray_like,
-    float_types,
     like_table,
     namespace_of,
     to_host,
@@ -21,119 +18,13 @@ from .._array import (
 )
 from .._kernels import (
     LogSum,
-    class_sums,
     least_log,
     log_sum,
     log_weights,
-    one_hot_weights,
 )
 from .._workers import Workspace
 from ..maps import GaussianRadial, RadialKernel
 from ..rows import Inputs
-
-
-@dataclass(frozen=True)
-class OneHot:
-    """Class labels 0, 1, ...: a column per class, the weight in that of the label."""
-
-    n_classes: int
-
-    def encode(self, codes: Array, weights: Array, dtype: Any) -> Array:
-        """Return the matrix of the rows, (n_rows, n_classes)."""
-        return one_hot_weights(codes, weights, self.n_classes, dtype)
-
-    def product_type(self, X: Any) -> Any:
-        """Return the type of products of features of rows with sums of targets."""
-        return X.dtype
-
-    @property
-    def n_averages(self) -> int:
-        """Number of columns that averages are taken of, the first ones."""
-        return self.n_classes
-
-    def weight(self, sums: Array) -> Array:
-        """Return the part of sums of targets that is the weight of the rows alone."""
-        return namespace_of(sums).sum(sums, axis=1)
-
-
-@dataclass(frozen=True)
-class RegressionTargets:
-    """Numbers: a weighted column for each output, and one of the weights.
-
-    In the widest type: a small change of large targets is not to be lost in sums.
-    """
-
-    n_outputs: int
-
-    def encode(self, y: Array, weights: Array, dtype: Any = None) -> Array:
-        """Return the matrix of the rows, (n_rows, n_outputs + 1)."""
-        xp = namespace_of(y)
-        weights = xp.astype(weights, float_types(y)[0])[:, None]
-        return xp.concat([weights * y, weights], axis=1)
-
-    def product_type(self, X: Any) -> Any:
-        """Return the widest type, as for ``encode``."""
-        return float_types(X)[0]
-
-    @property
-    def n_averages(self) -> int:
-        """Number of columns that averages are taken of, the first ones."""
-        return self.n_outputs
-
-    def weight(self, sums: Array) -> Array:
-        """Return the part of sums of targets that is the weight of the rows alone."""
-        return sums[:, -1]
-
-
-Targets = OneHot | RegressionTargets
-
-
-@dataclass(frozen=True, eq=False)
-class ClassCounts:
-    """Sums of weights of classes; ``a + b`` is that of both sets of rows."""
-
-    sums: np.ndarray  # (n_classes,)
-
-    @classmethod
-    def of(cls, codes: Array, weights: Array, n_classes: int) -> ClassCounts:
-        """Return the sums of some rows."""
-        return cls(class_sums(codes, weights, n_classes))
-
-    @cached_property
-    def shares(self) -> np.ndarray:
-        """The sums over their total."""
-        return self.sums / self.sums.sum()
-
-    def __add__(self, other: ClassCounts) -> ClassCounts:
-        return ClassCounts(self.sums + other.sums)
-
-
-@dataclass(frozen=True, eq=False)
-class TargetMoments:
-    """Weight, mean and range of targets; ``a + b`` is that of both sets of rows."""
-
-    weight: float
-    mean: np.ndarray  # (n_outputs,)
-    least: np.ndarray  # (n_outputs,)
-    most: np.ndarray  # (n_outputs,)
-
-    @classmethod
-    def of(cls, y: Array, weights: Array) -> TargetMoments:
-        """Return those of some rows."""
-        xp = namespace_of(y)
-        weights = xp.astype(weights, float_types(y)[0])
-        weight = float(xp.sum(weights))
-        parts = (weights / weight) @ y, xp.min(y, axis=0), xp.max(y, axis=0)
-        return cls(weight, *(to_host(part).astype(np.float64) for part in parts))
-
-    def __add__(self, other: TargetMoments) -> TargetMoments:
-        weight = self.weight + other.weight
-        return TargetMoments(
-            weight,
-            self.mean + (other.weight / weight) * (other.mean - self.mean),
-            np.minimum(self.least, other.least),
-            np.maximum(self.most, other.most),
-        )
 
 
 class KernelSums(NamedTuple):

@@ -103,7 +103,7 @@ def test_better_than_features_at_equal_numbers():
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("sigma", ["auto", "learned", 1.5])
+@pytest.mark.parametrize("sigma", ["auto", 1.5])
 def test_batches_and_parts_are_fit(model, sigma, rng):
     X, y = table(rng)
     options = {"n_prototypes": 30, "sigma": sigma, "random_state": 0}
@@ -130,8 +130,6 @@ SLOW = pytest.mark.slow
     [
         (CLASSIFIER, "auto"),
         (REGRESSOR, "median"),
-        pytest.param(CLASSIFIER, "learned", marks=SLOW),
-        pytest.param(REGRESSOR, "learned", marks=SLOW),
         pytest.param(CLASSIFIER, "median", marks=SLOW),
         pytest.param(REGRESSOR, "auto", marks=SLOW),
     ],
@@ -148,7 +146,7 @@ def test_a_long_stream_stays_small(model, sigma, rng):
     for rows in np.split(np.arange(8000), 8):
         stream.partial_fit(X[rows], y[rows], **(classes if rows[0] == 0 else {}))
         sizes.append(len(pickle.dumps(stream)) / X[rows].nbytes)
-    kept = 2.1 if sigma in ("auto", "learned") else 0  # rows to choose a factor with
+    kept = 2.1 if sigma == "auto" else 0  # rows to choose a factor with
     kept += 1.1 if sigma == "median" else 0  # rows whose distances are taken
     assert sizes[5] > 6
     assert sizes[6] < kept + 0.2

@@ -70,7 +70,7 @@ class Case:
         model = self._kernel
         sigma = "auto" if model in (None, "laplacian") else getattr(model, "sigma", 1)
         choices = self.has_clusters or self.has_few_anchors
-        return choices or str(sigma) in ("auto", "learned")
+        return choices or str(sigma) == "auto"
 
     @property
     def _kernel(self):
@@ -186,7 +186,7 @@ def average_cases(draw):
     rng = np.random.default_rng(number := draw(st.integers(0, 2**32 - 1)))
     options = {
         "kernel": st.sampled_from(["gaussian", "laplacian", "matern"]),
-        "sigma": sigmas(X, "auto", "learned"),
+        "sigma": sigmas(X, "auto"),
         "nu": st.sampled_from([0.5, 1.5, 4]),
     }
     exact = st.builds(crt.ExactKernel, tol=st.sampled_from([0.0, 0.01]), **options)
@@ -194,13 +194,17 @@ def average_cases(draw):
     points = st.builds(crt.Prototypes, size, random_state=zero, **options)
     others = st.sampled_from([None, "laplacian", "linear", RBFSampler(random_state=0)])
     kernel = draw(exact | points | samplers(X) | others)
+    classifier, regressor = crt.NadarayaWatsonClassifier, crt.NadarayaWatsonRegressor
+    of_rows = isinstance(kernel, (crt.ExactKernel, crt.Prototypes))
+    if of_rows and X.shape[1] <= 40 and draw(st.booleans()):
+        classifier, regressor = crt.LocalLinearClassifier, crt.LocalLinearRegressor
     if draw(st.booleans()):
         labels = draw(st.sampled_from([["a", "bb"], [0, 1, 2, 7], [False, True], [3]]))
         y = np.array(labels)[rng.integers(0, len(labels), len(X))]
-        return Case(crt.NadarayaWatsonClassifier(kernel), X, y, form, number)
+        return Case(classifier(kernel), X, y, form, number)
     y = rng.standard_normal((len(X), 2)[: draw(st.integers(1, 2))])
     y = (y + draw(st.sampled_from([0, 1e3]))) * 10.0 ** draw(st.integers(-8, 8))
-    return Case(crt.NadarayaWatsonRegressor(kernel), X, y, form, number)
+    return Case(regressor(kernel), X, y, form, number)
 
 
 @pytest.fixture(params=[sampler_cases, average_cases], ids=["samplers", "averages"])

@@ -1,0 +1,402 @@
+"""What averages are taken of: labels, numbers, and moments for local linear ones."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from .._array import (
+    Array,
+    asarray_like,
+    float_types,
+    namespace_of,
+    to_host,
+)
+from .._kernels import class_sums, one_hot_weights
+from ..rows import Inputs
+
+RIDGES = np.inf, 10.0, 1.0, 1e-1, 1e-2, 1e-3, 1e-4, 0.0  # infinity: plain averages
+_FLOOR = 1e-7  # of the ridge, in units of the bandwidth
+_ROUNDING = 1e3  # times that of the squares: below it there is no direction
+
+
+class Targets(ABC):
+    """Matrices of targets, whose kernel sums are averages times a weight."""
+
+    are_labels: bool
+
+    @abstractmethod
+    def encode(
+        self,
+        y: Array,
+        weights: Array,
+        dtype: Any = None,
+        rows: Inputs | None = None,
+        spread: Array | None = None,
+    ) -> Array:
+        """Return the matrix of the rows, (n_rows, n_columns)."""
+
+    @abstractmethod
+    def product_type(self, X: Any) -> Any:
+        """Return the type of products of features of rows with sums of targets."""
+
+    @property
+    @abstractmethod
+    def n_averages(self) -> int:
+        """Number of columns that averages are taken of, the first ones."""
+
+    @abstractmethod
+    def weight(self, sums: Array) -> Array:
+        """Return the part of sums of targets that is the weight of the rows alone."""
+
+    def candidates(self) -> tuple[Targets, ...]:
+        """Return what leave-one-out chooses among."""
+        return (self,)
+
+    def reduced(self) -> Targets:
+        """Return these, or what answers the same with fewer columns."""
+        return self
+
+    def n_products(self, n_features: int) -> int:
+        """Return the number of products of rows that are summed."""
+        return 0
+
+    def spread_of(
+        self, rows: Any, y: np.ndarray, share: np.ndarray, labels: np.ndarray, own: Any
+    ) -> np.ndarray:
+        """Return the spread of groups of points."""
+        return np.zeros((labels.max() + 1, 0))
+
+    def scaled(self, spread: np.ndarray, sigma: float | np.ndarray) -> np.ndarray:
+        """Return the spread of sigma times the rows."""
+        return spread
+
+    def solve(
+        self, sums: Array, queries: Inputs, sigma: float = 1.0, unit: Any = 1.0
+    ) -> Array:
+        """Return the sums whose ratios are the answers.
+
+        The kernel is that of sigma times the rows, and these are unit times raw rows.
+        """
+        return sums
+
+    def solve_all(
+        self, sums: np.ndarray, queries: Inputs, sigma: float
+    ) -> list[np.ndarray]:
+        """Return what each of the candidates answers."""
+        return [sums]
+
+
+@dataclass(frozen=True)
+class OneHot(Targets):
+    """Class labels 0, 1, ...: a column per class, the weight in that of the label."""
+
+    n_classes: int
+    are_labels = True
+
+    def encode(
+        self,
+        y: Array,
+        weights: Array,
+        dtype: Any = None,
+        rows: Inputs | None = None,
+        spread: Array | None = None,
+    ) -> Array:
+        """Return the matrix of the rows, (n_rows, n_classes)."""
+        return one_hot_weights(y, weights, self.n_classes, dtype)
+
+    def product_type(self, X: Any) -> Any:
+        """Return the type of products of features of rows with sums of targets."""
+        return X.dtype
+
+    @property
+    def n_averages(self) -> int:
+        """Number of columns that averages are taken of, the first ones."""
+        return self.n_classes
+
+    def weight(self, sums: Array) -> Array:
+        """Return the part of sums of targets that is the weight of the rows alone."""
+        return namespace_of(sums).sum(sums, axis=1)
+
+
+@dataclass(frozen=True)
+class RegressionTargets(Targets):
+    """Numbers: a weighted column for each output, and one of the weights.
+
+    In the widest type: a small change of large targets is not to be lost in sums.
+    """
+
+    n_outputs: int
+    are_labels = False
+
+    def encode(
+        self,
+        y: Array,
+        weights: Array,
+        dtype: Any = None,
+        rows: Inputs | None = None,
+        spread: Array | None = None,
+    ) -> Array:
+        """Return the matrix of the rows, (n_rows, n_outputs + 1)."""
+        xp = namespace_of(y)
+        weights = xp.astype(weights, float_types(y)[0])[:, None]
+        return xp.concat([weights * y, weights], axis=1)
+
+    def product_type(self, X: Any) -> Any:
+        """Return the widest type, as for ``encode``."""
+        return float_types(X)[0]
+
+    @property
+    def n_averages(self) -> int:
+        """Number of columns that averages are taken of, the first ones."""
+        return self.n_outputs
+
+    def weight(self, sums: Array) -> Array:
+        """Return the part of sums of targets that is the weight of the rows alone."""
+        return sums[:, -1]
+
+
+@dataclass(frozen=True)
+class LocalLinear(Targets):
+    """Moments of rows and targets, whose kernel sums make a linear fit at each query.
+
+    With weights w of sum one, m and t the means of the rows x and the targets y, the
+    answer at q is t + B'(q - m), with B = (G + lambda I)^-1 c, G the covariance of the
+    rows and c that with the targets. All in float64: differences of moments cancel.
+    """
+
+    plain: Targets
+    ridge: float | Literal["auto"]
+
+    def encode(
+        self,
+        y: Array,
+        weights: Array,
+        dtype: Any = None,
+        rows: Inputs | None = None,
+        spread: Array | None = None,
+    ) -> Array:
+        """Return weights times targets, rows, and products of both with rows.
+
+        Points that stand for rows have a spread: averages of products about the point.
+        """
+        # (n, k), (n, d), (n, d (d + 1) / 2 + n_averages d)
+        assert rows is not None
+        xp, wide = namespace_of(weights), float_types(weights)[0]
+        weights = xp.astype(weights, wide)
+        x = xp.astype(rows.dense, wide)
+        plain = self.plain.encode(y, xp.ones_like(weights), wide)
+        products = _products(x, plain[:, : self.n_averages])
+        if spread is not None:
+            products = products + spread
+        return weights[:, None] * xp.concat([plain, x, products], axis=1)
+
+    def n_products(self, n_features: int) -> int:
+        """Return the number of products of rows with rows and targets."""
+        return n_features * (n_features + 1) // 2 + self.n_averages * n_features
+
+    def spread_of(
+        self, rows: Any, y: np.ndarray, share: np.ndarray, labels: np.ndarray, own: Any
+    ) -> np.ndarray:
+        """Return the spread of the groups of points that have a spread of their own."""
+        # share of the points in their groups (n,) -> (n_groups, n_products)
+        x = np.asarray(rows.toarray() if issparse(rows) else rows, np.float64)
+        t = self.plain.encode(y, np.ones(len(y)), np.float64)[:, : self.n_averages]
+        mean = csr_array((share, (labels, np.arange(len(y)))))
+        x, t = (a - (mean @ a)[labels] for a in (x, t))
+        return mean @ (_products(x, t) + own)
+
+    def scaled(self, spread: np.ndarray, sigma: float | np.ndarray) -> np.ndarray:
+        """Return the spread of sigma times the rows."""
+        d = _n_features(spread.shape[1], self.n_averages, 0)
+        x = np.broadcast_to(np.asarray(sigma, np.float64), (1, d))
+        return spread * _products(x, np.ones((1, self.n_averages)))
+
+    @property
+    def are_labels(self) -> bool:  # type: ignore[override]
+        """Whether the targets are classes."""
+        return self.plain.are_labels
+
+    @property
+    def n_averages(self) -> int:
+        """Number of columns that averages are taken of, the first ones."""
+        return self.plain.n_averages
+
+    @property
+    def _n_plain(self) -> int:
+        return self.n_averages + (not self.are_labels)
+
+    def weight(self, sums: Array) -> Array:
+        """Return the part of sums of targets that is the weight of the rows alone."""
+        return self.plain.weight(sums[:, : self._n_plain])
+
+    def candidates(self) -> tuple[Targets, ...]:
+        """Return the plain average, and fits with several ridges."""
+        return tuple(replace(self, ridge=ridge) for ridge in self._ridges)
+
+    @property
+    def _ridges(self) -> list[float]:
+        return [*RIDGES] if self.ridge == "auto" else [float(self.ridge)]
+
+    def product_type(self, X: Any) -> Any:
+        """Return the widest type."""
+        return float_types(X)[0]
+
+    def reduced(self) -> Targets:
+        """Return the plain average where the ridge leaves nothing else."""
+        return self.plain if self.ridge == np.inf else self
+
+    def solve(
+        self, sums: Array, queries: Inputs, sigma: float = 1.0, unit: Any = 1.0
+    ) -> Array:
+        """Return the sums whose ratios are the answers."""
+        (found,) = self._answers(sums, queries, sigma, self._ridges)
+        return asarray_like(found, sums)
+
+    def solve_all(
+        self, sums: np.ndarray, queries: Inputs, sigma: float
+    ) -> list[np.ndarray]:
+        """Return what each of the candidates answers."""
+        return self._answers(sums, queries, sigma, self._ridges)
+
+    def _answers(self, sums, queries, sigma, ridges):
+        """Return the sums whose ratios are the answers with each ridge."""
+        plain = to_host(sums[:, : self._n_plain])
+        if ridges == [np.inf]:
+            return [plain]
+        fit = self._fit(to_host(sums))
+        gaps = to_host(queries.dense).astype(np.float64) - fit.centers
+        gaps = np.einsum("nd,nde->ne", gaps, fit.directions)
+        weight = self.plain.weight(plain)[:, None]
+        found = []
+        for ridge in ridges:
+            shrunk = gaps / (fit.variances + fit.penalty(ridge, sigma))
+            answers = fit.means + np.einsum("nd,ndk->nk", shrunk, fit.products)
+            rest = plain[:, self.n_averages :]
+            found.append(np.concatenate([weight * answers, rest], axis=1))
+        return found
+
+    def _fit(self, sums: np.ndarray) -> Fits:
+        """Return the fits of queries from their sums."""
+        weight = self.weight(sums)[:, None]
+        sums = sums / np.where(weight > 0, weight, 1)
+        k, n_plain = self.n_averages, self._n_plain
+        d = _n_features(sums.shape[1] - n_plain, k, 1)
+        means, ends = sums[:, :k], n_plain + np.cumsum([d, d * (d + 1) // 2])
+        centers, squares, products = np.split(sums, ends, axis=1)
+        centers = centers[:, n_plain:]
+        G = np.zeros((len(sums), d, d))
+        upper = np.triu_indices(d)
+        G[:, upper[1], upper[0]] = squares  # the half that eigh reads
+        size = np.trace(G, axis1=1, axis2=2) / d
+        G -= centers[:, :, None] * centers[:, None, :]
+        c = products.reshape(-1, k, d) - means[:, :, None] * centers[:, None, :]
+        variances, directions = np.linalg.eigh(G)
+        least = _ROUNDING * np.finfo(np.float64).eps * np.where(size > 0, size, 1)
+        products = (c @ directions).swapaxes(1, 2)
+        rest = np.maximum(variances, 0), directions, products, least[:, None]
+        return Fits(means, centers, *rest)
+
+
+class Fits(NamedTuple):
+    """Linear fits of queries, in the principal directions of the rows about each."""
+
+    means: np.ndarray  # (n_queries, n_averages)
+    centers: np.ndarray  # (n_queries, d)
+    variances: np.ndarray  # (n_queries, d)
+    directions: np.ndarray  # (n_queries, d, d)
+    products: np.ndarray  # (n_queries, d, n_averages), of directions and targets
+    least: np.ndarray  # (n_queries, 1), penalty that covers rounding errors
+
+    def penalty(self, ridge: float, sigma: float) -> np.ndarray:
+        """Return lambda, for a kernel of sigma times the rows."""
+        if ridge in (0, np.inf):
+            return self.least if ridge == 0 else np.full_like(self.least, np.inf)
+        spread = self.variances.mean(axis=1, keepdims=True)
+        return np.maximum(ridge * spread + _FLOOR / sigma**2, self.least)
+
+
+@dataclass(frozen=True)
+class Slopes(LocalLinear):
+    """The same moments, of which the slopes of the fits are asked for."""
+
+    def solve(
+        self, sums: Array, queries: Inputs, sigma: float = 1.0, unit: Any = 1.0
+    ) -> Array:
+        """Return the slopes, (n_queries, n_features * n_averages)."""
+        fit = self._fit(to_host(sums))
+        shrunk = (
+            fit.products
+            / (fit.variances + fit.penalty(self._ridges[0], sigma))[:, :, None]
+        )
+        slopes = fit.directions @ shrunk
+        slopes *= np.broadcast_to(to_host(unit), (1, slopes.shape[1]))[:, :, None]
+        return asarray_like(slopes.reshape(len(slopes), -1), sums)
+
+
+def _products(x: Array, t: Array) -> Array:
+    """Return the products of columns of x with each other, and of t with x."""
+    # (n, d), (n, k) -> (n, d (d + 1) / 2 + k d)
+    squares = [x[:, i:] * x[:, i : i + 1] for i in range(x.shape[1])]
+    mixed = [x * t[:, i : i + 1] for i in range(t.shape[1])]
+    return namespace_of(x).concat([*squares, *mixed], axis=1)
+
+
+def _n_features(n_columns: int, n_averages: int, n_alone: int) -> int:
+    """Return d, of which there are d (d + 1) / 2 + (n_averages + n_alone) d columns."""
+    b = 0.5 + n_averages + n_alone
+    return round(math.sqrt(b * b + 2 * n_columns) - b)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassCounts:
+    """Sums of weights of classes; ``a + b`` is that of both sets of rows."""
+
+    sums: np.ndarray  # (n_classes,)
+
+    @classmethod
+    def of(cls, codes: Array, weights: Array, n_classes: int) -> ClassCounts:
+        """Return the sums of some rows."""
+        return cls(class_sums(codes, weights, n_classes))
+
+    @cached_property
+    def shares(self) -> np.ndarray:
+        """The sums over their total."""
+        return self.sums / self.sums.sum()
+
+    def __add__(self, other: ClassCounts) -> ClassCounts:
+        return ClassCounts(self.sums + other.sums)
+
+
+@dataclass(frozen=True, eq=False)
+class TargetMoments:
+    """Weight, mean and range of targets; ``a + b`` is that of both sets of rows."""
+
+    weight: float
+    mean: np.ndarray  # (n_outputs,)
+    least: np.ndarray  # (n_outputs,)
+    most: np.ndarray  # (n_outputs,)
+
+    @classmethod
+    def of(cls, y: Array, weights: Array) -> TargetMoments:
+        """Return those of some rows."""
+        xp = namespace_of(y)
+        weights = xp.astype(weights, float_types(y)[0])
+        weight = float(xp.sum(weights))
+        parts = (weights / weight) @ y, xp.min(y, axis=0), xp.max(y, axis=0)
+        return cls(weight, *(to_host(part).astype(np.float64) for part in parts))
+
+    def __add__(self, other: TargetMoments) -> TargetMoments:
+        weight = self.weight + other.weight
+        return TargetMoments(
+            weight,
+            self.mean + (other.weight / weight) * (other.mean - self.mean),
+            np.minimum(self.least, other.least),
+            np.maximum(self.most, other.most),
+        )

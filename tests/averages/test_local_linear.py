@@ -1,0 +1,373 @@
+"""Local linear averages: against weighted least squares, and as estimators."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.spatial.distance import cdist
+from sklearn.base import clone
+from sklearn.datasets import load_iris, make_friedman1
+
+from sklearn_crt import (
+    ExactKernel,
+    LocalLinearClassifier,
+    LocalLinearRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+    Prototypes,
+)
+
+LOG_KERNELS = {
+    "gaussian": lambda r: -0.5 * r**2,
+    "laplacian": lambda r: -r,
+    "matern": lambda r: np.log1p(np.sqrt(3) * r) - np.sqrt(3) * r,
+}
+RIDGES = 0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, np.inf
+MODELS = LocalLinearClassifier(), LocalLinearRegressor()
+
+
+def fit_at(q, X, Y, w, sigma, ridge):
+    """Return value and slopes of the fit at a query, from centred rows."""
+    w = w / w.sum()
+    m, t = w @ X, w @ Y
+    A, B = X - m, Y - t
+    G, c = (A.T * w) @ A, (A.T * w) @ B
+    penalty = ridge * np.trace(G) / len(G) + (ridge > 0) * 1e-7 / sigma**2
+    slopes = np.linalg.lstsq(G + penalty * np.eye(len(G)), c, rcond=1e-13)[0]
+    return t + (q - m) @ slopes, slopes
+
+
+def fits(Q, X, Y, weights, sigma, ridge, kernel="gaussian", left_out=False):
+    logs = LOG_KERNELS[kernel](sigma * cdist(Q, X)) + np.log(weights)
+    if left_out:
+        np.fill_diagonal(logs, -np.inf)
+    W = np.exp(logs - logs.max(axis=1, keepdims=True))
+    if np.isinf(ridge):
+        return W @ Y / W.sum(axis=1, keepdims=True), None
+    parts = [fit_at(q, X, Y, w, sigma, ridge) for q, w in zip(Q, W, strict=True)]
+    return tuple(map(np.array, zip(*parts, strict=True)))
+
+
+@pytest.fixture
+def rows(rng):
+    X = rng.normal(size=(300, 4))
+    Y = np.stack([np.sin(X[:, 0]) * X[:, 1], X[:, 2] ** 2], axis=1)
+    return X, Y, rng.uniform(0.2, 3, 300), rng.normal(size=(50, 4))
+
+
+@pytest.mark.parametrize("kernel", list(LOG_KERNELS))
+@pytest.mark.parametrize("ridge", [0.0, 1e-3, 1.0])
+def test_weighted_least_squares(kernel, ridge, rows):
+    X, Y, weights, Q = rows
+    model = LocalLinearRegressor(ExactKernel(kernel, sigma=1.3), ridge=ridge)
+    model.fit(X + 5, Y, weights)
+    values, slopes = fits(Q, X, Y, weights, 1.3, ridge, kernel)
+    assert_allclose(model.predict(Q + 5), values, rtol=0, atol=1e-8)
+    assert_allclose(model.slopes(Q + 5), slopes, rtol=0, atol=1e-8)
+    assert model.ridge_ == ridge
+
+
+@pytest.mark.parametrize("kernel", list(LOG_KERNELS))
+@pytest.mark.parametrize("sigma", [0.1, 1.0, np.array([0.5, 1, 2, 1])])
+def test_linear_targets_are_exact(kernel, sigma, rows, rng):
+    X, _, weights, Q = rows
+    B = rng.normal(size=(4, 2))
+    kernels = [ExactKernel(kernel, sigma=sigma)]
+    kernels.append(Prototypes(20, kernel=kernel, sigma=sigma, random_state=0))
+    for each in kernels:
+        model = LocalLinearRegressor(each, ridge=0).fit(X, X @ B + 3, weights)
+        assert_allclose(model.predict(2 * Q), 2 * Q @ B + 3, rtol=0, atol=1e-8)
+        assert_allclose(model.slopes(Q), np.broadcast_to(B, (50, 4, 2)), atol=1e-8)
+    model = LocalLinearRegressor().fit(X, X @ B[:, 0], weights)
+    assert_allclose(model.predict(Q), Q @ B[:, 0], atol=1e-8)
+
+
+def test_slopes_are_the_derivative_of_a_smooth_function(rng):
+    X = rng.uniform(-2, 2, size=(4000, 2))
+    model = LocalLinearRegressor(ridge=0).fit(X, np.sin(X[:, 0]) * X[:, 1])
+    Q, step = rng.uniform(-1.5, 1.5, size=(40, 2)), 1e-4
+    moved = [model.predict(Q + s * step * np.eye(2)[0]) for s in (1, -1)]
+    derivative = (moved[0] - moved[1]) / (2 * step)
+    truth = np.cos(Q[:, 0]) * Q[:, 1]
+    assert_allclose(model.slopes(Q)[:, 0, 0], derivative, atol=0.06)
+    assert_allclose(derivative, truth, atol=0.06)
+
+
+@pytest.mark.parametrize("labels", [False, True])
+def test_sigma_and_ridge_are_of_least_leave_one_out_error(labels, rng):
+    X = rng.normal(size=(120, 3))
+    y = X[:, 0] + X[:, 1] ** 2 + 0.3 * rng.normal(size=120)
+    y = (y > 1).astype(int) if labels else y
+    Y = np.eye(2)[y] if labels else y[:, None]
+    scale = np.sqrt(2 / (3 * X.var()))
+
+    def error(multiple, ridge):
+        found, _ = fits(X, X, Y, np.ones(120), scale * multiple, ridge, left_out=True)
+        if not labels:
+            return np.sum((found - Y) ** 2)
+        found = np.maximum(found, 0)
+        found /= found.sum(axis=1, keepdims=True)
+        mistakes = found.argmax(axis=1) != y
+        return mistakes.sum() + 0.2 * np.sum((found - Y) ** 2)
+
+    def least(multiples):
+        return min((error(m, r), m, r) for m in multiples for r in RIDGES)
+
+    _, octave, _ = least(2.0 ** np.arange(-1, 6))
+    expected, *best = least(octave * 2.0 ** np.arange(-0.5, 1, 0.5))
+    model = (LocalLinearClassifier if labels else LocalLinearRegressor)().fit(X, y)
+    found = model.kernel_.sigma_ / scale, model.ridge_
+    assert_allclose(error(*found), expected, rtol=1e-6)
+    assert_allclose(found[0], best[0])
+
+
+@pytest.mark.parametrize("kernel", [ExactKernel(sigma=2.0), Prototypes(random_state=0)])
+def test_an_infinite_ridge_is_the_average(kernel, rows):
+    X, Y, weights, Q = rows
+    labels = (Y[:, 0] > 0).astype(int)
+    fitted = LocalLinearRegressor(kernel, ridge=np.inf).fit(X, Y, weights)
+    average = NadarayaWatsonRegressor(kernel).fit(X, Y, weights)
+    assert_allclose(fitted.predict(Q), average.predict(Q))
+    assert_array_equal(fitted.slopes(Q), np.zeros((50, 4, 2)))
+    fitted = LocalLinearClassifier(kernel, ridge=np.inf).fit(X, labels, weights)
+    average = NadarayaWatsonClassifier(kernel).fit(X, labels, weights)
+    assert_allclose(fitted.predict_proba(Q), average.predict_proba(Q))
+
+
+def test_noise_leaves_the_average(rng):
+    X, y = rng.normal(size=(400, 12)), rng.normal(size=400)
+    model = LocalLinearRegressor().fit(X, y)
+    average = NadarayaWatsonRegressor().fit(X, y)
+    assert model.ridge_ >= 10
+    assert model.score(X[:200] + 1, y[:200]) > average.score(X[:200] + 1, y[:200]) - 0.1
+
+
+def answers(model, X):
+    name = "predict_proba" if hasattr(model, "predict_proba") else "predict"
+    return getattr(model, name)(X)
+
+
+def table(rng, model, n_rows=400):
+    X, y = make_friedman1(n_rows, n_features=6, noise=0.5, random_state=0)
+    return X, np.digitize(y, [12, 16]) if hasattr(model, "predict_proba") else y
+
+
+KERNELS = ExactKernel(), Prototypes(60, random_state=0), ExactKernel("matern", tol=0.01)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_weights_are_copies_and_order_does_not_count(model, kernel, rng):
+    X, y = table(rng, model)
+    times = rng.integers(1, 4, size=len(y))
+    twice = np.repeat(np.arange(len(y)), times)
+    fitted = clone(model).set_params(kernel=kernel).fit(X, y, times)
+    copies = clone(fitted).fit(X[twice], y[twice])
+    order = rng.permutation(len(y))
+    other = clone(fitted).fit(X[order], y[order], times[order])
+    Q = rng.uniform(size=(30, 6))
+    if isinstance(kernel, ExactKernel):  # k-means draws among the rows
+        for found in (copies, other):
+            assert_allclose(found.kernel_.sigma_, fitted.kernel_.sigma_)
+            assert found.ridge_ == fitted.ridge_
+            assert_allclose(answers(found, Q), answers(fitted, Q), atol=1e-8)
+    else:
+        for found in (copies, other):
+            assert found.score(X, y) == pytest.approx(fitted.score(X, y), abs=0.05)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_batches_and_parts_are_fit(model, kernel, rng):
+    X, y = table(rng, model)
+    Q = rng.uniform(size=(30, 6))
+    whole = clone(model).set_params(kernel=kernel).fit(X, y)
+    first = {"classes": [0, 1, 2]} if hasattr(model, "predict_proba") else {}
+    batches = clone(whole).partial_fit(X[:100], y[:100], **first)
+    batches.partial_fit(X[100:], y[100:])
+    parts = [
+        clone(whole).partial_fit(X[rows], y[rows], **first)
+        for rows in (slice(150), slice(150, 400))
+    ]
+    for found in (batches, parts[0].merge(parts[1]), batches.freeze()):
+        assert_allclose(answers(found, Q), answers(whole, Q), rtol=1e-7, atol=1e-9)
+        assert found.ridge_ == whole.ridge_
+    later = clone(whole).fit(X, y).partial_fit(X[:50], y[:50])
+    assert np.isfinite(answers(later, Q)).all()
+
+
+def test_merging_needs_one_ridge(rng):
+    X, y = table(rng, MODELS[1])
+    one, other = (LocalLinearRegressor(ridge=r).fit(X, y) for r in (0.1, 1.0))
+    with pytest.raises(ValueError, match=r"same ridge on both sides, got 0.1 and 1.0"):
+        one.merge(other)
+
+
+@pytest.mark.parametrize("labels", [False, True])
+def test_prototypes_hold_the_moments_of_their_rows(labels, rng):
+    """Eight clusters that k-means finds, and their sums computed from the rows."""
+    corners = 8.0 * np.array(np.meshgrid([0, 1], [0, 1], [0, 1])).reshape(3, 8).T
+    own = np.repeat(np.arange(8), 50)
+    X, weights = corners[own] + rng.normal(size=(400, 3)), rng.uniform(0.5, 2, 400)
+    y = own % 2 if labels else X @ [1, 2, 3] + X[:, 0] * X[:, 1] + rng.normal(size=400)
+    Y = np.eye(2)[y] if labels else y[:, None]
+    kernel = Prototypes(8, sigma=0.1, random_state=0)
+    model = (LocalLinearClassifier if labels else LocalLinearRegressor)(
+        kernel, ridge=0.1
+    )
+    if not labels:  # whose points are those of rows of like targets
+        y = np.round(own, 0).astype(float)
+        Y = y[:, None]
+    parts = slice(100), slice(100, 400)
+    first = {"classes": [0, 1]} if labels else {}
+    fitted = clone(model).partial_fit(
+        X[parts[0]], y[parts[0]], **first, sample_weight=weights[parts[0]]
+    )
+    fitted.partial_fit(X[parts[1]], y[parts[1]], sample_weight=weights[parts[1]])
+    sums = np.stack([weights * (own == k) for k in range(8)])
+    means = sums @ X / sums.sum(axis=1, keepdims=True)
+    assert_allclose(
+        np.sort(fitted.kernel_.prototypes_.points, axis=0), np.sort(means, axis=0)
+    )
+    Q = rng.uniform(0, 8, size=(20, 3))
+    far = np.exp(-0.5 * 0.1**2 * cdist(Q, means, "sqeuclidean"))
+    expected = [
+        fit_at(q, X, Y, w, 0.1, 0.1)[0] for q, w in zip(Q, far @ sums, strict=True)
+    ]
+    expected = np.array(expected)
+    if labels:
+        expected = np.maximum(expected, 0) / np.maximum(expected, 0).sum(
+            1, keepdims=True
+        )
+        assert_allclose(fitted.predict_proba(Q), expected, rtol=1e-8)
+    else:
+        assert_allclose(fitted.predict(Q), expected[:, 0], rtol=1e-8)
+
+
+def test_rows_become_points_in_a_long_stream(rng):
+    X = rng.uniform(-2, 2, size=(9000, 2))
+    y = np.sin(X[:, 0]) * X[:, 1]
+    wide = np.hstack([X, np.zeros((9000, 38))]).astype(np.float32)
+    model = LocalLinearRegressor(Prototypes(64, sigma=2.0, random_state=0), ridge=0.01)
+    many = 14  # batches: more than 4 million entries
+    for k in range(many):
+        model.partial_fit(wide[:8000] + np.float32(1e-3 * k), y[:8000])
+    model.freeze()
+    assert model.score(wide[8000:], y[8000:]) > 0.97
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "matern"])
+@pytest.mark.parametrize("labels", [False, True])
+def test_a_tolerance_holds_for_fits_too(kernel, labels, rng):
+    X = rng.normal(size=(9000, 4)) + 4 * rng.integers(0, 5, size=(9000, 1))
+    y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] / 10
+    y = (y > 3).astype(int) if labels else y
+    X, Q, y = X[:8000], X[8000:], y[:8000]
+    model = LocalLinearClassifier if labels else LocalLinearRegressor
+    exact = model(ExactKernel(kernel, sigma=3.0), ridge=0.1).fit(X, y)
+    fitted = model(ExactKernel(kernel, sigma=3.0, tol=0.01), ridge=0.1).fit(X, y)
+    gaps = np.abs(answers(fitted, Q) - answers(exact, Q))
+    assert (gaps > 0).any()  # clusters are in use
+    assert gaps.max() <= (0.1 if labels else 0.1 * np.ptp(y))
+    assert np.mean(gaps > (0.01 if labels else 0.01 * np.ptp(y))) <= 0.002
+    assert_allclose(fitted.slopes(Q[:9]), exact.slopes(Q[:9]), atol=0.1)
+
+
+def test_single_precision_loses_no_digits(rng):
+    """Moments far from the origin cancel, and answers are local."""
+    X = rng.uniform(0, 1, size=(3000, 2)) + 100
+    y = 1e6 + np.sin(20 * X[:, 0]) + X[:, 1]
+    X32 = X.astype(np.float32)
+    double = LocalLinearRegressor(ExactKernel(sigma=60.0), ridge=1e-3)
+    double.fit(X32.astype(np.float64), y)
+    single = clone(double).fit(X32, y)
+    found = single.predict(X32[:200])
+    assert found.dtype == np.float64
+    assert_allclose(
+        found, double.predict(X32[:200].astype(np.float64)), rtol=0, atol=1e-3
+    )
+    slopes = single.slopes(X32[:200])
+    assert slopes.dtype == np.float32
+    assert_allclose(slopes, double.slopes(X32[:200].astype(np.float64)), atol=0.05)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_nothing_but_numbers(model, rng):
+    """Equal rows, constant columns, constant targets, far queries, few rows."""
+    X = np.zeros((30, 3))
+    X[:, 0] = rng.integers(0, 3, size=30)
+    y = np.zeros(30, dtype=int)
+    y[::2] = 1
+    Q = np.array([[0, 0, 0], [1e3, -1e3, 1e3], [1e8, 0, 0.0]])
+    for rows in (30, 1, 2):
+        for targets in (y, np.ones(30, dtype=int)):
+            fitted = clone(model).fit(X[:rows], targets[:rows])
+            assert np.isfinite(answers(fitted, Q)).all()
+            assert np.isfinite(fitted.slopes(Q)).all()
+    for scale in (1e-120, 1e120):
+        X = rng.normal(size=(60, 2))
+        y = (X[:, 0] > 0).astype(int)
+        fitted = clone(model).fit(scale * X, y)
+        assert fitted.score(scale * X, y) > 0.6
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+@pytest.mark.parametrize("kernel", [ExactKernel(), Prototypes(50, random_state=0)])
+def test_sparse_rows(model, kernel, rng):
+    X, y = table(rng, model)
+    X = np.where(X < 0.3, 0, X)
+    model = clone(model).set_params(kernel=kernel)
+    dense, stored = model.fit(X, y), clone(model).fit(sparse.csr_array(X), y)
+    for found in (stored, stored.partial_fit(sparse.csr_array(X[: 0 + 9]), y[:9])):
+        assert found.kernel_.sigma_ > 0
+    dense.partial_fit(X[:9], y[:9])
+    assert_allclose(answers(stored, X[:40]), answers(dense, X[:40]), atol=0.02)
+    both = answers(dense, sparse.csr_array(X[:40]))
+    assert_allclose(both, answers(dense, X[:40]), rtol=1e-7, atol=1e-9)
+
+
+def test_probabilities():
+    X, y = load_iris(return_X_y=True)
+    model = LocalLinearClassifier(ridge=1e-3).fit(X, y)
+    found = model.predict_proba(3 * X - 5)
+    assert found.min() == 0
+    assert_allclose(found.sum(axis=1), 1)
+    assert_array_equal(model.classes_[found.argmax(axis=1)], model.predict(3 * X - 5))
+    assert_allclose(model.slopes(X).sum(axis=2), 0, atol=1e-10)
+
+
+def test_clipping(rng):
+    X = rng.uniform(size=(200, 1))
+    y = np.hstack([X, -X])
+    model = LocalLinearRegressor().fit(X, y)
+    assert model.predict([[2.0]])[0, 0] > 1.5
+    clipped = clone(model).set_params(clip=True).fit(X, y)
+    assert_array_equal(clipped.predict([[2.0]])[0], [X.max(), -X.max()])
+    assert_allclose(clipped.predict([[0.5]]), model.predict([[0.5]]))
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_errors(model, rng):
+    X, y = rng.normal(size=(50, 41)), rng.integers(0, 2, 50)
+    with pytest.raises(
+        ValueError, match=r"41 features.*LearnedMetric\(n_components=20\)"
+    ):
+        model.fit(X, y)
+    for kernel in ("linear", "laplace"):
+        with pytest.raises(ValueError, match="'kernel' parameter"):
+            clone(model).set_params(kernel=kernel).fit(X[:, :3], y)
+    for ridge in (-1.0, "none", None):
+        with pytest.raises(ValueError, match="'ridge' parameter"):
+            clone(model).set_params(ridge=ridge).fit(X[:, :3], y)
+
+
+def test_edges_are_better_than_those_of_averages(rng):
+    X = rng.uniform(size=(500, 2))
+    y = 3 * X[:, 0] + np.sin(6 * X[:, 1]) + 0.02 * rng.normal(size=500)
+    edge = np.stack([np.ones(50), np.linspace(0, 1, 50)], axis=1)
+    truth = 3 + np.sin(6 * edge[:, 1])
+    errors = [
+        np.mean((model.fit(X, y).predict(edge) - truth) ** 2)
+        for model in (LocalLinearRegressor(), NadarayaWatsonRegressor())
+    ]
+    assert errors[0] < 0.3 * errors[1]
