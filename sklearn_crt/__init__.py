@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         NadarayaWatsonRegressorCV,
         Prototypes,
     )
+    from .metric import LearnedMetric
     from .samplers import (
         AnchoredRBFSampler,
         CentersRBFSampler,
@@ -47,6 +48,7 @@ __all__ = [
     "GeometricSampler",
     "HybridSampler",
     "LaplacianSampler",
+    "LearnedMetric",
     "LocalLinearClassifier",
     "LocalLinearRegressor",
     "MaternSampler",
@@ -75,6 +77,7 @@ _HOMES = {
     "GeometricSampler": "samplers",
     "HybridSampler": "samplers",
     "LaplacianSampler": "samplers",
+    "LearnedMetric": "metric",
     "LocalLinearClassifier": "averages",
     "LocalLinearRegressor": "averages",
     "MaternSampler": "samplers",

@@ -1,1 +1,5 @@
 """Metrics learned from rows and targets."""
+
+from ._learned import LearnedMetric
+
+__all__ = ["LearnedMetric"]

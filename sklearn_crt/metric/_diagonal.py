@@ -16,6 +16,7 @@ _N_ROWS = 1200  # all pairs of which are looked at
 _N_STEPS = 40
 _STARTS = 2.0 ** np.arange(-1, 4, 0.5)  # of "scale", one of which is the start
 _RANGE = 7.0  # of log sigma, about the start
+_PENALTY = 5.0  # of the squares of log sigma about the start, over the rows
 
 Loss = Callable[[np.ndarray], tuple[float, np.ndarray]]  # of D: value and G
 
@@ -44,7 +45,7 @@ def learn_columns(X: Rows, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
     found = minimize(
         _objective,
         origin,
-        args=(rows, loss),
+        args=(origin, rows, loss),
         jac=True,
         method="L-BFGS-B",
         bounds=np.stack([origin - _RANGE, origin + _RANGE], axis=1),
@@ -54,14 +55,16 @@ def learn_columns(X: Rows, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def _objective(
-    log_sigma: np.ndarray, rows: np.ndarray, loss: Loss
+    log_sigma: np.ndarray, origin: np.ndarray, rows: np.ndarray, loss: Loss
 ) -> tuple[float, np.ndarray]:
-    """Return the loss and its gradient with respect to log sigma."""
+    """Return the loss with its penalty, and the gradient in log sigma."""
+    # log_sigma, origin (n_features,), rows (n_rows, n_features)
+    gap, share = log_sigma - origin, _PENALTY / len(rows)
     scaled = rows * np.exp(log_sigma)
     value, G = loss(euclidean_distances(scaled, squared=True))
     G = G + G.T
     slope = G.sum(axis=1) @ scaled**2 - np.einsum("il,il->l", scaled, G @ scaled)
-    return value, 2 * slope
+    return value + share * gap @ gap, 2 * slope + 2 * share * gap
 
 
 def _make_loss(rows, y, weights) -> Loss:

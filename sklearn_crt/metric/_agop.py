@@ -1,0 +1,347 @@
+"""Average outer products of the gradients of a ridge on cosines and sines.
+
+Everything is a sum over rows at given frequencies, so parts of a table merge.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from sklearn.utils import gen_batches
+
+from .._kernels import sincos
+from .._workers import Workspace, effective_n_threads, in_threads
+from ..frequencies import Frequencies
+from ..rows import Frame, Rows
+from ._targets import Coding
+
+MOST_FREQUENCIES, _FEWEST_FREQUENCIES = 512, 64
+_TRIED_FREQUENCIES, _TRIED_ROWS = 256, 4096  # by which sigma is chosen
+_PENALTIES = 1e-6, 1e-5, 1e-4, 1e-3, 1e-2  # of ridge, for each row
+_MULTIPLES = 2.0 ** np.arange(-1, 3)  # of one over the root of the total variance
+_ROWS = 1024  # whose features are made at a time
+_GAIN = 0.002  # of the held-out error, for which a further round is taken
+_HELD, _WRAPS = 0.2, 64.0  # share of rows held out: of marks in [0, 1), gone around
+_NOTHING = 1e-8  # of the largest eigenvalue
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Cosines and sines of rows: what sums of features belong to."""
+
+    frame: Frame  # that standardises the columns
+    weights: np.ndarray  # (n_features, m), frequencies of standardised columns
+
+    @property
+    def n_frequencies(self) -> int:
+        """Number of frequencies, half of that of the features."""
+        return self.weights.shape[1]
+
+    def of(self, X: Rows, workspace: Workspace) -> np.ndarray:
+        """Return [cos(w.x), sin(w.x)] / sqrt(m) in float64, (n_rows, 2 m)."""
+        rows = self.frame.rows(X.astype(np.float64, copy=False), workspace)
+        phases = rows.project(Frequencies(self.weights))
+        out = workspace.buffer("features", (X.shape[0], 2 * phases.shape[1]), float)
+        scale = 1 / math.sqrt(phases.shape[1])
+        return sincos(phases, scale, phases.shape[1], out=out)
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Weighted sums of products of features F and targets [1, Y]; ``a + b`` is both."""
+
+    gram: np.ndarray  # F'F, (2 m, 2 m)
+    cross: np.ndarray  # F'[1, Y], (2 m, 1 + n_outputs)
+    totals: np.ndarray  # of [1, Y], (1 + n_outputs,)
+    squares: np.ndarray  # of Y, (n_outputs,)
+
+    @classmethod
+    def of(cls, F: np.ndarray, Y: np.ndarray, weights: np.ndarray) -> Sums:
+        """Add up some rows."""
+        # F (n_rows, 2 m), Y (n_rows, n_outputs), weights (n_rows,)
+        T = np.column_stack([np.ones(len(Y)), Y])
+        root = np.sqrt(weights)[:, None]
+        scaled = F * root
+        return cls(
+            scaled.T @ scaled,
+            scaled.T @ (T * root),
+            weights @ T,
+            weights @ np.square(Y),
+        )
+
+    def __add__(self, other: Sums) -> Sums:
+        """Return the sums over the rows of both."""
+        return Sums(
+            self.gram + other.gram,
+            self.cross + other.cross,
+            self.totals + other.totals,
+            self.squares + other.squares,
+        )
+
+    def __sub__(self, other: Sums) -> Sums:
+        """Return the sums without the rows of another."""
+        return Sums(
+            self.gram - other.gram,
+            self.cross - other.cross,
+            self.totals - other.totals,
+            self.squares - other.squares,
+        )
+
+    @property
+    def weight(self) -> float:
+        """Sum of the weights."""
+        return float(self.totals[0])
+
+    def centred(self, mean: np.ndarray, scale: np.ndarray) -> Sums:
+        """Return the sums of the targets (Y - mean) / scale."""
+        # mean, scale (n_outputs,)
+        totals = self.totals[1:]
+        squares = self.squares - mean * (2 * totals - self.weight * mean)
+        ones = self.cross[:, :1]
+        return Sums(
+            self.gram,
+            np.hstack([ones, (self.cross[:, 1:] - ones * mean) / scale]),
+            np.append(self.weight, (totals - self.weight * mean) / scale),
+            squares / scale**2,
+        )
+
+    def with_outputs(self, columns: np.ndarray, n_outputs: int) -> Sums:
+        """Return the sums with the outputs in these columns, among others of zero."""
+        # columns (n_outputs,)
+        places = np.append(0, 1 + columns)
+        cross = np.zeros((len(self.cross), 1 + n_outputs))
+        totals, squares = np.zeros(1 + n_outputs), np.zeros(n_outputs)
+        cross[:, places], totals[places] = self.cross, self.totals
+        squares[columns] = self.squares
+        return Sums(self.gram, cross, totals, squares)
+
+
+@dataclass(frozen=True, eq=False)
+class Halves:
+    """The sums of rows to learn from and of rows held out; ``a + b`` is both."""
+
+    learned: Sums
+    held: Sums
+
+    def __add__(self, other: Halves) -> Halves:
+        """Return the sums over the rows of both."""
+        return Halves(self.learned + other.learned, self.held + other.held)
+
+    def __sub__(self, other: Halves) -> Halves:
+        """Return the sums without the rows of another."""
+        return Halves(self.learned - other.learned, self.held - other.held)
+
+    def with_outputs(self, columns: np.ndarray, n_outputs: int) -> Halves:
+        """Return the sums with the outputs in these columns, among others of zero."""
+        sides = self.learned, self.held
+        return Halves(*(side.with_outputs(columns, n_outputs) for side in sides))
+
+    def centred(self, by_class: bool) -> Halves:
+        """Return the sums of targets of mean 0; of numbers also of variance 1."""
+        every = self.learned + self.held
+        mean = every.totals[1:] / every.weight
+        scale = np.ones_like(mean)
+        if not by_class:
+            variance = np.maximum(every.squares / every.weight - mean**2, 0)
+            variance[variance <= 1e-24 * every.squares / every.weight] = 0
+            scale = np.sqrt(np.where(variance > 0, variance, 1))
+        return Halves(self.learned.centred(mean, scale), self.held.centred(mean, scale))
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows with coded targets, weights, and marks that say which are held out."""
+
+    X: Rows  # (n_rows, n_features)
+    codes: np.ndarray  # (n_rows,) or (n_rows, n_outputs)
+    weights: np.ndarray  # (n_rows,)
+    marks: np.ndarray  # (n_rows,)
+    coding: Coding
+
+    def take(self, index: np.ndarray) -> Table:
+        """Return some of the rows."""
+        arrays = self.X, self.codes, self.weights, self.marks
+        return Table(*(array[index] for array in arrays), self.coding)
+
+    def sums(self, features: Features, n_jobs: int | None = None) -> Halves:
+        """Return the sums of features and targets over the rows, block by block."""
+        n_rows, width = self.X.shape[0], 2 * features.n_frequencies
+
+        def add_up(part: slice) -> Halves:
+            start, stop, _ = part.indices(n_rows)
+            workspace, total = Workspace(), None
+            for block in gen_batches(stop - start, _ROWS):
+                rows = slice(start + block.start, start + block.stop)
+                F = features.of(self.X[rows], workspace)
+                Y, weights = self.coding.columns(self.codes[rows]), self.weights[rows]
+                held = self.marks[rows] * _WRAPS % 1.0 < _HELD
+                sides = (
+                    Sums.of(F[some], Y[some], weights[some]) for some in (~held, held)
+                )
+                new = Halves(*sides)
+                total = new if total is None else total + new
+            assert total is not None  # a table has rows
+            return total
+
+        n_threads = effective_n_threads(n_jobs, n_rows, width)
+        parts = in_threads(add_up, n_rows, n_threads)
+        return sum(parts[1:], parts[0])
+
+
+def ridge(halves: Halves, penalty: float) -> np.ndarray:
+    """Return the coefficients of ridge regression on the rows to learn from."""
+    # -> (2 m, n_outputs)
+    learned = halves.learned
+    gram = learned.gram.copy()
+    gram[np.diag_indices_from(gram)] += penalty * max(learned.weight, 1e-300)
+    factor = cho_factor(gram, overwrite_a=True, check_finite=False)
+    return cho_solve(factor, learned.cross[:, 1:], check_finite=False)
+
+
+def held_out_error(held: Sums, coefficients: np.ndarray) -> float:
+    """Return the mean squared error of the outputs on the rows held out."""
+    # coefficients (2 m, n_outputs)
+    fitted = np.sum(coefficients * (held.gram @ coefficients))
+    total = held.squares.sum() - 2 * np.sum(coefficients * held.cross[:, 1:]) + fitted
+    return float(total / (held.weight * held.squares.size))
+
+
+def best_penalty(halves: Halves) -> tuple[float, float]:
+    """Return the least error on the rows held out, and the penalty that has it."""
+    if not (halves.held.weight > 0 and halves.learned.weight > 0):
+        return math.inf, _PENALTIES[-1]
+    return min(
+        (held_out_error(halves.held, ridge(halves, penalty)), penalty)
+        for penalty in _PENALTIES
+    )
+
+
+def gradient_products(gram: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+    r"""Return the H of M = W H W', the mean outer product of gradients.
+
+    The gradient of f = [cos(w.x), sin(w.x)] [a; b] / sqrt(m) is W t with
+    t = (b cos - a sin) / sqrt(m): so the products of sines and cosines over the rows,
+    ``gram``, with those of coefficients are all of it.
+    """
+    # gram (2 m, 2 m), a mean over rows; coefficients (2 m, n_outputs) -> (m, m)
+    m = len(gram) // 2
+    P = coefficients @ coefficients.T
+    mixed = gram[m:, :m] * P[:m, m:]  # of sin in row, cos in column
+    return gram[m:, m:] * P[:m, :m] + gram[:m, :m] * P[m:, m:] - mixed - mixed.T
+
+
+def factor_of_products(weights: np.ndarray, H: np.ndarray) -> np.ndarray:
+    """Return L of W H W' = c L L', of orthogonal columns, the first of norm 1."""
+    # weights (n_features, m), H (m, m) -> (n_features, r)
+    d, m = weights.shape
+    if d <= m:
+        M = weights @ H @ weights.T
+        values, vectors = np.linalg.eigh((M + M.T) / 2)
+    else:
+        values, vectors = np.linalg.eigh((H + H.T) / 2)
+        root = weights @ (vectors * np.sqrt(np.maximum(values, 0)))
+        vectors, values, _ = np.linalg.svd(root, full_matrices=False)
+        values = values**2
+    order = np.argsort(-values, kind="stable")
+    largest = values[order[0]]
+    if not largest > 0:
+        return np.zeros((d, 0))
+    order = order[values[order] > _NOTHING * largest]
+    return vectors[:, order] * np.sqrt(values[order] / largest)
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """Sums at the frequencies of one round, and the penalty for them."""
+
+    features: Features
+    halves: Halves
+    by_class: bool
+
+    @cached_property
+    def centred(self) -> Halves:
+        """The sums of centred targets."""
+        return self.halves.centred(self.by_class)
+
+    @cached_property
+    def solved(self) -> tuple[float, float]:
+        """The error on the rows held out, and the penalty that has it."""
+        return best_penalty(self.centred)
+
+    def factor(self, *, every: bool) -> np.ndarray:
+        """Return the L of the metric: of the rows to learn from, or of all of them."""
+        # -> (n_features, r)
+        (_, penalty), halves = self.solved, self.centred
+        whole = halves.learned + halves.held
+        if every or halves.learned.weight == 0:
+            halves = Halves(whole, halves.held)
+        H = gradient_products(whole.gram / whole.weight, ridge(halves, penalty))
+        return factor_of_products(self.features.weights, H)
+
+
+def learn_rounds(
+    table: Table,
+    frame: Frame,
+    live: np.ndarray,
+    *,
+    seed: int,
+    max_iter: int,
+    n_frequencies: int = MOST_FREQUENCIES,
+    n_jobs: int | None = None,
+    step: Callable[[], None] = lambda: None,
+) -> tuple[Round, int]:
+    """Return the round that makes the metric, and how many were taken.
+
+    Each round draws its frequencies in the metric of the one before, as long as the
+    error on the rows held out falls.
+    """
+    # live (n_features,), which columns are not constant
+    n_distinct = np.unique(table.marks).size
+    n_frequencies = max(_FEWEST_FREQUENCIES, min(n_distinct, n_frequencies))
+    L = np.eye(live.size)[:, live]
+    made: list[tuple[float, Round]] = []
+    for draws in np.random.default_rng(seed).spawn(max_iter):
+        rng_draws = draws.standard_normal((L.shape[1], n_frequencies))
+        found = _choose_sigma(table, frame, L, rng_draws, n_jobs)
+        error = found.solved[0]
+        step()
+        if made and not error <= (1 - _GAIN) * made[-1][0]:
+            if error > made[-1][0] and len(made) > 1:
+                made.pop()  # the metric that it made is worse
+            break
+        made.append((error, found))
+        L = found.factor(every=False)
+        if L.shape[1] == 0:  # constant targets
+            break
+    return made[-1][1], len(made)
+
+
+def _choose_sigma(
+    table: Table,
+    frame: Frame,
+    L: np.ndarray,
+    draws: np.ndarray,
+    n_jobs: int | None,
+) -> Round:
+    """Return the round at the multiple of the frequencies that errs least."""
+    # L (n_features, r), draws (r, m)
+    some = table
+    if table.X.shape[0] > _TRIED_ROWS:
+        some = table.take(np.argsort(table.marks, kind="stable")[:_TRIED_ROWS])
+    rows = frame.rows(some.X.astype(np.float64, copy=False)).project(Frequencies(L))
+    share = some.weights / some.weights.sum()
+    unit = L @ draws / math.sqrt(np.sum(share @ (rows - share @ rows) ** 2) or 1.0)
+    few = unit[:, :_TRIED_FREQUENCIES]
+    by_class = table.coding.by_class
+
+    def error(multiple: float) -> float:
+        features = Features(frame, few * multiple)
+        return Round(features, some.sums(features, n_jobs), by_class).solved[0]
+
+    features = Features(frame, unit * min(_MULTIPLES, key=error))
+    return Round(features, table.sums(features, n_jobs), by_class)

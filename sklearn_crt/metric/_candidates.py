@@ -1,0 +1,230 @@
+"""The metrics that are tried, and which of them errs least on rows held out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ..rows import Frame, Moments, Rows
+from ._agop import MOST_FREQUENCIES, Round, Table, learn_rounds
+from ._diagonal import learn_columns
+from ._held_out import held_out_losses
+from ._neighbourhood import learn_nca
+from ._targets import Coding, Sample, fingerprints
+
+_POOL_ROWS, _POOL_ENTRIES = 2**15, 2**22  # that NCA draws from
+_JUDGED_ROWS = 2**13  # from which AGOP learns what is judged
+_KEYS, _QUERIES = 4096, 2000  # of the averages by which it is judged
+_DIRECTIONS = 100  # of NCA, where there are more columns
+_WRAPS = 4096.0  # of marks in [0, 1), for a second order of the rows
+
+Step = Callable[[], None]
+
+
+class Parameters(NamedTuple):
+    """The parameters of an estimator, which count until its next fit."""
+
+    n_components: int | None
+    method: str
+    max_iter: int
+    validation_fraction: float
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """A metric L L' of standardised columns, and what it was learned with."""
+
+    method: str
+    L: np.ndarray  # (n_features, r)
+    n_iter: int
+    scores: dict[str, float]
+    frame: Frame
+    live: np.ndarray  # (n_features,), which columns are not constant
+    covariance: np.ndarray  # (n_features, n_features), of standardised rows
+    made_of: Round | None = None
+
+    @property
+    def unit(self) -> np.ndarray:
+        """The L of no metric at all."""
+        return np.diag(self.live.astype(float))
+
+    def components(self, n_components: int | None) -> np.ndarray:
+        """Return the map of standardised columns.
+
+        The root of the metric, or the directions in which rows vary most under it. The
+        total variance of what it makes is the number of columns that are not constant.
+        """
+        # -> (n_components, n_features)
+        L, (d, r) = self.L, self.L.shape
+        if n_components is None:
+            if r == d and np.count_nonzero(L - np.diag(L.diagonal())) == 0:
+                C = L
+            else:
+                vectors, values, _ = np.linalg.svd(L, full_matrices=False)
+                C = (vectors * values) @ vectors.T
+        else:
+            C = np.zeros((n_components, d))
+            _, vectors = np.linalg.eigh(L.T @ self.covariance @ L)
+            leading = (L @ vectors[:, ::-1][:, :n_components]).T
+            place = np.abs(leading).argmax(axis=1)
+            leading *= np.sign(leading[np.arange(len(leading)), place])[:, None]
+            C[: len(leading)] = leading
+        variance = np.sum(C @ self.covariance * C)
+        return C * np.sqrt(self.live.sum() / variance) if variance > 0 else C
+
+
+def learn(
+    X: Rows,
+    y: np.ndarray,
+    weights: np.ndarray,
+    parameters: Parameters,
+    *,
+    n_jobs: int | None = None,
+    step: Step = lambda: None,
+) -> Learned:
+    """Return the metric of a method, or the best of all for ``"auto"``."""
+    # X (n_rows, n_features), y (n_rows,) or (n_rows, n_outputs), weights (n_rows,)
+    coding = Coding.of(y, weights)
+    frame, live = standardising(X, weights)
+    rows = _Rows(
+        Table(
+            X, coding.codes(y), weights, fingerprints(X, frame, parameters.seed), coding
+        ),
+        frame,
+        live,
+        parameters,
+        n_jobs,
+        step,
+    )
+    return rows.learned()
+
+
+def standardising(X: Rows, weights: np.ndarray) -> tuple[Frame, np.ndarray]:
+    """Return the frame that standardises columns, and which are not constant.
+
+    Constant columns become zero, unless all are constant.
+    """
+    # -> (n_features,)
+    moments = Moments.of(X, weights)
+    deviation = np.sqrt(moments.variance)
+    live = deviation > 1e-7 * np.sqrt(moments.mean_square)
+    if not live.any():
+        return Frame(np.ones(live.size), moments.mean), ~live
+    sigma = np.where(live, 1 / np.where(live, deviation, 1), 0.0)
+    return Frame(sigma, moments.mean), live
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Rows to learn from, and how."""
+
+    table: Table
+    frame: Frame
+    live: np.ndarray
+    parameters: Parameters
+    n_jobs: int | None
+    step: Step
+
+    def learned(self) -> Learned:
+        """Return the metric of the method, learned from all rows."""
+        sample, method, scores = self._sample(self.table), self.parameters.method, {}
+        if method == "auto":
+            method, scores = self._choose()
+        if not self._has_targets(sample):
+            method = "none"
+        L, n_iter, made_of = self._learn(method, self.table, sample)
+        centred = sample.rows * np.sqrt(sample.weights / sample.weights.sum())[:, None]
+        rest = scores, self.frame, self.live, centred.T @ centred, made_of
+        return Learned(method, L, n_iter, *rest)
+
+    def _choose(self) -> tuple[str, dict[str, float]]:
+        """Return the simplest method that none errs plainly less than, and all scores.
+
+        Errors are those of kernel averages on rows that no candidate has seen.
+        """
+        table, share = self.table, self.parameters.validation_fraction
+        held = table.marks < share
+        if not 0 < np.count_nonzero(held) < held.size:
+            return "none", {}
+        learn_from, judged = table.take(~held), table.take(held)
+        sample, queries = self._sample(learn_from), self._sample(judged, _QUERIES)
+        if not self._has_targets(sample):
+            return "none", {}
+        order = np.argsort(learn_from.marks * _WRAPS % 1.0, kind="stable")
+        learn_from = learn_from.take(order[:_JUDGED_ROWS])
+        keys = self._sample(learn_from, _KEYS)
+        classes = table.coding.classes
+        n_classes = None if classes is None else classes.size
+        losses: dict[str, np.ndarray] = {}
+        best, scores = "none", {}
+        for method in ("none", "diagonal", "agop", "nca"):
+            if method == "nca" and n_classes is None:
+                continue
+            L, *_ = self._learn(method, learn_from, sample, MOST_FREQUENCIES // 2)
+            if L.shape[1] == 0:
+                continue
+            losses[method], _ = held_out_losses(L, keys, queries, n_classes)
+            mean = float(np.average(losses[method], weights=queries.weights))
+            scores[method] = -mean if n_classes else 1 - mean
+            gain = losses[best] - losses[method]
+            if _is_plain(gain, queries.weights):
+                best = method
+            self.step()
+        return best, scores
+
+    def _learn(
+        self,
+        method: str,
+        table: Table,
+        sample: Sample,
+        n_frequencies: int = MOST_FREQUENCIES,
+    ) -> tuple[np.ndarray, int, Round | None]:
+        """Return the L of a method, the number of its rounds, and the last of these."""
+        d, seed = self.live.size, self.parameters.seed
+        unit = np.eye(d)[:, self.live]
+        if method == "none":
+            return np.diag(self.live.astype(float)), 1, None
+        if method == "diagonal":
+            sizes = learn_columns(sample.rows, sample.codes, sample.weights)
+            return np.diag(np.where(self.live, sizes, 0)), 1, None
+        if method == "nca":
+            classes = int(sample.codes.max()) + 1
+            some = sample.take(slice(_KEYS))
+            _, base = held_out_losses(unit, some, some.take(slice(_QUERIES)), classes)
+            start = base * unit.T
+            if len(start) > _DIRECTIONS:
+                _, _, axes = np.linalg.svd(some.rows, full_matrices=False)
+                start = base * axes[:_DIRECTIONS]
+            arrays = sample.rows, sample.codes, sample.weights
+            return learn_nca(*arrays, start, seed=seed, step=self.step).T, 1, None
+        made_of, n_iter = learn_rounds(
+            table,
+            self.frame,
+            self.live,
+            seed=seed,
+            max_iter=self.parameters.max_iter,
+            n_frequencies=n_frequencies,
+            n_jobs=self.n_jobs,
+            step=self.step,
+        )
+        return made_of.factor(every=True), n_iter, made_of
+
+    def _sample(self, table: Table, size: int = _POOL_ROWS) -> Sample:
+        """Return some of the rows, standardised, in an order of their own."""
+        size = min(size, max(1, _POOL_ENTRIES // self.live.size))
+        return Sample.of(table, self.frame, table.marks * _WRAPS % 1.0, size)
+
+    def _has_targets(self, sample: Sample) -> bool:
+        """Return whether targets differ, and rows."""
+        return self.live.any() and bool(np.any(sample.codes != sample.codes[:1]))
+
+
+def _is_plain(gain: np.ndarray, weights: np.ndarray) -> bool:
+    """Return whether a mean of differences exceeds its standard error."""
+    share = weights / weights.sum()
+    mean = share @ gain
+    return bool(mean > np.sqrt(share**2 @ (gain - mean) ** 2))

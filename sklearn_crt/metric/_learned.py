@@ -1,0 +1,658 @@
+"""A linear map of the columns, learned from the targets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from .._array import (
+    Array,
+    check_fit_namespace,
+    convert_fit_namespace,
+    fit_namespace_of,
+    on_host,
+    refuse_lazy,
+    to_namespace_of,
+    validate_rows,
+)
+from .._compat import (
+    DOC_LINK,
+    CallbackSupportMixin,
+    Interval,
+    StrOptions,
+    TypedBaseEstimator,
+    TypedTransformerMixin,
+    _check_sample_weight,
+    _fit_context,
+    available_if,
+)
+from .._kernels import product
+from .._state import STATE_METHODS, aside, check_same_columns, same
+from .._types import RandomState
+from .._workers import blas_within_processors
+from ..rows import Rows, TableLike
+from ._agop import Features, Halves, Round, Table
+from ._candidates import Learned, Parameters, learn
+from ._targets import Coding, fingerprints
+
+_KEPT_ENTRIES = 2**22  # of X, which partial_fit keeps before frequencies are fixed
+Batch = tuple[Rows, np.ndarray, np.ndarray]  # rows, targets, weights
+
+
+def _is_sum(estimator):
+    """Return whether the method is a sum over rows, or say why not."""
+    if estimator.method not in ("auto", "agop"):
+        raise AttributeError(
+            f"method={estimator.method!r} needs all rows at once; partial_fit and "
+            "merge are for method='agop'."
+        )
+    return True
+
+
+@dataclass(frozen=True, eq=False)
+class Running:
+    """Sums at frequencies that are fixed, to which further rows are added."""
+
+    learned: Learned  # what fixed the frequencies, without its rows
+    features: Features
+    coding: Coding
+    first: Halves  # of the rows that fixed the frequencies
+    since: Halves | None  # of the rows that came later
+    seed: int
+
+    def plus(self, X: Rows, y: np.ndarray, weights: np.ndarray, n_jobs: Any) -> Running:
+        """Return the sums with further rows."""
+        coding = self.coding.with_labels(y)
+        marks = fingerprints(X, self.features.frame, self.seed)
+        table = Table(X, coding.codes(y), weights, marks, coding)
+        return self._plus(coding, table.sums(self.features, n_jobs))
+
+    def merged(self, other: Running) -> Running:
+        """Return the sums of both, the rows that they have in common once."""
+        mine, theirs = self.features, other.features
+        known = mine is theirs or (
+            same(mine.weights, theirs.weights) and same(mine.frame, theirs.frame)
+        )
+        if not (known and self.seed == other.seed and same(self.first, other.first)):
+            raise ValueError(
+                "merge needs metrics with the same frequencies, which follow from the "
+                "first rows: fit one LearnedMetric(method='agop') to a sample of the "
+                "rows, give each process a copy.deepcopy of it for partial_fit, and "
+                "merge these."
+            )
+        if other.since is None:
+            return self
+        classes = other.coding.classes
+        coding = self.coding if classes is None else self.coding.with_labels(classes)
+        return self._plus(coding, other.coding.moved(other.since, coding))
+
+    def _plus(self, coding: Coding, new: Halves) -> Running:
+        first = self.coding.moved(self.first, coding)
+        if self.since is not None:
+            new = self.coding.moved(self.since, coding) + new
+        return replace(self, coding=coding, first=first, since=new)
+
+    def relearned(self) -> Learned:
+        """Return the metric of all rows so far."""
+        halves = self.first if self.since is None else self.first + self.since
+        found = Round(self.features, halves, self.coding.by_class)
+        L = found.factor(every=True)
+        if L.shape[1] == 0:
+            return replace(self.learned, method="none", L=self.learned.unit)
+        return replace(self.learned, method="agop", L=L)
+
+
+class LearnedMetric(
+    CallbackSupportMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TypedTransformerMixin,
+    TypedBaseEstimator,
+):
+    r"""Linear map of the columns, after which close rows have similar targets.
+
+    A supervised transformer in front of anything that works with distances: kernel
+    averages, nearest neighbours, samplers with ridge regression, support vectors.
+    Columns that say nothing of the targets are shrunk, and so are directions. Scale of
+    the columns does not matter: they are standardised inside.
+
+    Parameters
+    ----------
+    n_components : int, default=None
+        Number of columns to return: the directions in which rows vary most under the
+        metric. None returns as many columns as X has, by the symmetric root of the
+        metric.
+    method : {"auto", "none", "diagonal", "agop", "nca"}, default="auto"
+        How the metric is learned (Notes). ``"auto"`` learns each on some of the rows,
+        and takes the simplest one which no other errs plainly less than on the rest.
+        ``"nca"`` needs labels. ``"none"`` standardises the columns.
+    max_iter : int, default=5
+        Most rounds of ``"agop"``; it stops when the error on rows held out no longer
+        falls. The other methods take a fixed number of steps.
+    validation_fraction : float, default=0.25
+        Share of the rows by which ``"auto"`` chooses. The metric that it chose is then
+        learned from all rows.
+    n_jobs : int, default=None
+        Number of threads of ``"agop"``; -1 uses all processors. None uses as many as
+        NumPy's linear algebra would, and one inside joblib workers.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the frequencies, of minibatches and of the choice of rows.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_columns, n_features)
+        The map: ``transform(X)`` is ``X @ components_.T``. On the rows of ``fit`` the
+        variances of its columns add up to the number of columns of X that are not
+        constant, as for standardised columns.
+    metric_ : ndarray of shape (n_features, n_features)
+        ``components_.T @ components_``, so that ``(x - y) @ metric_ @ (x - y)`` is the
+        squared distance of two rows.
+    feature_importances_ : ndarray of shape (n_features,)
+        Diagonal of the metric of standardised columns, of sum 1; zero for constant
+        columns.
+    method_ : str
+        The method in use. ``"none"`` also where nothing can be learned: one class,
+        constant targets or constant rows.
+    scores_ : dict
+        With ``method="auto"``, what kernel averages reached under each metric on rows
+        that it had not seen, larger is better: minus the log loss of labels, R² of
+        numbers. Empty for other methods.
+    n_iter_ : int
+        Rounds that ``"agop"`` took; 1 for other methods.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``, where X has string names.
+
+    See Also
+    --------
+    NadarayaWatsonClassifier : Kernel averages, which gain most by a metric.
+    sklearn.neighbors.NeighborhoodComponentsAnalysis : NCA on all pairs of rows.
+
+    Notes
+    -----
+    Targets in one axis that are strings, booleans or integers are labels; floats are
+    numbers, and so is every table of several outputs. ``y.astype(float)`` makes counts
+    numbers.
+
+    * ``"agop"``, the average outer product of gradients [1]_: of ridge regression f on
+      the cosines and sines of m random frequencies W,
+
+      .. math:: M = \frac1n \sum_i \sum_k \nabla f_k(x_i) \nabla f_k(x_i)'
+         = W (H_{11} + H_{12} + H_{21} + H_{22}) W',
+         \qquad H = \tfrac1n T'T \circ K K'
+
+      with T = [-sin(XW), cos(XW)] and K the coefficients. The next round draws its
+      frequencies in the metric of this one. It is the recursive feature machine of [1]_
+      and [2]_ with random features in place of the kernel of all pairs. Sigma and the
+      penalty are those of least error on a fifth of the rows, chosen by their content.
+    * ``"nca"``, neighbourhood components analysis [3]_: the log loss of leave-one-out
+      averages, by 300 steps of Adam on minibatches of 1000 rows.
+    * ``"diagonal"``: one number for each column, with the least leave-one-out error on
+      up to 1200 rows and the penalty (5/n) sum (log s - log s_start)^2.
+
+    Everything that AGOP reads of rows are sums at given frequencies. ``partial_fit``
+    keeps the rows up to about 4 million entries of X: until then it equals ``fit`` with
+    ``method="agop"`` on all rows together, and so does ``merge``, in any order, up to
+    rounding. Then frequencies and sigma, the scale of the columns and the metric of the
+    rounds before are fixed for good, the rows are forgotten, and further rows are added
+    to the sums of the last round: the metric of these sums equals, up to rounding, that
+    of the same frequencies and all rows at once.
+
+    A weight of two is a row that comes twice, as long as there are no more rows than
+    are sampled: 4096 by which sigma is chosen, 2000 by which ``"auto"`` judges.
+
+    References
+    ----------
+    .. [1] A. Radhakrishnan, D. Beaglehole, P. Pandit, M. Belkin, "Mechanism for Feature
+       Learning in Neural Networks and Backpropagation-Free Machine Learning Models",
+       Science 383 (2024), :doi:`10.1126/science.adi5639`.
+    .. [2] D. Beaglehole, D. Holzmüller, A. Radhakrishnan, M. Belkin, "xRFM: Accurate,
+       Scalable, and Interpretable Feature Learning Models for Tabular Data" (2025),
+       :arxiv:`2508.10053`.
+    .. [3] J. Goldberger, G. Hinton, S. Roweis, R. Salakhutdinov, "Neighbourhood
+       Components Analysis", NeurIPS 2004.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.neighbors import KNeighborsRegressor
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn_crt import LearnedMetric
+    >>> X = np.random.default_rng(0).normal(size=(800, 8))
+    >>> y = np.sin(2 * X[:, 0]) + X[:, 1]
+    >>> metric = LearnedMetric(random_state=0).fit(X[:600], y[:600])
+    >>> bool(metric.feature_importances_[:2].sum() > 0.9)
+    True
+    >>> model = make_pipeline(LearnedMetric(random_state=0), KNeighborsRegressor())
+    >>> plain = KNeighborsRegressor().fit(X[:600], y[:600]).score(X[600:], y[600:])
+    >>> bool(model.fit(X[:600], y[:600]).score(X[600:], y[600:]) > plain + 0.2)
+    True
+    """
+
+    _doc_link_module, _doc_link_template, _doc_link_url_param_generator = DOC_LINK
+    _parameter_constraints: dict = {
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "method": [StrOptions({"auto", "none", "diagonal", "agop", "nca"})],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+    }
+
+    _parameters: Parameters
+    _batches: tuple[Batch, ...]  # rows that are kept
+    _running: Running | None  # sums of those that are not
+    _known: tuple[Learned, np.ndarray] | None  # the map of standardised columns
+    _fit_namespace: Any = None  # tells where the rows of fit were, None for NumPy
+    __sklearn_array_api_convert__ = convert_fit_namespace
+    __getstate__, __setstate__, __copy__ = STATE_METHODS
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        method: Literal["auto", "none", "diagonal", "agop", "nca"] = "auto",
+        max_iter: int = 5,
+        validation_fraction: float = 0.25,
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+    ):
+        self.n_components = n_components
+        self.method = method
+        self.max_iter = max_iter
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    # ------------------------------------------------------------------ fitting
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Learn the metric.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Labels (strings, booleans, integers) or numbers (floats, several outputs).
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative weights; rows of weight 0 are left out.
+
+        Returns
+        -------
+        self : object
+            The fitted transformer. It holds no row.
+
+        Raises
+        ------
+        TypeError
+            If X is an array on a device under ``array_api_dispatch=True``.
+        ValueError
+            If a parameter, X, y or a weight is out of range.
+        """
+        context = self._init_callback_context(max_subtasks=None)
+        context.call_on_fit_task_begin(estimator=self, X=X, y=y)
+
+        def step():  # of a progress bar: a round, or a hundred steps
+            part = context.subcontext(task_name="round")
+            part.call_on_fit_task_begin(estimator=self)
+            part.call_on_fit_task_end(estimator=self)
+
+        with aside(self) as made:
+            batch = made._start(X, y, sample_weight, self.method, least=2)
+            made._learn(batch, step)
+        context.call_on_fit_task_end(estimator=self, X=X, y=y)
+        return self
+
+    @available_if(_is_sum)
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(
+        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Add a batch of rows, for ``method="agop"``, which ``"auto"`` is here too.
+
+        Equals ``fit`` with ``method="agop"`` on all rows while they are kept, up to
+        about 4 million entries of X; later batches are added to the sums at the
+        frequencies of these. After ``fit`` they are added to its sums, but with
+        ``method="auto"``, where ``fit`` keeps none, this begins with a new table. There
+        may be labels that were not seen before.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            More rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Their targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative weights.
+
+        Returns
+        -------
+        self : object
+            The transformer. The metric is computed when it is first needed.
+
+        Raises
+        ------
+        ValueError
+            If X or y do not fit to the batches before.
+        """
+        with aside(self) as made:
+            if made._has_sums:
+                made._add(made._validate_batch(X, y, sample_weight, copy=True))
+            else:
+                batch = made._start(X, y, sample_weight, "agop", copy=True)
+                made._batches = (batch,)
+            made._drop_many()
+        return self
+
+    @available_if(_is_sum)
+    def merge(self, other: LearnedMetric) -> Self:
+        """Add the rows of another transformer that was fitted by ``partial_fit``.
+
+        Equals one that has seen the rows of both, with the seed of this one, while the
+        rows are kept. Beyond that, both must be copies of one transformer whose
+        frequencies are fixed: its own rows then count once.
+
+        Parameters
+        ----------
+        other : LearnedMetric
+            Fitted on other rows with the same columns and parameters; it stays as it
+            was.
+
+        Returns
+        -------
+        self : object
+            The transformer.
+
+        Raises
+        ------
+        ValueError
+            If the two do not fit together.
+        """
+        check_is_fitted(self)
+        if not isinstance(other, LearnedMetric):
+            raise ValueError(f"merge needs another LearnedMetric, got {other!r}.")
+        check_is_fitted(other)
+        check_same_columns(self, other)
+        for one in (self, other):
+            if not one._has_sums:
+                raise ValueError(
+                    "merge needs sums over rows on both sides, but fit with "
+                    f"method={one._parameters.method!r} keeps none. Take partial_fit, "
+                    "or method='agop'."
+                )
+        mine, theirs = (one._parameters._replace(seed=0) for one in (self, other))
+        for name, value in mine._asdict().items():
+            if value != getattr(theirs, name):
+                raise ValueError(
+                    f"merge needs the same parameters, but {name} is {value!r} in one "
+                    f"and {getattr(theirs, name)!r} in the other."
+                )
+        with aside(self) as made:
+            for batch in other._batches:
+                made._check_targets(batch[1])
+            if made._running is not None and other._running is not None:
+                made._running = made._running.merged(other._running)
+            elif other._running is not None:
+                batches, made._batches = made._batches, ()
+                made._running, made._parameters = other._running, other._parameters
+                for batch in batches:
+                    made._add(batch)
+            for batch in other._batches:
+                made._add(batch)
+            made._known = None
+            made._drop_many()
+        return self
+
+    def freeze(self) -> Self:
+        """Fix the frequencies for good, and forget the rows kept so far.
+
+        Returns
+        -------
+        self : object
+            The transformer; a pickle of it holds no row of the data. Batches that come
+            later are added to the sums.
+        """
+        check_is_fitted(self)
+        if self._batches:
+            with aside(self) as made:
+                made._learn(made._whole())
+        return self
+
+    def _start(self, X, y, sample_weight, method, least=1, copy=False):
+        """Note the parameters, which count until the next fit, and return the rows."""
+        self._fit_namespace = fit_namespace_of(X)
+        self._batches, self._running, self._known = (), None, None
+        batch = self._validate_batch(X, y, sample_weight, copy, least)
+        n_features, n_components = self.n_features_in_, self.n_components
+        if n_components is not None and n_components > n_features:
+            raise ValueError(
+                f"n_components={n_components} must be at most the number of features, "
+                f"{n_features}, or None."
+            )
+        by_class = Coding.is_of_labels(batch[1])
+        if method == "nca" and not by_class:
+            raise ValueError(
+                "method='nca' needs labels, but y has floats or several outputs. Give "
+                "y.astype(int) where these are labels, or method='agop'."
+            )
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        rest = method, self.max_iter, self.validation_fraction, seed
+        self._parameters = Parameters(n_components, *rest)
+        return batch
+
+    def _validate_batch(self, X, y, sample_weight, copy, least=1) -> Batch:
+        """Return rows of positive weight, their targets and weights."""
+        refuse_lazy(self, "sklearn_crt.dask.fit(metric, X, y)", X, y, sample_weight)
+        first = not (self._batches or self._running or self._known)
+        if not first:
+            check_fit_namespace(self, X, "partial_fit")
+        options = {"multi_output": True, "ensure_min_samples": least}
+        X, y = validate_rows(self, X, reset=first, copy=copy, y=y, **options)
+        self._check_on_host(X)
+        y = np.array(y) if copy else np.asarray(y)
+        y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+        if y.ndim == 2 and y.dtype.kind not in "fiub":
+            raise ValueError(
+                f"y has {y.shape[1]} columns of {y.dtype}: several outputs must be "
+                "numbers. Give labels in one column."
+            )
+        self._check_targets(y)
+        weights = _check_sample_weight(
+            sample_weight, X, dtype=np.float64, ensure_non_negative=True, copy=True
+        )
+        if not np.any(weights > 0):
+            raise ValueError(
+                "Sample weights must contain at least one non-zero number."
+            )
+        if not np.all(weights > 0):
+            keep = weights > 0
+            X, y, weights = X[keep], y[keep], weights[keep]
+        return X, y, weights
+
+    def _check_targets(self, y):
+        """Raise ValueError for targets of another kind than those before."""
+        if self._batches:
+            known = self._batches[0][1]
+            kinds = [(Coding.is_of_labels(a), a.shape[1:]) for a in (known, y)]
+        elif self._running is not None:
+            coding = self._running.coding
+            known = (coding.by_class, () if coding.mean.size < 2 else coding.mean.shape)
+            kinds = [known, (Coding.is_of_labels(y), y.shape[1:])]
+        else:
+            return
+        if kinds[0] != kinds[1]:
+            names = [
+                "labels"
+                if by_class
+                else f"{shape[0] if shape else 1} columns of numbers"
+                for by_class, shape in kinds
+            ]
+            raise ValueError(
+                f"y has {names[1]}, but the rows before had {names[0]}. Labels are "
+                "strings, booleans or integers, numbers are floats."
+            )
+
+    def _check_on_host(self, X):
+        if not on_host(X):
+            kind = f"{type(X).__module__.split('.')[0]} {type(X).__name__}"
+            raise TypeError(
+                "LearnedMetric takes tables in the memory of the host, but X is a "
+                f"{kind} on the device {X.device}. Move it there."
+            )
+
+    @property
+    def _has_sums(self):
+        """Whether there is something that rows could be added to."""
+        return self.__sklearn_is_fitted__() and bool(self._batches or self._running)
+
+    def _add(self, batch: Batch) -> None:
+        """Keep a batch, or add it to the sums."""
+        self._known = None
+        if self._running is None:
+            self._batches = (*self._batches, batch)
+        else:
+            with blas_within_processors(batch[0].shape[0]):
+                self._running = self._running.plus(*batch, self.n_jobs)
+
+    def _drop_many(self):
+        """Fix the frequencies as soon as there are many rows."""
+        n_rows = sum(X.shape[0] for X, *_ in self._batches)
+        if n_rows * self.n_features_in_ > _KEPT_ENTRIES:
+            self._learn(self._whole())
+
+    def _whole(self) -> Batch:
+        """Return the rows that are kept as one batch."""
+        if len(self._batches) == 1:
+            return self._batches[0]
+        tables, *others = zip(*self._batches, strict=True)
+        if any(map(sparse.issparse, tables)):
+            X = sparse.vstack([sparse.csr_array(table) for table in tables], "csr")
+        else:
+            X = np.vstack(tables)
+        return X, *(np.concatenate(arrays) for arrays in others)
+
+    def _learn(self, batch: Batch, step: Any = lambda: None) -> None:
+        """Learn the metric of these rows, fix the frequencies and forget the rows."""
+        with blas_within_processors(batch[0].shape[0]):
+            found = learn(*batch, self._parameters, n_jobs=self.n_jobs, step=step)
+        made_of = found.made_of
+        learned = replace(found, made_of=None)
+        self._batches, self._running = (), None
+        if made_of is not None and self._parameters.method == "agop":
+            coding = Coding.of(*batch[1:])
+            self._running = Running(
+                learned,
+                made_of.features,
+                coding,
+                made_of.halves,
+                None,
+                self._parameters.seed,
+            )
+        self._known = self._mapped(learned)
+
+    def _mapped(self, learned: Learned) -> tuple[Learned, np.ndarray]:
+        return learned, learned.components(self._parameters.n_components)
+
+    @property
+    def _model(self) -> tuple[Learned, np.ndarray]:
+        """The metric, and its map of standardised columns, made when asked for."""
+        check_is_fitted(self)
+        if self._known is None and self._running is not None:
+            self._known = self._mapped(self._running.relearned())
+        elif self._known is None:
+            with blas_within_processors(self._batches[0][0].shape[0]):
+                found = learn(*self._whole(), self._parameters, n_jobs=self.n_jobs)
+            self._known = self._mapped(replace(found, made_of=None))
+        return self._known
+
+    # --------------------------------------------------------------- attributes
+    @property
+    def components_(self) -> np.ndarray:
+        """The map, for the columns of X."""
+        learned, components = self._model
+        return components * learned.frame.sigma
+
+    @property
+    def metric_(self) -> np.ndarray:
+        """The metric, for the columns of X."""
+        components = self.components_
+        return components.T @ components
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Diagonal of the metric of standardised columns, of sum 1."""
+        squares = np.sum(self._model[1] ** 2, axis=0)
+        total = squares.sum()
+        return squares / total if total > 0 else np.full(squares.size, 1 / squares.size)
+
+    @property
+    def method_(self) -> str:
+        """The method in use."""
+        return self._model[0].method
+
+    @property
+    def scores_(self) -> dict[str, float]:
+        """What each metric reached on rows that it had not seen."""
+        return dict(self._model[0].scores)
+
+    @property
+    def n_iter_(self) -> int:
+        """Rounds of AGOP."""
+        return self._model[0].n_iter
+
+    @property
+    def _n_features_out(self) -> int:
+        n_components = self._parameters.n_components
+        return self.n_features_in_ if n_components is None else n_components
+
+    # ------------------------------------------------------------- transforming
+    def transform(self, X: TableLike) -> Array:
+        """Return the rows under the metric.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        rows : ndarray of shape (n_samples, n_columns)
+            ``X @ components_.T``, dense; float32 for float32 rows. Under
+            ``config_context(array_api_dispatch=True)`` of the library of X.
+
+        Raises
+        ------
+        TypeError
+            If X is an array on a device under ``array_api_dispatch=True``.
+        """
+        check_is_fitted(self)
+        refuse_lazy(self, "sklearn_crt.dask.map_rows(metric.transform, X)", X)
+        check_fit_namespace(self, X, "transform")
+        rows = validate_rows(self, X, reset=False)
+        self._check_on_host(rows)
+        made = product(rows, self.components_.astype(rows.dtype).T)
+        return to_namespace_of(np.ascontiguousarray(made), X)
+
+    def __sklearn_is_fitted__(self):
+        """Return whether rows were seen."""
+        return hasattr(self, "_parameters")
+
+    def __sklearn_tags__(self):
+        """Return the tags of scikit-learn: sparse input, float32 and float64 kept."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
