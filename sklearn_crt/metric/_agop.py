@@ -23,7 +23,9 @@ from ._targets import Coding
 MOST_FREQUENCIES, _FEWEST_FREQUENCIES = 512, 64
 _TRIED_FREQUENCIES, _TRIED_ROWS = 256, 4096  # by which sigma is chosen
 _PENALTIES = 1e-6, 1e-5, 1e-4, 1e-3, 1e-2  # of ridge, for each row
-_MULTIPLES = 2.0 ** np.arange(-1, 3)  # of one over the root of the total variance
+_MULTIPLES = 2.0 ** np.arange(-2, 3)  # of one over the root of the total variance
+_STEPS = 2.0 ** np.arange(-1, 2)  # about the multiple of the round before
+_SPREAD = 0.05  # of the variance of frequencies, which all directions share
 _ROWS = 1024  # whose features are made at a time
 _GAIN = 0.002  # of the held-out error, for which a further round is taken
 _HELD, _WRAPS = 0.2, 64.0  # share of rows held out: of marks in [0, 1), gone around
@@ -302,12 +304,16 @@ def learn_rounds(
     """
     # live (n_features,), which columns are not constant
     n_distinct = np.unique(table.marks).size
-    n_frequencies = max(_FEWEST_FREQUENCIES, min(n_distinct, n_frequencies))
-    L = np.eye(live.size)[:, live]
+    m = max(_FEWEST_FREQUENCIES, min(n_distinct, n_frequencies))
+    L, multiple = np.eye(live.size)[:, live], None
     made: list[tuple[float, Round]] = []
     for draws in np.random.default_rng(seed).spawn(max_iter):
-        rng_draws = draws.standard_normal((L.shape[1], n_frequencies))
-        found = _choose_sigma(table, frame, L, rng_draws, n_jobs)
+        weights = L @ draws.standard_normal((L.shape[1], m))
+        if made:  # so that a direction that was missed can come back
+            spread = math.sqrt(_SPREAD * np.sum(L**2) / live.sum())
+            weights += spread * live[:, None] * draws.standard_normal(weights.shape)
+        multiples = _MULTIPLES if multiple is None else multiple * _STEPS
+        found, multiple = _choose_sigma(table, frame, weights, multiples, n_jobs)
         error = found.solved[0]
         step()
         if made and not error <= (1 - _GAIN) * made[-1][0]:
@@ -324,24 +330,29 @@ def learn_rounds(
 def _choose_sigma(
     table: Table,
     frame: Frame,
-    L: np.ndarray,
-    draws: np.ndarray,
+    weights: np.ndarray,
+    multiples: np.ndarray,
     n_jobs: int | None,
-) -> Round:
-    """Return the round at the multiple of the frequencies that errs least."""
-    # L (n_features, r), draws (r, m)
+) -> tuple[Round, float]:
+    """Return the round at the multiple of the frequencies that errs least, and this.
+
+    One is the multiple at which the phases have variance 1.
+    """
+    # weights (n_features, m)
     some = table
     if table.X.shape[0] > _TRIED_ROWS:
         some = table.take(np.argsort(table.marks, kind="stable")[:_TRIED_ROWS])
-    rows = frame.rows(some.X.astype(np.float64, copy=False)).project(Frequencies(L))
+    rows = frame.rows(some.X.astype(np.float64, copy=False))
+    phases = rows.project(Frequencies(weights[:, :_TRIED_FREQUENCIES]))
     share = some.weights / some.weights.sum()
-    unit = L @ draws / math.sqrt(np.sum(share @ (rows - share @ rows) ** 2) or 1.0)
-    few = unit[:, :_TRIED_FREQUENCIES]
+    variance = np.mean(share @ (phases - share @ phases) ** 2)
+    unit = weights / math.sqrt(variance or 1.0)
     by_class = table.coding.by_class
 
     def error(multiple: float) -> float:
-        features = Features(frame, few * multiple)
+        features = Features(frame, unit[:, :_TRIED_FREQUENCIES] * multiple)
         return Round(features, some.sums(features, n_jobs), by_class).solved[0]
 
-    features = Features(frame, unit * min(_MULTIPLES, key=error))
-    return Round(features, table.sums(features, n_jobs), by_class)
+    best = float(min(multiples, key=error))
+    features = Features(frame, unit * best)
+    return Round(features, table.sums(features, n_jobs), by_class), best

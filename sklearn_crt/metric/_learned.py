@@ -133,7 +133,7 @@ class LearnedMetric(
         How the metric is learned (Notes). ``"auto"`` learns each on some of the rows,
         and takes the simplest one which no other errs plainly less than on the rest.
         ``"nca"`` needs labels. ``"none"`` standardises the columns.
-    max_iter : int, default=5
+    max_iter : int, default=8
         Most rounds of ``"agop"``; it stops when the error on rows held out no longer
         falls. The other methods take a fixed number of steps.
     validation_fraction : float, default=0.25
@@ -260,7 +260,7 @@ class LearnedMetric(
         n_components: int | None = None,
         *,
         method: Literal["auto", "none", "diagonal", "agop", "nca"] = "auto",
-        max_iter: int = 5,
+        max_iter: int = 8,
         validation_fraction: float = 0.25,
         random_state: RandomState = None,
         n_jobs: int | None = None,
