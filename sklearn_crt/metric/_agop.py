@@ -6,9 +6,10 @@ Everything is a sum over rows at given frequencies, so parts of a table merge.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import add
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -23,11 +24,11 @@ from ._targets import Coding
 MOST_FREQUENCIES, _FEWEST_FREQUENCIES = 512, 64
 _TRIED_FREQUENCIES, _TRIED_ROWS = 256, 4096  # by which sigma is chosen
 _PENALTIES = 1e-6, 1e-5, 1e-4, 1e-3, 1e-2  # of ridge, for each row
-_MULTIPLES = 2.0 ** np.arange(-2, 3)  # of one over the root of the total variance
-_STEPS = 2.0 ** np.arange(-1, 2)  # about the multiple of the round before
+_MULTIPLES = 0.25, 0.5, 1.0, 2.0, 4.0  # of one over the root of the total variance
+_STEPS = 0.5, 1.0, 2.0  # about the multiple of the round before
 _SPREAD = 0.05  # of the variance of frequencies, which all directions share
 _ROWS = 1024  # whose features are made at a time
-_GAIN = 0.002  # of the held-out error, for which a further round is taken
+_GAIN = 0.002  # of the held-out error, beside one row's, for a further round
 _HELD, _WRAPS = 0.2, 64.0  # share of rows held out: of marks in [0, 1), gone around
 _NOTHING = 1e-8  # of the largest eigenvalue
 
@@ -64,17 +65,15 @@ class Sums:
 
     @classmethod
     def of(cls, F: np.ndarray, Y: np.ndarray, weights: np.ndarray) -> Sums:
-        """Add up some rows."""
+        """Add up some rows; the features are overwritten."""
         # F (n_rows, 2 m), Y (n_rows, n_outputs), weights (n_rows,)
         T = np.column_stack([np.ones(len(Y)), Y])
-        root = np.sqrt(weights)[:, None]
-        scaled = F * root
-        return cls(
-            scaled.T @ scaled,
-            scaled.T @ (T * root),
-            weights @ T,
-            weights @ np.square(Y),
-        )
+        totals, squares = weights @ T, weights @ np.square(Y)
+        if np.any(weights != 1):
+            root = np.sqrt(weights)[:, None]
+            F *= root
+            T *= root
+        return cls(F.T @ F, F.T @ T, totals, squares)
 
     def __add__(self, other: Sums) -> Sums:
         """Return the sums over the rows of both."""
@@ -179,11 +178,14 @@ class Table:
             workspace, total = Workspace(), None
             for block in gen_batches(stop - start, _ROWS):
                 rows = slice(start + block.start, start + block.stop)
-                F = features.of(self.X[rows], workspace)
-                Y, weights = self.coding.columns(self.codes[rows]), self.weights[rows]
                 held = self.marks[rows] * _WRAPS % 1.0 < _HELD
+                order = rows.start + np.argsort(held, kind="stable")
+                F = features.of(self.X[order], workspace)
+                Y = self.coding.columns(self.codes[order])
+                n, weights = np.count_nonzero(~held), self.weights[order]
                 sides = (
-                    Sums.of(F[some], Y[some], weights[some]) for some in (~held, held)
+                    Sums.of(F[side], Y[side], weights[side])
+                    for side in (slice(n), slice(n, None))
                 )
                 new = Halves(*sides)
                 total = new if total is None else total + new
@@ -192,7 +194,7 @@ class Table:
 
         n_threads = effective_n_threads(n_jobs, n_rows, width)
         parts = in_threads(add_up, n_rows, n_threads)
-        return sum(parts[1:], parts[0])
+        return reduce(add, parts)
 
 
 def ridge(halves: Halves, penalty: float) -> np.ndarray:
@@ -213,13 +215,15 @@ def held_out_error(held: Sums, coefficients: np.ndarray) -> float:
     return float(total / (held.weight * held.squares.size))
 
 
-def best_penalty(halves: Halves) -> tuple[float, float]:
+def best_penalty(
+    halves: Halves, penalties: Sequence[float] = _PENALTIES
+) -> tuple[float, float]:
     """Return the least error on the rows held out, and the penalty that has it."""
     if not (halves.held.weight > 0 and halves.learned.weight > 0):
         return math.inf, _PENALTIES[-1]
     return min(
         (held_out_error(halves.held, ridge(halves, penalty)), penalty)
-        for penalty in _PENALTIES
+        for penalty in penalties
     )
 
 
@@ -294,44 +298,50 @@ def learn_rounds(
     seed: int,
     max_iter: int,
     n_frequencies: int = MOST_FREQUENCIES,
+    multiples: Sequence[float] = (),
     n_jobs: int | None = None,
     step: Callable[[], None] = lambda: None,
-) -> tuple[Round, int]:
-    """Return the round that makes the metric, and how many were taken.
+) -> tuple[Round, list[float]]:
+    """Return the round that makes the metric, and the multiples of sigma up to it.
 
     Each round draws its frequencies in the metric of the one before, as long as the
-    error on the rows held out falls.
+    error on the rows held out falls. Multiples that are given are not searched for.
     """
     # live (n_features,), which columns are not constant
     n_distinct = np.unique(table.marks).size
     m = max(_FEWEST_FREQUENCIES, min(n_distinct, n_frequencies))
-    L, multiple = np.eye(live.size)[:, live], None
+    gain = _GAIN + 1 / max(_HELD * n_distinct, 2)
+    L = np.eye(live.size)[:, live]
+    chosen: list[float] = []
     made: list[tuple[float, Round]] = []
-    for draws in np.random.default_rng(seed).spawn(max_iter):
+    for number, draws in enumerate(np.random.default_rng(seed).spawn(max_iter)):
         weights = L @ draws.standard_normal((L.shape[1], m))
         if made:  # so that a direction that was missed can come back
             spread = math.sqrt(_SPREAD * np.sum(L**2) / live.sum())
             weights += spread * live[:, None] * draws.standard_normal(weights.shape)
-        multiples = _MULTIPLES if multiple is None else multiple * _STEPS
-        found, multiple = _choose_sigma(table, frame, weights, multiples, n_jobs)
+        tried = multiples[number : number + 1] or (
+            [multiple * chosen[-1] for multiple in _STEPS] if chosen else _MULTIPLES
+        )
+        found, multiple = _choose_sigma(table, frame, weights, tried, n_jobs)
         error = found.solved[0]
         step()
-        if made and not error <= (1 - _GAIN) * made[-1][0]:
+        if made and not error <= (1 - gain) * made[-1][0]:
             if error > made[-1][0] and len(made) > 1:
                 made.pop()  # the metric that it made is worse
             break
         made.append((error, found))
+        chosen.append(multiple)
         L = found.factor(every=False)
         if L.shape[1] == 0:  # constant targets
             break
-    return made[-1][1], len(made)
+    return made[-1][1], chosen[: len(made)]
 
 
 def _choose_sigma(
     table: Table,
     frame: Frame,
     weights: np.ndarray,
-    multiples: np.ndarray,
+    multiples: Sequence[float],
     n_jobs: int | None,
 ) -> tuple[Round, float]:
     """Return the round at the multiple of the frequencies that errs least, and this.
@@ -351,8 +361,9 @@ def _choose_sigma(
 
     def error(multiple: float) -> float:
         features = Features(frame, unit[:, :_TRIED_FREQUENCIES] * multiple)
-        return Round(features, some.sums(features, n_jobs), by_class).solved[0]
+        halves = some.sums(features, n_jobs).centred(by_class)
+        return best_penalty(halves, _PENALTIES[::2])[0]
 
-    best = float(min(multiples, key=error))
+    best = multiples[0] if len(multiples) == 1 else min(multiples, key=error)
     features = Features(frame, unit * best)
     return Round(features, table.sums(features, n_jobs), by_class), best

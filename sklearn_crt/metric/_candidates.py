@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,6 +18,8 @@ from ._targets import Coding, Sample, fingerprints
 _POOL_ROWS, _POOL_ENTRIES = 2**15, 2**22  # that NCA draws from
 _JUDGED_ROWS = 2**13  # from which AGOP learns what is judged
 _KEYS, _QUERIES = 4096, 2000  # of the averages by which it is judged
+_FEW = 800  # rows, all pairs of which the diagonal is learned from there
+_PENALTY = 5.0  # of the diagonal
 _DIRECTIONS = 100  # of NCA, where there are more columns
 _WRAPS = 4096.0  # of marks in [0, 1), for a second order of the rows
 
@@ -131,40 +133,47 @@ class _Rows:
 
     def learned(self) -> Learned:
         """Return the metric of the method, learned from all rows."""
-        sample, method, scores = self._sample(self.table), self.parameters.method, {}
+        sample, method = self._sample(self.table), self.parameters.method
+        scores: dict[str, float] = {}
+        multiples: list[float] = []
         if method == "auto":
-            method, scores = self._choose()
+            method, scores, multiples = self._choose()
         if not self._has_targets(sample):
             method = "none"
-        L, n_iter, made_of = self._learn(method, self.table, sample)
+        L, rounds, made_of = self._learn(
+            method, self.table, sample, multiples=multiples
+        )
         centred = sample.rows * np.sqrt(sample.weights / sample.weights.sum())[:, None]
         rest = scores, self.frame, self.live, centred.T @ centred, made_of
-        return Learned(method, L, n_iter, *rest)
+        return Learned(method, L, len(rounds), *rest)
 
-    def _choose(self) -> tuple[str, dict[str, float]]:
+    def _choose(self) -> tuple[str, dict[str, float], list[float]]:
         """Return the simplest method that none errs plainly less than, and all scores.
 
-        Errors are those of kernel averages on rows that no candidate has seen.
+        And the sigmas that the rounds of AGOP took. Errors are those of kernel averages
+        on rows that no candidate has seen.
         """
         table, share = self.table, self.parameters.validation_fraction
         held = table.marks < share
         if not 0 < np.count_nonzero(held) < held.size:
-            return "none", {}
+            return "none", {}, []
         learn_from, judged = table.take(~held), table.take(held)
         sample, queries = self._sample(learn_from), self._sample(judged, _QUERIES)
         if not self._has_targets(sample):
-            return "none", {}
+            return "none", {}, []
         order = np.argsort(learn_from.marks * _WRAPS % 1.0, kind="stable")
         learn_from = learn_from.take(order[:_JUDGED_ROWS])
         keys = self._sample(learn_from, _KEYS)
         classes = table.coding.classes
         n_classes = None if classes is None else classes.size
         losses: dict[str, np.ndarray] = {}
-        best, scores = "none", {}
+        best, scores, multiples = "none", {}, [1.0]
         for method in ("none", "diagonal", "agop", "nca"):
             if method == "nca" and n_classes is None:
                 continue
-            L, *_ = self._learn(method, learn_from, sample, MOST_FREQUENCIES // 2)
+            some = sample.take(slice(_FEW)) if method == "diagonal" else sample
+            L, found, _ = self._learn(method, learn_from, some, MOST_FREQUENCIES // 2)
+            multiples = found if method == "agop" else multiples
             if L.shape[1] == 0:
                 continue
             losses[method], _ = held_out_losses(L, keys, queries, n_classes)
@@ -174,7 +183,7 @@ class _Rows:
             if _is_plain(gain, queries.weights):
                 best = method
             self.step()
-        return best, scores
+        return best, scores, multiples
 
     def _learn(
         self,
@@ -182,36 +191,40 @@ class _Rows:
         table: Table,
         sample: Sample,
         n_frequencies: int = MOST_FREQUENCIES,
-    ) -> tuple[np.ndarray, int, Round | None]:
-        """Return the L of a method, the number of its rounds, and the last of these."""
+        multiples: Sequence[float] = (),
+    ) -> tuple[np.ndarray, list[float], Round | None]:
+        """Return the L of a method, the sigmas of its rounds, and the last of these."""
         d, seed = self.live.size, self.parameters.seed
         unit = np.eye(d)[:, self.live]
         if method == "none":
-            return np.diag(self.live.astype(float)), 1, None
+            return np.diag(self.live.astype(float)), [1.0], None
         if method == "diagonal":
-            sizes = learn_columns(sample.rows, sample.codes, sample.weights)
-            return np.diag(np.where(self.live, sizes, 0)), 1, None
+            sizes = learn_columns(sample.rows, sample.codes, sample.weights, _PENALTY)
+            return np.diag(np.where(self.live, sizes, 0)), [1.0], None
         if method == "nca":
-            classes = int(sample.codes.max()) + 1
-            some = sample.take(slice(_KEYS))
-            _, base = held_out_losses(unit, some, some.take(slice(_QUERIES)), classes)
+            classes, half = int(sample.codes.max()) + 1, len(sample.rows) // 2
+            keys = sample.take(slice(half, half + _KEYS))
+            queries = sample.take(slice(min(half, _QUERIES)))
+            _, base = held_out_losses(unit, keys, queries, classes)
             start = base * unit.T
             if len(start) > _DIRECTIONS:
-                _, _, axes = np.linalg.svd(some.rows, full_matrices=False)
+                some = sample.rows[:_KEYS]
+                _, _, axes = np.linalg.svd(some, full_matrices=False)
                 start = base * axes[:_DIRECTIONS]
             arrays = sample.rows, sample.codes, sample.weights
-            return learn_nca(*arrays, start, seed=seed, step=self.step).T, 1, None
-        made_of, n_iter = learn_rounds(
+            return learn_nca(*arrays, start, seed=seed, step=self.step).T, [1.0], None
+        made_of, multiples = learn_rounds(
             table,
             self.frame,
             self.live,
             seed=seed,
             max_iter=self.parameters.max_iter,
             n_frequencies=n_frequencies,
+            multiples=multiples,
             n_jobs=self.n_jobs,
             step=self.step,
         )
-        return made_of.factor(every=True), n_iter, made_of
+        return made_of.factor(every=True), list(multiples), made_of
 
     def _sample(self, table: Table, size: int = _POOL_ROWS) -> Sample:
         """Return some of the rows, standardised, in an order of their own."""
@@ -220,7 +233,8 @@ class _Rows:
 
     def _has_targets(self, sample: Sample) -> bool:
         """Return whether targets differ, and rows."""
-        return self.live.any() and bool(np.any(sample.codes != sample.codes[:1]))
+        sides = sample.codes, sample.rows
+        return all(bool(np.any(side != side[:1])) for side in sides)
 
 
 def _is_plain(gain: np.ndarray, weights: np.ndarray) -> bool:

@@ -11,20 +11,23 @@ from sklearn.metrics.pairwise import euclidean_distances
 from .._array import taken, to_host
 from .._kernels import log_weights
 from ..rows import Moments, Rows
+from ._neighbourhood import log_loss_terms
 
 _N_ROWS = 1200  # all pairs of which are looked at
 _N_STEPS = 40
 _STARTS = 2.0 ** np.arange(-1, 4, 0.5)  # of "scale", one of which is the start
 _RANGE = 7.0  # of log sigma, about the start
-_PENALTY = 5.0  # of the squares of log sigma about the start, over the rows
 
 Loss = Callable[[np.ndarray], tuple[float, np.ndarray]]  # of D: value and G
 
 
-def learn_columns(X: Rows, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def learn_columns(
+    X: Rows, y: np.ndarray, weights: np.ndarray, penalty: float = 0.0
+) -> np.ndarray:
     """Return a positive number for each column, by which to multiply it.
 
-    Labels are numbers of classes in one axis, outputs in two.
+    Labels are numbers of classes in one axis, outputs in two. The penalty over the
+    number of distinct rows is that of squares of log sigma about its start.
     """
     # X (n_rows, n_features), y (n_rows,) or (n_rows, n_outputs), weights (n_rows,) ->
     # (n_features,)
@@ -45,7 +48,7 @@ def learn_columns(X: Rows, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
     found = minimize(
         _objective,
         origin,
-        args=(origin, rows, loss),
+        args=(origin, penalty / len(np.unique(rows, axis=0)), rows, loss),
         jac=True,
         method="L-BFGS-B",
         bounds=np.stack([origin - _RANGE, origin + _RANGE], axis=1),
@@ -55,11 +58,15 @@ def learn_columns(X: Rows, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def _objective(
-    log_sigma: np.ndarray, origin: np.ndarray, rows: np.ndarray, loss: Loss
+    log_sigma: np.ndarray,
+    origin: np.ndarray,
+    share: float,
+    rows: np.ndarray,
+    loss: Loss,
 ) -> tuple[float, np.ndarray]:
     """Return the loss with its penalty, and the gradient in log sigma."""
     # log_sigma, origin (n_features,), rows (n_rows, n_features)
-    gap, share = log_sigma - origin, _PENALTY / len(rows)
+    gap = log_sigma - origin
     scaled = rows * np.exp(log_sigma)
     value, G = loss(euclidean_distances(scaled, squared=True))
     G = G + G.T
@@ -99,13 +106,11 @@ class _LogLoss:
 
     def __call__(self, D):
         logs = self._log_weights - 0.5 * D[self._usable]
-        own, log_own = _softmax(np.where(self._same, logs, -np.inf))
-        shares, log_total = _softmax(logs)
-        own -= shares
+        losses, own = log_loss_terms(logs, self._same)
         own *= 0.5 * self._share[:, None]
         G = np.zeros_like(D)
         G[self._usable] = own
-        return float(self._share @ (log_total - log_own)), G
+        return float(self._share @ losses), G
 
 
 class _SquaredError:
@@ -116,7 +121,9 @@ class _SquaredError:
         self._share, self._usable = share, usable
 
     def __call__(self, D):
-        P, _ = _softmax(self._log_weights - 0.5 * D[self._usable])
+        logs = self._log_weights - 0.5 * D[self._usable]
+        P, _ = log_weights(logs, overwrite=True)
+        P /= P.sum(axis=1, keepdims=True)
         found = P @ self._y
         gap = found - self._y[self._usable]
         value = self._share @ np.sum(gap**2, axis=1)
@@ -125,11 +132,3 @@ class _SquaredError:
         G = np.zeros_like(D)
         G[self._usable] = P
         return float(value), G
-
-
-def _softmax(logs):
-    """Return exp(logs) over their sums, in place of the logs, and the logs of these."""
-    logs, peak = log_weights(logs, overwrite=True)
-    total = logs.sum(axis=1, keepdims=True)
-    logs /= total
-    return logs, (np.log(total) + peak)[:, 0]

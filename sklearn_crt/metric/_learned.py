@@ -77,11 +77,10 @@ class Running:
 
     def merged(self, other: Running) -> Running:
         """Return the sums of both, the rows that they have in common once."""
-        mine, theirs = self.features, other.features
-        known = mine is theirs or (
-            same(mine.weights, theirs.weights) and same(mine.frame, theirs.frame)
-        )
-        if not (known and self.seed == other.seed and same(self.first, other.first)):
+        classes = other.coding.classes
+        coding = self.coding if classes is None else self.coding.with_labels(classes)
+        firsts = (one.coding.moved(one.first, coding) for one in (self, other))
+        if not (same(self.features, other.features) and same(*firsts)):
             raise ValueError(
                 "merge needs metrics with the same frequencies, which follow from the "
                 "first rows: fit one LearnedMetric(method='agop') to a sample of the "
@@ -90,8 +89,6 @@ class Running:
             )
         if other.since is None:
             return self
-        classes = other.coding.classes
-        coding = self.coding if classes is None else self.coding.with_labels(classes)
         return self._plus(coding, other.coding.moved(other.since, coding))
 
     def _plus(self, coding: Coding, new: Halves) -> Running:

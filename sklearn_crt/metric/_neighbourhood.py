@@ -25,35 +25,47 @@ def nca_gradient(
     # A (r, d), X (n, d), codes and weights (n,) -> (r, d)
     Z = X @ A.T
     queries, own = Z[:n_queries], np.arange(n_queries)
-    logs = -0.5 * sq_distances(queries, Z) + np.log(weights)
+    logs = sq_distances(queries, Z)
+    logs *= -0.5
+    logs += np.log(weights)
     logs[own, own] = -np.inf
     same = codes[:n_queries, None] == codes
     same[own, own] = False
     usable = same.any(axis=1)
-    shares, _ = log_weights(logs.copy(), overwrite=True, normal=True)
-    shares *= shares > _FAR  # products of numbers below the normal ones are slow
-    total = shares.sum(axis=1, keepdims=True)
-    own_shares = np.where(same, shares, 0)
-    far = np.flatnonzero(own_shares.max(axis=1) < _FAR)
-    far = far[usable[far]]  # no digits are left: anew, beside the nearest of the class
-    log_own = np.zeros((n_queries, 1), shares.dtype)
-    if far.size:
-        of_class = np.where(same[far], logs[far], -np.inf)
-        own_shares[far], peak = log_weights(of_class, overwrite=True)
-        own_shares[far] *= own_shares[far] > _FAR
-        log_own[far] = peak - logs[far].max(axis=1, keepdims=True)
-    own_total = np.maximum(own_shares.sum(axis=1, keepdims=True), _FAR)
-    losses = (np.log(total) - np.log(own_total) - log_own)[:, 0]
-    counts = np.where(usable, weights[:n_queries], 0)
-    counts /= weights[:n_queries].sum()
-    G = own_shares / own_total
-    shares /= total
-    G -= shares
-    G *= 0.5 * counts[:, None]
+    losses, G = log_loss_terms(logs, same)
+    share = np.where(usable, weights[:n_queries], 0) / weights[:n_queries].sum()
+    G *= 0.5 * share[:, None]
     by_key = G.sum(axis=0)
     gradient = 2 * by_key[:, None] * Z - 2 * (G.T @ queries)
     gradient[:n_queries] += 2 * G.sum(axis=1, keepdims=True) * queries - 2 * G @ Z
-    return float(counts @ np.where(usable, losses, 0)), gradient.T @ X
+    return float(share @ losses), gradient.T @ X
+
+
+def log_loss_terms(logs: np.ndarray, same: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return minus the log of the share of a class, and less its gradient in the logs.
+
+    Rows alone in their class have no loss.
+    """
+    # logs (n, m), same (n, m) -> (n,), (n, m)
+    usable = same.any(axis=1)
+    shares, _ = log_weights(logs, normal=True)
+    shares *= shares > _FAR  # products of numbers below the normal ones are slow
+    of_class = shares * same
+    log_own = np.zeros(len(logs), shares.dtype)
+    far = np.flatnonzero(usable & (of_class.max(axis=1) < _FAR))
+    if far.size:  # no digits are left: anew, beside the nearest of the class
+        logs_of_class = np.where(same[far], logs[far], -np.inf)
+        of_class[far], peak = log_weights(logs_of_class, overwrite=True)
+        of_class[far] *= of_class[far] > _FAR
+        log_own[far] = peak[:, 0] - logs[far].max(axis=1)
+    total, own = shares.sum(axis=1), of_class.sum(axis=1)
+    own[~usable] = total[~usable]
+    losses = np.where(usable, np.log(total) - np.log(own) - log_own, 0)
+    of_class /= own[:, None]
+    shares /= total[:, None]
+    of_class -= shares
+    of_class[~usable] = 0
+    return losses, of_class
 
 
 def learn_nca(

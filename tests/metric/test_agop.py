@@ -1,0 +1,162 @@
+"""One round of AGOP against its definition, row by row, and what its sums add up to."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+
+from sklearn_crt.metric._agop import (
+    Features,
+    Halves,
+    Round,
+    Sums,
+    Table,
+    best_penalty,
+    factor_of_products,
+    gradient_products,
+    held_out_error,
+    ridge,
+)
+from sklearn_crt.metric._targets import Coding
+from sklearn_crt.rows import Frame
+
+
+@pytest.fixture
+def table(rng):
+    """Return 300 rows, as many of which are held out as chance has it."""
+    X = rng.normal(size=(300, 4))
+    y = np.stack([np.sin(2 * X[:, 0]), X[:, 1] * X[:, 2]], axis=1)
+    weights = rng.integers(1, 4, size=300).astype(float)
+    coding = Coding(None, np.zeros(2))
+    return Table(X, y, weights, rng.random(300), coding)
+
+
+def features(rng, d=4, m=20):
+    sigma = rng.uniform(0.5, 2, size=d)
+    return Features(Frame(sigma, rng.normal(size=d)), rng.normal(size=(d, m)))
+
+
+def phi(found, X):
+    """Return the features, one cosine and one sine for each frequency."""
+    phases = (X - found.frame.center) * found.frame.sigma @ found.weights
+    return np.hstack([np.cos(phases), np.sin(phases)]) / np.sqrt(found.n_frequencies)
+
+
+def gradients(found, x, coefficients):
+    """Return the gradients of each output at a row of standardised columns, (d, k)."""
+    m, total = found.n_frequencies, 0
+    for j in range(m):
+        phase = found.weights[:, j] @ x
+        slope = np.cos(phase) * coefficients[m + j] - np.sin(phase) * coefficients[j]
+        total = total + np.outer(found.weights[:, j], slope)
+    return total / np.sqrt(m)
+
+
+def test_metric_is_the_mean_of_outer_products(table, rng):
+    found, weights = features(rng), table.weights
+    F = phi(found, table.X)
+    gram, coefficients = (F.T * weights) @ F / weights.sum(), rng.normal(size=(40, 2))
+    H = gradient_products(gram, coefficients)
+    M = found.weights @ H @ found.weights.T
+    expected = np.zeros((4, 4))
+    for row, weight in zip(table.X, weights, strict=True):
+        x = (row - found.frame.center) * found.frame.sigma
+        J = gradients(found, x, coefficients)
+        expected += weight * J @ J.T / weights.sum()
+    assert_allclose(M, expected, rtol=1e-9, atol=1e-12 * np.trace(expected))
+
+
+def test_gradients_are_those_of_the_ridge(rng):
+    """So the test above has the right gradients."""
+    found, coefficients = features(rng), rng.normal(size=(40, 2))
+    center, step = rng.normal(size=4), 1e-6
+
+    def value(x):
+        return phi(found, (x / found.frame.sigma + found.frame.center)[None])
+
+    slopes = [
+        (value(center + step * e) - value(center - step * e))[0] @ coefficients
+        for e in np.eye(4)
+    ]
+    expected = np.array(slopes) / (2 * step)
+    assert_allclose(gradients(found, center, coefficients), expected, rtol=1e-6)
+
+
+def test_sums_are_those_of_the_rows(table, rng):
+    found = features(rng)
+    halves = table.sums(found)
+    held = table.marks * 64 % 1 < 0.2
+    assert 30 < held.sum() < 90
+    F, T = phi(found, table.X), np.column_stack([np.ones(300), table.codes])
+    for sums, rows in ((halves.held, held), (halves.learned, ~held)):
+        weighted = F[rows].T * table.weights[rows]
+        assert_allclose(sums.gram, weighted @ F[rows], atol=1e-10)
+        assert_allclose(sums.cross, weighted @ T[rows], atol=1e-10)
+        assert_allclose(sums.totals, table.weights[rows] @ T[rows])
+        assert_allclose(sums.squares, table.weights[rows] @ table.codes[rows] ** 2)
+    again = replace(table, X=sparse.csr_array(table.X)).sums(found)
+    assert_allclose(again.learned.gram, halves.learned.gram, atol=1e-10)
+
+
+def test_ridge_and_its_error_are_those_of_the_rows(table, rng):
+    found, penalty = features(rng), 1e-3
+    held = table.marks * 64 % 1 < 0.2
+    mean = np.average(table.codes, axis=0, weights=table.weights)
+    variance = np.average((table.codes - mean) ** 2, axis=0, weights=table.weights)
+    Y, F = (table.codes - mean) / np.sqrt(variance), phi(found, table.X)
+    w, learned = table.weights, ~held
+    left = (F[learned].T * w[learned]) @ F[learned]
+    left += penalty * w[learned].sum() * np.eye(40)
+    expected = np.linalg.solve(left, (F[learned].T * w[learned]) @ Y[learned])
+    halves = table.sums(found).centred(by_class=False)
+    coefficients = ridge(halves, penalty)
+    assert_allclose(coefficients, expected, rtol=1e-6, atol=1e-9)
+    squares = np.mean((F[held] @ expected - Y[held]) ** 2, axis=1)
+    expected_error = np.average(squares, weights=w[held])
+    assert_allclose(held_out_error(halves.held, coefficients), expected_error)
+    assert best_penalty(halves)[0] <= expected_error * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("d, m", [(4, 20), (40, 9)], ids=["more w", "more columns"])
+def test_factor_is_a_root(d, m, rng):
+    W, K = rng.normal(size=(d, m)), rng.normal(size=(m, m))
+    L = factor_of_products(W, K @ K.T)
+    M = W @ K @ K.T @ W.T
+    assert_allclose(L @ L.T * np.linalg.norm(M, 2), M, atol=1e-9 * np.linalg.norm(M))
+    gram = L.T @ L
+    assert_allclose(gram, np.diag(gram.diagonal()), atol=1e-12)
+    assert_allclose(gram[0, 0], 1)
+
+
+def test_centred_sums_keep_digits_far_from_zero(rng):
+    """Numbers beside their mean: no variance is lost to squares."""
+    y = 1e6 + rng.normal(size=400)
+    coding = Coding.of(y, np.ones(400))
+    Y, F = coding.columns(coding.codes(y)), np.ones((400, 2))
+    some = np.arange(400) < 100
+    halves = Halves(*(Sums.of(F[s], Y[s], np.ones(s.sum())) for s in (~some, some)))
+    found = halves.centred(by_class=False)
+    total = found.learned.squares + found.held.squares
+    assert_allclose(total, 400, rtol=1e-6)
+
+
+def test_labels_in_any_order_of_parts(rng):
+    """A class that comes late is a column of zeros until then."""
+    X, y = rng.normal(size=(200, 3)), np.repeat(["b", "a", "c", "d"], 50)
+    marks, found = rng.random(200), features(rng, 3)
+
+    def sums(rows, coding):
+        arrays = X[rows], coding.codes(y[rows]), np.ones(len(rows)), marks[rows]
+        return Table(*arrays, coding).sums(found)
+
+    first, second = np.arange(50), np.arange(50, 200)
+    known = Coding.of(y[first], np.ones(50))
+    coding = known.with_labels(y[second])
+    assert coding.classes.tolist() == ["a", "b", "c", "d"]
+    total = known.moved(sums(first, known), coding) + sums(second, coding)
+    whole = sums(np.arange(200), Coding.of(y, np.ones(200)))
+    assert_allclose(total.learned.cross, whole.learned.cross, atol=1e-10)
+    L = [Round(found, h, True).factor(every=True) for h in (total, whole)]
+    assert_allclose(L[0] @ L[0].T, L[1] @ L[1].T, atol=1e-8)

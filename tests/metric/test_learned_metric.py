@@ -1,0 +1,379 @@
+"""The estimator: directions, invariance, batches, merging, choice, edge cases."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.linalg import subspace_angles
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+
+from sklearn_crt import LearnedMetric
+from sklearn_crt.metric import _learned
+
+METHODS = "none", "diagonal", "agop", "nca"
+
+
+def noisy(rng, n=500, d=6):
+    """Return labels that two of the columns tell."""
+    X = rng.normal(size=(n, d))
+    return X, (X[:, 0] * X[:, 1] > 0).astype(int)
+
+
+def three_directions(rng, n, d):
+    X, B = rng.normal(size=(n, d)), np.linalg.qr(rng.normal(size=(d, 3)))[0]
+    Z = X @ B
+    y = np.sin(Z[:, 0]) + np.cos(Z[:, 1]) + 0.5 * Z[:, 2] ** 2
+    return X, y + 0.3 * y.std() * rng.normal(size=n), B
+
+
+def angle(metric, B):
+    return np.degrees(subspace_angles(metric.components_.T, B)[0])
+
+
+# --------------------------------------------------------------------- what it finds
+def test_directions(rng):
+    """Of 20 columns; one round finds them to 20 degrees only."""
+    X, y, B = three_directions(rng, 4000, 20)
+    metric = LearnedMetric(3, method="agop", random_state=0).fit(X, y)
+    assert metric.components_.shape == (3, 20)
+    assert angle(metric, B) < 4
+    one = LearnedMetric(3, method="agop", max_iter=1, random_state=0).fit(X, y)
+    assert metric.n_iter_ > one.n_iter_ == 1
+    assert angle(one, B) > 1.5 * angle(metric, B)
+
+
+@pytest.mark.slow
+def test_directions_of_many_columns(rng):
+    X, y, B = three_directions(rng, 60_000, 76)
+    assert angle(LearnedMetric(3, random_state=0).fit(X, y), B) < 5
+
+
+@pytest.mark.parametrize("method", ["diagonal", "agop", "nca"])
+def test_columns_that_tell_nothing_are_shrunk(method, rng):
+    X, y = noisy(rng)
+    metric = LearnedMetric(method=method, random_state=0).fit(X, y)
+    assert metric.feature_importances_[:2].sum() > 0.8
+    assert_allclose(metric.feature_importances_.sum(), 1)
+    model = KNeighborsClassifier().fit(metric.transform(X), y)
+    new, labels = noisy(rng)
+    assert model.score(metric.transform(new), labels) > 0.9
+    assert KNeighborsClassifier().fit(X, y).score(new, labels) < 0.85
+
+
+def test_auto_takes_what_errs_least(rng):
+    X, y = noisy(rng, 800)
+    metric = LearnedMetric(random_state=0).fit(X, y)
+    assert set(metric.scores_) == set(METHODS)
+    assert metric.method_ != "none"
+    assert metric.scores_[metric.method_] > metric.scores_["none"] + 0.1
+    noise = LearnedMetric(random_state=0).fit(X, rng.integers(0, 2, size=800))
+    assert noise.method_ == "none"
+    numbers = LearnedMetric(random_state=0).fit(X, X[:, 0] + 0.1 * X[:, 1])
+    assert set(numbers.scores_) == {"none", "diagonal", "agop"}
+    assert numbers.scores_[numbers.method_] > 0.9 > numbers.scores_["none"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("n_components", [None, 2])
+def test_scale_is_that_of_standardised_columns(method, n_components, rng):
+    X, y = noisy(rng, 300, 5)
+    X[:, 4] = 3.0  # constant
+    metric = LearnedMetric(n_components, method=method, random_state=0).fit(X, y)
+    assert_allclose(metric.transform(X).var(axis=0).sum(), 4)
+    assert_allclose(metric.transform(X), X @ metric.components_.T)
+    assert_allclose(metric.metric_, metric.components_.T @ metric.components_)
+    assert metric.feature_importances_[4] == 0
+    assert len(metric.get_feature_names_out()) == (n_components or 5)
+
+
+def test_none_standardises(rng):
+    X, y = rng.normal(size=(200, 3)) * [1, 10, 0.1] + 5, rng.integers(0, 2, size=200)
+    metric = LearnedMetric(method="none").fit(X, y)
+    assert_allclose(metric.components_, np.diag(1 / X.std(axis=0)), atol=1e-12)
+    _, _, axes = np.linalg.svd((X - X.mean(axis=0)) / X.std(axis=0))
+    two = LearnedMetric(2, method="none").fit(X, y)
+    assert_allclose(
+        subspace_angles(
+            two.components_.T / X.std(axis=0)[:, None] * X.std(axis=0)[:, None] ** 2,
+            axes[:2].T,
+        ),
+        0,
+        atol=1e-6,
+    )
+
+
+# ------------------------------------------------------------------------ invariance
+@pytest.mark.parametrize("method", METHODS)
+def test_units_of_columns_do_not_matter(method, rng):
+    X, y = noisy(rng, 300)
+    units = np.array([1.0, 1e-3, 1e3, 1.0, 10.0, 1.0])
+    metrics = [
+        LearnedMetric(method=method, random_state=0).fit(table, y)
+        for table in (X, X * units + 5)
+    ]
+    expected = metrics[0].transform(X)
+    found = metrics[1].transform(X * units + 5)
+    gap = found.mean(axis=0) - expected.mean(axis=0)
+    assert_allclose(found - gap, expected, atol=1e-3)
+
+
+@pytest.mark.parametrize("labels", [True, False], ids=["labels", "numbers"])
+@pytest.mark.parametrize("method", ["auto", *METHODS])
+def test_weights_are_repeated_rows(method, labels, rng):
+    if method == "nca" and not labels:
+        return
+    X, y = noisy(rng, 150)
+    y = y if labels else y + X[:, 2]
+    counts = rng.integers(0, 3, size=150)
+    weighted = LearnedMetric(method=method, random_state=0).fit(X, y, counts)
+    order = rng.permutation(counts.sum())
+    repeated = LearnedMetric(method=method, random_state=0).fit(
+        np.repeat(X, counts, axis=0)[order], np.repeat(y, counts)[order]
+    )
+    assert weighted.method_ == repeated.method_
+    size = np.abs(weighted.components_).max()
+    assert_allclose(repeated.components_, weighted.components_, atol=1e-4 * size)
+    plain = LearnedMetric(method="agop", random_state=0).fit(X, y)
+    assert np.abs(plain.components_ - weighted.components_).max() > 1e-3 * size
+
+
+@pytest.mark.parametrize("method", ["auto", *METHODS])
+def test_kinds_of_rows(method, rng):
+    X, y = noisy(rng, 200)
+    X[X < -0.5] = 0
+    options = {"method": method, "random_state": 0}
+    metric = LearnedMetric(**options).fit(X, y)
+    expected = metric.transform(X)
+    for kind in (sparse.csr_array, sparse.csc_matrix):
+        found = LearnedMetric(**options).fit(kind(X), y)
+        assert found.method_ == metric.method_
+        assert_allclose(found.transform(kind(X)), expected, atol=1e-4)
+    single = LearnedMetric(**options).fit(X.astype(np.float32), y)
+    assert single.transform(X.astype(np.float32)).dtype == np.float32
+    assert single.transform(X).dtype == np.float64
+    assert single.method_ == metric.method_
+    assert_allclose(single.metric_, metric.metric_, atol=0.1 * metric.metric_.max())
+
+
+def test_labels_of_all_kinds(rng):
+    X, y = noisy(rng, 200)
+    options = {"method": "nca", "random_state": 0}
+    expected = LearnedMetric(**options).fit(X, y).components_
+    for labels in (
+        y.astype(bool),
+        np.array(["a", "b"])[y],
+        y.astype(object),
+        5 - y[:, None],
+    ):
+        found = LearnedMetric(**options).fit(X, labels).components_
+        if labels.ndim == 1:
+            assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_several_outputs(rng):
+    X = rng.normal(size=(300, 6))
+    Y = np.stack([X[:, 0], 100 * X[:, 1] ** 2], axis=1)
+    for targets in (Y, Y.astype(int)):
+        metric = LearnedMetric(method="agop", random_state=0).fit(X, targets)
+        assert metric.feature_importances_[:2].min() > 0.1
+        assert metric.feature_importances_[2:].sum() < 0.2
+
+
+# ------------------------------------------------------------------ batches and parts
+def parts(X, y, n=4):
+    return [(X[k::n], y[k::n]) for k in range(n)]
+
+
+@pytest.mark.parametrize("labels", [True, False], ids=["labels", "numbers"])
+def test_batches_and_merged_parts_are_all_rows(labels, rng):
+    X, y = noisy(rng, 400)
+    y = y if labels else y + X[:, 2]
+    options = {"method": "agop", "random_state": 0}
+    expected = LearnedMetric(**options).fit(X, y).metric_
+    batches, backwards = LearnedMetric(**options), LearnedMetric(**options)
+    for part in parts(X, y):
+        batches.partial_fit(*part)
+    for part in reversed(parts(X, y)):
+        backwards.partial_fit(*part)
+    first, *others = (LearnedMetric(**options).partial_fit(*p) for p in parts(X, y))
+    for other in others:
+        first.merge(other)
+    for found in (batches, backwards, first):
+        assert_allclose(found.metric_, expected, atol=1e-10 * expected.max())
+    auto = LearnedMetric(random_state=0).partial_fit(X, y)
+    assert auto.method_ == "agop"
+    assert_allclose(auto.metric_, expected, atol=1e-10 * expected.max())
+
+
+@pytest.mark.parametrize("labels", [True, False], ids=["labels", "numbers"])
+def test_sums_at_fixed_frequencies(labels, rng):
+    """Copies of one start, with rows of their own, are one that has seen them all."""
+    X, y = noisy(rng, 800)
+    y = np.array(["a", "b"])[y] if labels else y + X[:, 2]
+    if labels:
+        y[700:][::4] = "late"  # a class that only one part has
+    start = LearnedMetric(method="agop", random_state=0).fit(X[:300], y[:300])
+    whole = copy.deepcopy(start).partial_fit(X[300:], y[300:])
+    assert np.abs(whole.metric_ - start.metric_).max() > 1e-3
+    copies = []
+    for part in parts(X[300:], y[300:]):
+        copies.append(pickle.loads(pickle.dumps(start)).partial_fit(*part))
+    first, *others = copies
+    for other in reversed(others):
+        first.merge(other)
+    assert_allclose(first.metric_, whole.metric_, atol=1e-10 * whole.metric_.max())
+    batches = copy.deepcopy(start)
+    for part in parts(X[300:], y[300:]):
+        batches.partial_fit(*part)
+    assert_allclose(batches.metric_, whole.metric_, atol=1e-10 * whole.metric_.max())
+    late = LearnedMetric(method="agop", random_state=0).partial_fit(X[300:], y[300:])
+    assert_allclose(
+        late.merge(start).metric_, whole.metric_, atol=1e-10 * whole.metric_.max()
+    )
+
+
+def test_many_rows_are_forgotten(rng, monkeypatch):
+    X, y = noisy(rng, 600)
+    monkeypatch.setattr(_learned, "_KEPT_ENTRIES", 6 * 250)
+    metric = LearnedMetric(method="agop", random_state=0)
+    sizes = []
+    for part in parts(X, y, 6):
+        metric.partial_fit(*part)
+        sizes.append(sum(len(rows) for rows, *_ in metric._batches))
+    assert sizes == [100, 200, 0, 0, 0, 0]
+    assert metric.feature_importances_[:2].sum() > 0.9
+    kept = LearnedMetric(method="agop", random_state=0).partial_fit(X[:100], y[:100])
+    expected = kept.metric_
+    assert kept.freeze()._batches == ()
+    assert_allclose(kept.metric_, expected, atol=1e-12)
+
+
+def test_what_is_kept_is_no_array_of_the_caller(rng):
+    X, y = noisy(rng, 100)
+    buffer, labels = X.copy(), y.copy()
+    metric = LearnedMetric(method="agop", random_state=0).partial_fit(buffer, labels)
+    buffer[:], labels[:] = 0, 0
+    expected = LearnedMetric(method="agop", random_state=0).fit(X, y).metric_
+    assert_allclose(metric.metric_, expected, atol=1e-10)
+
+
+def test_state(rng):
+    """A failed fit changes nothing, and parameters count at the next one."""
+    X, y = noisy(rng, 100)
+    metric = LearnedMetric(method="agop", random_state=0).fit(X, y)
+    expected = metric.components_
+    with pytest.raises(ValueError, match="n_components=9 must be at most"):
+        metric.set_params(n_components=9).fit(X, y)
+    assert_array_equal(metric.components_, expected)
+    again = pickle.loads(pickle.dumps(metric))
+    assert_array_equal(again.components_, expected)
+    assert_array_equal(again.transform(X), metric.transform(X))
+
+
+# ---------------------------------------------------------------------- edges, errors
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("method", ["auto", *METHODS])
+@pytest.mark.parametrize(
+    "table",
+    [
+        (np.arange(38.0).reshape(19, 2) % 7, np.r_[0, np.ones(18, int)]),
+        (np.arange(38.0).reshape(19, 2) % 7, np.arange(19)),
+        (np.arange(38.0).reshape(19, 2) % 7, np.ones(19, int)),
+        (np.ones((19, 2)), np.arange(19) % 2),
+        (np.array([[0.0, 1.0], [1.0, 3.0]]), np.array([0, 1])),
+        (np.arange(38.0).reshape(19, 2) % 7, np.full(19, 2.5)),
+        (np.eye(2)[np.arange(19) % 2], np.arange(19) % 3),
+    ],
+    ids=[
+        "one apart",
+        "each apart",
+        "one class",
+        "one row",
+        "two rows",
+        "constant",
+        "2",
+    ],
+)
+def test_small_tables(method, table):
+    X, y = table
+    if method == "nca" and y.dtype == float:
+        return
+    metric = LearnedMetric(method=method, random_state=0).fit(X, y)
+    assert np.all(np.isfinite(metric.transform(X)))
+    assert np.all(np.isfinite(metric.feature_importances_))
+    if len(np.unique(y)) == 1 or np.ptp(X) == 0:
+        assert metric.method_ == "none"
+
+
+def test_many_columns(rng):
+    X = rng.normal(size=(300, 2000))
+    y = (X[:, 0] > 0).astype(int)
+    for method in ("agop", "nca"):
+        metric = LearnedMetric(5, method=method, max_iter=2, random_state=0).fit(X, y)
+        assert metric.components_.shape == (5, 2000)
+        assert np.linalg.matrix_rank(metric.components_) == 5
+
+
+def test_errors(rng):
+    X, y = noisy(rng, 60)
+    for text, call in (
+        (
+            "needs labels, but y has floats",
+            lambda: LearnedMetric(method="nca").fit(X, X[:, 0]),
+        ),
+        (
+            "several outputs must be numbers",
+            lambda: LearnedMetric().fit(X, np.array([["a", "b"]] * 60)),
+        ),
+        ("at least one non-zero", lambda: LearnedMetric().fit(X, y, np.zeros(60))),
+        (
+            "n_components=7 must be at most the number of features, 6",
+            lambda: LearnedMetric(7).fit(X, y),
+        ),
+        ("minimum of 2 is required", lambda: LearnedMetric().fit(X[:1], y[:1])),
+        ("The 'method' parameter", lambda: LearnedMetric(method="lda").fit(X, y)),
+        (
+            "merge needs sums over rows",
+            lambda: LearnedMetric().fit(X, y).merge(LearnedMetric().fit(X, y)),
+        ),
+        (
+            "merge needs another LearnedMetric",
+            lambda: LearnedMetric().partial_fit(X, y).merge(1),
+        ),
+        (
+            "max_iter is 8 in one and 2",
+            lambda: (
+                LearnedMetric()
+                .partial_fit(X, y)
+                .merge(LearnedMetric(max_iter=2).partial_fit(X, y))
+            ),
+        ),
+        (
+            "but the rows before had labels",
+            lambda: LearnedMetric().partial_fit(X, y).partial_fit(X, X[:, 0]),
+        ),
+        (
+            "same frequencies, which follow",
+            lambda: (
+                LearnedMetric(method="agop")
+                .fit(X, y)
+                .merge(LearnedMetric(method="agop").fit(X[:50], y[:50]))
+            ),
+        ),
+    ):
+        with pytest.raises(ValueError, match=text):
+            call()
+    assert not hasattr(LearnedMetric(method="nca"), "partial_fit")
+    with pytest.raises(AttributeError, match="no attribute 'merge'") as found:
+        _ = LearnedMetric(method="nca").merge
+    assert "are for method='agop'" in str(found.value.__cause__)
+
+
+def test_in_a_pipeline(rng):
+    X, y = noisy(rng, 400)
+    model = make_pipeline(LearnedMetric(random_state=0), KNeighborsClassifier())
+    assert model.fit(X[:300], y[:300]).score(X[300:], y[300:]) > 0.9
