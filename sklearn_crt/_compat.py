@@ -1,4 +1,7 @@
-"""The only module that imports private or version-dependent scikit-learn names."""
+"""The only module that imports private or version-dependent names of scikit-learn.
+
+And those of Python that differ between versions.
+"""
 
 from __future__ import annotations
 
@@ -59,6 +62,23 @@ def _page_of(estimator: Any) -> dict[str, str]:
 # The _doc_link_module, _doc_link_template and _doc_link_url_param_generator
 # of estimators: the "?" of their HTML representation links to their pages.
 DOC_LINK: tuple[Any, Any, Any] = "sklearn_crt", _PAGES, _page_of
+
+if TYPE_CHECKING or sys.version_info >= (3, 12):
+    from functools import cached_property
+else:
+    import functools
+    from contextlib import nullcontext
+
+    def cached_property(function):
+        """Leave out the lock of Python 3.11, one for the objects of all threads.
+
+        They would wait for each other, and in a process that is forked meanwhile, for
+        a thread that is not there.
+        """
+        made = functools.cached_property(function)
+        made.lock = nullcontext()
+        return made
+
 
 try:  # public from scikit-learn 1.9
     from sklearn.callback import CallbackSupportMixin
@@ -191,6 +211,7 @@ __all__ = [
     "array_device",
     "array_namespace",
     "available_if",
+    "cached_property",
     "check_same_namespace",
     "is_array_api_obj",
     "is_writeable_array",

@@ -19,6 +19,7 @@ from sklearn_crt import (
     Prototypes,
     TrigRBFSampler,
 )
+from sklearn_crt.rows import Frame
 
 N_THREADS = 8
 N_ROWS = 600  # two chunks
@@ -117,3 +118,30 @@ def test_threads_that_fit_clones(rng, hasty):
     expected = clone(model).fit(X, y).predict_proba(X)
     for result in at_once(lambda: clone(model).fit(X, y).predict_proba(X)):
         assert np.array_equal(result, expected)
+
+
+def test_threads_do_not_wait_for_what_others_compute_once():
+    """A process that is forked meanwhile would wait for ever."""
+    begun, over, found = threading.Event(), threading.Event(), []
+
+    class Slow:
+        def max(self, **options):
+            begun.set()
+            over.wait(60)
+            return 2.0
+
+    def look(sigma):
+        found.append(Frame(sigma).largest)
+        over.set()
+
+    slow, fast = (
+        threading.Thread(target=look, args=(sigma,), daemon=True)
+        for sigma in (Slow(), 3.0)
+    )
+    slow.start()
+    assert begun.wait(60)
+    fast.start()
+    fast.join(5)
+    over.set()
+    slow.join(60)
+    assert found == [3.0, 2.0]

@@ -6,7 +6,6 @@ import copy
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 from sklearn.utils import gen_batches
 
 from .._array import part
+from .._compat import cached_property
 from .._kernels import LogSum, least_log, log_sum
 from .._workers import Workspace, effective_n_threads, in_threads
 from ..maps import GaussianRadial, RadialKernel

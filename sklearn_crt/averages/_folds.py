@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -14,7 +13,7 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import check_scoring
 
 from .._array import namespace_of, on_host, taken
-from .._compat import warn
+from .._compat import cached_property, warn
 from .._workers import blas_within_processors
 from ..maps import iter_path
 from ..rows import Rows

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ from .._array import (
     namespace_of,
     to_host,
 )
+from .._compat import cached_property
 from .._kernels import class_sums, one_hot_weights
 from ..rows import Inputs
 

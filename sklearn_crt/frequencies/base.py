@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 
 from .._array import asarray_like
+from .._compat import cached_property
 from .._kernels import product, stack
 from .radial import RadialLaw
 

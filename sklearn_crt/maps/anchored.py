@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 from sklearn.utils import gen_batches
 
+from .._compat import cached_property
 from .._kernels import log_sum
 from ..frequencies import Affine, Frequencies
 from ..rows import DenseInputs, Inputs

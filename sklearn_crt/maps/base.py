@@ -6,7 +6,6 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -19,6 +18,7 @@ from .._array import (
     part,
     place_of,
 )
+from .._compat import cached_property
 from .._kernels import exp_features, log_weights
 from .._workers import Workspace, row_chunks
 from ..frequencies import Affine, Coupling, Frequencies

@@ -9,7 +9,6 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from sklearn import config_context
 from sklearn.metrics import pairwise_distances_argmin
 
 from .._array import Array, constant, namespace_of, positions
+from .._compat import cached_property
 from .._kernels import exp_features
 from ..frequencies import Frequencies, JointFrequencies
 from ..rows import Inputs, Rows

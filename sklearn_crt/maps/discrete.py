@@ -6,13 +6,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import DTypeLike
 from scipy import special
 
 from .._array import Array, at_least, namespace_of
+from .._compat import cached_property
 from .._kernels import exp_features, flip_odd, itemsize, log_magnitudes
 from ..frequencies import Affine, Frequencies
 from ..rows import Inputs

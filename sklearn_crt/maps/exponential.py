@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from .._array import columns
+from .._compat import cached_property
 from .._kernels import sincos, with_opposites
 from ..rows import Inputs
 from .base import FrequencyMap, GaussianKernel, LogFeatures, PairedColumns

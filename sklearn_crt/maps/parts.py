@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from sklearn import config_context
 
 from .._array import Array, constant, namespace_of, on_host
+from .._compat import cached_property
 from ..frequencies import Coupling, Frequencies
 from ..rows import Frame, Inputs, Rows
 from .base import FeatureMap, FrequencyMap, LogFeatures, with_ones

@@ -10,13 +10,13 @@ from __future__ import annotations
 import cmath
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._array import Array, asarray_like, namespace_of
 from .._array import sq_norms as sums_of_squares
+from .._compat import cached_property
 from ..frequencies import Affine, Frequencies
 from ..rows import DenseInputs, Inputs
 from .variance import (

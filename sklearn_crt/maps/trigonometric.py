@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from .._array import Array, columns, float_types, namespace_of, to_host
+from .._compat import cached_property
 from .._kernels import itemsize, sincos
 from ..frequencies import Frequencies
 from ..rows import Inputs

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from .._array import Array, asarray_like, like_table, on_host, plain_sparse
+from .._compat import cached_property
 from .._workers import Workspace, row_chunks
 from .inputs import DenseInputs, Inputs, Rows, SparseInputs, times_columns
 

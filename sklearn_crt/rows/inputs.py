@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -29,6 +28,7 @@ from .._array import (
     to_host,
     transposed,
 )
+from .._compat import cached_property
 from .._workers import Workspace
 
 if TYPE_CHECKING:

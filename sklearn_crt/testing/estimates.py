@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property, wraps
+from functools import wraps
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -13,6 +13,7 @@ from scipy import stats
 from sklearn import config_context
 from sklearn.base import clone
 
+from .._compat import cached_property
 from ..frequencies import Coupling
 from ..maps import FeatureMap
 from ..samplers import BaseFeatureSampler
