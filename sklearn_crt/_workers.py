@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import _thread  # noqa: PLC2701 (documented)
 import math
+import operator
 import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
@@ -78,10 +80,10 @@ def in_threads(
     """
     if n_rows <= _LEAST:  # a single chunk
         return [function(slice(None))]
-    with one_blas_thread():
-        if n_threads == 1:
-            return [function(slice(None))]
-        return list(_pool(n_threads).map(function, gen_even_slices(n_rows, n_threads)))
+    if n_threads == 1:
+        return [with_one_blas_thread(function, slice(None))]
+    parts = gen_even_slices(n_rows, n_threads)
+    return with_one_blas_thread(lambda: [*_pool(n_threads).map(function, parts)])
 
 
 _pools: dict[int, ThreadPoolExecutor] = {}
@@ -103,62 +105,85 @@ def _is_outermost() -> bool:
 
 
 # ----------------------------------------------------------------------------- BLAS
-_lock = threading.Lock()
-_n_users = 0
-_limit: Any = None
+_lock = threading.RLock()  # again in one thread where a signal's handler transforms
+_users: set[object] = set()
+_before: list[tuple[Any, int]] | None = None  # what _blas_now was before a limit
 
 
 def _n_blas_threads() -> int:
     """Return the number of threads of BLAS before any limit of ours."""
     with _lock:
-        if _limit is not None:
-            return _limit.get_original_num_threads()["blas"] or 1
-    controller = _get_threadpool_controller().select(user_api="blas")
-    return max((lib.num_threads for lib in controller.lib_controllers), default=1)
+        libraries = _blas_now() if _before is None else _before
+    return max((n_threads for _, n_threads in libraries), default=1)
 
 
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Hold BLAS to one thread, in however many threads this is entered.
+def _blas_now() -> list[tuple[Any, int]]:
+    """Return the libraries of BLAS, and the number of threads of each."""
+    libraries = _get_threadpool_controller().lib_controllers
+    return [(lib, lib.num_threads) for lib in libraries if lib.user_api == "blas"]
+
+
+def with_one_blas_thread(
+    function: Callable[..., Result], *args: Any, **kwargs: Any
+) -> Result:
+    """Call a function with BLAS held to one thread, in however many threads.
 
     The limit is one of the process, so the first user sets it and the last one lifts
     it: two that overlap would each restore what it saw.
     """
-    global _n_users, _limit
-    with _lock:
-        if _n_users == 0:
-            with _any_thread_may_set():
-                _limit = _get_threadpool_controller().limit(limits=1, user_api="blas")
-        _n_users += 1
+    # Python raises KeyboardInterrupt after a call of C, and where a function of its own
+    # begins, as an __exit__ would be. One may come while another is handled. So a user
+    # leaves by one call of C, and one more has a thread do what was cut off: there are
+    # no signals there.
+    user = object()
     try:
-        yield
-    finally:
-        with _lock:
-            _n_users -= 1
-            if _n_users == 0:
-                with _any_thread_may_set():
-                    _limit.restore_original_limits()
-                _limit = None
+        try:
+            _users.add(user)
+            _set_or_lift()
+            return function(*args, **kwargs)
+        finally:
+            _users.discard(user)
+            _set_or_lift()
+    except BaseException:
+        if _before is not None:
+            _thread.start_new_thread(_set_or_lift, ())
+        raise
 
 
-def blas_within_processors(n_rows: int) -> AbstractContextManager[None]:
-    """Hold BLAS to one thread where it has more than this process has processors.
+def _set_or_lift() -> None:
+    """Set the limit if there are users, lift it if there are none.
+
+    What was before is noted first and forgotten last: where this is cut off, the next
+    call does all of it.
+    """
+    global _before
+    with _lock:
+        if _users and _before is None:
+            _before = _blas_now()
+            _set_threads([(library, 1) for library, _ in _before])
+        elif not _users and _before is not None:
+            _set_threads(_before)
+            _before = None
+
+
+def _set_threads(numbers: list[tuple[Any, int]]) -> None:
+    """Set numbers of threads in this thread: the last user need not be the first."""
+    _clear_controlling_thread(force=True)
+    for library, n_threads in numbers:
+        library.set_num_threads(n_threads)
+    _clear_controlling_thread(force=True)
+
+
+def blas_within_processors(n_rows: int) -> Callable[..., Any]:
+    """Return what calls a function, with one thread of BLAS if processors are fewer.
 
     As under a quota of a container, or in a process that is bound to a processor. A
     loop over chunks is a barrier for the threads of BLAS at each chunk, and those
     that share a processor wait for each other in turn: ten times as long, and more.
     """
     if n_rows <= _LEAST or _n_blas_threads() <= cpu_count():  # which reads files
-        return nullcontext()
-    return one_blas_thread()
-
-
-@contextmanager
-def _any_thread_may_set() -> Iterator[None]:
-    """Let this thread set the number: the last user need not be the first."""
-    _clear_controlling_thread(force=True)
-    yield
-    _clear_controlling_thread(force=True)
+        return operator.call
+    return with_one_blas_thread
 
 
 # --------------------------------------------------------------------------- memory

@@ -258,8 +258,8 @@ class BaseNadarayaWatson(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABC
                 part.call_on_fit_task_end(estimator=self)
 
         engine = self._make_engine() if first else self._engine.copy()
-        with blas_within_processors(X.shape[0]):
-            engine.add(X, y, weights, final=final, step=step)
+        call = blas_within_processors(X.shape[0])
+        call(engine.add, X, y, weights, final=final, step=step)
         self._engine = engine
         self._add_targets(y, weights, first)
         return X
@@ -298,8 +298,10 @@ class BaseNadarayaWatson(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABC
         """Yield slices of the rows of X and their kernel sums."""
         refuse_lazy(self, "sklearn_crt.dask.map_rows(estimator.predict, X)", X)
         X = validate_rows(self, X, reset=False, keep_library=self._keeps_library(X))
-        with blas_within_processors(X.shape[0]):
-            yield from self._engine.sums(X)
+        call = blas_within_processors(X.shape[0])
+        blocks = call(self._engine.sums, X)
+        while (block := call(next, blocks, None)) is not None:
+            yield block
 
     @available_if(_has_columns)
     def approximation_error(self, X: TableLike) -> ApproximationError:

@@ -116,10 +116,10 @@ def _fold_table(model, data, train, test, candidates, scoring):
         blocks = _exact_blocks(model, train, test.X, sigmas)
     else:
         blocks = _feature_blocks(model, train, test.X, sizes, sigmas, not by_label)
-    with blas_within_processors(data[-1].size):  # in which the blocks are made
-        if by_label:
-            return _accuracies(model, blocks, test)
-        return _scores(model, blocks, raw, test, scoring)
+    call = blas_within_processors(data[-1].size)  # in which the blocks are made
+    if by_label:
+        return call(_accuracies, model, blocks, test)
+    return call(_scores, model, blocks, raw, test, scoring)
 
 
 def _each(model, train, test, candidates, scoring):

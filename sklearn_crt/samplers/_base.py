@@ -346,8 +346,8 @@ class BaseFeatureSampler(
         sigma = getattr(recipe, "sigma", None)
         median = isinstance(sigma, str) and sigma == "median"
         options = {"median": median, "n_before": n_before, **recipe._reads()}
-        with blas_within_processors(X.shape[0]):
-            statistics = self._statistics.read(X, X_key, sample_weight, **options)
+        call = blas_within_processors(X.shape[0])
+        statistics = call(self._statistics.read, X, X_key, sample_weight, **options)
         return statistics, type_name(X)
 
     def _update_map(self, statistics: Statistics, dtype: Any = None) -> None:

@@ -1,0 +1,125 @@
+"""BLAS has its threads again after Ctrl-C.
+
+Each test is a process of its own, which runs a function of this file: what it tries may
+hang, and the tests of the others need their BLAS.
+"""
+
+import itertools
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from sklearn_crt import _workers
+from sklearn_crt._compat import _clear_controlling_thread, _get_threadpool_controller
+
+N_THREADS = 3  # of BLAS, where there is no limit
+
+
+def blas():
+    """Return the libraries whose limit is one of the process, as ours is."""
+    libraries = _get_threadpool_controller().lib_controllers
+    return [lib for lib in libraries if lib.info().get("threading_layer") == "pthreads"]
+
+
+def set_threads():
+    _clear_controlling_thread(force=True)
+    for library in blas():
+        library.set_num_threads(N_THREADS)
+    _clear_controlling_thread(force=True)
+
+
+def lifted():
+    return all(library.num_threads == N_THREADS for library in blas())
+
+
+def lifted_soon():
+    """Return whether BLAS has its threads within a second: another thread may do it."""
+    waiting = threading.Event()
+    return any(lifted() or waiting.wait(0.001) for _ in range(1000)) or lifted()
+
+
+# --------------------------------------------------------------------------- Ctrl-C
+def interrupted(function, steps):
+    """Call a function, with Ctrl-C at places where Python looks for signals.
+
+    That is, when a function of Python begins and when one of C returns. The first comes
+    at the first of the ``steps``, the next so many places after the one before. Returns
+    the error, how many have come, and the number of places after the last.
+    """
+    n_raised = n_places = 0
+
+    def look(frame, event, arg):
+        nonlocal n_raised, n_places
+        if frame is here or event not in {"call", "c_return", "c_exception"}:
+            return
+        n_places += 1
+        if n_raised < len(steps) and n_places == steps[n_raised]:
+            n_raised, n_places = n_raised + 1, 0
+            raise KeyboardInterrupt  # and Python takes this function away
+
+    def look_again(frame, event, arg):
+        if event == "exception":
+            sys.setprofile(look)
+        return look_again
+
+    here, error = sys._getframe(), None
+    sys.settrace(look_again)
+    sys.setprofile(look)
+    try:
+        function()
+    except KeyboardInterrupt as raised:
+        error = raised
+    sys.setprofile(None)
+    sys.settrace(None)
+    return error, n_raised, n_places
+
+
+def interrupt_everywhere(n_threads, *widths):
+    """Print how often BLAS was left with one thread, and calls that then failed."""
+    n_rows = 600
+
+    def call():
+        return _workers.in_threads(lambda rows: 1, n_rows, n_threads)
+
+    set_threads()
+    expected = call()
+    _, _, n_places = interrupted(call, [])
+    n_tried, left, failed = [0] * (1 + len(widths)), [], []
+    for n_more in range(1 + len(widths)):
+        following = [range(1, 1 + width) for width in widths[:n_more]]
+        for steps in itertools.product(range(1, n_places + 1), *following):
+            # the error, and with it each frame, is there while BLAS is looked at
+            error, n_raised, _ = interrupted(call, steps)
+            if n_raised < len(steps):
+                continue
+            n_tried[n_more] += 1
+            if not lifted_soon():
+                left.append(steps)
+                set_threads()
+            if call() != expected:
+                failed.append(steps)
+            del error
+    assert left or min(n_tried) > 30, n_tried
+    print(f"left {left} failed {failed}")
+
+
+# ---------------------------------------------------------------------------- tests
+def run(name, *numbers):
+    """Return what a function of this file prints in a process of its own."""
+    command = [sys.executable, "-W", "ignore", __file__, name, *map(str, numbers)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("n_threads, widths", [(1, (30, 3))], ids=["one thread"])
+def test_interrupts_leave_blas_as_it_was(n_threads, widths):
+    """Wherever they come, one, two or three in a row."""
+    found = run("interrupt_everywhere", n_threads, *widths)
+    assert found == "left [] failed []"
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](*map(int, sys.argv[2:]))
