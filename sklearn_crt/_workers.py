@@ -8,8 +8,8 @@ import operator
 import os
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 import numpy as np
@@ -82,20 +82,50 @@ def in_threads(
         return [function(slice(None))]
     if n_threads == 1:
         return [with_one_blas_thread(function, slice(None))]
-    parts = gen_even_slices(n_rows, n_threads)
-    return with_one_blas_thread(lambda: [*_pool(n_threads).map(function, parts)])
+    parts = [*gen_even_slices(n_rows, n_threads)]
+    return with_one_blas_thread(_shared, function, parts)
 
 
-_pools: dict[int, ThreadPoolExecutor] = {}
-if hasattr(os, "register_at_fork"):  # threads stay in the parent process
-    os.register_at_fork(after_in_child=_pools.clear)
+# Ctrl-C can leave a Condition of ThreadPoolExecutor locked, as it is Python: then all
+# threads wait for ever, also at the exit. A SimpleQueue is C, and no exit waits for
+# these threads.
+_calls: SimpleQueue[tuple[Any, ...]] = SimpleQueue()
+_n_serving = 0
 
 
-def _pool(n_threads: int) -> ThreadPoolExecutor:
-    """Return threads that stay: to start two takes as long as a small transform."""
-    if n_threads not in _pools:
-        _pools[n_threads] = ThreadPoolExecutor(n_threads, "sklearn_crt")
-    return _pools[n_threads]
+def _shared(function: Callable[[slice], Result], parts: list[slice]) -> list[Result]:
+    """Return results from threads, which stay.
+
+    To start two takes as long as a small transform.
+    """
+    global _n_serving
+    while _n_serving < len(parts):
+        _thread.start_new_thread(_serve, ())
+        _n_serving += 1
+    done: SimpleQueue[tuple[int, Any, BaseException | None]] = SimpleQueue()
+    for i, part in enumerate(parts):
+        _calls.put((function, part, i, done))
+    answers = sorted((done.get() for _ in parts), key=operator.itemgetter(0))
+    for _, _, error in answers:
+        if error is not None:
+            raise error
+    return [result for _, result, _ in answers]
+
+
+def _serve() -> None:
+    """Answer calls, and hold none of their arrays while there is none."""
+    while True:
+        _answer(*_calls.get())
+
+
+def _answer(
+    function: Callable[[slice], Any], part: slice, i: int, done: SimpleQueue[Any]
+) -> None:
+    """Put the number of a part with its result, or with the error."""
+    try:
+        done.put((i, function(part), None))
+    except BaseException as error:  # raised in the thread that asked
+        done.put((i, None, error))
 
 
 def _is_outermost() -> bool:
@@ -184,6 +214,16 @@ def blas_within_processors(n_rows: int) -> Callable[..., Any]:
     if n_rows <= _LEAST or _n_blas_threads() <= cpu_count():  # which reads files
         return operator.call
     return with_one_blas_thread
+
+
+def _begin_anew() -> None:
+    """Forget the threads of the process that this one was forked from."""
+    global _calls, _n_serving
+    _calls, _n_serving = SimpleQueue(), 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
 
 
 # --------------------------------------------------------------------------- memory
