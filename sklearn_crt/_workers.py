@@ -218,12 +218,19 @@ def blas_within_processors(n_rows: int) -> Callable[..., Any]:
 
 def _begin_anew() -> None:
     """Forget the threads of the process that this one was forked from."""
-    global _calls, _n_serving
-    _calls, _n_serving = SimpleQueue(), 0
+    global _lock, _calls, _n_serving
+    _lock, _calls, _n_serving = threading.RLock(), SimpleQueue(), 0
+    _users.clear()
+    _set_or_lift()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_anew)
+    os.register_at_fork(
+        # no other thread is amid a library then, whose locks would stay as they are
+        before=lambda: _lock.acquire(),
+        after_in_parent=lambda: _lock.release(),
+        after_in_child=_begin_anew,
+    )
 
 
 # --------------------------------------------------------------------------- memory

@@ -1,17 +1,20 @@
-"""BLAS has its threads again after Ctrl-C.
+"""BLAS has its threads again after Ctrl-C, and in forked processes.
 
 Each test is a process of its own, which runs a function of this file: what it tries may
 hang, and the tests of the others need their BLAS.
 """
 
+import faulthandler
 import itertools
+import os
 import subprocess
 import sys
 import threading
 
+import numpy as np
 import pytest
 
-from sklearn_crt import _workers
+from sklearn_crt import OPRFSampler, _workers
 from sklearn_crt._compat import _clear_controlling_thread, _get_threadpool_controller
 
 N_THREADS = 3  # of BLAS, where there is no limit
@@ -105,6 +108,42 @@ def interrupt_everywhere(n_threads, *widths):
     print(f"left {left} failed {failed}")
 
 
+# ---------------------------------------------------------------------------- forks
+def fork_beside_threads(n_forks):
+    """Print the exit status of the first child that was not as it should be."""
+    _workers._WORK = 0  # numbers, from which there are threads
+    set_threads()
+    # where a fork meets threads of OpenBLAS in a product, the threads that wait for it
+    # wait for ever, so in NumPy alone: that begins at 10,000 numbers
+    X = np.random.default_rng(0).standard_normal((1000, 8))
+    sampler = OPRFSampler(n_components=256, n_jobs=2, random_state=0).fit(X)
+    expected, over = sampler.transform(X), threading.Event()
+
+    def work():
+        while not over.is_set():
+            sampler.transform(X)
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    status = 0
+    for i in range(n_forks):
+        over.wait(0.001 * (i % 8))
+        child = os.fork()
+        if child == 0:
+            faulthandler.dump_traceback_later(10, exit=True)
+            if not lifted():
+                os._exit(2)
+            os._exit(0 if np.array_equal(sampler.transform(X), expected) else 3)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if status:
+            break
+    over.set()
+    for thread in threads:
+        thread.join()
+    print(f"status {status} lifted {lifted()}")
+
+
 # ---------------------------------------------------------------------------- tests
 def run(name, *numbers):
     """Return what a function of this file prints in a process of its own."""
@@ -121,6 +160,12 @@ def test_interrupts_leave_blas_as_it_was(n_threads, widths):
     """Wherever they come, one, two or three in a row."""
     found = run("interrupt_everywhere", n_threads, *widths)
     assert found == "left [] failed []"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forks")
+def test_forks_beside_threads_leave_blas_as_it_was():
+    """The child has the threads of BLAS from before any limit, and can transform."""
+    assert run("fork_beside_threads", 20) == "status 0 lifted True"
 
 
 if __name__ == "__main__":
