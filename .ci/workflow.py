@@ -3,7 +3,8 @@
     python .ci/workflow.py [JOB] [--list]
 
 The environment is new, so a package that the job does not install is missed here too.
-Steps of others (uses: ...) are left out.
+Jobs that it needs run before it, each in an environment of its own and in the same
+checkout, where it finds what they made. Steps of others (uses: ...) are left out.
 """
 
 import argparse
@@ -22,26 +23,30 @@ WORKFLOW = ROOT / ".github" / "workflows" / "tests.yml"
 
 
 def steps_of(workflow, name):
-    """Return the commands of a job."""
+    """Return pairs of a job and its commands, the jobs that it needs first."""
     jobs = workflow["jobs"]
     if name not in jobs:
         sys.exit(f"{name!r} is no job of {WORKFLOW}; use one of {[*jobs]}.")
-    return [step["run"] for step in jobs[name]["steps"] if "run" in step]
+    needs = jobs[name].get("needs", [])
+    before = [needs] if isinstance(needs, str) else needs
+    own = [step["run"] for step in jobs[name]["steps"] if "run" in step]
+    return [*(pair for job in before for pair in steps_of(workflow, job)), (name, own)]
 
 
 def main():
-    """Run the steps, each in a shell of its own, until one fails."""
+    """Run a job after those that it needs."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("job", nargs="?", default="documentation")
     parser.add_argument("--list", action="store_true", help="show the steps alone")
     arguments = parser.parse_args()
     workflow = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))
-    steps = steps_of(workflow, arguments.job)
+    jobs = steps_of(workflow, arguments.job)
     if arguments.list:
-        print(*steps, sep="\n")
+        for name, steps in jobs:
+            print(f"# {name}", *steps, sep="\n")
         return
     with tempfile.TemporaryDirectory() as work:
-        checkout, environment = Path(work, "checkout"), Path(work, "venv")
+        checkout = Path(work, "checkout")
         subprocess.run(["git", "clone", "-q", ROOT, checkout], check=True)
         head = subprocess.check_output(
             ["git", "rev-parse", "HEAD"], cwd=ROOT, text=True
@@ -49,22 +54,29 @@ def main():
         subprocess.run(
             ["git", "checkout", "-q", head.strip()], cwd=checkout, check=True
         )
-        venv.create(environment, with_pip=True)
-        variables = {
-            **os.environ,
-            **workflow.get("env", {}),
-            "PATH": f"{environment / 'bin'}{os.pathsep}{os.environ['PATH']}",
-            "RUNNER_TEMP": work,
-        }
-        variables.pop("PYTHONPATH", None)
-        for step in steps:
-            if re.search(r"\$\{\{", step):
-                sys.exit(f"this step has expressions that are GitHub's alone: {step}")
-            print(f"\n==== {step}", flush=True)
-            command = ["bash", "-eo", "pipefail", "-c", step]
-            done = subprocess.run(command, cwd=checkout, env=variables)
-            if done.returncode:
-                sys.exit(f"failed with status {done.returncode}: {step}")
+        for name, steps in jobs:
+            environment = Path(work, "venv", name)
+            venv.create(environment, with_pip=True)
+            variables = {
+                **os.environ,
+                **workflow.get("env", {}),
+                "PATH": f"{environment / 'bin'}{os.pathsep}{os.environ['PATH']}",
+                "RUNNER_TEMP": work,
+            }
+            variables.pop("PYTHONPATH", None)
+            run(steps, checkout, variables)
+
+
+def run(steps, checkout, variables):
+    """Run commands, each in a shell of its own, until one fails."""
+    for step in steps:
+        if re.search(r"\$\{\{", step):
+            sys.exit(f"this step has expressions that are GitHub's alone: {step}")
+        print(f"\n==== {step}", flush=True)
+        command = ["bash", "-eo", "pipefail", "-c", step]
+        done = subprocess.run(command, cwd=checkout, env=variables)
+        if done.returncode:
+            sys.exit(f"failed with status {done.returncode}: {step}")
 
 
 if __name__ == "__main__":
