@@ -3,6 +3,7 @@
 ``python -m benchmarks.choices NAME`` prints a table, or a few of one question:
 
 * defaults: those of the kernel averages against k neighbours
+* metric: learned metrics and local linear averages beside boosting and others
 * prototypes: prototypes beside features and the exact kernel
 * tolerance, tolerance_error: kernel averages to a tolerance, their time and error
 * positive_maps: error of positive maps
@@ -26,7 +27,7 @@ from dataclasses import dataclass, field
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from ..tables import header, report
-from . import averages, hybrids, linear, positive
+from . import averages, hybrids, linear, metric, positive
 
 OPTIONS = {
     "widths": "numbers of columns",
@@ -114,6 +115,11 @@ CHOICES = (
         averages.defaults,
         "defaults.inc",
         {"seeds": 2, "sets": ("iris", "wine", "banknote", "diabetes")},
+    ),
+    Choice(
+        metric.metric,
+        "metric.inc",
+        {"seeds": 2, "rows": 500, "sets": ("banknote", "diabetes")},
     ),
     Choice(
         averages.prototypes,

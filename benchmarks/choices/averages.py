@@ -17,6 +17,7 @@ from tqdm import tqdm
 import sklearn_crt as crt
 from sklearn_crt import (
     ExactKernel,
+    LocalLinearClassifier,
     NadarayaWatsonClassifier,
     NadarayaWatsonClassifierCV,
     NadarayaWatsonRegressor,
@@ -60,11 +61,11 @@ DEFAULTS = {
 }
 EXACT = {
     "exact": NadarayaWatsonClassifier(),
-    "exact, learned sigma": NadarayaWatsonClassifier(ExactKernel(sigma="learned")),
+    "exact, local linear": LocalLinearClassifier(),
 }
 PROTOTYPES = {
     "prototypes": NadarayaWatsonClassifier(Prototypes()),
-    "prototypes, learned sigma": NadarayaWatsonClassifier(Prototypes(sigma="learned")),
+    "prototypes, local linear": LocalLinearClassifier(Prototypes()),
 }
 TOL, N_QUERIES, N_NEIGHBORS = 0.01, 2000, 100
 BLENDS = {"blends-64": 64, "blends-16": 16}

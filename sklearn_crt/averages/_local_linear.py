@@ -172,7 +172,7 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
     >>> x = np.linspace(0, 3, 100)[:, None]
     >>> model = LocalLinearRegressor().fit(x, np.sin(x[:, 0]))
     >>> np.round(model.predict([[1.0], [3.1]]), 2)
-    array([0.84, 0.04])
+    array([0.84, 0.05])
 
     The slope of the sine is its cosine:
 
