@@ -104,11 +104,9 @@ def models_of(labels, n_features, seed):
     metric = LearnedMetric(few, random_state=seed)
     if labels:
         linear, average = LocalLinearClassifier(), NadarayaWatsonClassifier()
-        others = (
-            KNeighborsClassifier(),
-            HistGradientBoostingClassifier(l2_regularization=1.0, random_state=seed),
-        )
-        support = SVC(C=10)
+        neighbours, support = KNeighborsClassifier(), SVC(C=10)
+        options = {"l2_regularization": 1.0, "random_state": seed}
+        boosting = HistGradientBoostingClassifier(**options)
     else:
         linear, average = LocalLinearRegressor(), NadarayaWatsonRegressor()
         neighbours = KNeighborsRegressor()
@@ -152,7 +150,7 @@ def metric(rows=5000, seeds=5, sets=LABELS + NUMBERS, methods=NAMES):
 
 
 def _scores(X, y, labels, seeds, names):
-    """Return percents and seconds, (n_splits, n_methods, 2), NaN where there is none."""
+    """Return percents and seconds, (n_splits, n_methods, 2), NaN for none."""
     y, found = y if labels else y.astype(float), []
     for seed in range(seeds):
         parts = train_test_split(X, y, test_size=0.3, random_state=seed)
