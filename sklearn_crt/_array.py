@@ -277,6 +277,16 @@ def validate_rows(
     return rows, column_or_1d(y, warn=True)
 
 
+def refuse_device(estimator: Any, rows: Any, instead: str) -> None:
+    """Raise TypeError for validated rows that are not in the memory of the host."""
+    if not on_host(rows):
+        kind = f"{type(rows).__module__.split('.')[0]} {type(rows).__name__}"
+        raise TypeError(
+            f"{type(estimator).__name__} takes tables in the memory of the host, but X "
+            f"is a {kind} on the device {rows.device}. Move it there{instead}."
+        )
+
+
 def plain_sparse(rows: Any) -> Any:
     """Return CSR rows with sums of duplicates and 32-bit indices where they fit.
 

@@ -17,6 +17,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 from ..averages._base import BaseNadarayaWatson
+from ..metric import LearnedMetric
+from ..metric._learned import KEPT_ENTRIES, Batch, joined_batches
 from ..rows import Statistics
 from ..samplers import BaseFeatureSampler, CentersRBFSampler
 from .blocks import Blocks
@@ -143,10 +145,13 @@ def fit(
 
     Parameters
     ----------
-    estimator : sampler, NadarayaWatsonClassifier, NadarayaWatsonRegressor or Pipeline
-        Left as it is. A Nadaraya-Watson estimator has as kernel ``"linear"``, a sampler
-        of this package, or any transformer in a ``FrozenEstimator``. A pipeline ends in
-        one of these; before it may stand ``StandardScaler``, ``MinMaxScaler``,
+    estimator : sampler, averages, LearnedMetric or Pipeline
+        Left as it is. Averages are NadarayaWatsonClassifier and NadarayaWatsonRegressor
+        with the kernel ``"linear"``, a sampler of this package, or any transformer in a
+        ``FrozenEstimator``. ``LearnedMetric`` learns by ``"agop"``, which ``"auto"`` is
+        here too: about 4 million entries of X, drawn from all blocks, fix the
+        frequencies, and the sums are those of all rows. A pipeline ends in one of
+        these; before it may stand ``StandardScaler``, ``MinMaxScaler``,
         ``MaxAbsScaler``, or any transformer in a ``FrozenEstimator``.
     X : dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_features)
         Rows, in blocks of any lengths; blocks of columns are joined.
@@ -198,13 +203,16 @@ def fit(
     last = made.steps[-1][1] if isinstance(made, Pipeline) else made
     if isinstance(last, BaseNadarayaWatson):
         fit_last, tables = _fit_averages, (X, y, sample_weight)
+    elif isinstance(last, LearnedMetric):
+        fit_last, tables = _fit_metric, (X, y, sample_weight)
     elif isinstance(last, BaseFeatureSampler):
         fit_last, tables = _fit_sampler, (X, None, sample_weight)
     else:
         raise TypeError(
             "sklearn_crt.dask.fit takes samplers that estimate a kernel, "
-            "NadarayaWatsonClassifier, NadarayaWatsonRegressor, and pipelines of "
-            f"scalers that end in one of them, got {last!r}. {_instead(last)}"
+            "NadarayaWatsonClassifier, NadarayaWatsonRegressor, LearnedMetric, and "
+            "pipelines of scalers that end in one of them, got "
+            f"{last!r}. {_instead(last)}"
         )
     if last is made:
         return fit_last(last, tables, ahead, classes)
@@ -338,16 +346,88 @@ def _or_raise(found, sample_weight=None):
 
 def _add_up(shell, layout, number, table):
     """Return an estimator that holds the sums of a block, without the map."""
-    X, y, sample_weight = table
-    X = layout.read(number, X=X, y=y)
-    weights = None if sample_weight is None else np.asarray(sample_weight)
-    if X.shape[0] == 0 or (weights is not None and not weights.any()):
+    X, y, weights = _block(layout, number, table)
+    if X is None:
         return None
     part = copy.copy(shell)
-    part._add(X, np.asarray(y), weights, final=False)
+    part._add(X, y, weights, final=False)
     part.kernel, part._engine = "linear", part._engine.without_map()
     return part
 
 
 def _merge(a, b):
     return copy.copy(a).merge(b)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The rows of least random priority, and the columns that a table has."""
+
+    batch: Batch
+    priorities: np.ndarray  # (n_rows,)
+    columns: dict[str, Any]
+
+    def __add__(self, other: Drawn) -> Drawn:
+        """Return as many of the rows of both as a metric keeps."""
+        batch = joined_batches([self.batch, other.batch])
+        both = np.concatenate([self.priorities, other.priorities])
+        size = max(1, KEPT_ENTRIES // batch[0].shape[1])
+        least = np.sort(np.argsort(both)[:size])
+        X, y, weights = (array[least] for array in batch)
+        return Drawn((X, y, weights), both[least], self.columns)
+
+
+def _fit_metric(metric, tables, ahead, classes):
+    X, y, sample_weight = tables
+    metric._validate_params()
+    if not hasattr(metric, "partial_fit"):
+        raise TypeError(
+            f"{metric!r} needs all rows at once, and blocks exchange none. Give "
+            "method='agop', or fit it to a sample of the rows in memory."
+        )
+    if y is None:
+        raise ValueError("LearnedMetric needs y, its targets.")
+    blocks = Blocks(X, y, sample_weight, ahead)
+    tables = blocks.select("X", "y", "sample_weight")
+    shell = dask.delayed(copy.copy(metric), pure=False, traverse=False)
+    draw = dask.delayed(_draw, pure=False)
+    drawn = [draw(shell, blocks.layout, *pair) for pair in enumerate(tables)]
+    found = _or_raise(tree_sum(operator.add, drawn).compute(), sample_weight)
+    metric.__dict__.update(found.columns)
+    metric._note_parameters(found.batch, "agop")
+    metric._learn(found.batch)
+    if metric._running is None:  # nothing differs that could be learned from
+        return metric
+    metric._running, metric._known = metric._running.emptied(), None
+    shell = dask.delayed(copy.copy(metric), pure=False, traverse=False)
+    add_up = dask.delayed(_add_metric, pure=False)
+    parts = [add_up(shell, blocks.layout, *pair) for pair in enumerate(tables)]
+    return tree_sum(_merge, parts).compute()
+
+
+def _draw(shell, layout, number, table):
+    """Return rows of a block, with random priorities."""
+    X, y, weights = _block(layout, number, table)
+    if X is None:
+        return None
+    part = copy.copy(shell)
+    batch = part._validate_batch(X, y, weights, copy=False)
+    names = ("n_features_in_", "feature_names_in_")
+    columns = {name: vars(part)[name] for name in names if name in vars(part)}
+    return Drawn(batch, np.random.default_rng(number).random(len(batch[1])), columns)
+
+
+def _add_metric(shell, layout, number, table):
+    """Return a metric that holds the sums of a block."""
+    X, y, weights = _block(layout, number, table)
+    return None if X is None else copy.copy(shell).partial_fit(X, y, weights)
+
+
+def _block(layout, number, table):
+    """Return the rows, targets and weights of a block, None where it has none."""
+    X, y, sample_weight = table
+    X = layout.read(number, X=X, y=y)
+    weights = None if sample_weight is None else np.asarray(sample_weight)
+    if X.shape[0] == 0 or (weights is not None and not weights.any()):
+        return None, None, None
+    return X, np.asarray(y), weights

@@ -166,8 +166,10 @@ class Table:
 
     def take(self, index: np.ndarray) -> Table:
         """Return some of the rows."""
-        arrays = self.X, self.codes, self.weights, self.marks
-        return Table(*(array[index] for array in arrays), self.coding)
+        X, codes, weights, marks = (
+            array[index] for array in (self.X, self.codes, self.weights, self.marks)
+        )
+        return Table(X, codes, weights, marks, self.coding)
 
     def sums(self, features: Features, n_jobs: int | None = None) -> Halves:
         """Return the sums of features and targets over the rows, block by block."""

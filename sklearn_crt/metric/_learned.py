@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, Literal, Self
@@ -18,7 +19,7 @@ from .._array import (
     check_fit_namespace,
     convert_fit_namespace,
     fit_namespace_of,
-    on_host,
+    refuse_device,
     refuse_lazy,
     to_namespace_of,
     validate_rows,
@@ -43,8 +44,20 @@ from ._agop import Features, Halves, Round, Table
 from ._candidates import Learned, Parameters, learn
 from ._targets import Coding, fingerprints
 
-_KEPT_ENTRIES = 2**22  # of X, which partial_fit keeps before frequencies are fixed
+KEPT_ENTRIES = 2**22  # of X, which partial_fit keeps before frequencies are fixed
 Batch = tuple[Rows, np.ndarray, np.ndarray]  # rows, targets, weights
+
+
+def joined_batches(batches: Sequence[Batch]) -> Batch:
+    """Return batches as one."""
+    if len(batches) == 1:
+        return batches[0]
+    tables, targets, weights = zip(*batches, strict=True)
+    if any(map(sparse.issparse, tables)):
+        X = sparse.vstack([sparse.csr_array(table) for table in tables], "csr")
+    else:
+        X = np.vstack(tables)
+    return X, np.concatenate(targets), np.concatenate(weights)
 
 
 def _is_sum(estimator):
@@ -97,6 +110,10 @@ class Running:
             new = self.coding.moved(self.since, coding) + new
         return replace(self, coding=coding, first=first, since=new)
 
+    def emptied(self) -> Running:
+        """Return the frequencies with no rows."""
+        return replace(self, first=self.first - self.first, since=None)
+
     def relearned(self) -> Learned:
         """Return the metric of all rows so far."""
         halves = self.first if self.since is None else self.first + self.since
@@ -136,11 +153,11 @@ class LearnedMetric(
     validation_fraction : float, default=0.25
         Share of the rows by which ``"auto"`` chooses. The metric that it chose is then
         learned from all rows.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the frequencies, of minibatches and of the choice of rows.
     n_jobs : int, default=None
         Number of threads of ``"agop"``; -1 uses all processors. None uses as many as
         NumPy's linear algebra would, and one inside joblib workers.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the frequencies, of minibatches and of the choice of rows.
 
     Attributes
     ----------
@@ -245,9 +262,9 @@ class LearnedMetric(
     }
 
     _parameters: Parameters
-    _batches: tuple[Batch, ...]  # rows that are kept
-    _running: Running | None  # sums of those that are not
-    _known: tuple[Learned, np.ndarray] | None  # the map of standardised columns
+    _batches: tuple[Batch, ...] = ()  # rows that are kept
+    _running: Running | None = None  # sums of those that are not
+    _known: tuple[Learned, np.ndarray] | None = None  # and map of standardised columns
     _fit_namespace: Any = None  # tells where the rows of fit were, None for NumPy
     __sklearn_array_api_convert__ = convert_fit_namespace
     __getstate__, __setstate__, __copy__ = STATE_METHODS
@@ -427,10 +444,15 @@ class LearnedMetric(
         return self
 
     def _start(self, X, y, sample_weight, method, least=1, copy=False):
-        """Note the parameters, which count until the next fit, and return the rows."""
+        """Forget what was learned, note the parameters, and return the rows."""
         self._fit_namespace = fit_namespace_of(X)
         self._batches, self._running, self._known = (), None, None
         batch = self._validate_batch(X, y, sample_weight, copy, least)
+        self._note_parameters(batch, method)
+        return batch
+
+    def _note_parameters(self, batch: Batch, method: str) -> None:
+        """Note the parameters, which count until the next fit, and a seed."""
         n_features, n_components = self.n_features_in_, self.n_components
         if n_components is not None and n_components > n_features:
             raise ValueError(
@@ -446,7 +468,6 @@ class LearnedMetric(
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         rest = method, self.max_iter, self.validation_fraction, seed
         self._parameters = Parameters(n_components, *rest)
-        return batch
 
     def _validate_batch(self, X, y, sample_weight, copy, least=1) -> Batch:
         """Return rows of positive weight, their targets and weights."""
@@ -456,7 +477,7 @@ class LearnedMetric(
             check_fit_namespace(self, X, "partial_fit")
         options = {"multi_output": True, "ensure_min_samples": least}
         X, y = validate_rows(self, X, reset=first, copy=copy, y=y, **options)
-        self._check_on_host(X)
+        refuse_device(self, X, "")
         y = np.array(y) if copy else np.asarray(y)
         y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
         if y.ndim == 2 and y.dtype.kind not in "fiub":
@@ -479,13 +500,14 @@ class LearnedMetric(
 
     def _check_targets(self, y):
         """Raise ValueError for targets of another kind than those before."""
+        kinds = [(Coding.is_of_labels(y), y.shape[1:])]
         if self._batches:
             known = self._batches[0][1]
-            kinds = [(Coding.is_of_labels(a), a.shape[1:]) for a in (known, y)]
+            kinds.append((Coding.is_of_labels(known), known.shape[1:]))
         elif self._running is not None:
             coding = self._running.coding
-            known = (coding.by_class, () if coding.mean.size < 2 else coding.mean.shape)
-            kinds = [known, (Coding.is_of_labels(y), y.shape[1:])]
+            n_outputs = coding.mean.shape if coding.mean.size > 1 else ()
+            kinds.append((coding.by_class, n_outputs))
         else:
             return
         if kinds[0] != kinds[1]:
@@ -496,16 +518,8 @@ class LearnedMetric(
                 for by_class, shape in kinds
             ]
             raise ValueError(
-                f"y has {names[1]}, but the rows before had {names[0]}. Labels are "
+                f"y has {names[0]}, but the rows before had {names[1]}. Labels are "
                 "strings, booleans or integers, numbers are floats."
-            )
-
-    def _check_on_host(self, X):
-        if not on_host(X):
-            kind = f"{type(X).__module__.split('.')[0]} {type(X).__name__}"
-            raise TypeError(
-                "LearnedMetric takes tables in the memory of the host, but X is a "
-                f"{kind} on the device {X.device}. Move it there."
             )
 
     @property
@@ -525,19 +539,12 @@ class LearnedMetric(
     def _drop_many(self):
         """Fix the frequencies as soon as there are many rows."""
         n_rows = sum(X.shape[0] for X, *_ in self._batches)
-        if n_rows * self.n_features_in_ > _KEPT_ENTRIES:
+        if n_rows * self.n_features_in_ > KEPT_ENTRIES:
             self._learn(self._whole())
 
     def _whole(self) -> Batch:
         """Return the rows that are kept as one batch."""
-        if len(self._batches) == 1:
-            return self._batches[0]
-        tables, *others = zip(*self._batches, strict=True)
-        if any(map(sparse.issparse, tables)):
-            X = sparse.vstack([sparse.csr_array(table) for table in tables], "csr")
-        else:
-            X = np.vstack(tables)
-        return X, *(np.concatenate(arrays) for arrays in others)
+        return joined_batches(self._batches)
 
     def _learn(self, batch: Batch, step: Any = lambda: None) -> None:
         """Learn the metric of these rows, fix the frequencies and forget the rows."""
@@ -637,7 +644,7 @@ class LearnedMetric(
         refuse_lazy(self, "sklearn_crt.dask.map_rows(metric.transform, X)", X)
         check_fit_namespace(self, X, "transform")
         rows = validate_rows(self, X, reset=False)
-        self._check_on_host(rows)
+        refuse_device(self, rows, "")
         made = product(rows, self.components_.astype(rows.dtype).T)
         return to_namespace_of(np.ascontiguousarray(made), X)
 

@@ -34,10 +34,9 @@ def nca_gradient(
     usable = same.any(axis=1)
     losses, G = log_loss_terms(logs, same)
     share = np.where(usable, weights[:n_queries], 0) / weights[:n_queries].sum()
-    G *= 0.5 * share[:, None]
-    by_key = G.sum(axis=0)
-    gradient = 2 * by_key[:, None] * Z - 2 * (G.T @ queries)
-    gradient[:n_queries] += 2 * G.sum(axis=1, keepdims=True) * queries - 2 * G @ Z
+    G *= share[:, None]
+    gradient = G.sum(axis=0)[:, None] * Z - G.T @ queries
+    gradient[:n_queries] += G.sum(axis=1, keepdims=True) * queries - G @ Z
     return float(share @ losses), gradient.T @ X
 
 
@@ -80,10 +79,10 @@ def learn_nca(
     """Return A (r, d) of the rows A x, from a start, by steps of Adam."""
     # X (n, d), codes and weights (n,), start (r, d)
     rng = np.random.default_rng(seed)
-    X, weights = (array.astype(np.float32) for array in (X, weights))
-    A = start.astype(np.float32)
+    X, weights, A = (array.astype(np.float32) for array in (X, weights, start))
     size = np.sqrt(np.mean(start**2) * len(start))
-    first, second = np.zeros_like(A), np.zeros_like(A)
+    first: np.ndarray = np.zeros_like(A)
+    second: np.ndarray = np.zeros_like(A)
     for t in range(_N_STEPS):
         batch = rng.permutation(len(X))[:_N_KEYS]
         n_queries = min(_N_QUERIES, len(batch))

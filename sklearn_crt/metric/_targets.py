@@ -83,8 +83,8 @@ def fingerprints(X: Rows, frame: Frame, seed: int) -> np.ndarray:
     that they came in, and a weight of two is a row that comes twice.
     """
     # X (n_rows, n_features) -> (n_rows,)
-    direction = np.random.default_rng(seed).standard_normal(X.shape[1])
-    direction *= _WRAPS / np.linalg.norm(direction)
+    draws = np.random.default_rng(seed).standard_normal(X.shape[1])
+    direction = draws * (_WRAPS / np.linalg.norm(draws))
     out = np.empty(X.shape[0])
     for block in gen_batches(X.shape[0], _ROWS):
         rows = X[block].astype(np.float64, copy=False)

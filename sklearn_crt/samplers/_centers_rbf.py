@@ -16,7 +16,7 @@ from .._array import (
     check_fit_namespace,
     convert_fit_namespace,
     fit_namespace_of,
-    on_host,
+    refuse_device,
     to_namespace_of,
     validate_rows,
 )
@@ -288,13 +288,8 @@ class CentersRBFSampler(
     def _validate(self, X, *, reset, copy=False):
         """Return rows as a table of NumPy or SciPy."""
         rows = validate_rows(self, X, reset=reset, copy=copy)
-        if not on_host(rows):
-            kind = f"{type(X).__module__.split('.')[0]} {type(X).__name__}"
-            raise TypeError(
-                "CentersRBFSampler takes tables in the memory of the host, but X is a "
-                f"{kind} on the device {X.device}. Move it there, or take "
-                "TrigRBFSampler or OPRFSampler, which work on devices."
-            )
+        instead = ", or take TrigRBFSampler or OPRFSampler, which work on devices"
+        refuse_device(self, rows, instead)
         return rows
 
     def _reduced(self, n_points):

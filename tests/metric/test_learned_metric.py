@@ -17,7 +17,7 @@ from sklearn_crt.metric import _learned
 METHODS = "none", "diagonal", "agop", "nca"
 
 
-def noisy(rng, n=500, d=6):
+def noisy(rng, n=400, d=6):
     """Return labels that two of the columns tell."""
     X = rng.normal(size=(n, d))
     return X, (X[:, 0] * X[:, 1] > 0).astype(int)
@@ -37,7 +37,7 @@ def angle(metric, B):
 # --------------------------------------------------------------------- what it finds
 def test_directions(rng):
     """Of 20 columns; one round finds them to 20 degrees only."""
-    X, y, B = three_directions(rng, 4000, 20)
+    X, y, B = three_directions(rng, 3000, 20)
     metric = LearnedMetric(3, method="agop", random_state=0).fit(X, y)
     assert metric.components_.shape == (3, 20)
     assert angle(metric, B) < 4
@@ -65,12 +65,12 @@ def test_columns_that_tell_nothing_are_shrunk(method, rng):
 
 
 def test_auto_takes_what_errs_least(rng):
-    X, y = noisy(rng, 800)
+    X, y = noisy(rng)
     metric = LearnedMetric(random_state=0).fit(X, y)
     assert set(metric.scores_) == set(METHODS)
     assert metric.method_ != "none"
     assert metric.scores_[metric.method_] > metric.scores_["none"] + 0.1
-    noise = LearnedMetric(random_state=0).fit(X, rng.integers(0, 2, size=800))
+    noise = LearnedMetric(random_state=0).fit(X, rng.integers(0, 2, size=400))
     assert noise.method_ == "none"
     numbers = LearnedMetric(random_state=0).fit(X, X[:, 0] + 0.1 * X[:, 1])
     assert set(numbers.scores_) == {"none", "diagonal", "agop"}
@@ -190,9 +190,9 @@ def parts(X, y, n=4):
 
 @pytest.mark.parametrize("labels", [True, False], ids=["labels", "numbers"])
 def test_batches_and_merged_parts_are_all_rows(labels, rng):
-    X, y = noisy(rng, 400)
+    X, y = noisy(rng, 240)
     y = y if labels else y + X[:, 2]
-    options = {"method": "agop", "random_state": 0}
+    options = {"method": "agop", "max_iter": 2, "random_state": 0}
     expected = LearnedMetric(**options).fit(X, y).metric_
     batches, backwards = LearnedMetric(**options), LearnedMetric(**options)
     for part in parts(X, y):
@@ -204,7 +204,7 @@ def test_batches_and_merged_parts_are_all_rows(labels, rng):
         first.merge(other)
     for found in (batches, backwards, first):
         assert_allclose(found.metric_, expected, atol=1e-10 * expected.max())
-    auto = LearnedMetric(random_state=0).partial_fit(X, y)
+    auto = LearnedMetric(max_iter=2, random_state=0).partial_fit(X, y)
     assert auto.method_ == "agop"
     assert_allclose(auto.metric_, expected, atol=1e-10 * expected.max())
 
@@ -212,10 +212,10 @@ def test_batches_and_merged_parts_are_all_rows(labels, rng):
 @pytest.mark.parametrize("labels", [True, False], ids=["labels", "numbers"])
 def test_sums_at_fixed_frequencies(labels, rng):
     """Copies of one start, with rows of their own, are one that has seen them all."""
-    X, y = noisy(rng, 800)
+    X, y = noisy(rng, 700)
     y = np.array(["a", "b"])[y] if labels else y + X[:, 2]
     if labels:
-        y[700:][::4] = "late"  # a class that only one part has
+        y[600:][::4] = "late"  # a class that only one part has
     start = LearnedMetric(method="agop", random_state=0).fit(X[:300], y[:300])
     whole = copy.deepcopy(start).partial_fit(X[300:], y[300:])
     assert np.abs(whole.metric_ - start.metric_).max() > 1e-3
@@ -238,7 +238,7 @@ def test_sums_at_fixed_frequencies(labels, rng):
 
 def test_many_rows_are_forgotten(rng, monkeypatch):
     X, y = noisy(rng, 600)
-    monkeypatch.setattr(_learned, "_KEPT_ENTRIES", 6 * 250)
+    monkeypatch.setattr(_learned, "KEPT_ENTRIES", 6 * 250)
     metric = LearnedMetric(method="agop", random_state=0)
     sizes = []
     for part in parts(X, y, 6):
@@ -310,11 +310,11 @@ def test_small_tables(method, table):
 
 
 def test_many_columns(rng):
-    X = rng.normal(size=(300, 2000))
+    X = rng.normal(size=(200, 1200))
     y = (X[:, 0] > 0).astype(int)
     for method in ("agop", "nca"):
         metric = LearnedMetric(5, method=method, max_iter=2, random_state=0).fit(X, y)
-        assert metric.components_.shape == (5, 2000)
+        assert metric.components_.shape == (5, 1200)
         assert np.linalg.matrix_rank(metric.components_) == 5
 
 
@@ -377,3 +377,59 @@ def test_in_a_pipeline(rng):
     X, y = noisy(rng, 400)
     model = make_pipeline(LearnedMetric(random_state=0), KNeighborsClassifier())
     assert model.fit(X[:300], y[:300]).score(X[300:], y[300:]) > 0.9
+
+
+# ------------------------------------------------------------------------------ Dask
+def test_blocks_of_dask(rng, monkeypatch):
+    """All rows fix the frequencies as long as there are few."""
+    da = pytest.importorskip("dask.array", reason="needs the extra dask")
+    crt_dask = pytest.importorskip("sklearn_crt.dask", reason="needs the extra dask")
+    from sklearn_crt.dask import fitting
+
+    X, y = noisy(rng, 600)
+    labels = np.array(["a", "b"])[y]
+    tables = da.from_array(X, chunks=(130, 6)), da.from_array(labels, chunks=130)
+    metric = LearnedMetric(random_state=0)
+    expected = LearnedMetric(method="agop", random_state=0).fit(X, labels).metric_
+    found = crt_dask.fit(metric, *tables)
+    assert_allclose(found.metric_, expected, atol=1e-10 * expected.max())
+    weights = rng.integers(0, 3, size=600)
+    found = crt_dask.fit(metric, *tables, sample_weight=da.from_array(weights, 130))
+    expected = LearnedMetric(method="agop", random_state=0).fit(X, labels, weights)
+    gap = found.metric_ - expected.metric_
+    assert np.abs(gap).max() < 1e-10 * expected.metric_.max()
+    monkeypatch.setattr(fitting, "KEPT_ENTRIES", 6 * 300)
+    found = crt_dask.fit(metric, *tables)
+    assert found.feature_importances_[:2].sum() > 0.9
+    assert found._running.first.learned.weight == 0
+    assert found._running.since.learned.weight + found._running.since.held.weight == 600
+    with pytest.raises(TypeError, match="needs all rows at once, and blocks exchange"):
+        crt_dask.fit(LearnedMetric(method="nca"), *tables)
+    with pytest.raises(ValueError, match="needs y"):
+        crt_dask.fit(metric, tables[0])
+    with pytest.raises(TypeError, match=r"sklearn_crt\.dask\.fit"):
+        metric.fit(*tables)
+
+
+def test_steps_are_reported(rng):
+    pytest.importorskip("sklearn.callback", reason="came with scikit-learn 1.9")
+
+    class Recorder:
+        ended = ()
+
+        def setup(self, estimator, context):
+            pass
+
+        teardown = setup
+
+        def on_fit_task_begin(self, estimator, context, **kwargs):
+            pass
+
+        def on_fit_task_end(self, estimator, context, **kwargs):
+            self.ended += (context.task_name,)
+
+    recorder = Recorder()
+    X, y = noisy(rng, 200)
+    LearnedMetric(random_state=0).set_callbacks(recorder).fit(X, y)
+    assert recorder.ended.count("round") >= 6
+    assert recorder.ended[-1] == "fit"

@@ -27,6 +27,7 @@ from sklearn_crt import (
     GERFSampler,
     HybridSampler,
     LaplacianSampler,
+    LearnedMetric,
     MaternSampler,
     NadarayaWatsonClassifier,
     NadarayaWatsonClassifierCV,
@@ -131,6 +132,10 @@ def samplers() -> None:
     stratified = Orthogonal(stratified=True)
     ExponentialPowerSampler(alpha=1.2, coupling=stratified).fit(X)
     assert_type(CentersRBFSampler(n_components=20).fit_transform(X), np.ndarray)
+    metric = LearnedMetric(2, method="agop", max_iter=1, random_state=0).fit(X, y)
+    assert_type(metric.partial_fit(X, y).merge(metric), LearnedMetric)
+    assert_type(metric.components_, np.ndarray)
+    assert_type(metric.scores_, dict[str, float])
 
     a = best_diagonal(np.array([0.5, -1.0, 1.0, 1.0]), np.array([0.3, 0.4, 1.0, -1.0]))
     complex_sampler = ComplexExponentialSampler(a, sigma=1.0)
