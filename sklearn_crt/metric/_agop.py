@@ -27,6 +27,7 @@ _PENALTIES = 1e-6, 1e-5, 1e-4, 1e-3, 1e-2  # of ridge, for each row
 _MULTIPLES = 0.25, 0.5, 1.0, 2.0, 4.0  # of one over the root of the total variance
 _STEPS = 0.5, 1.0, 2.0  # about the multiple of the round before
 _SPREAD = 0.05  # of the variance of frequencies, which all directions share
+_MOST_ROWS, _MOST_ENTRIES = 2**16, 2**25  # of all rounds but the last
 _ROWS = 1024  # whose features are made at a time
 _GAIN = 0.002  # of the held-out error, beside one row's, for a further round
 _HELD, _WRAPS = 0.2, 64.0  # share of rows held out: of marks in [0, 1), gone around
@@ -163,6 +164,12 @@ class Table:
     weights: np.ndarray  # (n_rows,)
     marks: np.ndarray  # (n_rows,)
     coding: Coding
+
+    def few(self, size: int) -> Table:
+        """Return some of the rows, those of least marks."""
+        if self.X.shape[0] <= size:
+            return self
+        return self.take(np.argsort(self.marks, kind="stable")[:size])
 
     def take(self, index: np.ndarray) -> Table:
         """Return some of the rows."""
@@ -308,11 +315,13 @@ def learn_rounds(
 
     Each round draws its frequencies in the metric of the one before, as long as the
     error on the rows held out falls. Multiples that are given are not searched for.
+    The sums of the last round are those of all rows.
     """
     # live (n_features,), which columns are not constant
     n_distinct = np.unique(table.marks).size
     m = max(_FEWEST_FREQUENCIES, min(n_distinct, n_frequencies))
     gain = _GAIN + 1 / max(_HELD * n_distinct, 2)
+    some = table.few(min(_MOST_ROWS, max(_TRIED_ROWS, _MOST_ENTRIES // live.size)))
     L = np.eye(live.size)[:, live]
     chosen: list[float] = []
     made: list[tuple[float, Round]] = []
@@ -324,7 +333,7 @@ def learn_rounds(
         tried = multiples[number : number + 1] or (
             [multiple * chosen[-1] for multiple in _STEPS] if chosen else _MULTIPLES
         )
-        found, multiple = _choose_sigma(table, frame, weights, tried, n_jobs)
+        found, multiple = _choose_sigma(some, frame, weights, tried, n_jobs)
         error = found.solved[0]
         step()
         if made and not error <= (1 - gain) * made[-1][0]:
@@ -336,7 +345,11 @@ def learn_rounds(
         L = found.factor(every=False)
         if L.shape[1] == 0:  # constant targets
             break
-    return made[-1][1], chosen[: len(made)]
+    last = made[-1][1]
+    if some is not table:
+        halves = table.sums(last.features, n_jobs)
+        last = Round(last.features, halves, last.by_class)
+    return last, chosen[: len(made)]
 
 
 def _choose_sigma(
@@ -351,9 +364,7 @@ def _choose_sigma(
     One is the multiple at which the phases have variance 1.
     """
     # weights (n_features, m)
-    some = table
-    if table.X.shape[0] > _TRIED_ROWS:
-        some = table.take(np.argsort(table.marks, kind="stable")[:_TRIED_ROWS])
+    some = table.few(_TRIED_ROWS)
     rows = frame.rows(some.X.astype(np.float64, copy=False))
     phases = rows.project(Frequencies(weights[:, :_TRIED_FREQUENCIES]))
     share = some.weights / some.weights.sum()

@@ -221,7 +221,8 @@ class LearnedMetric(
     of the same frequencies and all rows at once.
 
     A weight of two is a row that comes twice, as long as there are no more rows than
-    are sampled: 4096 by which sigma is chosen, 2000 by which ``"auto"`` judges.
+    are sampled: 4096 by which sigma is chosen, 2000 by which ``"auto"`` judges. Beyond
+    65,536 rows all rounds but the last take as many.
 
     References
     ----------
