@@ -24,7 +24,8 @@ from ._targets import Coding
 MOST_FREQUENCIES, _FEWEST_FREQUENCIES = 512, 64
 _TRIED_FREQUENCIES, _TRIED_ROWS = 256, 4096  # by which sigma is chosen
 _PENALTIES = 1e-6, 1e-5, 1e-4, 1e-3, 1e-2  # of ridge, for each row
-_MULTIPLES = 0.25, 0.5, 1.0, 2.0, 4.0  # of one over the root of the total variance
+MULTIPLES = 0.25, 0.5, 1.0, 2.0, 4.0  # of one over the root of the total variance
+_LOSS = 1.1  # of the held-out error, for which the round before is not taken
 _STEPS = 0.5, 1.0, 2.0  # about the multiple of the round before
 _SPREAD = 0.05  # of the variance of frequencies, which all directions share
 _MOST_ROWS, _MOST_ENTRIES = 2**16, 2**25  # of all rounds but the last
@@ -307,15 +308,15 @@ def learn_rounds(
     seed: int,
     max_iter: int,
     n_frequencies: int = MOST_FREQUENCIES,
-    multiples: Sequence[float] = (),
+    multiples: Sequence[float] = MULTIPLES,
     n_jobs: int | None = None,
     step: Callable[[], None] = lambda: None,
 ) -> tuple[Round, list[float]]:
     """Return the round that makes the metric, and the multiples of sigma up to it.
 
     Each round draws its frequencies in the metric of the one before, as long as the
-    error on the rows held out falls. Multiples that are given are not searched for.
-    The sums of the last round are those of all rows.
+    error on the rows held out falls. The first tries the multiples that are given. The
+    sums of the last round are those of all rows.
     """
     # live (n_features,), which columns are not constant
     n_distinct = np.unique(table.marks).size
@@ -325,19 +326,17 @@ def learn_rounds(
     L = np.eye(live.size)[:, live]
     chosen: list[float] = []
     made: list[tuple[float, Round]] = []
-    for number, draws in enumerate(np.random.default_rng(seed).spawn(max_iter)):
+    for draws in np.random.default_rng(seed).spawn(max_iter):
         weights = L @ draws.standard_normal((L.shape[1], m))
         if made:  # so that a direction that was missed can come back
             spread = math.sqrt(_SPREAD * np.sum(L**2) / live.sum())
             weights += spread * live[:, None] * draws.standard_normal(weights.shape)
-        tried = multiples[number : number + 1] or (
-            [multiple * chosen[-1] for multiple in _STEPS] if chosen else _MULTIPLES
-        )
+        tried = [m * chosen[-1] for m in _STEPS] if chosen else multiples
         found, multiple = _choose_sigma(some, frame, weights, tried, n_jobs)
         error = found.solved[0]
         step()
         if made and not error <= (1 - gain) * made[-1][0]:
-            if error > made[-1][0] and len(made) > 1:
+            if error > _LOSS * made[-1][0] and len(made) > 1:
                 made.pop()  # the metric that it made is worse
             break
         made.append((error, found))

