@@ -534,8 +534,8 @@ class LearnedMetric(
         if self._running is None:
             self._batches = (*self._batches, batch)
         else:
-            with blas_within_processors(batch[0].shape[0]):
-                self._running = self._running.plus(*batch, self.n_jobs)
+            call = blas_within_processors(batch[0].shape[0])
+            self._running = call(self._running.plus, *batch, self.n_jobs)
 
     def _drop_many(self):
         """Fix the frequencies as soon as there are many rows."""
@@ -549,8 +549,8 @@ class LearnedMetric(
 
     def _learn(self, batch: Batch, step: Any = lambda: None) -> None:
         """Learn the metric of these rows, fix the frequencies and forget the rows."""
-        with blas_within_processors(batch[0].shape[0]):
-            found = learn(*batch, self._parameters, n_jobs=self.n_jobs, step=step)
+        call = blas_within_processors(batch[0].shape[0])
+        found = call(learn, *batch, self._parameters, n_jobs=self.n_jobs, step=step)
         made_of = found.made_of
         learned = replace(found, made_of=None)
         self._batches, self._running = (), None
@@ -576,8 +576,8 @@ class LearnedMetric(
         if self._known is None and self._running is not None:
             self._known = self._mapped(self._running.relearned())
         elif self._known is None:
-            with blas_within_processors(self._batches[0][0].shape[0]):
-                found = learn(*self._whole(), self._parameters, n_jobs=self.n_jobs)
+            call = blas_within_processors(self._batches[0][0].shape[0])
+            found = call(learn, *self._whole(), self._parameters, n_jobs=self.n_jobs)
             self._known = self._mapped(replace(found, made_of=None))
         return self._known
 
