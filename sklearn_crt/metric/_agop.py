@@ -28,7 +28,7 @@ MULTIPLES = 0.25, 0.5, 1.0, 2.0, 4.0  # of one over the root of the total varian
 _LOSS = 1.1  # of the held-out error, for which the round before is not taken
 _STEPS = 0.5, 1.0, 2.0  # about the multiple of the round before
 _SPREAD = 0.05  # of the variance of frequencies, which all directions share
-_MOST_ROWS, _MOST_ENTRIES = 2**16, 2**25  # of all rounds but the last
+_MOST_ROWS, _MOST_FOLD = 2**13, 256  # of all rounds but the last, or so many a column
 _ROWS = 1024  # whose features are made at a time
 _GAIN = 0.002  # of the held-out error, beside one row's, for a further round
 _HELD, _WRAPS = 0.2, 64.0  # share of rows held out: of marks in [0, 1), gone around
@@ -322,7 +322,7 @@ def learn_rounds(
     n_distinct = np.unique(table.marks).size
     m = max(_FEWEST_FREQUENCIES, min(n_distinct, n_frequencies))
     gain = _GAIN + 1 / max(_HELD * n_distinct, 2)
-    some = table.few(min(_MOST_ROWS, max(_TRIED_ROWS, _MOST_ENTRIES // live.size)))
+    some = table.few(max(_MOST_ROWS, _MOST_FOLD * live.size))
     L = np.eye(live.size)[:, live]
     chosen: list[float] = []
     made: list[tuple[float, Round]] = []

@@ -16,7 +16,7 @@ from ._neighbourhood import learn_nca
 from ._targets import Coding, Sample, fingerprints
 
 _POOL_ROWS, _POOL_ENTRIES = 2**15, 2**22  # that NCA draws from
-_JUDGED_ROWS = 2**13  # from which AGOP learns what is judged
+_JUDGED_ROWS = 2**12  # from which AGOP learns what is judged
 _KEYS, _QUERIES = 4096, 2000  # of the averages by which it is judged
 _FEW = 800  # rows, all pairs of which the diagonal is learned from there
 _PENALTY = 5.0  # of the diagonal

@@ -146,7 +146,7 @@ class LearnedMetric(
     method : {"auto", "none", "diagonal", "agop", "nca"}, default="auto"
         How the metric is learned (Notes). ``"auto"`` learns each on some of the rows,
         and takes the simplest one which no other errs plainly less than on the rest.
-        ``"nca"`` needs labels. ``"none"`` standardises the columns.
+        ``"nca"`` needs labels, also as floats. ``"none"`` standardises the columns.
     max_iter : int, default=8
         Most rounds of ``"agop"``; it stops when the error on rows held out no longer
         falls. The other methods take a fixed number of steps.
@@ -222,7 +222,7 @@ class LearnedMetric(
 
     A weight of two is a row that comes twice, as long as there are no more rows than
     are sampled: 4096 by which sigma is chosen, 2000 by which ``"auto"`` judges. Beyond
-    65,536 rows all rounds but the last take as many.
+    8192 rows, or 256 for each column, all rounds but the last take as many.
 
     References
     ----------
@@ -463,8 +463,8 @@ class LearnedMetric(
         by_class = Coding.is_of_labels(batch[1])
         if method == "nca" and not by_class:
             raise ValueError(
-                "method='nca' needs labels, but y has floats or several outputs. Give "
-                "y.astype(int) where these are labels, or method='agop'."
+                "method='nca' needs labels, but y has fractions or several outputs. "
+                "Give method='agop', or labels in one column."
             )
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         rest = method, self.max_iter, self.validation_fraction, seed
@@ -486,6 +486,9 @@ class LearnedMetric(
                 f"y has {y.shape[1]} columns of {y.dtype}: several outputs must be "
                 "numbers. Give labels in one column."
             )
+        if self.method == "nca" and y.ndim == 1 and y.dtype.kind == "f":
+            whole = y.astype(int)  # labels may be written as floats
+            y = whole if np.all(whole == y) else y
         self._check_targets(y)
         weights = _check_sample_weight(
             sample_weight, X, dtype=np.float64, ensure_non_negative=True, copy=True

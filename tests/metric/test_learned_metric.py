@@ -49,6 +49,8 @@ def test_directions(rng):
 def test_last_round_is_of_all_rows(rng, monkeypatch):
     X, y, _ = three_directions(rng, 1000, 5)
     monkeypatch.setattr(_agop, "_MOST_ROWS", 400)
+    monkeypatch.setattr(_agop, "_MOST_FOLD", 1)
+    monkeypatch.setattr(_agop, "_TRIED_ROWS", 400)
     metric = LearnedMetric(method="agop", max_iter=2, random_state=0).fit(X, y)
     sums = metric._running.first
     assert sums.learned.weight + sums.held.weight == 1000
@@ -180,6 +182,7 @@ def test_labels_of_all_kinds(rng):
         y.astype(bool),
         np.array(["a", "b"])[y],
         y.astype(object),
+        y.astype(float),
         5 - y[:, None],
     ):
         found = LearnedMetric(**options).fit(X, labels).components_
@@ -335,7 +338,7 @@ def test_errors(rng):
     X, y = noisy(rng, 60)
     for text, call in (
         (
-            "needs labels, but y has floats",
+            "needs labels, but y has fractions",
             lambda: LearnedMetric(method="nca").fit(X, X[:, 0]),
         ),
         (
