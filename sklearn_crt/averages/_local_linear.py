@@ -108,10 +108,10 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
     Parameters
     ----------
     kernel : ExactKernel, Prototypes or str, default=None
-        Where the weights come from, as in :class:`NadarayaWatsonRegressor`; None is
-        ``ExactKernel()``. ``ExactKernel(tol=0.01)`` is faster on many rows.
-        :class:`Prototypes` keeps sums of squares and products for each point in place
-        of rows: one pass, batches, ``merge``.
+        Where the weights come from; None is ``ExactKernel()``, and names are its
+        kernels. ``ExactKernel(tol=0.01)`` is faster on many rows. :class:`Prototypes`
+        keeps sums of squares and products for each point in place of rows: one pass,
+        batches, ``merge``.
     ridge : float or "auto", default="auto"
         Penalty of the slopes, as a share of the mean local variance of the columns: 0
         for none, infinity for the plain average. ``"auto"`` is the one of these two and
@@ -126,7 +126,7 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
     ridge_ : float
         The penalty, infinite where the plain average was chosen.
     y_mean_ : ndarray of shape (n_outputs,)
-        Weighted mean of each target.
+        Weighted mean of each target, predicted where all kernel weights vanish.
     kernel_ : ExactKernel or Prototypes
         The fitted kernel, with ``sigma_``.
     n_features_in_ : int
@@ -234,11 +234,15 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
     Parameters
     ----------
     kernel : ExactKernel, Prototypes or str, default=None
-        Where the weights come from, as in :class:`NadarayaWatsonClassifier`; None is
-        ``ExactKernel()``. :class:`Prototypes` keeps sums of squares for each point in
-        place of rows.
+        Where the weights come from; None is ``ExactKernel()``, and names are its
+        kernels. ``ExactKernel(tol=0.01)`` is faster on many rows. :class:`Prototypes`
+        keeps sums of squares and products for each point in place of rows: one pass,
+        batches, ``merge``.
     ridge : float or "auto", default="auto"
-        Penalty of the slopes, as in :class:`LocalLinearRegressor`.
+        Penalty of the slopes, as a share of the mean local variance of the columns: 0
+        for none, infinity for the plain average. ``"auto"`` is the one of these two and
+        the powers of ten from 0.0001 to 10 with the least leave-one-out error, chosen
+        together with ``sigma="auto"`` of the kernel.
 
     Attributes
     ----------
@@ -247,7 +251,7 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
     class_count_ : ndarray of shape (n_classes,)
         Sum of the sample weights of each class.
     class_prior_ : ndarray of shape (n_classes,)
-        Share of each class.
+        Share of each class, predicted where all kernel weights vanish.
     ridge_ : float
         The penalty, infinite where the plain average was chosen.
     kernel_ : ExactKernel or Prototypes

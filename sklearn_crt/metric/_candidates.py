@@ -19,7 +19,6 @@ _POOL_ROWS, _POOL_ENTRIES = 2**15, 2**22  # that NCA draws from
 _JUDGED_ROWS = 2**12  # from which AGOP learns what is judged
 _KEYS, _QUERIES = 4096, 2000  # of the averages by which it is judged
 _FEW = 800  # rows, all pairs of which the diagonal is learned from there
-_PENALTY = 5.0  # of the diagonal
 _DIRECTIONS = 100  # of NCA, where there are more columns
 _WRAPS = 4096.0  # of marks in [0, 1), for a second order of the rows
 
@@ -200,7 +199,7 @@ class _Rows:
         if method == "none":
             return np.diag(self.live.astype(float)), [1.0], None
         if method == "diagonal":
-            sizes = learn_columns(sample.rows, sample.codes, sample.weights, _PENALTY)
+            sizes = learn_columns(sample.rows, sample.codes, sample.weights)
             return np.diag(np.where(self.live, sizes, 0)), [1.0], None
         if method == "nca":
             classes, half = int(sample.codes.max()) + 1, len(sample.rows) // 2

@@ -16,18 +16,17 @@ from ._neighbourhood import log_loss_terms
 _N_ROWS = 1200  # all pairs of which are looked at
 _N_STEPS = 40
 _STARTS = 2.0 ** np.arange(-1, 4, 0.5)  # of "scale", one of which is the start
+_PENALTY = 5.0  # of log sigma, over the number of rows
 _RANGE = 7.0  # of log sigma, about the start
 
 Loss = Callable[[np.ndarray], tuple[float, np.ndarray]]  # of D: value and G
 
 
-def learn_columns(
-    X: Rows, y: np.ndarray, weights: np.ndarray, penalty: float = 0.0
-) -> np.ndarray:
+def learn_columns(X: Rows, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return a positive number for each column, by which to multiply it.
 
-    Labels are numbers of classes in one axis, outputs in two. The penalty over the
-    number of distinct rows is that of squares of log sigma about its start.
+    Labels are numbers of classes in one axis, outputs in two. Squares of log sigma
+    about its start have a penalty, for which weights count as repeated rows.
     """
     # X (n_rows, n_features), y (n_rows,) or (n_rows, n_outputs), weights (n_rows,) ->
     # (n_features,)
@@ -48,7 +47,7 @@ def learn_columns(
     found = minimize(
         _objective,
         origin,
-        args=(origin, penalty / len(np.unique(rows, axis=0)), rows, loss),
+        args=(origin, _PENALTY / len(np.unique(rows, axis=0)), rows, loss),
         jac=True,
         method="L-BFGS-B",
         bounds=np.stack([origin - _RANGE, origin + _RANGE], axis=1),

@@ -45,6 +45,7 @@ from ._candidates import Learned, Parameters, learn
 from ._targets import Coding, fingerprints
 
 KEPT_ENTRIES = 2**22  # of X, which partial_fit keeps before frequencies are fixed
+_MOST_LABELS = 100  # of integers, from which they are numbers
 Batch = tuple[Rows, np.ndarray, np.ndarray]  # rows, targets, weights
 
 
@@ -192,9 +193,9 @@ class LearnedMetric(
 
     Notes
     -----
-    Targets in one axis that are strings, booleans or integers are labels; floats are
-    numbers, and so is every table of several outputs. ``y.astype(float)`` makes counts
-    numbers.
+    Targets in one axis that are strings, booleans or up to 100 different integers are
+    labels; floats, more integers and tables of several outputs are numbers.
+    ``y.astype(float)`` makes few integers numbers too.
 
     * ``"agop"``, the average outer product of gradients [1]_: of ridge regression f on
       the cosines and sines of m random frequencies W,
@@ -299,7 +300,7 @@ class LearnedMetric(
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Labels (strings, booleans, integers) or numbers (floats, several outputs).
+            Labels or numbers (Notes).
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights; rows of weight 0 are left out.
 
@@ -481,6 +482,11 @@ class LearnedMetric(
         refuse_device(self, X, "")
         y = np.array(y) if copy else np.asarray(y)
         y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+        is_integer = y.ndim == 1 and y.dtype.kind in "iu"
+        if first:
+            self._are_counts = is_integer and np.unique(y).size > _MOST_LABELS
+        if is_integer and self._are_counts:
+            y = y.astype(np.float64)
         if y.ndim == 2 and y.dtype.kind not in "fiub":
             raise ValueError(
                 f"y has {y.shape[1]} columns of {y.dtype}: several outputs must be "

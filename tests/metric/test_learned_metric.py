@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.linalg import subspace_angles
+from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
@@ -450,3 +451,17 @@ def test_steps_are_reported(rng):
     LearnedMetric(random_state=0).set_callbacks(recorder).fit(X, y)
     assert recorder.ended.count("round") >= 6
     assert recorder.ended[-1] == "fit"
+
+
+def test_many_integers_are_numbers(rng):
+    X = rng.normal(size=(600, 3))
+    y = np.round(200 * X[:, 0]).astype(int)
+    found = LearnedMetric(method="agop", random_state=0).fit(X, y)
+    same = LearnedMetric(method="agop", random_state=0).fit(X, y.astype(float))
+    assert_allclose(found.metric_, same.metric_)
+    parts = LearnedMetric(method="agop", random_state=0)
+    parts.partial_fit(X[:300], y[:300]).partial_fit(X[300:], y[300:])
+    assert_allclose(parts.metric_, same.metric_, rtol=1e-6)
+    few = LearnedMetric(method="agop", random_state=0).fit(X, y // 100)
+    as_numbers = clone(few).fit(X, (y // 100).astype(float))
+    assert not np.allclose(few.metric_, as_numbers.metric_)
