@@ -79,7 +79,7 @@ autodoc_mock_imports = [name for name in ("torch", "dask") if find_spec(name) is
 
 numpydoc_show_class_members = False  # autosummary/class.rst lists the methods
 
-sections = "maps", "couplings", "kernels", "hybrids", "attention"
+sections = "maps", "couplings", "kernels", "hybrids", "averages", "attention"
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",

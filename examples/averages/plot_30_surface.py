@@ -1,0 +1,58 @@
+"""
+What do planes fitted to near rows say of a surface?
+====================================================
+
+A surface from 600 noisy points, by weighted averages and by weighted planes; the arrows
+are the slopes of the planes, which the estimator returns beside its predictions.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from sklearn_crt import LocalLinearRegressor, NadarayaWatsonRegressor
+
+rng = np.random.default_rng(0)
+X = rng.uniform(-2, 2, size=(600, 2))
+
+
+def surface(x):
+    """Return the height of the true surface."""
+    return np.sin(1.5 * x[:, 0]) + 0.5 * x[:, 1] ** 2 - 0.5 * x[:, 0]
+
+
+y = surface(X) + 0.2 * rng.normal(size=600)
+side = np.linspace(-2, 2, 60)
+grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+models = {
+    "average": NadarayaWatsonRegressor().fit(X, y),
+    "planes": LocalLinearRegressor().fit(X, y),
+}
+
+# %%
+# Averages are drawn to the middle at the edges, where all near rows lie on one side.
+# Planes are not: their error, in the lower row, is smaller there and has no frame.
+truth = surface(grid)
+options = {"cmap": "viridis", "vmin": truth.min(), "vmax": truth.max()}
+figure, axes = plt.subplots(
+    2, 2, figsize=(8, 7), layout="constrained", sharex=True, sharey=True
+)
+for (above, below), (name, model) in zip(axes.T, models.items(), strict=True):
+    found = model.predict(grid)
+    heights = above.pcolormesh(side, side, found.reshape(60, 60), **options)
+    gap = (found - truth).reshape(60, 60)
+    errors = below.pcolormesh(side, side, gap, cmap="RdBu", vmin=-1, vmax=1)
+    rms = np.sqrt(np.mean(gap**2))
+    above.set_title(name)
+    below.set_title(f"error, root mean square {rms:.2f}")
+places = grid.reshape(60, 60, 2)[4::10, 4::10].reshape(-1, 2)
+slopes = models["planes"].slopes(places)[:, :, 0]
+axes[0, 1].quiver(*places.T, *slopes.T, color="white", scale=30)
+figure.colorbar(heights, ax=axes[0], label="height")
+figure.colorbar(errors, ax=axes[1], label="predicted less true")
+plt.show()
+
+# %%
+# The arrows point uphill. They estimate the gradient of the surface, here with a
+# correlation of
+gradient = np.stack([1.5 * np.cos(1.5 * places[:, 0]) - 0.5, places[:, 1]], axis=1)
+print(f"{np.corrcoef(slopes.ravel(), gradient.ravel())[0, 1]:.2f}")
