@@ -13,10 +13,15 @@ logger = getLogger(__name__)
 
 
 def unlabelled(figure):
-    """Return the names of axes without a label; shared axes need one among them."""
+    """Return the names of axes without a label; shared axes need one among them.
+
+    And so do the two of a colour bar.
+    """
     missing = []
     for name in "xy":
         for ax in figure.axes:
+            if ax.get_label() == "<colorbar>" and (ax.get_xlabel() or ax.get_ylabel()):
+                continue
             shared = getattr(ax, f"get_shared_{name}_axes")().get_siblings(ax)
             if not any(getattr(other, f"get_{name}label")() for other in shared):
                 missing.append(f"{name} of axes {figure.axes.index(ax)}")

@@ -42,13 +42,14 @@ for (above, below), (name, model) in zip(axes.T, models.items(), strict=True):
     gap = (found - truth).reshape(60, 60)
     errors = below.pcolormesh(side, side, gap, cmap="RdBu", vmin=-1, vmax=1)
     rms = np.sqrt(np.mean(gap**2))
-    above.set_title(name)
-    below.set_title(f"error, root mean square {rms:.2f}")
+    above.set(title=name, ylabel="second column")
+    below.set(title=f"error, root mean square {rms:.2f}", ylabel="second column")
+    below.set_xlabel("first column")
 places = grid.reshape(60, 60, 2)[4::10, 4::10].reshape(-1, 2)
 slopes = models["planes"].slopes(places)[:, :, 0]
 axes[0, 1].quiver(*places.T, *slopes.T, color="white", scale=30)
-figure.colorbar(heights, ax=axes[0], label="height")
-figure.colorbar(errors, ax=axes[1], label="predicted less true")
+figure.colorbar(heights, ax=axes[0]).set_label("height")
+figure.colorbar(errors, ax=axes[1]).set_label("predicted less true")
 plt.show()
 
 # %%

@@ -43,7 +43,7 @@ figure, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
 for k, (name, values) in enumerate(names.items()):
     ax.barh(height + 0.27 * (1 - k), values[order], height=0.25, label=name)
 ax.set_yticks(height, X.columns[order])
-ax.set(xlabel="share of the importance")
+ax.set(xlabel="share of the importance", ylabel="column")
 ax.legend()
 plt.show()
 
@@ -75,7 +75,8 @@ for ax, (name, classifier) in zip(axes, classifiers.items(), strict=True):
     ax.contour(side, side, truth.reshape(150, 150), [0], colors="black", linewidths=1)
     ax.set(title=f"{name}: {100 * score:.0f} % right", xlabel="first hidden column")
 axes[0].set_ylabel("second hidden column")
-figure.colorbar(picture, ax=axes, label="probability of the second class")
+bar = figure.colorbar(picture, ax=axes)
+bar.set_label("probability of the second class")
 plt.show()
 
 # %%

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array, vstack
 from sklearn.utils import check_random_state, gen_batches
 
 from .._array import to_host
@@ -172,11 +173,12 @@ class Points(NamedTuple):
 
     centers: Centers
     y: np.ndarray
-    spread: np.ndarray  # (n_points, n_products), of the rows and targets of a point
+    spread: csr_array  # (n_points, n_products), nothing is stored for single rows
 
     def __add__(self, other: Points) -> Points:  # type: ignore[override]
-        pairs = zip(self[1:], other[1:], strict=True)
-        return Points(self.centers + other.centers, *map(np.concatenate, pairs))
+        y = np.concatenate([self.y, other.y])
+        spread = vstack([self.spread, other.spread], format="csr")
+        return Points(self.centers + other.centers, y, spread)
 
 
 class PrototypeEngine:
@@ -226,9 +228,7 @@ class PrototypeEngine:
         if not isinstance(self._sigma, str):
             resolve_sigma(self._sigma, self._statistics)  # raises if it does not fit
         for rows in gen_batches(X.shape[0], max(1, _KEPT_ENTRIES // X.shape[1])):
-            none = np.zeros(
-                (rows.stop - rows.start, self.targets.n_products(X.shape[1]))
-            )
+            none = csr_array((len(y[rows]), self.targets.n_products(X.shape[1])))
             self._points += (Points(Centers(X[rows], weights[rows]), y[rows], none),)
             self._make_room()
             step()
@@ -293,7 +293,7 @@ class PrototypeEngine:
             whole, targets = self._all(), self.targets
             sigma = self._shape()
             rows = whole.centers.points
-            self._keys(whole, targets).frame(rows, sigma)[0].check(rows)
+            self._keys(whole).frame(rows, sigma)[0].check(rows)
             points, labels = self._reduced(whole, self._n_prototypes, sigma)
             if self._is_left_out:
                 left = self._some(whole) if self._left is None else self._left
@@ -341,7 +341,7 @@ class PrototypeEngine:
         if not self.targets.are_labels:
             groups = group_numbers(y, centers.weights, n_points, self._seed[0])
         counts = allocate(np.bincount(groups, centers.weights), n_points)
-        frame, _ = self._keys(whole, self.targets).frame(centers.points, sigma)
+        frame, _ = self._keys(whole).frame(centers.points, sigma)
         labels, parts, n_before = np.empty(len(y), dtype=int), [], 0
         for group in np.flatnonzero(counts):
             own = np.flatnonzero(groups == group)
@@ -363,7 +363,7 @@ class PrototypeEngine:
     def _best(self, points, sigma, left):
         """Return factor of sigma and targets of least error on rows left out."""
         octaves = WIDE_OCTAVES if self._is_auto else np.ones(1)
-        keys = self._keys(points, self.targets)
+        keys = self._keys(points)
         frame, kind = keys.frame(left.X, sigma)
         left = left._replace(X=frame.rows(as_kind(left.X, kind)))
         rows = frame.rows(as_kind(points.centers.points, kind))
@@ -375,12 +375,16 @@ class PrototypeEngine:
     def sums(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
         """Yield queries and their kernel sums, in which nothing cancels."""
         points, sigma, _ = self.model
-        yield from self._keys(points, self.chosen_targets, sigma).sums(X, sigma)
-
-    def _keys(self, points: Points, targets: Targets, sigma: Any = 1.0) -> Keys:
+        targets = self.chosen_targets
         spread = targets.scaled(points.spread, sigma)
-        part = points.centers.points, points.y, points.centers.weights, spread
-        return Keys(self._kernel, targets, (part,), self._statistics.query.mean)
+        yield from self._keys(points, spread, targets=targets).sums(X, sigma)
+
+    def _keys(
+        self, points: Points, *spread: np.ndarray, targets: Targets | None = None
+    ) -> Keys:
+        part = points.centers.points, points.y, points.centers.weights, *spread
+        origin = self._statistics.query.mean
+        return Keys(self._kernel, targets or self.targets, (part,), origin)
 
 
 def _averages(y, share, labels):

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
+from sklearn.utils import gen_batches
 
 from .._array import (
     Array,
@@ -22,6 +23,7 @@ from .._kernels import class_sums, one_hot_weights
 from ..rows import Inputs
 
 RIDGES = np.inf, 10.0, 1.0, 1e-1, 1e-2, 1e-3, 1e-4, 0.0  # infinity: plain averages
+_ROWS = 2**14  # whose products are held at a time
 _FLOOR = 1e-7  # of the ridge, in units of the bandwidth
 _ROUNDING = 1e3  # times that of the squares: below it there is no direction
 
@@ -68,14 +70,19 @@ class Targets(ABC):
         return 0
 
     def spread_of(
-        self, rows: Any, y: np.ndarray, share: np.ndarray, labels: np.ndarray, own: Any
-    ) -> np.ndarray:
+        self,
+        rows: Any,
+        y: np.ndarray,
+        share: np.ndarray,
+        labels: np.ndarray,
+        own: csr_array,
+    ) -> csr_array:
         """Return the spread of groups of points."""
-        return np.zeros((labels.max() + 1, 0))
+        return csr_array((labels.max() + 1, 0))
 
-    def scaled(self, spread: np.ndarray, sigma: float | np.ndarray) -> np.ndarray:
+    def scaled(self, spread: csr_array, sigma: float | np.ndarray) -> np.ndarray:
         """Return the spread of sigma times the rows."""
-        return spread
+        return spread.toarray()
 
     def solve(
         self, sums: Array, queries: Inputs, sigma: float = 1.0, unit: Any = 1.0
@@ -202,21 +209,30 @@ class LocalLinear(Targets):
         return n_features * (n_features + 1) // 2 + self.n_averages * n_features
 
     def spread_of(
-        self, rows: Any, y: np.ndarray, share: np.ndarray, labels: np.ndarray, own: Any
-    ) -> np.ndarray:
+        self,
+        rows: Any,
+        y: np.ndarray,
+        share: np.ndarray,
+        labels: np.ndarray,
+        own: csr_array,
+    ) -> csr_array:
         """Return the spread of the groups of points that have a spread of their own."""
         # share of the points in their groups (n,) -> (n_groups, n_products)
         x = np.asarray(rows.toarray() if issparse(rows) else rows, np.float64)
         t = self.plain.encode(y, np.ones(len(y)), np.float64)[:, : self.n_averages]
         mean = csr_array((share, (labels, np.arange(len(y)))))
-        x, t = (a - (mean @ a)[labels] for a in (x, t))
-        return mean @ (_products(x, t) + own)
+        mean_x, mean_t = mean @ x, mean @ t
+        found = (mean @ own).toarray()
+        for part in gen_batches(len(y), _ROWS):
+            gaps = x[part] - mean_x[labels[part]], t[part] - mean_t[labels[part]]
+            found += mean[:, part] @ _products(*gaps)
+        return csr_array(found)
 
-    def scaled(self, spread: np.ndarray, sigma: float | np.ndarray) -> np.ndarray:
+    def scaled(self, spread: csr_array, sigma: float | np.ndarray) -> np.ndarray:
         """Return the spread of sigma times the rows."""
         d = _n_features(spread.shape[1], self.n_averages, 0)
         x = np.broadcast_to(np.asarray(sigma, np.float64), (1, d))
-        return spread * _products(x, np.ones((1, self.n_averages)))
+        return spread.toarray() * _products(x, np.ones((1, self.n_averages)))
 
     @property
     def are_labels(self) -> bool:  # type: ignore[override]
