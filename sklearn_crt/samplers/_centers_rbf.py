@@ -1,14 +1,17 @@
-"""Kernel columns at k-means centres, for linear models."""
+"""Kernel columns at centres, for linear models."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
-from scipy import sparse
+from numpy.typing import ArrayLike
+from scipy import linalg, sparse
+from sklearn import config_context
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
-from sklearn.utils import check_random_state, gen_batches
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._array import (
@@ -42,24 +45,46 @@ from ..rows import (
     resolve_sigma,
 )
 
-_KEPT_ENTRIES = 2**22  # of X, from which rows are replaced by points
-_FINER = 8  # times as many points as centres, as long as rows may come
+_N_ROWS = {"kmeans": 20, "rpcholesky": 10, "random": 1, "given": 0}  # for each centre
+
+
+class _Settings(NamedTuple):
+    """The parameters of a fit, and its seed."""
+
+    sigma: Any
+    n_components: int
+    centers: str  # "given" for an array
+    whiten: bool
+    seed: int
+
+    @property
+    def n_sampled(self) -> int:
+        """Number of rows that centres are chosen from."""
+        return _N_ROWS[self.centers] * self.n_components
+
+
+class _Fitted(NamedTuple):
+    """What the rows have made."""
+
+    points: Centers
+    sigma: float | np.ndarray
+    root: np.ndarray | None  # (n_columns, n_columns), where features are whitened
 
 
 class CentersRBFSampler(
     ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, TypedBaseEstimator
 ):
-    r"""Gaussian kernel columns at k-means centres: features for ridge regression.
+    r"""Gaussian kernel columns at centres of the rows: features for ridge regression.
 
     The features of a row are its kernel values at ``n_components`` centres of the
     training rows. A linear model on them is a weighted sum of Gaussian bumps (a radial
     basis function network). In front of ridge regression they are as good as the same
     number of Nystroem's columns, which span the same space, without the whitening that
-    makes Nystroem slow.
+    makes Nystroem slow; ``whiten=True`` is for other linear models.
 
-    Unlike the other samplers this is **no estimate of the kernel**: inner products of
-    the features are not close to kernel values. So it is not for kernel averages, and
-    it has no ``exact_kernel`` and no variance.
+    Unlike the other samplers this is **no estimate of the kernel** unless it whitens:
+    inner products of the features are not close to kernel values. So it is not for
+    kernel averages, and it has no ``exact_kernel`` and no variance.
 
     Parameters
     ----------
@@ -70,11 +95,25 @@ class CentersRBFSampler(
         up to 1000 rows.
     n_components : int, default=100
         Number of columns, one per centre; fewer where there are fewer distinct rows.
+    centers : {"kmeans", "rpcholesky", "random"} or {array-like, sparse matrix} of \
+            shape (n_components, n_features), default="kmeans"
+        Where the kernel values are taken.
+
+        - ``"kmeans"``: means of groups of rows, by one pass of minibatches over at most
+          20 rows a centre, and the means of the rows nearest to each.
+        - ``"rpcholesky"``: rows that a randomly pivoted Cholesky factorisation of the
+          kernel of at most 10 rows a centre chooses [3]_, [4]_. It leaves out rows
+          whose columns those before span, and ends where they span all but rounding.
+        - ``"random"``: rows at random, as Nystroem's.
+        - an array: these, in the columns of X.
+    whiten : bool, default=False
+        Whether to multiply the columns by :math:`K_{ZZ}^{-1/2}`, as Nystroem does: for
+        models whose penalty is that of coefficients of one scale.
     n_jobs : int, default=None
         Number of threads of ``transform``; -1 uses all processors. None uses as many as
         NumPy's linear algebra would, and one inside joblib workers.
     random_state : int, RandomState instance or None, default=None
-        Seed of k-means, and of the rows sampled for ``sigma="median"``.
+        Seed of the centres, and of the rows sampled for ``sigma="median"``.
 
     Attributes
     ----------
@@ -83,8 +122,9 @@ class CentersRBFSampler(
     sigma_ : float or ndarray of shape (n_features,)
         The multiplier in use.
     penalty_ : ndarray of shape (n_columns, n_columns)
-        Kernel values of the centres: ``b @ penalty_ @ b`` is the penalty of
-        coefficients b in ridge regression on the kernel itself (Notes).
+        Kernel values of the centres, the identity where columns are whitened:
+        ``b @ penalty_ @ b`` is the penalty of coefficients b in ridge regression on the
+        kernel itself (Notes).
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -106,13 +146,19 @@ class CentersRBFSampler(
 
     is exactly ridge regression with Nystroem's approximation [1]_ at the same centres.
     A plain penalty :math:`\alpha |b|^2` with a small alpha does about as well. Models
-    that need columns of one scale, above all logistic regression with its default
-    penalty, are worse on raw kernel columns: the user guide measures it. k-means
-    centres in place of random rows are those of [2]_.
+    that need columns of one scale are worse on raw kernel columns: logistic regression,
+    ``LinearSVC``, ``SGDClassifier`` and ridge, each with its default penalty. The user
+    guide measures it. ``whiten=True`` is as good there as Nystroem, and takes about as
+    long: it costs ``n_components**2`` a row. What is rounding of :math:`K_{ZZ}` in the
+    type of the centres is left out. k-means centres in place of random rows are those
+    of [2]_; "rpcholesky" takes memory for ``10 * n_components**2`` numbers of float64.
 
-    ``partial_fit`` keeps all rows up to about 4 million entries, and then eight times
-    as many points as there are to be centres; the centres are computed when they are
-    first needed.
+    ``partial_fit`` keeps a random sample of the rows so far, of the size above, and no
+    rows for an array; the centres are computed when they are first needed, and are
+    those of ``fit`` on all the rows, however these come. ``merge`` joins the samples.
+    After ``fit`` or ``freeze`` no rows are left, and the centres stand for them, each
+    with its share of their number; further rows and centres of others are chosen from
+    together. With an array the centres stay, and rows give sigma alone.
 
     References
     ----------
@@ -120,6 +166,12 @@ class CentersRBFSampler(
        Machines", NeurIPS 2000.
     .. [2] K. Zhang, I. Tsang, J. Kwok, "Improved Nystroem Low-Rank Approximation and
        Error Analysis", ICML 2008, :doi:`10.1145/1390156.1390311`.
+    .. [3] Y. Chen, E. Epperly, J. Tropp, R. Webber, "Randomly Pivoted Cholesky:
+       Practical Approximation of a Kernel Matrix with Few Entry Evaluations",
+       Communications on Pure and Applied Mathematics 2025, :arxiv:`2207.06503`.
+    .. [4] E. Epperly, J. Tropp, R. Webber, "Embrace Rejection: Kernel Matrix
+       Approximation by Accelerated Randomly Pivoted Cholesky", 2024,
+       :arxiv:`2410.03969`.
 
     Examples
     --------
@@ -142,14 +194,20 @@ class CentersRBFSampler(
             "array-like",
         ],
         "n_components": [Interval(Integral, 1, None, closed="left")],
+        "centers": [
+            StrOptions({"kmeans", "rpcholesky", "random"}),
+            "array-like",
+            "sparse matrix",
+        ],
+        "whiten": ["boolean"],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
 
     _statistics: Statistics
-    _points: Centers  # None before any rows
-    _fitted: tuple[Centers, float | np.ndarray] | None
-    _settings: tuple[Any, int, int]  # sigma, number of centres and seed of this fit
+    _points: Centers | None  # given, or of a fit before
+    _fitted: _Fitted | None
+    _settings: _Settings
     _fit_namespace: Any = None  # tells where the rows of fit were, None for NumPy
     __sklearn_array_api_convert__ = convert_fit_namespace
 
@@ -158,17 +216,23 @@ class CentersRBFSampler(
         *,
         sigma: Sigma = "scale",
         n_components: int = 100,
+        centers: Literal["kmeans", "rpcholesky", "random"]
+        | ArrayLike
+        | Rows = "kmeans",
+        whiten: bool = False,
         n_jobs: int | None = None,
         random_state: RandomState = None,
     ):
         self.sigma = sigma
         self.n_components = n_components
+        self.centers = centers
+        self.whiten = whiten
         self.n_jobs = n_jobs
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: TableLike, y: Any = None) -> Self:
-        """Find the centres of the rows.
+        """Find the centres of the rows, or take those that are given.
 
         Parameters
         ----------
@@ -190,14 +254,14 @@ class CentersRBFSampler(
             If a parameter or X is out of range.
         """
         with aside(self) as made:
-            made._points = None  # type: ignore[assignment]
+            made.__dict__.pop("_statistics", None)
             made._add(X)
             made.freeze()
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: TableLike, y: Any = None) -> Self:
-        """Add a batch of rows; equals ``fit`` on all of them while they are kept.
+        """Add a batch of rows; equals ``fit`` on all of them.
 
         Parameters
         ----------
@@ -212,7 +276,7 @@ class CentersRBFSampler(
             The sampler; its features change with the rows until ``freeze()``.
         """
         with aside(self) as made:
-            made._add(X, copy=True)  # rows that stay until the next batches
+            made._add(X)
         return self
 
     def merge(self, other: CentersRBFSampler) -> Self:
@@ -221,7 +285,8 @@ class CentersRBFSampler(
         Parameters
         ----------
         other : CentersRBFSampler
-            Fitted on other rows with the same columns; it stays as it was.
+            Fitted on other rows with the same columns; it stays as it was. The
+            parameters of this one rule, and its array of centres stays.
 
         Returns
         -------
@@ -231,15 +296,26 @@ class CentersRBFSampler(
         Raises
         ------
         ValueError
-            If the other is not such a sampler of the same columns.
+            If the other is not such a sampler of the same columns, or one of the two
+            was given an array of centres.
         """
         check_is_fitted(self)
         if not isinstance(other, CentersRBFSampler):
             raise ValueError(f"merge needs another CentersRBFSampler, got {other!r}.")
         check_is_fitted(other)
         check_same_columns(self, other)
-        self._statistics = self._statistics + other._statistics
-        self._points = self._points + other._points
+        ours, theirs = self._settings, other._settings
+        given = [each.centers == "given" for each in (ours, theirs)]
+        if any(given) and not all(given):
+            raise ValueError(
+                "merge needs centers that are an array on both sides or on neither."
+            )
+        points, rows = other._points, other._statistics
+        if ours.n_sampled != theirs.n_sampled:  # samples of two sizes do not add up
+            points, rows = other._candidates, replace(rows, query_sample=None)
+        if points is not None and not given[0]:
+            self._points = points if self._points is None else self._points + points
+        self._statistics = self._statistics + rows
         self._fitted = None
         return self
 
@@ -252,79 +328,114 @@ class CentersRBFSampler(
             The sampler.
         """
         check_is_fitted(self)
-        self._points, self._settings = (
-            self._model[0],
-            (self.sigma_, *self._settings[1:]),
-        )
+        self._points = self._model.points
+        self._settings = self._settings._replace(sigma=self.sigma_)
         self._statistics = self._statistics.without_rows()
         return self
 
-    def _add(self, X, copy=False):
-        first = getattr(self, "_points", None) is None
+    def _add(self, X):
+        first = not self.__sklearn_is_fitted__()
         if first:
             self._fit_namespace = fit_namespace_of(X)
         else:
             check_fit_namespace(self, X, "partial_fit")
-        X = self._validate(X, reset=first, copy=copy)
+        X = self._validate(X, reset=first)
         if first:
-            self._points = None  # type: ignore[assignment]
             random_state = check_random_state(self.random_state)
             seed = tuple(random_state.randint(2**31 - 1, size=4).tolist())
-            self._settings = self.sigma, self.n_components, seed[0]
+            centers, self._points = self.centers, None
+            if not isinstance(centers, str):
+                self._points, centers = self._given(X.shape[1]), "given"
+            self._settings = _Settings(
+                self.sigma, self.n_components, centers, self.whiten, seed[0]
+            )
             self._statistics = Statistics(seed)
-        sigma, n_components, _ = self._settings
+        sigma, n_rows = self._settings.sigma, self._settings.n_sampled
         if not isinstance(sigma, str):
             check_sigma(sigma, X.shape[1])
         median = isinstance(sigma, str) and sigma == "median"
-        self._statistics = self._statistics.read(X, median=median)
+        self._statistics = self._statistics.read(X, median=median, rows=n_rows)
         self._fitted = None
-        for rows in gen_batches(X.shape[0], max(1, _KEPT_ENTRIES // X.shape[1])):
-            part = Centers(X[rows], np.ones(rows.stop - rows.start, dtype=X.dtype))
-            self._points = part if self._points is None else self._points + part
-            n_points, n_few = self._points.shape[0], _FINER * n_components
-            if n_points > 2 * n_few and n_points * X.shape[1] > _KEPT_ENTRIES:
-                self._points = self._reduced(n_few)
 
-    def _validate(self, X, *, reset, copy=False):
+    def _given(self, n_features):
+        """Return the landmarks of the parameter."""
+        with config_context(array_api_dispatch=False):
+            points = check_array(
+                self.centers,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                copy=True,
+                input_name="centers",
+            )
+        if points.shape != (self.n_components, n_features):
+            raise ValueError(
+                f"centers has shape {points.shape}, but n_components="
+                f"{self.n_components} and X has {n_features} features: give an array "
+                f"of shape ({self.n_components}, {n_features})."
+            )
+        return Centers(points, np.ones(points.shape[0]))
+
+    @property
+    def _candidates(self):
+        """The centres of a fit before, and the sample of the rows since."""
+        sample, points = self._statistics.query_sample, self._points
+        if sample is None:
+            return points
+        n_rows = sample.rows.shape[0]
+        new = Centers(sample.rows, np.full(n_rows, sample.n_seen / n_rows))
+        return new if points is None else points + new
+
+    def _validate(self, X, *, reset):
         """Return rows as a table of NumPy or SciPy."""
-        rows = validate_rows(self, X, reset=reset, copy=copy)
+        rows = validate_rows(self, X, reset=reset)
         instead = ", or take TrigRBFSampler or OPRFSampler, which work on devices"
         refuse_device(self, rows, instead)
         return rows
 
-    def _reduced(self, n_points):
-        sigma = resolve_sigma(self._settings[0], self._statistics)
-        dense = not sparse.issparse(self._points.points)
-        frame = Frame(sigma, self._statistics.query.mean if dense else None)
-        return self._points.reduced(n_points, frame, seed=self._settings[2])[0]
-
     @property
     def _model(self):
-        """The centres with their weights, and sigma, made when they are asked for."""
+        """What the rows have made: centres, sigma and the matrix that whitens."""
         check_is_fitted(self)
         if self._fitted is None:
-            sigma = resolve_sigma(self._settings[0], self._statistics)
-            self._fitted = self._reduced(self._settings[1]), sigma
+            sigma, n_points, method, whiten, seed = self._settings
+            sigma = resolve_sigma(sigma, self._statistics)
+            points = self._candidates
+            dense = not sparse.issparse(points.points)
+            frame = Frame(sigma, self._statistics.query.mean if dense else None)
+            if method == "kmeans":
+                points = points.in_one_pass(n_points, frame, seed=seed)
+            elif method == "rpcholesky":
+                points = points.pivots(n_points, frame, seed=seed)
+            elif method == "random":
+                points = points.drawn(n_points, seed=seed)
+            root = None
+            if whiten:
+                wide = points.points.astype(np.float64)
+                kernel = self._kernel(wide, wide, sigma)(slice(None))
+                root = _inverse_root(kernel, points.points.dtype)
+            self._fitted = _Fitted(points, sigma, root)
         return self._fitted
 
     @property
     def centers_(self) -> Rows:
         """The centres, in the columns of X."""
-        return self._model[0].points
+        return self._model.points.points
 
     @property
     def sigma_(self) -> float | np.ndarray:
         """The multiplier in use."""
-        return self._model[1]
+        return self._model.sigma
 
     @property
     def penalty_(self) -> np.ndarray:
-        """Kernel values of the centres."""
+        """Matrix of the squared norm of a function, by its coefficients."""
+        if self._settings.whiten:
+            return np.eye(self._n_features_out, dtype=self.centers_.dtype)
         return self._kernel(self.centers_)(slice(None))
 
     @property
     def _n_features_out(self) -> int:
-        return self._model[0].shape[0]
+        return self._model.points.shape[0]
 
     def transform(self, X: TableLike) -> Array:
         """Return the kernel values of rows at the centres.
@@ -337,7 +448,7 @@ class CentersRBFSampler(
         Returns
         -------
         features : ndarray of shape (n_samples, n_columns)
-            In (0, 1], float32 for float32 rows. Under
+            In (0, 1] unless whitened, float32 for float32 rows. Under
             ``config_context(array_api_dispatch=True)`` of the library of X.
 
         Raises
@@ -350,28 +461,34 @@ class CentersRBFSampler(
         asked, X = X, self._validate(X, reset=False)
         n_rows, width = X.shape[0], self._n_features_out
         out = np.empty((n_rows, width), dtype=X.dtype)
-        kernel = self._kernel(X)
+        kernel, root = self._kernel(X), self._model.root
+        if root is not None:
+            root = root.astype(X.dtype, copy=False)
 
         def write(part):
             start = part.indices(n_rows)[0]
             for chunk in row_chunks(X[part], width):
                 rows = slice(start + chunk.start, start + chunk.stop)
-                out[rows] = kernel(rows)
+                if root is None:
+                    out[rows] = kernel(rows)
+                else:
+                    np.matmul(kernel(rows), root, out=out[rows])
 
         in_threads(write, n_rows, effective_n_threads(self.n_jobs, n_rows, width))
         return to_namespace_of(out, asked)
 
-    def _kernel(self, X):
+    def _kernel(self, X, centers=None, sigma=None):
         """Return the function of a slice that returns its kernel values."""
-        centers, sigma = self._model
-        tables = X, centers.points
+        if centers is None:
+            centers, sigma = self.centers_, self.sigma_
+        tables = X, centers
         kind = next((type(rows) for rows in tables if sparse.issparse(rows)), None)
 
         def as_kind(rows):
             return rows if kind is None or sparse.issparse(rows) else kind(rows)
 
         frame = Frame(sigma, None if kind else self._statistics.query.mean)
-        keys = frame.rows(as_kind(centers.points.astype(X.dtype, copy=False)))
+        keys = frame.rows(as_kind(centers.astype(X.dtype, copy=False)))
 
         def values(rows):
             squares = frame.rows(as_kind(X[rows])).sq_distances(keys)
@@ -382,7 +499,7 @@ class CentersRBFSampler(
 
     def __sklearn_is_fitted__(self):
         """Return whether there are rows."""
-        return getattr(self, "_points", None) is not None
+        return getattr(self, "_statistics", None) is not None
 
     def __sklearn_tags__(self):
         """Return the tags of scikit-learn."""
@@ -390,3 +507,11 @@ class CentersRBFSampler(
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _inverse_root(kernel, dtype):
+    """Return K_ZZ^-1/2, zero where K_ZZ is rounding in this type."""
+    values, vectors = linalg.eigh(kernel)
+    kept = values > 10 * np.finfo(dtype).eps * values[-1]
+    scaled = vectors[:, kept] * values[kept] ** -0.5
+    return scaled @ vectors[:, kept].T

@@ -1,32 +1,25 @@
-"""Kernel columns at centres: the definition, batches, and ridge as by Nystroem."""
+"""Kernel columns at centres: choices of them, batches, and ridge as by Nystroem."""
 
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import linalg, sparse
+from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import Ridge
 from sklearn.metrics.pairwise import rbf_kernel
 
 from sklearn_crt import CentersRBFSampler, OPRFSampler
+from sklearn_crt.rows import Frame
+from sklearn_crt.rows.centers import random_pivots
 from sklearn_crt.testing import sampler_classes
 
 
 def groups(rng, n=400):
     return rng.normal(size=(n, 3)) + 20 * rng.integers(0, 2, size=(n, 3))
-
-
-def assert_means_of_groups(sampler, X):
-    """Assert that the centres are the means of the rows of each group."""
-    corners = np.rint(X / 20)
-    groups = np.unique(corners, axis=0)
-    means = np.array(
-        [X[(corners == corner).all(axis=1)].mean(axis=0) for corner in groups]
-    )
-    found = sampler.centers_[np.lexsort(np.rint(sampler.centers_ / 20).T[::-1])]
-    assert_allclose(found, means, rtol=1e-4, atol=1e-4)
 
 
 def test_definition(rng):
@@ -37,10 +30,14 @@ def test_definition(rng):
     assert centers.shape == (20, 3)
     expected = rbf_kernel(X * sigma, centers * sigma, gamma=0.5)
     assert_allclose(sampler.transform(X), expected)
-    squares = np.sum(((X[:, None] - centers) * sigma) ** 2, axis=-1)
-    labels = squares.argmin(axis=1)
-    means = [X[labels == k].mean(axis=0) for k in range(20)]
-    assert_allclose(centers, means)  # where k-means stands still
+    weights = sampler._points.weights  # centres are means of groups, near their rows
+    assert_allclose(weights @ centers / 300, X.mean(axis=0))
+    random = CentersRBFSampler(n_components=20, centers="random").fit(X).centers_
+    near = [
+        np.sum(((X[:, None] - Z) * sigma) ** 2, axis=-1).min(axis=1).mean()
+        for Z in (centers, random)
+    ]
+    assert near[0] < 0.8 * near[1]
     expected = rbf_kernel(centers * sigma, gamma=0.5)
     assert_allclose(sampler.penalty_, expected, atol=1e-12)
     names = sampler.get_feature_names_out()
@@ -64,45 +61,174 @@ def test_is_no_sampler_of_the_contract():
         assert not hasattr(CentersRBFSampler(), name)
 
 
-def test_batches_and_parts_are_fit(rng):
-    X = rng.normal(size=(300, 3))
-    options = {"n_components": 15, "random_state": 0}
+METHODS = "kmeans", "rpcholesky", "random"
+every_method = pytest.mark.parametrize("method", METHODS)
+
+
+@every_method
+@pytest.mark.parametrize("n_rows", [100, 3000])  # all of them are candidates, or not
+def test_batches_and_parts_are_fit(method, n_rows, rng):
+    X = rng.normal(size=(n_rows, 3))
+    options = {"n_components": 15, "centers": method, "random_state": 0}
     whole = CentersRBFSampler(**options).fit(X)
     batches = CentersRBFSampler(**options)
-    for start in range(0, 300, 60):
-        batches.partial_fit(X[start : start + 60])
-    parts = [CentersRBFSampler(**options).partial_fit(X[p::2]) for p in (0, 1)]
-    one = CentersRBFSampler(**options).fit(np.vstack([X[::2], X[1::2]]))
+    for part in np.split(X, 5):
+        batches.partial_fit(part)
     assert_allclose(batches.transform(X), whole.transform(X))
     assert_allclose(batches.freeze().transform(X), whole.transform(X))
-    assert_allclose(parts[0].merge(parts[1]).transform(X), one.transform(X))
+    parts = [CentersRBFSampler(**options).partial_fit(X[p::2]) for p in (0, 1)]
+    merged = parts[0].merge(parts[1])
+    assert merged.centers_.shape == (15, 3)
+    nearest = np.abs(X[:, None] - merged.centers_).max(axis=2).min(axis=0)
+    assert method == "kmeans" or np.all(nearest == 0)
 
 
-def test_a_long_stream_stays_small(rng):
-    """From four million entries on, points stand for the rows."""
-    X = rng.normal(size=(6000, 1000)).astype(np.float32)
-    X[:, :2] += 40 * rng.integers(0, 2, size=(6000, 2))
-    X[:, 2:] /= 40  # so that all corners of the others are one
-    stream, sizes = CentersRBFSampler(n_components=4, random_state=0), []
+@every_method
+def test_a_long_stream_stays_small(method, rng):
+    """A sample stands for the rows, however many they are."""
+    stream = CentersRBFSampler(n_components=4, centers=method, random_state=0)
+    X = rng.normal(size=(6000, 100))
     for part in np.split(X, 6):
         stream.partial_fit(part)
-        sizes.append(len(pickle.dumps(stream)))
-    megabytes = np.array(sizes) / 4e6  # of a batch
-    assert np.all(megabytes[:4] > np.arange(1, 5))
-    assert megabytes[4] < 0.2
-    assert megabytes[5] < 1.3
-    assert_means_of_groups(stream, X)
+    assert len(pickle.dumps(stream)) < 0.05 * X.nbytes
+    assert_array_equal(stream.centers_, clone(stream).fit(X).centers_)
+
+
+def test_a_sample_is_of_all_batches(rng):
+    stream = CentersRBFSampler(n_components=50, centers="random", random_state=0)
+    for label in range(4):
+        stream.partial_fit(
+            np.full((500, 1), float(label)) + 1e-3 * rng.random((500, 1))
+        )
+    counts = np.bincount(stream.centers_.astype(int).ravel(), minlength=4)
+    assert np.all(counts >= 2)  # binomial of 50 and 1/4: below with probability 4e-5
+
+
+def trace_error(sampler, X):
+    """Return the share of the trace of the kernel that the columns leave."""
+    F = sampler.transform(X)
+    b = linalg.lstsq(sampler.penalty_, F.T, cond=1e-10)[0]
+    return 1 - np.einsum("ij,ji->", F, b) / len(X)
+
+
+def test_pivots_span_the_kernel(rng):
+    X = 0.05 * rng.normal(size=(300, 3))  # nearly all of them alike: a low rank
+    X[:30] += 6 * rng.normal(size=(30, 3))
+    errors = {}
+    for method in ("rpcholesky", "random"):
+        for width in (10, 30, 60):
+            options = {"sigma": 1.0, "n_components": width, "centers": method}
+            errors[method, width] = np.mean(
+                [
+                    trace_error(CentersRBFSampler(random_state=s, **options).fit(X), X)
+                    for s in range(5)
+                ]
+            )
+    found = [errors["rpcholesky", width] for width in (10, 30, 60)]
+    assert found[0] > 1.5 * found[1] > 3 * found[2]
+    assert found[0] < errors["random", 10]
+    assert found[1] < 0.3 * errors["random", 30]
+    assert found[2] < 0.3 * errors["random", 60]
+
+
+def test_pivots_are_drawn_as_one_by_one(rng):
+    """The second of two pivots: in proportion to what the first leaves."""
+    X, weights = np.array([[0.0], [0.5], [1.5]]), np.array([1.0, 2.0, 3.0])
+    kernel = rbf_kernel(X, gamma=0.5)
+    expected = np.zeros((3, 3))
+    for i in range(3):
+        left = weights * (1 - kernel[i] ** 2)
+        expected[i] = weights[i] / weights.sum() * left / left.sum()
+    found, n_draws = np.zeros((3, 3)), 20_000
+    rows = Frame().rows(X)
+    for seed in range(n_draws):
+        first, second = random_pivots(rows, weights, 2, seed=seed)
+        found[first, second] += 1
+    scatter = np.sqrt(expected * (1 - expected) / n_draws)
+    assert np.all(np.abs(found / n_draws - expected) <= 5 * scatter)
+
+
+def test_pivots_end_where_the_kernel_is_spanned(rng):
+    X = np.repeat(rng.normal(size=(4, 2)), 10, axis=0)
+    sampler = CentersRBFSampler(n_components=9, centers="rpcholesky").fit(X)
+    assert_array_equal(np.unique(sampler.centers_, axis=0), np.unique(X, axis=0))
+    assert sampler.transform(X).shape == (40, 4)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, pd.DataFrame, sparse.csr_array, list])
+def test_landmarks_of_the_user(kind, rng):
+    X, Z = rng.normal(size=(50, 3)), rng.normal(size=(7, 3))
+    given = kind(Z) if kind is not list else Z.tolist()
+    sampler = CentersRBFSampler(n_components=7, sigma=1.5, centers=given)
+    expected = rbf_kernel(X, Z, gamma=1.5**2 / 2)
+    assert_allclose(sampler.fit_transform(X), expected, rtol=1e-9)
+    found = sampler.fit(X.astype(np.float32)).transform(X.astype(np.float32))
+    assert found.dtype == np.float32
+    assert_allclose(found, expected, atol=1e-5)
+    assert_allclose(sampler.fit(sparse.csr_array(X)).transform(X), expected, rtol=1e-9)
+    assert_allclose(sampler.penalty_, rbf_kernel(Z, gamma=1.5**2 / 2), rtol=1e-9)
+
+
+def test_landmarks_stay_while_sigma_is_that_of_all_rows(rng):
+    X, Z = rng.normal(size=(90, 3)) * [1, 2, 3], rng.normal(size=(7, 3))
+    sampler, before = CentersRBFSampler(n_components=7, centers=Z), Z.copy()
+    whole = clone(sampler).fit(X)
+    parts = [clone(sampler).partial_fit(X[:30]).partial_fit(X[30:50])]
+    parts.append(clone(sampler).fit(X[50:]))
+    found = parts[0].merge(parts[1])
+    assert_allclose(found.transform(X), whole.transform(X))
+    assert_array_equal(found.centers_, Z)
+    Z[:] = 0
+    assert_array_equal(found.centers_, before)
+
+
+@every_method
+def test_whitened_columns_are_those_of_nystroem(method, rng):
+    X = rng.normal(size=(300, 3))
+    options = {"sigma": 1.5, "n_components": 20, "random_state": 0, "centers": method}
+    raw = CentersRBFSampler(**options).fit(X)
+    found = CentersRBFSampler(whiten=True, **options).fit(X)
+    assert_array_equal(found.centers_, raw.centers_)
+    nystroem = Nystroem(gamma=1.5**2 / 2, n_components=20, random_state=0)
+    F = nystroem.fit(raw.centers_).transform(X)
+    assert_allclose(found.transform(X) @ found.transform(X).T, F @ F.T, atol=1e-10)
+    assert_allclose(found.penalty_, np.eye(20))
+    single = CentersRBFSampler(whiten=True, **options).fit(X.astype(np.float32))
+    features = single.transform(X.astype(np.float32))
+    assert features.dtype == np.float32
+    assert np.abs(features @ features.T - F @ F.T).max() < 1e-2
+
+
+def test_whitened_columns_of_a_wide_kernel_hold_no_rounding(rng):
+    X = rng.normal(size=(300, 2)).astype(np.float32)
+    options = {"sigma": 0.01, "n_components": 50, "whiten": True, "random_state": 0}
+    sampler = CentersRBFSampler(**options).fit(X)
+    F = sampler.transform(X)
+    assert np.abs(F @ F.T - rbf_kernel(X, gamma=0.01**2 / 2)).max() < 2e-3
+
+
+@every_method
+def test_samples_of_two_sizes_merge(method, rng):
+    few = CentersRBFSampler(n_components=5, centers=method, random_state=0)
+    many = CentersRBFSampler(n_components=50, centers="kmeans", random_state=0)
+    few.partial_fit(rng.normal(size=(200, 2)))
+    many.partial_fit(100 + rng.normal(size=(20_000, 2)))
+    merged = few.merge(many)
+    assert merged.centers_.shape == (5, 2)
+    assert np.sum(merged.centers_ > 50) >= 4  # 99 % of the rows, or half of the space
 
 
 def test_parts_that_were_fitted_merge(rng):
     X = groups(rng, 1000)
     parts = [
-        CentersRBFSampler(n_components=8, sigma=0.1, random_state=0).fit(X[k::3])
+        CentersRBFSampler(n_components=20, sigma=0.1, random_state=0).fit(X[k::3])
         for k in range(3)
     ]
     merged = parts[0].merge(parts[1]).merge(parts[2])
-    assert merged.centers_.shape == (8, 3)
-    assert_means_of_groups(merged, X)
+    assert merged.centers_.shape[0] <= 20
+    weights = merged._model.points.weights
+    assert_allclose(weights.sum(), 1000)
+    assert_allclose(weights @ merged.centers_ / 1000, X.mean(axis=0))
 
 
 def test_kinds_of_rows(rng):
@@ -142,3 +268,14 @@ def test_errors(rng):
         sampler.merge(CentersRBFSampler().fit(X[:, :2]))
     with pytest.raises(ValueError, match="sigma has shape"):
         CentersRBFSampler(sigma=[1.0, 2.0]).fit(X)
+    for centers in (X[:5], X[:9, :2], np.ones((3, 9))):
+        with pytest.raises(ValueError, match=r"centers has shape .*n_components=9 and"):
+            CentersRBFSampler(n_components=9, centers=centers).fit(X)
+    with pytest.raises(ValueError, match="centers contains NaN"):
+        CentersRBFSampler(n_components=1, centers=[[1, 2, np.nan]]).fit(X)
+    with pytest.raises(ValueError, match="The 'centers' parameter"):
+        CentersRBFSampler(centers="means").fit(X)
+    with pytest.raises(ValueError, match="The 'whiten' parameter"):
+        CentersRBFSampler(whiten="zca").fit(X)
+    with pytest.raises(ValueError, match="an array on both sides or on neither"):
+        sampler.merge(CentersRBFSampler(n_components=9, centers=X[:9]).fit(X))
