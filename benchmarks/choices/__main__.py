@@ -33,6 +33,7 @@ OPTIONS = {
     "widths": "numbers of columns",
     "seeds": "number of random splits and draws",
     "sets": "of data",
+    "large": "sets of the last table",
     "others": "sets that the choice was not made on",
     "methods": "to compare",
     "fits": "for the observed error of n_components_for",
@@ -166,7 +167,7 @@ CHOICES = (
     Choice(
         linear.centers,
         "centers.inc",
-        {**FEW, "sets": ("digits", "diabetes")},
+        {**FEW, "sets": ("digits", "diabetes"), "large": ("digits",)},
     ),
 )
 
