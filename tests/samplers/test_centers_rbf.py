@@ -149,6 +149,13 @@ def test_pivots_are_drawn_as_one_by_one(rng):
     assert np.all(np.abs(found / n_draws - expected) <= 5 * scatter)
 
 
+def test_pivots_of_many_blocks(rng):
+    """What a block leaves does not count again what those before have taken."""
+    rows, weights = Frame(2.0).rows(rng.normal(size=(300, 3))), np.ones(300)
+    found = random_pivots(rows, weights, 280, seed=0)
+    assert np.unique(found).size == 280
+
+
 def test_pivots_end_where_the_kernel_is_spanned(rng):
     X = np.repeat(rng.normal(size=(4, 2)), 10, axis=0)
     sampler = CentersRBFSampler(n_components=9, centers="rpcholesky").fit(X)
