@@ -6,6 +6,7 @@ so that other versions of it can be measured.
 """
 
 import platform
+import shlex
 import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -140,7 +141,7 @@ def against_baseline(title, results, baseline, unit="milliseconds"):
 def command_line():
     """Return the command that runs."""
     module = sys.modules["__main__"].__spec__.name.removesuffix(".__main__")
-    return " ".join([f"python -m {module}", *sys.argv[1:]])
+    return shlex.join(["python", "-m", module, *sys.argv[1:]])
 
 
 def report(tables, facts, page=None, command=None):
