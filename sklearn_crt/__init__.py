@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         Prototypes,
     )
     from .metric import LearnedMetric
+    from .ridge import RandomFeatureRidge, RandomFeatureRidgeClassifier
     from .samplers import (
         AnchoredRBFSampler,
         CentersRBFSampler,
@@ -60,6 +61,8 @@ __all__ = [
     "PoissonSampler",
     "PositiveRBFSampler",
     "Prototypes",
+    "RandomFeatureRidge",
+    "RandomFeatureRidgeClassifier",
     "SimplexRBFSampler",
     "TrigRBFSampler",
     "__version__",
@@ -89,6 +92,8 @@ _HOMES = {
     "PoissonSampler": "samplers",
     "PositiveRBFSampler": "samplers",
     "Prototypes": "averages",
+    "RandomFeatureRidge": "ridge",
+    "RandomFeatureRidgeClassifier": "ridge",
     "SimplexRBFSampler": "samplers",
     "TrigRBFSampler": "samplers",
     "compare_samplers": "accuracy",

@@ -16,6 +16,8 @@ from sklearn_crt import (
     NadarayaWatsonRegressorCV,
     OPRFSampler,
     Prototypes,
+    RandomFeatureRidge,
+    RandomFeatureRidgeClassifier,
     TrigRBFSampler,
 )
 from sklearn_crt.testing import sampler_cases, sampler_classes
@@ -36,6 +38,9 @@ AS_CONSTRUCTED = [
     NadarayaWatsonRegressorCV(),
     LocalLinearClassifier(),
     LocalLinearRegressor(),
+    RandomFeatureRidge(),
+    RandomFeatureRidgeClassifier(),
+    RandomFeatureRidge("linear"),
 ]
 # Further parameters of each, and the other averages over each kind of source.
 FURTHER = [
@@ -69,6 +74,9 @@ FURTHER = [
     NadarayaWatsonClassifierCV(OPRFSampler(), sigmas=[0.1, 1.0], cv=3),
     NadarayaWatsonClassifierCV(sigmas=[0.1, 1.0], cv=3),
     NadarayaWatsonRegressorCV(sigmas=[0.1, 1.0], cv=3),
+    RandomFeatureRidge(OPRFSampler(random_state=0), sigmas=[0.1, 1.0], alphas=1e-3),
+    RandomFeatureRidge(alphas=[0, 1.0], fit_intercept=False),
+    RandomFeatureRidgeClassifier("linear"),
 ]
 
 

@@ -36,7 +36,6 @@ from .._compat import (
     HasMethods,
     StrOptions,
     TypedBaseEstimator,
-    _check_sample_weight,
     _fit_context,
     available_if,
     warn,
@@ -44,7 +43,7 @@ from .._compat import (
 from .._state import STATE_METHODS, aside, check_names, check_same_columns, same
 from .._workers import blas_within_processors
 from ..maps import FeatureMap
-from ..rows import TableLike
+from ..rows import TableLike, weighted_rows
 from ._errors import N_EFFECTIVE, ApproximationError
 from ._exact import KERNEL_NAMES, ExactKernel, RowKernel
 from ._features import FeatureEngine
@@ -62,19 +61,6 @@ def _has_columns(model):
             "error by."
         )
     return True
-
-
-def _check_size_of_weights(weights):
-    """Raise ValueError where products and sums of weights could leave their type."""
-    xp, limits = namespace_of(weights), namespace_of(weights).finfo(weights.dtype)
-    least, most = float(limits.smallest_normal) ** 0.4, float(limits.max) ** 0.4
-    outside = (weights > most) | ((weights > 0) & (weights < least))
-    if xp.any(outside):
-        raise ValueError(
-            f"Sample weights must be 0 or between {least:.0e} and {most:.0e}, so that "
-            f"their sums are numbers; got {float(weights[outside][0]):.3g}. Divide "
-            "them all by a number of their size."
-        )
 
 
 class BaseNadarayaWatson(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
@@ -234,22 +220,7 @@ class BaseNadarayaWatson(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABC
             check_fit_namespace(self, X, "partial_fit")
         X, y = self._validate_rows(X, y, first, final)
         y = to_namespace_of(self._check_targets(y, first, final), X)
-        weights = _check_sample_weight(
-            to_namespace_of(sample_weight, X),
-            X,
-            dtype=X.dtype,
-            ensure_non_negative=True,
-            copy=True,
-        )
-        _check_size_of_weights(weights)
-        xp = namespace_of(weights)
-        if not xp.any(weights > 0):
-            raise ValueError(
-                "Sample weights must contain at least one non-zero number."
-            )
-        if not xp.all(weights > 0):
-            keep = to_host(xp.nonzero(weights)[0])
-            X, y, weights = (taken(array, keep) for array in (X, y, weights))
+        X, y, weights = weighted_rows(X, y, sample_weight)
 
         def step():  # of a progress bar: one chunk of rows is summed
             if context is not None:

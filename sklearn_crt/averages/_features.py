@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from sklearn.base import clone
-from sklearn.frozen import FrozenEstimator
-from sklearn.utils.validation import has_fit_parameter
 
-from .._array import Array, on_host, part
-from .._compat import array_device
-from .._state import same
-from .._workers import Workspace, row_chunks
+from .._array import on_host, part
+from .._map_engine import MapEngine, third_party_features
+from .._workers import Workspace
 from ..maps import FeatureMap
 from ..rows import Rows
 from ._errors import (
@@ -33,97 +28,33 @@ from ._errors import (
 from ._sums import FeatureSums, KernelSums
 from ._targets import Targets
 
-_PENDING_ENTRIES = 2**22  # entries of X that partial_fit keeps before it fixes a map
 
-
-class FeatureEngine:
-    """Sums of features times targets, and the map that makes the features.
-
-    Sums stay valid only while the map stays still. ``partial_fit`` keeps the first
-    rows (up to 2**22 entries), so the map is fitted on all of them and any order of
-    batches gives the same result; then it is frozen and the rows are forgotten.
-    """
+class FeatureEngine(MapEngine):
+    """Sums of features times targets, and the map that makes the features."""
 
     quiet = False  # whether warnings are left to others
 
     def __init__(self, sampler: Any, targets: Targets):
+        super().__init__(sampler)
         self.targets = targets
-        self.frozen = sampler is None or isinstance(sampler, FrozenEstimator)
-        self.sampler = sampler if self.frozen else clone(sampler)
-        # what makes the features: a map, a fitted transformer, or None
-        self.source = _source(sampler) if self.frozen else None
-        self._sums = FeatureSums()
-        self._pending: tuple[tuple[Rows, np.ndarray, np.ndarray], ...] = ()
-        self._norms = Norms()
+        self._sums, self._norms = FeatureSums(), Norms()
 
     def copy(self) -> FeatureEngine:
         """Return an engine that further rows may be added to, apart from this one."""
-        other = copy.copy(self)
+        other = super().copy()
         other._sums = copy.copy(self._sums)
         return other
 
-    def add(
-        self,
-        X: Rows,
-        y: np.ndarray,
-        weights: np.ndarray,
-        *,
-        final: bool = False,
-        step: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Add rows of positive weight; ``final`` fixes the map.
+    @property
+    def _empty(self):
+        return self._sums.empty
 
-        ``step`` is called after each chunk of rows.
-        """
-        if self.frozen:
-            self._accumulate(X, y, weights, step)
-            return
-        self._fit_sampler(X, weights)
-        self._pending += ((X, y, weights),)
-        self._sums = FeatureSums()  # those of the map before
-        self._norms = Norms()
-        n_pending = sum(rows.shape[0] * rows.shape[1] for rows, *_ in self._pending)
-        if final or n_pending > _PENDING_ENTRIES or self.frozen:
-            self.freeze(step)
+    def _forget(self):
+        self._sums, self._norms = FeatureSums(), Norms()
 
-    def freeze(self, step: Callable[[], None] = lambda: None) -> None:
-        """Fix the map for good, and forget the rows kept until now."""
-        if self._sums.empty:
-            self._absorb(step)
-        self._pending, self.frozen = (), True
-        if isinstance(self.source, FeatureMap) and hasattr(self.sampler, "freeze"):
-            self.sampler = copy.copy(self.sampler).freeze()
-
-    def without_map(self) -> FeatureEngine:
-        """Return the sums of a fixed map alone: what blocks of rows exchange."""
-        other = self.copy()
-        other.sampler = other.source = None
-        return other
-
-    def with_map(self, sampler: Any) -> FeatureEngine:
-        """Return these sums with the fitted sampler whose map they are of."""
-        other = self.copy()
-        other.sampler, other.source = sampler, _source(sampler)
-        return other
-
-    def _fit_sampler(self, X, weights):
-        if hasattr(self.sampler, "partial_fit"):
-            if isinstance(self.source, FeatureMap):  # fitting sets attributes alone
-                self.sampler = copy.copy(self.sampler)
-            elif self.source is not None:  # else it is a clone that nobody has yet
-                self.sampler = copy.deepcopy(self.sampler)
-            fit = self.sampler.partial_fit
-        else:  # a map that learns in one go is fixed by the first batch
-            fit, self.frozen = self.sampler.fit, True
-        if has_fit_parameter(self.sampler, "sample_weight"):
-            fit(X, sample_weight=weights)
-        else:
-            fit(X)
-        self.source = _source(self.sampler)
-
-    def _absorb(self, step=lambda: None):
-        for rows in self._pending:
-            self._accumulate(*rows, step)
+    def _take(self, tables, step):
+        for table in tables:
+            self._accumulate(*table, step)
 
     def _accumulate(self, X, y, weights, step):
         workspace, dtype = Workspace(), self.targets.product_type(X)
@@ -135,12 +66,11 @@ class FeatureEngine:
             step()
 
     def _features(self, X, key, workspace):
-        if self.sampler is not None:
-            _check_columns(self.sampler, X)
+        self.check_columns(X)
         if isinstance(self.source, FeatureMap):
             self.source.frame.check(X)
             return self.source.iter_log_features(X, key=key, workspace=workspace)
-        return _third_party_features(self.source, X)
+        return third_party_features(self.source, X)
 
     def sums(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
         """Yield rows and their kernel sums, with errors where terms cancel."""
@@ -197,65 +127,9 @@ class FeatureEngine:
         """Return why the rows are hardly features of a kernel, or None."""
         return self._norms.why_no_features(self.targets.weight(self._sums.sums))
 
-    def merge(self, other: FeatureEngine) -> None:
-        """Add the rows behind another engine."""
-        if not other.frozen:
-            for rows in other._pending:
-                self.add(*rows)
-            return
-        if self.frozen:
-            self._check_same_map(other)
-        else:  # take over the map that is fixed already
-            self.sampler, self.source = other.sampler, other.source
-            self._sums = FeatureSums()
-            self.freeze()
+    def _merge_sums(self, other):
         self._sums.merge(other._sums)
         self._norms += other._norms
-
-    def _check_same_map(self, other):
-        if not same(self.source, other.source):
-            raise ValueError(
-                "merge needs the same fitted sampler on both sides, but these two "
-                "were fitted on other data or with another seed. Fit one sampler, "
-                "and give kernel=FrozenEstimator(sampler) to both estimators."
-            )
-
-
-def _third_party_features(
-    source: Any, X: Any
-) -> Iterator[tuple[slice, Array | None, Array | None]]:
-    """Yield rows and the features that a transformer, or None, makes of them."""
-    for rows in row_chunks(X, X.shape[1]):
-        chunk = part(X, rows)
-        features = chunk if source is None else source.transform(chunk)
-        if sparse.issparse(features):
-            features = features.toarray()
-        if on_host(X):
-            features = np.asarray(features)
-        elif type(features) is not type(X):
-            raise TypeError(
-                f"{type(source).__name__} returns {type(features).__name__} for rows "
-                f"that are {type(X).__name__} on {array_device(X)}; take a sampler of "
-                "sklearn_crt or a transformer with array API support."
-            )
-        yield rows, features, None
-
-
-def _source(sampler):
-    """Return the map of a fitted sampler of this package, else the transformer."""
-    feature_map = getattr(sampler, "map_", None)
-    return feature_map if isinstance(feature_map, FeatureMap) else sampler
-
-
-def _check_columns(sampler, X):
-    """Raise scikit-learn's error where a sampler was fitted on other columns."""
-    expected = getattr(sampler, "n_features_in_", X.shape[1])
-    if expected != X.shape[1]:
-        name = type(getattr(sampler, "estimator", sampler)).__name__
-        raise ValueError(
-            f"X has {X.shape[1]} features, but {name} is expecting {expected} "
-            "features as input."
-        )
 
 
 def _check_size(features, sums):

@@ -8,6 +8,7 @@ from .frame import Frame
 from .inputs import DenseInputs, Inputs, Rows, SparseInputs, TableLike
 from .sigma import Sigma, check_sigma, metric_factor, resolve_sigma
 from .statistics import Covariance, Moments, RowSample, Statistics
+from .weights import weighted_rows
 
 __all__ = [
     "Centers",
@@ -25,4 +26,5 @@ __all__ = [
     "check_sigma",
     "metric_factor",
     "resolve_sigma",
+    "weighted_rows",
 ]

@@ -1,0 +1,198 @@
+"""Ridge classification on random features."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+
+from .._array import to_namespace_of
+from .._compat import _check_partial_fit_first_call, _fit_context
+from .._state import aside
+from ..rows import TableLike
+from ._base import BaseRandomFeatureRidge
+
+
+class RandomFeatureRidgeClassifier(ClassifierMixin, BaseRandomFeatureRidge):
+    r"""Ridge regression of class indicators on random features.
+
+    From the products of features and indicators, which are added up over the rows,
+    follow the coefficients for any penalty and their scores. So one pass is enough,
+    rows may come in batches, and none is kept.
+
+    Parameters
+    ----------
+    sampler : sampler, transformer or "linear", default=None
+        What makes the features: it is cloned and fitted; a ``FrozenEstimator`` around a
+        fitted one is used as it is. With ``CentersRBFSampler`` the penalty is that of
+        kernel ridge regression at its centres. ``"linear"``: the rows are features
+        already. None is ``TrigRBFSampler(random_state=0)`` with one column for each
+        row, at least 128 and at most 1024.
+    alphas : float, array-like or "auto", default="auto"
+        Penalties to choose from. ``"auto"`` are 30 numbers from 1e-7 times the mean
+        squared norm of the centred features to ten times the largest eigenvalue of
+        their products.
+    sigmas : array-like, default=None
+        Bandwidths to choose from, numbers, ``"scale"`` and ``"median"``, for samplers
+        of this package that estimate a kernel. None is that of the sampler; where this
+        is None too, a quarter, a half, one and two times ``"scale"``.
+    fit_intercept : bool, default=True
+        Whether there is a constant, which is not penalised.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    alpha_ : float
+        Penalty of least score, one for all classes.
+    coef_ : ndarray of shape (1, n_components) or (n_classes, n_components)
+        Coefficients of the features.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Scores where all features are zero.
+    sigma_ : float or ndarray of shape (n_features,)
+        Bandwidth of least score, where the sampler has one.
+    gcv_scores_ : ndarray of shape (n_sigmas, n_alphas)
+        Generalised cross-validation of the indicators, summed over the classes;
+        infinite where hardly a degree of freedom is left.
+    sampler_ : sampler, transformer or "linear"
+        The fitted sampler, with the best sigma.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``, where X has string names.
+
+    See Also
+    --------
+    RandomFeatureRidge : The same for numbers, with the formulas.
+    NadarayaWatsonClassifier : Probabilities, as kernel-weighted frequencies.
+
+    Notes
+    -----
+    The targets are 1 for the class of a row and -1 for the others, as in
+    :class:`~sklearn.linear_model.RidgeClassifier`, and a row is of the class of largest
+    prediction. There is no ``predict_proba``: least squares know no probabilities. Put
+    the estimator into :class:`~sklearn.calibration.CalibratedClassifierCV` where they
+    are needed.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn_crt import RandomFeatureRidgeClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = RandomFeatureRidgeClassifier().fit(X[:1000], y[:1000])
+    >>> model.score(X[1000:], y[1000:]) > 0.95
+    True
+    """
+
+    classes_: np.ndarray
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def partial_fit(
+        self,
+        X: TableLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Add a batch of training rows.
+
+        Up to about 4 million entries of X a sampler is fitted on all rows so far, and
+        any order of batches equals ``fit`` on all of them. Beyond that, or after
+        ``freeze()``, the map is fixed, the rows are forgotten, and memory stays
+        constant.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            More rows.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that will occur; required in the first call.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative weights.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        classes = to_namespace_of(classes, None)
+        with aside(self) as made:
+            _check_partial_fit_first_call(made, classes)
+            made._add(X, y, sample_weight, final=False)
+        return self
+
+    @property
+    def _n_classes(self):
+        return self.classes_.size
+
+    def _check_targets(self, y, first, final):
+        check_classification_targets(y)
+        if final:
+            self.classes_, codes = np.unique(y, return_inverse=True)
+            return codes.reshape(y.shape)
+        unknown = np.setdiff1d(y, self.classes_)
+        if unknown.size:
+            raise ValueError(
+                f"y has the labels {unknown.tolist()}, which are not among "
+                f"classes={self.classes_.tolist()} of the first call to partial_fit."
+            )
+        return np.searchsorted(self.classes_, y)
+
+    def _check_mergeable(self, other):
+        if not np.array_equal(self.classes_, other.classes_):
+            raise ValueError(
+                f"merge needs the same classes, got {self.classes_.tolist()} and "
+                f"{other.classes_.tolist()}. Give classes= to the first partial_fit."
+            )
+
+    def _squeezed(self, values):
+        return values
+
+    def decision_function(self, X: TableLike) -> np.ndarray:
+        """Return the predicted indicators, 1 for a class and -1 for the others.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            In the type of X; for two classes one number, positive for the second.
+        """
+        scores, dtype = self._scores(X, "decision_function")
+        scores = scores[:, 0] if scores.shape[1] == 1 else scores
+        return to_namespace_of(scores.astype(dtype, copy=False), X)
+
+    def predict(self, X: TableLike) -> np.ndarray:
+        """Return the labels of largest score.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Labels.
+        """
+        scores, _ = self._scores(X, "predict")
+        if self.classes_.size > 2:
+            codes = np.argmax(scores, axis=1)
+        else:
+            codes = (scores[:, 0] > 0) & (self.classes_.size > 1)
+        return to_namespace_of(self.classes_[codes.astype(np.intp)], X)
+
+    def _scores(self, X, method):
+        def answer(solution, Z):
+            return (solution.predict(Z),)
+
+        (scores,), dtype = self._answers(X, method, answer)
+        return scores, dtype

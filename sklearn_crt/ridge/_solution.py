@@ -1,0 +1,178 @@
+"""Ridge regression for all penalties, from one eigendecomposition of moments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+
+from .._compat import cached_property
+from ._moments import Moments
+
+N_ALPHAS = 30  # of alphas="auto"
+_LEAST, _MOST = 1e-7, 10.0  # times the mean square of a row, the largest eigenvalue
+_LEAST_FREEDOM = 0.01  # of the rows: with fewer degrees of freedom GCV is 0 over 0
+_CONSTANT = 1e-14  # of the mean: a spread that is rounding
+
+
+class Solution:
+    """Coefficients, scores and variances of ridge regression on some moments.
+
+    With S the products of features and K the penalty, S v = w K v with V'KV = 1. Then
+    the coefficients are V (w + alpha)^-1 V' Z'y, and their trace is sum w / (w + alpha).
+    """
+
+    def __init__(
+        self,
+        moments: Moments,
+        penalty: np.ndarray | None,
+        alphas: Any,
+        *,
+        fit_intercept: bool,
+        shared: bool,
+    ):
+        # penalty (D, D), None for the identity; alphas (n_alphas,) or "auto"
+        self.moments = moments if fit_intercept else moments.about_zero()
+        self._n_fixed, self._shared = int(fit_intercept), shared
+        self._decompose(moments, penalty)
+        self.alphas = self._grid() if isinstance(alphas, str) else alphas
+
+    def _decompose(self, moments: Moments, penalty: np.ndarray | None) -> None:
+        """Set the eigenvalues, the vectors, and the products of both with targets."""
+        gram, eps = self.moments.gram, moments.eps
+        if penalty is None:
+            values, vectors = eigh(gram, check_finite=False)
+        else:
+            sizes, axes = eigh(penalty, check_finite=False)
+            known = sizes > sizes.max() * eps * len(sizes)
+            whitener = axes[:, known] / np.sqrt(sizes[known])
+            inner = whitener.T @ gram @ whitener
+            values, vectors = eigh((inner + inner.T) / 2, check_finite=False)
+            vectors = whitener @ vectors
+        values = np.maximum(values, 0)
+        # of columns that are constant up to rounding
+        rounding = eps**2 * moments.weight * float(moments.z_mean @ moments.z_mean)
+        if np.trace(gram) <= 16 * rounding:
+            values = np.zeros_like(values)
+        self._tiny = eps * values.max(initial=0)
+        values[values <= self._tiny] = 0
+        self.values, self.vectors = values, vectors  # (r,), (D, r)
+        known = values > 0
+        self._products = vectors.T @ self.moments.cross  # (r, k)
+        self._products[~known] = 0
+        size = self.moments.squares
+        mean = moments.weight * moments.y_mean**2
+        self._total = np.where(size <= _CONSTANT**2 * mean, 0, size)  # (k,)
+        self._products[:, self._total == 0] = 0
+        squares = self._products[known] ** 2
+        self._explained = np.zeros_like(self._products)
+        self._explained[known] = squares / values[known, None]
+        # what no coefficient explains; all else is a sum without cancellation
+        self._rest = np.maximum(self._total - self._explained.sum(axis=0), 0)
+
+    def _grid(self) -> np.ndarray:
+        most = self.values.max(initial=0)
+        if most == 0:
+            return np.geomspace(_LEAST, 1, N_ALPHAS)
+        least = _LEAST * self.values.sum() / self.moments.weight
+        return np.geomspace(max(least, 4 * self._tiny), _MOST * most, N_ALPHAS)
+
+    def _inverse(self, alphas: np.ndarray) -> np.ndarray:
+        """Return 1 / (w + alpha), 0 where both vanish: (r, n_alphas)."""
+        sums = self.values[:, None] + alphas
+        least = np.where(alphas == 0, self._tiny * len(self.values), 0)
+        inverse = np.zeros_like(sums)
+        return np.divide(1, sums, out=inverse, where=sums > least)
+
+    @cached_property
+    def effective_columns(self) -> np.ndarray:
+        """Trace of the matrix that takes targets to fits, (n_alphas,)."""
+        return self.values @ self._inverse(self.alphas)
+
+    @cached_property
+    def freedom(self) -> np.ndarray:
+        """Degrees of freedom that are left, (n_alphas,)."""
+        return self.moments.weight - self._n_fixed - self.effective_columns
+
+    @cached_property
+    def residuals(self) -> np.ndarray:
+        """Sums of squared residuals, (n_alphas, k)."""
+        left = (1 - self.values[:, None] * self._inverse(self.alphas)) ** 2
+        return self._rest + left.T @ self._explained
+
+    @cached_property
+    def gcv(self) -> np.ndarray:
+        """Generalised cross-validation, (n_alphas, k); infinite without freedom."""
+        enough = self.freedom > _LEAST_FREEDOM * self.moments.weight
+        freedom = np.where(enough, self.freedom, 1)[:, None]
+        scores = self.moments.weight * self.residuals / freedom**2
+        return np.where(enough[:, None], scores, np.inf)
+
+    @property
+    def scores(self) -> np.ndarray:
+        """The scores that choose: of each output, (n_alphas, k), or (n_alphas, 1)."""
+        return self.gcv.sum(axis=1, keepdims=True) if self._shared else self.gcv
+
+    @cached_property
+    def best(self) -> np.ndarray:
+        """Index of the penalty of each output, the largest of equal scores, (k,)."""
+        scores = self.scores
+        near = scores <= scores.min(axis=0) * (1 + 1e-10)
+        index = np.argmax(np.where(near, self.alphas[:, None], -1), axis=0)
+        return np.broadcast_to(index, self._total.shape)
+
+    @property
+    def score(self) -> float:
+        """The score that sigma is chosen by: that of targets of one variance."""
+        if self._shared:
+            return float(self.scores.min())
+        total = np.where(self._total > 0, self._total, 1)
+        return float(np.sum(self.scores.min(axis=0) / total))
+
+    @property
+    def alpha(self) -> np.ndarray:
+        """Penalty of each output, (k,)."""
+        return self.alphas[self.best]
+
+    @cached_property
+    def coef(self) -> np.ndarray:
+        """Coefficients, (D, k)."""
+        return self.vectors @ (self._inverse(self.alpha) * self._products)
+
+    @cached_property
+    def intercept(self) -> np.ndarray:
+        """Value at features of zero, (k,)."""
+        return self.moments.y_mean - self.moments.z_mean @ self.coef
+
+    @cached_property
+    def noise(self) -> np.ndarray:
+        """Variance of targets about their expectation, (k,); infinite if unknown."""
+        freedom = self.freedom[self.best]
+        rss = self.residuals[self.best, np.arange(self.best.size)]
+        known = freedom > 1e-10 * self.moments.weight
+        return np.where(known, rss / np.where(known, freedom, 1), np.inf)
+
+    def predict(self, Z: np.ndarray) -> np.ndarray:
+        """Return the expectations for rows of features, (n, k)."""
+        return (Z - self.moments.z_mean) @ self.coef + self.moments.y_mean
+
+    def variance(self, Z: np.ndarray) -> np.ndarray:
+        """Return the variances of new targets of rows of features, (n, k)."""
+        along = ((Z - self.moments.z_mean) @ self.vectors) ** 2
+        factor = along @ self._inverse(self.alpha)
+        return self.noise * (1 + self._n_fixed / self.moments.weight + factor)
+
+
+def path_table(sigmas: Sequence[Any], solutions: Sequence[Solution]) -> list[dict]:
+    """Return what each sigma and penalty scored, one dictionary for each sigma."""
+    return [
+        {
+            "sigma": sigma,
+            "alpha": solution.alphas,
+            "gcv": solution.scores,
+            "effective_columns": solution.effective_columns,
+        }
+        for sigma, solution in zip(sigmas, solutions, strict=True)
+    ]
