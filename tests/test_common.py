@@ -75,7 +75,7 @@ FURTHER = [
     NadarayaWatsonClassifierCV(sigmas=[0.1, 1.0], cv=3),
     NadarayaWatsonRegressorCV(sigmas=[0.1, 1.0], cv=3),
     RandomFeatureRidge(OPRFSampler(random_state=0), sigmas=[0.1, 1.0], alphas=1e-3),
-    RandomFeatureRidge(alphas=[0, 1.0], fit_intercept=False),
+    RandomFeatureRidge(alphas=[1e-3, 1.0], fit_intercept=False),
     RandomFeatureRidgeClassifier("linear"),
 ]
 

@@ -369,6 +369,18 @@ class BaseNadarayaWatson(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABC
                 UserWarning,
             )
 
+    def _with_features_of(self, sampler):
+        """Return a copy with a fitted sampler as its kernel, the rows if None."""
+        other = copy.copy(self)
+        fixed = sampler is None or isinstance(sampler, FrozenEstimator)
+        other.kernel = sampler if fixed else FrozenEstimator(sampler)
+        other.kernel = "linear" if sampler is None else other.kernel
+        return other
+
+    def _warn_of_sums(self):
+        """Warn of what sums over rows that are gone tell."""
+        self._warn_of_raw_rows()
+
     def _warn_of_raw_rows(self):
         """Say where rows that are taken as features look like none."""
         reason = None if self._row_kernel else self._engine.why_no_features()

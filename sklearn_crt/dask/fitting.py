@@ -19,6 +19,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 from ..averages._base import BaseNadarayaWatson
 from ..metric import LearnedMetric
 from ..metric._learned import KEPT_ENTRIES, Batch, joined_batches
+from ..ridge._base import BaseRandomFeatureRidge
 from ..rows import Statistics
 from ..samplers import BaseFeatureSampler, CentersRBFSampler
 from .blocks import Blocks
@@ -135,9 +136,9 @@ def fit(
     """Return an estimator fitted to Dask arrays or DataFrames, block by block.
 
     A block is read twice: for the statistics that choose the map, then for the sums of
-    its features. Once is enough with a fixed map, ``FrozenEstimator(sampler)``, and
-    with ``classes``; each scaler of a pipeline reads it once more. Blocks return
-    statistics and sums, which are added in a tree of fixed order: two runs agree to the
+    its features, at each of the sigmas of ridge regression. Once is enough with a fixed
+    map, ``FrozenEstimator(sampler)``, and with ``classes``; each scaler of a pipeline
+    reads it once more. Blocks return statistics and sums, which are added in a tree of fixed order: two runs agree to the
     last bit whichever worker computes what, also where one is lost. They differ from
     ``estimator.fit`` on all the rows by rounding alone, but for ``sigma="median"`` and
     hybrids: blocks of unknown lengths (those of a DataFrame) have another sample of the
@@ -145,14 +146,15 @@ def fit(
 
     Parameters
     ----------
-    estimator : sampler, averages, LearnedMetric or Pipeline
-        Left as it is. Averages are NadarayaWatsonClassifier and NadarayaWatsonRegressor
-        with the kernel ``"linear"``, a sampler of this package, or any transformer in a
-        ``FrozenEstimator``. ``LearnedMetric`` learns by ``"agop"``, which ``"auto"`` is
-        here too: about 4 million entries of X, drawn from all blocks, fix the
-        frequencies, and the sums are those of all rows. A pipeline ends in one of
-        these; before it may stand ``StandardScaler``, ``MinMaxScaler``,
-        ``MaxAbsScaler``, or any transformer in a ``FrozenEstimator``.
+    estimator : sampler, averages, ridge, LearnedMetric or Pipeline
+        Left as it is. Averages (NadarayaWatsonClassifier, NadarayaWatsonRegressor) have
+        as kernel, and ridge regression (RandomFeatureRidge,
+        RandomFeatureRidgeClassifier) has as sampler, ``"linear"``, a sampler of this
+        package, or any transformer in a ``FrozenEstimator``. ``LearnedMetric`` learns
+        by ``"agop"``, which ``"auto"`` is here too: about 4 million entries of X, drawn
+        from all blocks, fix the frequencies, and the sums are those of all rows. A
+        pipeline ends in one of these; before it may stand ``StandardScaler``,
+        ``MinMaxScaler``, ``MaxAbsScaler``, or any transformer in a ``FrozenEstimator``.
     X : dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_features)
         Rows, in blocks of any lengths; blocks of columns are joined.
     y : dask collection or array-like of shape (n_samples,) or (n_samples, n_outputs)
@@ -201,8 +203,8 @@ def fit(
     made: Any = clone(estimator)
     ahead: list[Any] = []
     last = made.steps[-1][1] if isinstance(made, Pipeline) else made
-    if isinstance(last, BaseNadarayaWatson):
-        fit_last, tables = _fit_averages, (X, y, sample_weight)
+    if isinstance(last, (BaseNadarayaWatson, BaseRandomFeatureRidge)):
+        fit_last, tables = _fit_sums, (X, y, sample_weight)
     elif isinstance(last, LearnedMetric):
         fit_last, tables = _fit_metric, (X, y, sample_weight)
     elif isinstance(last, BaseFeatureSampler):
@@ -210,9 +212,9 @@ def fit(
     else:
         raise TypeError(
             "sklearn_crt.dask.fit takes samplers that estimate a kernel, "
-            "NadarayaWatsonClassifier, NadarayaWatsonRegressor, LearnedMetric, and "
-            "pipelines of scalers that end in one of them, got "
-            f"{last!r}. {_instead(last)}"
+            "NadarayaWatsonClassifier, NadarayaWatsonRegressor, RandomFeatureRidge, "
+            "RandomFeatureRidgeClassifier, LearnedMetric, and pipelines of scalers "
+            f"that end in one of them, got {last!r}. {_instead(last)}"
         )
     if last is made:
         return fit_last(last, tables, ahead, classes)
@@ -280,7 +282,7 @@ def _instead(estimator):
     return "Other estimators are for dask-ml, or for partial_fit block by block."
 
 
-def _fit_averages(model, tables, ahead, classes):
+def _fit_sums(model, tables, ahead, classes):
     X, y, sample_weight = tables
     model._validate_params()
     if model._row_kernel is not None:
@@ -293,20 +295,16 @@ def _fit_averages(model, tables, ahead, classes):
         raise ValueError(f"{type(model).__name__} needs y, its targets.")
     blocks = Blocks(X, y, sample_weight, ahead)
     sampler = _read(model, blocks, sample_weight, classes)
-    shell = copy.copy(model)
-    fixed = sampler is None or isinstance(sampler, FrozenEstimator)
-    shell.kernel = sampler if fixed else FrozenEstimator(sampler)
-    shell.kernel = "linear" if sampler is None else shell.kernel
-    shell = dask.delayed(shell, pure=False, traverse=False)
+    shell = dask.delayed(model._with_features_of(sampler), pure=False, traverse=False)
     add_up = dask.delayed(_add_up, pure=False)
     tables = blocks.select("X", "y", "sample_weight")
     parts = [add_up(shell, blocks.layout, *pair) for pair in enumerate(tables)]
     sums = tree_sum(_merge, parts).compute()
     total = _or_raise(sums, sample_weight)
-    total.kernel = model.kernel
+    vars(total).update(model.get_params(deep=False))
     total._engine = total._engine.with_map(sampler)
-    total._warn_of_raw_rows()
-    return total
+    total._warn_of_sums()
+    return total.freeze()
 
 
 def _read(model, blocks, sample_weight, classes):
@@ -316,7 +314,7 @@ def _read(model, blocks, sample_weight, classes):
     sampler = sampler if fixed else clone(sampler)
     if not (fixed or isinstance(sampler, BaseFeatureSampler)):
         raise TypeError(
-            f"kernel={sampler!r} has no statistics that blocks could exchange. Fit it "
+            f"{sampler!r} has no statistics that blocks could exchange. Fit it "
             "to a sample of the rows, and give FrozenEstimator(sampler)."
         )
     found = None if fixed else collected(sampler, blocks)
@@ -351,7 +349,8 @@ def _add_up(shell, layout, number, table):
         return None
     part = copy.copy(shell)
     part._add(X, y, weights, final=False)
-    part.kernel, part._engine = "linear", part._engine.without_map()
+    part = part._with_features_of(None)
+    part._engine = part._engine.without_map()
     return part
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABCMeta, abstractmethod
 from collections.abc import Iterable
 from numbers import Real
@@ -108,7 +109,7 @@ class BaseRandomFeatureRidge(
         with aside(self) as made:
             made.__dict__.pop("_engine", None)
             made._add(X, y, sample_weight, final=True, context=context)
-            made._warn_of_weights()
+            made._warn_of_sums()
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
 
@@ -261,7 +262,7 @@ class BaseRandomFeatureRidge(
             )
         return found
 
-    def _warn_of_weights(self):
+    def _warn_of_sums(self):
         """Say where weights that are no numbers of rows leave no degree of freedom."""
         weight = self._engine.solution.moments.weight
         if weight < 1:
@@ -272,8 +273,17 @@ class BaseRandomFeatureRidge(
                 UserWarning,
             )
 
-    def _warn_of_raw_rows(self):
-        """Hook of ``sklearn_crt.dask.fit``: any rows may be features here."""
+    def _with_features_of(self, sampler):
+        """Return a copy with a fitted sampler, for its sigmas, or the rows if None."""
+        other = copy.copy(self)
+        if sampler is None:
+            other.sampler, other.sigmas = "linear", None
+            return other
+        if self.sampler is None and self.sigmas is None:
+            other.sigmas = [sampler.sigma_ * multiple for multiple in MULTIPLES]
+        fixed = isinstance(sampler, FrozenEstimator)
+        other.sampler = sampler if fixed else FrozenEstimator(sampler)
+        return other
 
     # ------------------------------------------------------------------ answers
     def _answers(self, X, method, function):

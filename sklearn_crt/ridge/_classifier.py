@@ -71,7 +71,8 @@ class RandomFeatureRidgeClassifier(ClassifierMixin, BaseRandomFeatureRidge):
 
     Notes
     -----
-    The targets are 1 for the class of a row and -1 for the others, as in
+    Scores are those of :class:`RandomFeatureRidge` with :math:`\gamma = 1`, summed over
+    the classes. The targets are 1 for the class of a row and -1 for the others, as in
     :class:`~sklearn.linear_model.RidgeClassifier`, and a row is of the class of largest
     prediction. There is no ``predict_proba``: least squares know no probabilities. Put
     the estimator into :class:`~sklearn.calibration.CalibratedClassifierCV` where they

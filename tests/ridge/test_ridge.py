@@ -1,0 +1,420 @@
+"""Ridge regression on features, against scikit-learn on the same features."""
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import BayesianRidge, Ridge, RidgeClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from sklearn_crt import (
+    CentersRBFSampler,
+    OPRFSampler,
+    RandomFeatureRidge,
+    RandomFeatureRidgeClassifier,
+    TrigRBFSampler,
+)
+from sklearn_crt.ridge import _engine
+from sklearn_crt.ridge._moments import MomentSums
+from sklearn_crt.ridge._solution import Solution
+
+READS_NOTHING = TrigRBFSampler(sigma=0.5, n_components=50, random_state=0)
+
+
+@pytest.fixture
+def table(rng):
+    """Return rows, targets and weights."""
+    X = rng.standard_normal((400, 3))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] ** 2 + 100 + 0.1 * rng.standard_normal(400)
+    return X, y, rng.integers(1, 4, 400).astype(float)
+
+
+@pytest.fixture
+def frozen(table):
+    sampler = TrigRBFSampler(n_components=60, random_state=0).fit(table[0])
+    return FrozenEstimator(sampler)
+
+
+# ------------------------------------------------------------------ scikit-learn
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("alpha", [1e-4, 1.0])
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_equals_ridge_of_scikit_learn(alpha, fit_intercept, n_outputs, table, frozen):
+    X, y, weights = table
+    y = y if n_outputs == 1 else np.c_[y, -3 * X[:, 2]]
+    options = {"fit_intercept": fit_intercept}
+    found = RandomFeatureRidge(frozen, alphas=alpha, **options).fit(X, y, weights)
+    expected = Ridge(alpha, solver="svd", **options)
+    Z = frozen.transform(X)
+    expected.fit(Z, y, weights)
+    tolerance = {"rtol": 1e-8, "atol": 1e-8}
+    assert_allclose(found.predict(X), expected.predict(Z), **tolerance)
+    assert_allclose(found.coef_, expected.coef_, **tolerance)
+    assert_allclose(found.intercept_, expected.intercept_, **tolerance)
+    assert_array_equal(found.alpha_, alpha)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_equals_ridge_classifier_of_scikit_learn(n_classes, table, frozen):
+    X, y, weights = table
+    labels = np.array(["a", "b", "c"])[np.digitize(y, [100.2, 101][: n_classes - 1])]
+    found = RandomFeatureRidgeClassifier(frozen, alphas=0.1).fit(X, labels, weights)
+    expected = RidgeClassifier(0.1).fit(frozen.transform(X), labels, weights)
+    scores = expected.decision_function(frozen.transform(X))
+    assert_allclose(found.decision_function(X), scores, atol=1e-8)
+    assert_array_equal(found.predict(X), expected.predict(frozen.transform(X)))
+    assert found.coef_.shape == expected.coef_.shape
+
+
+def test_standard_deviations_are_those_of_a_gaussian_process(table, frozen):
+    X, y, _ = table
+    options = {"alphas": 0.3, "fit_intercept": False}
+    model = RandomFeatureRidge(frozen, **options).fit(X, y)
+    mean, std = model.predict(X[:50] + 1, return_std=True)
+    noise = model.noise_variance_
+    kernel = ConstantKernel(noise / 0.3) * DotProduct(sigma_0=0)
+    process = GaussianProcessRegressor(kernel, alpha=noise, optimizer=None)
+    Z = frozen.transform(X[:50] + 1)
+    process.fit(frozen.transform(X), y)
+    expected, latent = process.predict(Z, return_std=True)
+    assert_allclose(mean, expected, rtol=1e-6)
+    assert_allclose(std, np.sqrt(latent**2 + noise), rtol=1e-6)
+
+
+def test_standard_deviations_are_those_of_bayesian_ridge(table, frozen):
+    X, y, _ = table
+    Z = frozen.transform(X)
+    bayes = BayesianRidge(fit_intercept=False).fit(Z, y)
+    alpha = bayes.lambda_ / bayes.alpha_
+    model = RandomFeatureRidge(frozen, alphas=alpha, fit_intercept=False).fit(X, y)
+    mean, std = model.predict(X, return_std=True)
+    expected, theirs = bayes.predict(Z, return_std=True)
+    assert_allclose(mean, expected, rtol=1e-6)
+    unit = std / np.sqrt(model.noise_variance_)
+    assert_allclose(unit, theirs * np.sqrt(bayes.alpha_), rtol=1e-6)
+
+
+def test_scores_are_those_of_the_formula(table, frozen):
+    X, y, _ = table
+    alphas = [1e-3, 0.1, 10.0]
+    model = RandomFeatureRidge(frozen, alphas=alphas).fit(X, y)
+    Z = frozen.transform(X)
+    Zc = Z - Z.mean(axis=0)
+    for alpha, score in zip(alphas, model.gcv_scores_[0], strict=True):
+        hat = Zc @ np.linalg.solve(Zc.T @ Zc + alpha * np.eye(60), Zc.T)
+        rss = np.sum((y - y.mean() - hat @ (y - y.mean())) ** 2)
+        expected = 400 * rss / (399 - 1.2 * np.trace(hat)) ** 2
+        assert_allclose(score, expected, rtol=1e-8)
+    assert model.alpha_ == alphas[np.argmin(model.gcv_scores_)]
+    path = model.score_path()
+    assert_array_equal(path["alpha"], alphas)
+    assert_array_equal(path["gcv"], model.gcv_scores_[0])
+    assert_allclose(path["sigma"], model.sigma_)
+
+
+def test_centres_have_the_penalty_of_kernel_ridge(table):
+    X, y, _ = table
+    sampler = CentersRBFSampler(n_components=40, random_state=0)
+    model = RandomFeatureRidge(sampler, alphas=0.5, fit_intercept=False).fit(X, y)
+    sampler.fit(X)
+    F, K = sampler.transform(X), sampler.penalty_
+    coef = np.linalg.solve(F.T @ F + 0.5 * K, F.T @ y)
+    assert_allclose(model.predict(X), F @ coef, rtol=1e-7)
+    _, std = model.predict(X, return_std=True)
+    middle = np.linalg.inv(F.T @ F + 0.5 * K)
+    factor = 1 + np.einsum("ni,ij,nj->n", F, middle, F)
+    assert_allclose(std**2, model.noise_variance_ * factor, rtol=1e-6)
+
+
+# ----------------------------------------------------------- batches and weights
+@pytest.mark.parametrize("sampler", [READS_NOTHING, "linear", None], ids=repr)
+def test_batches_in_any_order(sampler, table):
+    X, y, _ = table
+    whole = RandomFeatureRidge(sampler).fit(X, y)
+    parts = np.array_split(np.random.default_rng(1).permutation(400), 5)
+    model = RandomFeatureRidge(sampler)
+    for rows in parts:
+        model.partial_fit(X[rows], y[rows])
+        model.predict(X[:3])  # between batches: nothing of it stays
+    assert_allclose(model.predict(X), whole.predict(X), rtol=1e-7)
+    assert_allclose(model.freeze().predict(X), whole.predict(X), rtol=1e-7)
+    assert model.sampler_ == "linear" or model.sigma_ == pytest.approx(whole.sigma_)
+    more = clone(whole).fit(X[:300], y[:300]).partial_fit(X[300:], y[300:])
+    if sampler is not None:
+        assert_allclose(more.predict(X), whole.predict(X), rtol=1e-7)
+
+
+def test_merge_equals_fit(table, frozen):
+    X, y, _ = table
+    options = {"sigmas": [0.2, 0.5, 1.0]}
+    whole = RandomFeatureRidge(frozen, **options).fit(X, y)
+    left, right = (
+        RandomFeatureRidge(frozen, **options).partial_fit(X[rows], y[rows])
+        for rows in (slice(150), slice(150, None))
+    )
+    before = right.predict(X)
+    left.merge(right)
+    assert left.sigma_ == whole.sigma_
+    assert_allclose(left.gcv_scores_, whole.gcv_scores_, rtol=1e-8)
+    assert_allclose(left.predict(X), whole.predict(X), rtol=1e-8)
+    assert_array_equal(right.predict(X), before)
+    labels = (y > 100.5).astype(int)
+    parts = [
+        RandomFeatureRidgeClassifier(READS_NOTHING).fit(X[rows], labels[rows])
+        for rows in (slice(150), slice(150, None))
+    ]
+    expected = RandomFeatureRidgeClassifier(READS_NOTHING).fit(X, labels)
+    found = parts[0].merge(parts[1]).decision_function(X)
+    assert_allclose(found, expected.decision_function(X), atol=1e-8)
+
+
+def test_merge_raises_where_models_differ(table, frozen):
+    X, y, _ = table
+    model = RandomFeatureRidge(frozen).fit(X, y)
+    others = {
+        r"sampler=FrozenEstimator\(sampler\)": RandomFeatureRidge().fit(X, y),
+        "but alphas is 'auto' in one": RandomFeatureRidge(frozen, alphas=1.0).fit(X, y),
+        "as many outputs": RandomFeatureRidge(frozen).fit(X, np.c_[y, y]),
+        "same sigmas on both sides": RandomFeatureRidge(
+            frozen, sigmas=[1.0, 2.0]
+        ).partial_fit(X, y),
+        "the same columns": RandomFeatureRidge("linear").fit(X[:, :2], y),
+        "another RandomFeatureRidge": RandomFeatureRidgeClassifier().fit(X, y > 100),
+    }
+    for message, other in others.items():
+        with pytest.raises(ValueError, match=message):
+            clone(model).fit(X, y).merge(other)
+
+
+@pytest.mark.parametrize("sampler", [None, READS_NOTHING], ids=repr)
+def test_weights_are_copies(sampler, table):
+    X, y, weights = table
+    copies = np.repeat(np.arange(400), weights.astype(int))
+    found = RandomFeatureRidge(sampler).fit(X, y, weights)
+    expected = RandomFeatureRidge(sampler).fit(X[copies], y[copies])
+    both = zip(*(m.predict(X, return_std=True) for m in (found, expected)))
+    for one, other in both:
+        assert_allclose(one, other, rtol=1e-7)
+    assert found.sampler_.n_components == expected.sampler_.n_components
+    zero = np.where(np.arange(400) < 300, weights, 0)
+    found.fit(X, y, zero)
+    expected.fit(X[:300], y[:300], weights[:300])
+    assert_allclose(found.predict(X), expected.predict(X), rtol=1e-7)
+
+
+def test_moments_do_not_cancel(rng):
+    """Far from zero, in chunks: the products are those about the mean."""
+    Z, Y = rng.standard_normal((2000, 3)) + 1e7, rng.standard_normal((2000, 1)) - 1e8
+    total = None
+    for rows in (slice(500), slice(500, 501), slice(501, None)):
+        sums = MomentSums()
+        for chunk in np.array_split(np.arange(2000)[rows], 3):
+            if chunk.size:
+                sums.add(Z[chunk], Y[chunk], np.ones(chunk.size))
+        total = sums.moments() if total is None else total + sums.moments()
+    whole = np.c_[Z, Y]
+    expected = np.cov(whole, rowvar=False) * 1999
+    assert_allclose(total.gram, expected[:3, :3], rtol=1e-9, atol=1e-6)
+    assert_allclose(total.cross, expected[:3, 3:], rtol=1e-9, atol=1e-6)
+    assert_allclose(total.squares, expected[3, 3], rtol=1e-9)
+
+
+# --------------------------------------------------------------------- the choice
+def test_sigma_is_chosen_among_some_of_many_rows(table, monkeypatch):
+    X, y, _ = table
+    sigmas = [0.01, 0.5, 8.0]
+    model = RandomFeatureRidge(READS_NOTHING, sigmas=sigmas)
+    whole = clone(model).fit(X, y)
+    summed = []
+    add = MomentSums.add
+    monkeypatch.setattr(
+        MomentSums, "add", lambda self, *a: (summed.append(len(a[0])), add(self, *a))
+    )
+    monkeypatch.setattr(_engine, "_ROWS_A_COLUMN", 1)
+    model.fit(X, y)
+    assert sum(summed) == 400 + 3 * 50  # not 3 * 400
+    assert model.sigma_ == whole.sigma_ == 0.5
+    assert_allclose(model.predict(X), whole.predict(X), rtol=1e-8)
+    assert_allclose(model.gcv_scores_[1], whole.gcv_scores_[1], rtol=1e-6)
+    batches = clone(model).partial_fit(X[:200], y[:200]).partial_fit(X[200:], y[200:])
+    assert_allclose(batches.freeze().predict(X), whole.predict(X), rtol=1e-8)
+
+
+def test_penalties_do_not_depend_on_scale(table):
+    X, y, _ = table
+    model = RandomFeatureRidge("linear").fit(X, y)
+    scaled = RandomFeatureRidge("linear").fit(1e6 * X, 1e-9 * y)
+    assert_allclose(scaled.predict(1e6 * X), 1e-9 * model.predict(X), rtol=1e-8)
+    assert_allclose(scaled.alpha_, 1e12 * model.alpha_, rtol=1e-6)
+
+
+def test_few_far_rows_do_not_make_the_penalty_small(rng):
+    """Where leverages differ, the plain score takes a penalty that is far too small."""
+    X = rng.standard_normal((300, 8)) * rng.standard_t(1.5, (300, 1))
+    y = np.tanh(X[:, 0]) + rng.standard_normal(300)
+    X_test = rng.standard_normal((2000, 8)) * rng.standard_t(1.5, (2000, 1))
+    score = RandomFeatureRidge().fit(X, y).score(X_test, np.tanh(X_test[:, 0]))
+    assert score > -0.5
+
+
+def test_intervals_cover(rng):
+    X = rng.uniform(-2, 2, (2000, 2))
+    y = np.sin(3 * X[:, 0]) * X[:, 1] + 0.3 * rng.standard_normal(2000)
+    mean, std = RandomFeatureRidge().fit(X[:500], y[:500]).predict(X[500:], True)
+    inside = np.mean(np.abs(y[500:] - mean) < 1.645 * std)
+    assert 0.86 < inside < 0.94  # 0.9 +- 3 * 0.0077 and the error of s
+
+
+# ------------------------------------------------------------------------- edges
+def faults():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 4))
+    yield "one row", X[:1], np.ones(1)
+    yield "two rows", X[:2], np.arange(2.0)
+    yield "constant columns", np.full((30, 4), 7.3), X[:, 0]
+    yield "constant targets", X, np.full(30, 1e9 + 0.1)
+    yield "equal columns", X[:, [0, 0, 0, 0]], X[:, 0]
+    yield "rows repeated", np.repeat(X[:2], 15, axis=0), X[:, 0]
+    yield "fewer rows than columns", rng.standard_normal((5, 40)), X[:5, 0]
+    yield "huge", 1e100 * X, 1e100 * X[:, 0]
+    yield "tiny", 1e-100 * X, 1e-100 * X[:, 0]
+
+
+@pytest.mark.parametrize("alphas", ["auto", 0.0, 1.0])
+@pytest.mark.parametrize("sampler", ["linear", None], ids=repr)
+@pytest.mark.parametrize("name, X, y", faults(), ids=lambda v: v if type(v) is str else "")
+def test_no_nan(name, X, y, sampler, alphas):
+    with np.errstate(all="raise", under="ignore"):
+        model = RandomFeatureRidge(sampler, alphas=alphas).fit(X, y)
+        mean, std = model.predict(X, return_std=True)
+    assert np.isfinite(mean).all()
+    assert not np.isnan(std).any()
+    spread = np.ptp(y) + 1e-6 * np.abs(y).max()
+    assert np.all(np.abs(mean - y.mean()) <= 3 * spread)
+    assert not np.isnan(model.gcv_scores_).any()
+
+
+def test_types(table):
+    X, y, _ = table
+    X32 = X.astype(np.float32)
+    model = RandomFeatureRidge(READS_NOTHING).fit(X32, y)
+    assert model.predict(X32).dtype == np.float64
+    wide = RandomFeatureRidge(READS_NOTHING).fit(X, y)
+    assert_allclose(model.predict(X32), wide.predict(X), rtol=1e-4)
+    labels = y > 100.5
+    classifier = RandomFeatureRidgeClassifier(READS_NOTHING).fit(X32, labels)
+    assert classifier.decision_function(X32).dtype == np.float32
+    assert classifier.predict(X32).dtype == bool
+    thin = sparse.csr_array(np.where(X > 0.5, X, 0))
+    for sampler in ("linear", READS_NOTHING):
+        one = RandomFeatureRidge(sampler).fit(thin, y).predict(thin)
+        other = RandomFeatureRidge(sampler).fit(thin.toarray(), y)
+        assert_allclose(one, other.predict(thin.toarray()), rtol=1e-8)
+
+
+def test_rows_are_not_kept_and_not_changed(table):
+    X, y, _ = table
+    whole, before = RandomFeatureRidge("linear").fit(X, y), X.copy()
+    assert_array_equal(X, before)
+    identity = FunctionTransformer()
+    RandomFeatureRidge(FrozenEstimator(identity.fit(X))).fit(X, y)
+    assert_array_equal(X, before)
+    big = np.tile(X, (100, 1))
+    model = RandomFeatureRidge(READS_NOTHING).partial_fit(big, np.tile(y, 100))
+    assert len(pickle.dumps(model)) > big.nbytes
+    assert len(pickle.dumps(model.freeze())) < 10**5
+    again = pickle.loads(pickle.dumps(whole))
+    assert_array_equal(again.predict(X), whole.predict(X))
+    batch = X[:200].copy()
+    model = RandomFeatureRidge(READS_NOTHING).partial_fit(batch, y[:200])
+    batch[:] = 0
+    expected = RandomFeatureRidge(READS_NOTHING).fit(X[:200], y[:200])
+    assert_allclose(model.predict(X), expected.predict(X), rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [Nystroem(n_components=30, random_state=0), OPRFSampler(random_state=0)],
+    ids=repr,
+)
+def test_other_features(sampler, table):
+    X, y, _ = table
+    pipeline = make_pipeline(StandardScaler(), RandomFeatureRidge(sampler)).fit(X, y)
+    assert pipeline.score(X, y) > 0.8
+
+
+def test_columns_of_the_default_grow_with_rows(table):
+    X, y, _ = table
+    assert RandomFeatureRidge().fit(X, y).sampler_.n_components == 400
+    model = RandomFeatureRidge().fit(X[:50], y[:50])
+    assert model.sampler_.n_components == 128
+    assert type(model.sampler_) is TrigRBFSampler
+    rebuilt = clone(model.sampler_).fit(X[:50])
+    assert_array_equal(rebuilt.transform(X), model.sampler_.transform(X))
+
+
+@pytest.mark.parametrize(
+    "params, message",
+    [
+        ({"alphas": [-1.0]}, r"alphas=\[-1.0\] must be 'auto', a number >= 0, or a"),
+        ({"alphas": []}, r"alphas=\[\] must be 'auto'"),
+        ({"alphas": -1.0}, "The 'alphas' parameter of RandomFeatureRidge must be"),
+        ({"sigmas": [0.0]}, r"sigmas=\[0.0\] must hold positive finite numbers"),
+        ({"sampler": "linear", "sigmas": [1.0]}, "sampler='linear' is none. Choose"),
+        ({"sampler": Nystroem(), "sigmas": [1.0]}, r"sampler=Nystroem\(\) is none"),
+        ({"sampler": "cubic"}, "The 'sampler' parameter of RandomFeatureRidge must be"),
+    ],
+)
+def test_parameters_out_of_range(params, message, table):
+    X, y, _ = table
+    with pytest.raises(ValueError, match=message):
+        RandomFeatureRidge(**params).fit(X, y)
+
+
+def test_rows_out_of_range(table):
+    X, y, weights = table
+    model = RandomFeatureRidge(READS_NOTHING).fit(X, y)
+    with pytest.raises(ValueError, match="y has 2 outputs, but the first batch had 1"):
+        model.partial_fit(X, np.c_[y, y])
+    with pytest.raises(ValueError, match="X has 2 features, but RandomFeatureRidge is"):
+        model.predict(X[:, :2])
+    with pytest.raises(ValueError, match="at least one non-zero"):
+        model.fit(X, y, 0 * weights)
+    with pytest.raises(ValueError, match="are too large for their type"):
+        RandomFeatureRidge("linear").fit(1e200 * X, y)
+    model = RandomFeatureRidgeClassifier().partial_fit(X, y > 100, classes=[0, 1])
+    with pytest.raises(ValueError, match=r"y has the labels \[2\], which are not"):
+        model.partial_fit(X, np.full(400, 2))
+    with pytest.warns(UserWarning, match="Sample weights count rows, and here they sum"):
+        RandomFeatureRidge("linear").fit(X, y, np.full(400, 1e-4))
+
+
+def test_a_failed_fit_leaves_the_model(table):
+    X, y, _ = table
+    model = RandomFeatureRidge("linear").fit(X, y)
+    before = model.predict(X)
+    with pytest.raises(ValueError, match="too large"):
+        model.fit(1e200 * X, y)
+    assert_array_equal(model.predict(X), before)
+
+
+def test_the_solution_is_computed_once_a_change(table, monkeypatch):
+    X, y, _ = table
+    made = []
+    start = Solution.__init__
+    monkeypatch.setattr(
+        Solution, "__init__", lambda self, *a, **k: (made.append(1), start(self, *a, **k))[1]
+    )
+    model = RandomFeatureRidge(READS_NOTHING).fit(X, y)
+    model.predict(X), model.alpha_, model.coef_, model.score_path()
+    assert len(made) == 1
+    model.partial_fit(X, y).predict(X)
+    assert len(made) == 2
