@@ -166,9 +166,7 @@ class MapEngine(ABC):
             )
 
 
-def third_party_features(
-    source: Any, X: Any
-) -> Iterator[tuple[slice, Array, None]]:
+def third_party_features(source: Any, X: Any) -> Iterator[tuple[slice, Array, None]]:
     """Yield rows and the features that a transformer, or None, makes of them."""
     for rows in row_chunks(X, X.shape[1]):
         chunk = part(X, rows)

@@ -53,8 +53,8 @@ class FeatureEngine(MapEngine):
         self._sums, self._norms = FeatureSums(), Norms()
 
     def _take(self, tables, step):
-        for table in tables:
-            self._accumulate(*table, step)
+        for X, y, weights in tables:
+            self._accumulate(X, y, weights, step)
 
     def _accumulate(self, X, y, weights, step):
         workspace, dtype = Workspace(), self.targets.product_type(X)

@@ -138,8 +138,9 @@ def fit(
     A block is read twice: for the statistics that choose the map, then for the sums of
     its features, at each of the sigmas of ridge regression. Once is enough with a fixed
     map, ``FrozenEstimator(sampler)``, and with ``classes``; each scaler of a pipeline
-    reads it once more. Blocks return statistics and sums, which are added in a tree of fixed order: two runs agree to the
-    last bit whichever worker computes what, also where one is lost. They differ from
+    reads it once more. Blocks return statistics and sums, which are added in a tree of
+    fixed order: two runs agree to the last bit whichever worker computes what, also
+    where one is lost. They differ from
     ``estimator.fit`` on all the rows by rounding alone, but for ``sigma="median"`` and
     hybrids: blocks of unknown lengths (those of a DataFrame) have another sample of the
     rows.

@@ -21,7 +21,6 @@ from .._array import (
     fit_namespace_of,
     on_host,
     refuse_lazy,
-    to_namespace_of,
     validate_rows,
 )
 from .._compat import (
@@ -35,7 +34,7 @@ from .._compat import (
     warn,
 )
 from .._state import STATE_METHODS, aside, check_names, check_same_columns, same
-from ..rows import Rows, TableLike, weighted_rows
+from ..rows import TableLike, weighted_rows
 from ._engine import MULTIPLES, RidgeEngine, Settings, WideEnough
 
 
@@ -141,7 +140,9 @@ class BaseRandomFeatureRidge(
         """
         check_is_fitted(self)
         if type(other) is not type(self):
-            raise ValueError(f"merge needs another {type(self).__name__}, got {other!r}.")
+            raise ValueError(
+                f"merge needs another {type(self).__name__}, got {other!r}."
+            )
         check_is_fitted(other)
         check_same_columns(self, other)
         for name in ("alphas", "fit_intercept"):
@@ -234,8 +235,10 @@ class BaseRandomFeatureRidge(
                 )
         if not isinstance(alphas, str):
             alphas = np.atleast_1d(np.asarray(alphas, dtype=np.float64))
-            if alphas.ndim != 1 or not alphas.size or not np.all(
-                (alphas >= 0) & np.isfinite(alphas)
+            if (
+                alphas.ndim != 1
+                or not alphas.size
+                or not np.all((alphas >= 0) & np.isfinite(alphas))
             ):
                 raise ValueError(
                     f"alphas={self.alphas!r} must be 'auto', a number >= 0, or a list "

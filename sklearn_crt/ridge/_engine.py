@@ -51,7 +51,7 @@ class WideEnough(TrigRBFSampler):
         """Return the sampler with the number of columns that it has."""
         width = self.map_.n_components
         plain = TrigRBFSampler(**{**self.get_params(), "n_components": width})
-        vars(plain).update({**vars(self), "n_components": width})
+        plain.__dict__ = {**vars(self), "n_components": width}
         plain._recipe = TrigRBFSampler(**plain.get_params())
         return plain
 
@@ -73,8 +73,9 @@ class Settings:
         """
         if self.n_classes is None:
             return y
-        columns = np.arange(self.n_classes) if self.n_classes > 2 else self.n_classes - 1
-        return np.where(y[:, None] == columns, 1.0, -1.0)
+        first = 0 if self.n_classes > 2 else self.n_classes - 1
+        of_columns = np.arange(first, self.n_classes)
+        return np.where(y[:, None] == of_columns, 1.0, -1.0)
 
 
 class RidgeEngine(MapEngine):
@@ -165,7 +166,8 @@ class RidgeEngine(MapEngine):
         """Choose sigma from every n-th of many rows, so that all are summed once."""
         self._path = self._members()
         n_rows = sum(X.shape[0] for X, *_ in tables)
-        step = every(n_rows, self.n_components)
+        n_columns = self.n_components or n_rows
+        step = max(1, n_rows // (_ROWS_A_COLUMN * n_columns))  # every n-th row
         if len(self._path) == 1 or step == 1:
             return
         for X, y, weights in tables:
@@ -308,11 +310,6 @@ class RidgeEngine(MapEngine):
 
         blocks = [block for part in self._by_threads(of_part, X) for block in part]
         return [np.concatenate(each) for each in zip(*blocks, strict=True)]
-
-
-def every(n_rows: float, n_columns: int | None) -> int:
-    """Return the n of every n-th row, among which sigma is chosen."""
-    return 1 if n_columns is None else max(1, int(n_rows // (_ROWS_A_COLUMN * n_columns)))
 
 
 def penalty_of(sampler: Any) -> np.ndarray | None:

@@ -82,14 +82,16 @@ class MomentSums:
         residuals = Y - self._y_shift
         self._z_sum += weights.astype(Z.dtype) @ centred
         self._y_sum += weights @ residuals
-        self._squares += weights @ np.square(residuals)
+        with np.errstate(over="ignore"):
+            self._squares += weights @ np.square(residuals)
         if np.any(weights != 1):
             root = np.sqrt(weights)[:, None]
             centred *= root.astype(Z.dtype)
             residuals = residuals * root
         product = self._workspace.buffer("product", self._gram.shape, Z.dtype)
-        self._gram += np.matmul(centred.T, centred, out=product)
-        self._cross += centred.T @ residuals.astype(Z.dtype)
+        with np.errstate(over="ignore", invalid="ignore"):  # moments() says more
+            self._gram += np.matmul(centred.T, centred, out=product)
+            self._cross += centred.T @ residuals.astype(Z.dtype)
 
     def _start(self, Z: np.ndarray, Y: np.ndarray, share: np.ndarray) -> None:
         n_columns, n_outputs = Z.shape[1], Y.shape[1]
@@ -104,9 +106,11 @@ class MomentSums:
     def moments(self) -> Moments:
         """Return the moments of all rows; this value is used up."""
         z, y = self._z_sum / self._weight, self._y_sum / self._weight
-        self._gram -= np.multiply.outer(z, self._z_sum)
-        self._cross -= np.outer(z, self._y_sum)
-        if not (np.isfinite(self._gram).all() and np.isfinite(self._cross).all()):
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._gram -= np.multiply.outer(z, self._z_sum)
+            self._cross -= np.outer(z, self._y_sum)
+        sums = self._gram, self._cross, self._squares
+        if not all(np.isfinite(each).all() for each in sums):
             raise ValueError(
                 "Products of features, or of features and targets, are too large for "
                 "their type. Scale the columns and the targets, or take float64."

@@ -81,8 +81,8 @@ class RandomFeatureRidge(RegressorMixin, BaseRandomFeatureRidge):
 
     [1]_, with :math:`\gamma = 1.2` against penalties that are too small where a few
     rows lie far from the others ([2]_ takes 1.4; with 1 the R2 of two of five tables
-    was lower by 18 and 86 points). All outputs have one sigma, that of the least sum of scores over variances.
-    Where the sampler has a ``penalty_`` matrix K, the penalty is
+    was lower by 18 and 86 points). All outputs have one sigma, that of the least sum of
+    scores over variances. Where the sampler has a ``penalty_`` matrix K, the penalty is
     :math:`\alpha\, b'Kb` and :math:`Z'Zv = wKv`. The standard deviation of a new target
     at features z (about their mean) is
 
@@ -203,8 +203,8 @@ class RandomFeatureRidge(RegressorMixin, BaseRandomFeatureRidge):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows.
         return_std : bool, default=False
-            Whether to return the standard deviations too, at a cost of D\\ :sup:`2`
-            for a row.
+            Whether to return the standard deviations too, at a cost of D (D + 1)
+            for a row and D columns.
 
         Returns
         -------

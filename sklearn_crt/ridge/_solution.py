@@ -13,8 +13,8 @@ from ._moments import Moments
 
 N_ALPHAS = 30  # of alphas="auto"
 _LEAST, _MOST = 1e-7, 10.0  # times the mean square of a row, the largest eigenvalue
-# of columns, in degrees of freedom of the scores: unlike labels, numbers can be far off,
-# and where leverages differ widely the plain score then takes too small a penalty
+# Of columns, in the degrees of freedom of the scores: unlike labels numbers can be far
+# off, and where leverages differ widely the plain score takes too small a penalty.
 _GAMMA = 1.2
 _LEAST_FREEDOM = 0.01  # of the rows: with fewer degrees of freedom GCV is 0 over 0
 _CONSTANT = 1e-14  # of the mean: a spread that is rounding
@@ -24,7 +24,7 @@ class Solution:
     """Coefficients, scores and variances of ridge regression on some moments.
 
     With S the products of features and K the penalty, S v = w K v with V'KV = 1. Then
-    the coefficients are V (w + alpha)^-1 V' Z'y, and their trace is sum w / (w + alpha).
+    the coefficients are V (w + alpha)^-1 V' Z'y, of trace sum w / (w + alpha).
     """
 
     def __init__(
@@ -69,9 +69,9 @@ class Solution:
         mean = moments.weight * moments.y_mean**2
         self._total = np.where(size <= _CONSTANT**2 * mean, 0, size)  # (k,)
         self._products[:, self._total == 0] = 0
-        squares = self._products[known] ** 2
         self._explained = np.zeros_like(self._products)
-        self._explained[known] = squares / values[known, None]
+        lengths = self._products[known] / np.sqrt(values[known, None])
+        self._explained[known] = lengths**2
         # what no coefficient explains; all else is a sum without cancellation
         self._rest = np.maximum(self._total - self._explained.sum(axis=0), 0)
 

@@ -8,9 +8,7 @@ from .._array import Array, namespace_of, taken, to_host, to_namespace_of
 from .._compat import _check_sample_weight
 
 
-def weighted_rows(
-    X: Any, y: Array, sample_weight: Any
-) -> tuple[Any, Array, Array]:
+def weighted_rows(X: Any, y: Array, sample_weight: Any) -> tuple[Any, Array, Array]:
     """Return rows of positive weight, their targets, and the weights: 1 if None."""
     weights = _check_sample_weight(
         to_namespace_of(sample_weight, X),

@@ -37,6 +37,8 @@ from sklearn_crt import (
     PoissonSampler,
     PositiveRBFSampler,
     Prototypes,
+    RandomFeatureRidge,
+    RandomFeatureRidgeClassifier,
     SimplexRBFSampler,
     TrigRBFSampler,
     compare_samplers,
@@ -173,6 +175,11 @@ def averages() -> None:
 
     frozen = FrozenEstimator(TrigRBFSampler(sigma=0.5, random_state=0).fit(X))
     NadarayaWatsonRegressor(frozen).fit(X, numbers).predict(X)
+    ridge = RandomFeatureRidge(sigmas=[0.1, "scale"], alphas=0.1).fit(X, numbers)
+    assert_type(ridge.predict(X), np.ndarray)
+    assert_type(ridge.predict(X, return_std=True), tuple[np.ndarray, np.ndarray])
+    assert_type(ridge.partial_fit(X, numbers).merge(ridge), RandomFeatureRidge)
+    RandomFeatureRidgeClassifier("linear").fit(X, y).decision_function(X)
     NadarayaWatsonRegressor(Nystroem(n_components=20)).fit(X, numbers)
     kernel = ExponentialPowerRadial(1.2)
     exact = NadarayaWatsonClassifier(ExactKernel(kernel, sigma=[1.0] * X.shape[1]))
