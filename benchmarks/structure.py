@@ -60,18 +60,18 @@ BLANK = {
 # The most that the gate allows of each number, in the order of its row. What grows for
 # a good reason moves its line here, in the commit that says why.
 GATE = {
-    "lines of the package": [25900],
-    "modules": [108],
-    "modules with one importer: private, not of the first names": [16, 24],
+    "lines of the package": [27300],
+    "modules": [117],
+    "modules with one importer: private, not of the first names": [20, 28],
     "second classes of a map, for the array API": [0],
     "sites of sums in log space": [2],
     "sites of the jackknife": [1],
     "sites of squared distances": [6],
-    "on_host and isinstance of ndarray": [33],
-    "public names": [88],
+    "on_host and isinstance of ndarray": [35],
+    "public names": [90],
     "OPRFSampler.fit: calls, moves": [72, 57],
     "TrigRBFSampler.fit and transform: calls, moves": [131, 95],
-    "NadarayaWatsonClassifier(OPRFSampler()).fit: calls, moves": [272, 184],
+    "NadarayaWatsonClassifier(OPRFSampler()).fit: calls, moves": [277, 192],
     "own classes in the MRO of OPRF, Matern, GERF, Hybrid": [3, 3, 3, 2],
 }
 

@@ -120,12 +120,16 @@ def entries(estimator):
 N_TEXTS = {
     "A_": 3,
     "a_": 3,
+    "alpha_": 2,
     "best_estimator_": 2,
     "center": 3,
     "center_": 3,
+    "coef_": 2,
     "coupling": 6,
     "cv": 2,
     "diagonal": 4,
+    "gcv_scores_": 2,
+    "intercept_": 2,
     "kernel": 6,
     "kernel_": 2,
     "metric": 2,
@@ -137,7 +141,8 @@ N_TEXTS = {
     "random_state": 4,
     "scoring": 2,
     "sigma": 4,
-    "sigma_": 2,
+    "sigma_": 3,
+    "sigmas": 2,
 }
 
 
