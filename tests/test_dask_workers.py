@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_limits
 
-from sklearn_crt import NadarayaWatsonClassifier, OPRFSampler
+from sklearn_crt import NadarayaWatsonClassifier, OPRFSampler, RandomFeatureRidge
 
 da = pytest.importorskip("dask.array", reason="needs the extra dask")
 distributed = pytest.importorskip("distributed", reason="needs the extra dask")
@@ -134,7 +134,8 @@ def test_fit_and_map_rows_survive_the_loss_of_a_worker(tmp_path):
         memory_limit=LIMIT,
         dashboard_address=None,
     )
-    fits, features = [], []
+    fits, features, ridges = [], [], []
+    ridge = RandomFeatureRidge(sampler, sigmas=[0.2, 0.5])
     with cluster, distributed.Client(cluster):
         for trouble in ("none", "killed", "memory"):
             times = int(trouble != "none")
@@ -142,7 +143,9 @@ def test_fit_and_map_rows_survive_the_loss_of_a_worker(tmp_path):
             fits.append(crt_dask.fit(sampler, X))
             X = troubled_table(tmp_path / f"map {trouble}", trouble, times)
             features.append(crt_dask.map_rows(fits[0].transform, X).compute())
-            for what in ("fit", "map"):  # it did meet with it
+            X = troubled_table(tmp_path / f"ridge {trouble}", trouble, times)
+            ridges.append(crt_dask.fit(ridge, X, X[:, 0]))
+            for what in ("fit", "map", "ridge"):  # it did meet with it
                 assert len(list((tmp_path / f"{what} {trouble}").iterdir())) == times
         cluster.scheduler.allowed_failures = 0
         X = troubled_table(tmp_path / "always", "memory", 9)
@@ -155,3 +158,5 @@ def test_fit_and_map_rows_survive_the_loss_of_a_worker(tmp_path):
     for fitted, mapped in zip(fits[1:], features[1:], strict=True):
         assert_array_equal(fitted.transform(rows), fits[0].transform(rows))
         assert_array_equal(mapped, features[0])
+    for model in ridges[1:]:
+        assert_array_equal(model.coef_, ridges[0].coef_)
