@@ -95,8 +95,7 @@ class CentersRBFSampler(
         up to 1000 rows.
     n_components : int, default=100
         Number of columns, one per centre; fewer where there are fewer distinct rows.
-    centers : {"kmeans", "rpcholesky", "random"} or {array-like, sparse matrix} of \
-            shape (n_components, n_features), default="kmeans"
+    centers : {"kmeans", "rpcholesky", "random"} or array-like, default="kmeans"
         Where the kernel values are taken.
 
         - ``"kmeans"``: means of groups of rows, by one pass of minibatches over at most
@@ -105,7 +104,7 @@ class CentersRBFSampler(
           kernel of at most 10 rows a centre chooses [3]_, [4]_. It leaves out rows
           whose columns those before span, and ends where they span all but rounding.
         - ``"random"``: rows at random, as Nystroem's.
-        - an array: these, in the columns of X.
+        - an array or a sparse matrix (n_components, n_features): its rows.
     whiten : bool, default=False
         Whether to multiply the columns by :math:`K_{ZZ}^{-1/2}`, as Nystroem does: for
         models whose penalty is that of coefficients of one scale.
