@@ -1,0 +1,46 @@
+"""
+What does a metric do to the boundary between two classes?
+==========================================================
+
+Two classes on a chequered board of two columns that are hidden in eight: each is the
+sum of two, and four more are noise. Without a metric, the noise decides which rows are
+near.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from sklearn_crt import LearnedMetric, NadarayaWatsonClassifier
+
+rng = np.random.default_rng(0)
+rows = rng.normal(size=(3000, 8))
+hidden = (rows[:, :4:2] + rows[:, 1:4:2]) / np.sqrt(2)
+labels = (np.sin(2.2 * hidden[:, 0]) * np.sin(2.2 * hidden[:, 1]) > 0).astype(int)
+side = np.linspace(-2, 2, 150)
+board = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+cut = np.zeros((len(board), 8))
+cut[:, :4] = np.repeat(board, 2, axis=1) / np.sqrt(2)
+classifiers = {
+    "without a metric": make_pipeline(StandardScaler(), NadarayaWatsonClassifier()),
+    "with a metric": make_pipeline(
+        LearnedMetric(random_state=0), NadarayaWatsonClassifier()
+    ),
+}
+figure, axes = plt.subplots(1, 2, figsize=(8, 3.9), layout="constrained", sharey=True)
+for ax, (name, classifier) in zip(axes, classifiers.items(), strict=True):
+    classifier.fit(rows[:2000], labels[:2000])
+    score = classifier.score(rows[2000:], labels[2000:])
+    shares = classifier.predict_proba(cut)[:, 1].reshape(150, 150)
+    picture = ax.pcolormesh(side, side, shares, cmap="RdBu", vmin=0, vmax=1)
+    truth = np.sin(2.2 * board[:, 0]) * np.sin(2.2 * board[:, 1])
+    ax.contour(side, side, truth.reshape(150, 150), [0], colors="black", linewidths=1)
+    ax.set(title=f"{name}: {100 * score:.0f} % right", xlabel="first hidden column")
+axes[0].set_ylabel("second hidden column")
+bar = figure.colorbar(picture, ax=axes)
+bar.set_label("probability of the second class")
+plt.show()
+
+# %%
+# The picture is a cut through the eight columns; the black lines are the true boundary.
