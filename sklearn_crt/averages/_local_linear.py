@@ -176,8 +176,8 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
 
     The slope of the sine is its cosine:
 
-    >>> np.round(model.slopes([[1.0]])[0, 0], 2), np.round(np.cos(1.0), 2)
-    (array([0.54]), 0.54)
+    >>> np.round([model.slopes([[1.0]])[0, 0, 0], np.cos(1.0)], 2)
+    array([0.54, 0.54])
     """
 
     _parameter_constraints = {
