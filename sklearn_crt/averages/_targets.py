@@ -288,12 +288,12 @@ class LocalLinear(Targets):
             return [plain]
         fit = self._fit(to_host(sums))
         gaps = to_host(queries.dense).astype(np.float64) - fit.centers
-        gaps = np.einsum("nd,nde->ne", gaps, fit.directions)
+        gaps = np.einsum("qi,qij->qj", gaps, fit.directions)
         weight = self.plain.weight(plain)[:, None]
         found = []
         for ridge in ridges:
             shrunk = gaps / (fit.variances + fit.penalty(ridge, sigma))
-            answers = fit.means + np.einsum("nd,ndk->nk", shrunk, fit.products)
+            answers = fit.means + np.einsum("qi,qik->qk", shrunk, fit.products)
             rest = plain[:, self.n_averages :]
             found.append(np.concatenate([weight * answers, rest], axis=1))
         return found
