@@ -163,8 +163,8 @@ def test_merge_equals_fit(table, frozen):
     before = right.predict(X)
     left.merge(right)
     assert left.sigma_ == whole.sigma_
-    assert_allclose(left.gcv_scores_, whole.gcv_scores_, rtol=1e-8)
-    assert_allclose(left.predict(X), whole.predict(X), rtol=1e-8)
+    assert_allclose(left.gcv_scores_, whole.gcv_scores_, rtol=1e-6)
+    assert_allclose(left.predict(X), whole.predict(X), rtol=1e-6)
     assert_array_equal(right.predict(X), before)
     labels = (y > 100.5).astype(int)
     parts = [
@@ -173,7 +173,7 @@ def test_merge_equals_fit(table, frozen):
     ]
     expected = RandomFeatureRidgeClassifier(READS_NOTHING).fit(X, labels)
     found = parts[0].merge(parts[1]).decision_function(X)
-    assert_allclose(found, expected.decision_function(X), atol=1e-8)
+    assert_allclose(found, expected.decision_function(X), atol=1e-6)
 
 
 def test_merge_raises_where_models_differ(table, frozen):
