@@ -127,7 +127,7 @@ def test_centres_have_the_penalty_of_kernel_ridge(table):
     sampler.fit(X)
     F, K = sampler.transform(X), sampler.penalty_
     coef = np.linalg.solve(F.T @ F + 0.5 * K, F.T @ y)
-    assert_allclose(model.predict(X), F @ coef, rtol=1e-7)
+    assert_allclose(model.predict(X), F @ coef, rtol=1e-5)
     _, std = model.predict(X, return_std=True)
     middle = np.linalg.inv(F.T @ F + 0.5 * K)
     factor = 1 + np.einsum("ni,ij,nj->n", F, middle, F)
@@ -144,12 +144,12 @@ def test_batches_in_any_order(sampler, table):
     for rows in parts:
         model.partial_fit(X[rows], y[rows])
         model.predict(X[:3])  # between batches: nothing of it stays
-    assert_allclose(model.predict(X), whole.predict(X), rtol=1e-7)
-    assert_allclose(model.freeze().predict(X), whole.predict(X), rtol=1e-7)
+    assert_allclose(model.predict(X), whole.predict(X), rtol=1e-5)
+    assert_allclose(model.freeze().predict(X), whole.predict(X), rtol=1e-5)
     assert model.sampler_ == "linear" or model.sigma_ == pytest.approx(whole.sigma_)
     more = clone(whole).fit(X[:300], y[:300]).partial_fit(X[300:], y[300:])
     if sampler is not None:
-        assert_allclose(more.predict(X), whole.predict(X), rtol=1e-7)
+        assert_allclose(more.predict(X), whole.predict(X), rtol=1e-5)
 
 
 def test_merge_equals_fit(table, frozen):
@@ -202,12 +202,12 @@ def test_weights_are_copies(sampler, table):
     expected = RandomFeatureRidge(sampler).fit(X[copies], y[copies])
     both = zip(*(m.predict(X, return_std=True) for m in (found, expected)))
     for one, other in both:
-        assert_allclose(one, other, rtol=1e-7)
+        assert_allclose(one, other, rtol=1e-5)
     assert found.sampler_.n_components == expected.sampler_.n_components
     zero = np.where(np.arange(400) < 300, weights, 0)
     found.fit(X, y, zero)
     expected.fit(X[:300], y[:300], weights[:300])
-    assert_allclose(found.predict(X), expected.predict(X), rtol=1e-7)
+    assert_allclose(found.predict(X), expected.predict(X), rtol=1e-5)
 
 
 def test_moments_do_not_cancel(rng):
