@@ -112,7 +112,7 @@ def test_scores_are_those_of_the_formula(table, frozen):
         hat = Zc @ np.linalg.solve(Zc.T @ Zc + alpha * np.eye(60), Zc.T)
         rss = np.sum((y - y.mean() - hat @ (y - y.mean())) ** 2)
         expected = 400 * rss / (399 - 1.2 * np.trace(hat)) ** 2
-        assert_allclose(score, expected, rtol=1e-8)
+        assert_allclose(score, expected, rtol=1e-6)
     assert model.alpha_ == alphas[np.argmin(model.gcv_scores_)]
     path = model.score_path()
     assert_array_equal(path["alpha"], alphas)
@@ -242,17 +242,17 @@ def test_sigma_is_chosen_among_some_of_many_rows(table, monkeypatch):
     model.fit(X, y)
     assert sum(summed) == 400 + 3 * 50  # not 3 * 400
     assert model.sigma_ == whole.sigma_ == 0.5
-    assert_allclose(model.predict(X), whole.predict(X), rtol=1e-8)
+    assert_allclose(model.predict(X), whole.predict(X), rtol=1e-6)
     assert_allclose(model.gcv_scores_[1], whole.gcv_scores_[1], rtol=1e-6)
     batches = clone(model).partial_fit(X[:200], y[:200]).partial_fit(X[200:], y[200:])
-    assert_allclose(batches.freeze().predict(X), whole.predict(X), rtol=1e-8)
+    assert_allclose(batches.freeze().predict(X), whole.predict(X), rtol=1e-6)
 
 
 def test_penalties_do_not_depend_on_scale(table):
     X, y, _ = table
     model = RandomFeatureRidge("linear").fit(X, y)
     scaled = RandomFeatureRidge("linear").fit(1e6 * X, 1e-9 * y)
-    assert_allclose(scaled.predict(1e6 * X), 1e-9 * model.predict(X), rtol=1e-8)
+    assert_allclose(scaled.predict(1e6 * X), 1e-9 * model.predict(X), rtol=1e-6)
     assert_allclose(scaled.alpha_, 1e12 * model.alpha_, rtol=1e-6)
 
 
@@ -320,7 +320,7 @@ def test_types(table):
     for sampler in ("linear", READS_NOTHING):
         one = RandomFeatureRidge(sampler).fit(thin, y).predict(thin)
         other = RandomFeatureRidge(sampler).fit(thin.toarray(), y)
-        assert_allclose(one, other.predict(thin.toarray()), rtol=1e-8)
+        assert_allclose(one, other.predict(thin.toarray()), rtol=1e-6)
 
 
 def test_rows_are_not_kept_and_not_changed(table):
@@ -340,7 +340,7 @@ def test_rows_are_not_kept_and_not_changed(table):
     model = RandomFeatureRidge(READS_NOTHING).partial_fit(batch, y[:200])
     batch[:] = 0
     expected = RandomFeatureRidge(READS_NOTHING).fit(X[:200], y[:200])
-    assert_allclose(model.predict(X), expected.predict(X), rtol=1e-8)
+    assert_allclose(model.predict(X), expected.predict(X), rtol=1e-6)
 
 
 @pytest.mark.parametrize(
