@@ -72,8 +72,9 @@ class Solution:
         self._explained = np.zeros_like(self._products)
         lengths = self._products[known] / np.sqrt(values[known, None])
         self._explained[known] = lengths**2
-        # what no coefficient explains; all else is a sum without cancellation
-        self._rest = np.maximum(self._total - self._explained.sum(axis=0), 0)
+        # what no coefficient explains. Below zero it is the rounding of what the least
+        # eigenvalues seem to explain, which is in the residuals with the other sign
+        self._rest = self._total - self._explained.sum(axis=0)
 
     def _grid(self) -> np.ndarray:
         most = self.values.max(initial=0)
@@ -103,7 +104,7 @@ class Solution:
     def residuals(self) -> np.ndarray:
         """Sums of squared residuals, (n_alphas, k)."""
         left = (1 - self.values[:, None] * self._inverse(self.alphas)) ** 2
-        return self._rest + left.T @ self._explained
+        return np.maximum(self._rest + left.T @ self._explained, 0)
 
     @cached_property
     def gcv(self) -> np.ndarray:

@@ -42,10 +42,10 @@ def test_numbers_as_in_memory(model, table):
     found = crt_dask.fit(model, *lazy, sample_weight=weights)
     expected = model.fit(X, y, weights)
     assert repr(found) == repr(model)
-    assert_allclose(found.alpha_, expected.alpha_, rtol=1e-6)
+    assert_allclose(found.alpha_, expected.alpha_, rtol=1e-9)
     assert found.gcv_scores_.shape == expected.gcv_scores_.shape
     for one, other in zip(*(m.predict(X, return_std=True) for m in (found, expected))):
-        assert_allclose(one, other, rtol=1e-6, atol=1e-6)
+        assert_allclose(one, other, rtol=1e-6, atol=1e-9)
     assert type(found.sampler_) is type(expected.sampler_)
     again = crt_dask.fit(model, *lazy, sample_weight=weights)
     assert_array_equal(again.coef_, found.coef_)
@@ -59,7 +59,7 @@ def test_labels_as_in_memory(table):
     expected = model.fit(X, labels)
     assert found.sigma_ == expected.sigma_
     scores = expected.decision_function(X)
-    assert_allclose(found.decision_function(X), scores, atol=1e-6)
+    assert_allclose(found.decision_function(X), scores, atol=1e-8)
 
 
 def test_a_transformer_must_be_fitted(table):
