@@ -8,7 +8,6 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 
 from .._array import (
     asarray_like,
@@ -23,7 +22,7 @@ from .._array import (
 )
 from .._compat import _check_partial_fit_first_call, _fit_context
 from .._state import aside
-from ..rows import TableLike
+from ..rows import TableLike, check_same_classes, label_codes
 from ._base import BaseNadarayaWatson
 from ._errors import trust
 from ._targets import ClassCounts, OneHot
@@ -159,25 +158,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
         return self
 
     def _check_targets(self, y, first, final):
-        check_classification_targets(y)
-        xp = namespace_of(y)
-        if final:
-            classes, codes = xp.unique_inverse(y)
-            self.classes_ = to_host(classes)
-            return xp.reshape(codes, y.shape)
-        self._check_known(to_host(xp.unique_values(y)))
-        classes = to_namespace_of(self.classes_, y)
-        if not on_host(y):
-            classes = xp.astype(classes, y.dtype)
-        return xp.searchsorted(classes, y)
-
-    def _check_known(self, y):
-        unknown = np.setdiff1d(y, self.classes_)
-        if unknown.size:
-            raise ValueError(
-                f"y has the labels {unknown.tolist()}, which are not among "
-                f"classes={self.classes_.tolist()} of the first call to partial_fit."
-            )
+        return label_codes(self, y, final)
 
     def _encoder(self):
         return OneHot(self.classes_.size)
@@ -197,11 +178,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
         return to_fit_namespace(self, self._class_counts.shares)
 
     def _check_mergeable(self, other):
-        if not np.array_equal(self.classes_, other.classes_):
-            raise ValueError(
-                f"merge needs the same classes, got {self.classes_.tolist()} and "
-                f"{other.classes_.tolist()}. Give classes= to the first partial_fit."
-            )
+        check_same_classes(self, other)
 
     def _merge_targets(self, other):
         self._class_counts = self._class_counts + other._class_counts

@@ -7,11 +7,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
-from sklearn.utils import assert_all_finite
 
 from .._array import (
     asarray_like,
-    float_types,
     joined,
     namespace_of,
     to_fit_namespace,
@@ -19,7 +17,7 @@ from .._array import (
 )
 from .._compat import _fit_context
 from .._state import aside
-from ..rows import TableLike
+from ..rows import TableLike, check_same_outputs, number_columns
 from ._base import BaseNadarayaWatson
 from ._errors import trust
 from ._targets import RegressionTargets, TargetMoments
@@ -126,18 +124,7 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseNadarayaWatson):
         return self
 
     def _check_targets(self, y, first, final):
-        y = namespace_of(y).astype(y, float_types(y)[0])  # a copy, which may stay
-        assert_all_finite(y, input_name="y")  # None became nan just now
-        if first:
-            self._one_output = y.ndim == 1
-            self._n_outputs = 1 if y.ndim == 1 else y.shape[1]
-        y = y if y.ndim > 1 else y[:, None]
-        if y.shape[1] != self._n_outputs:
-            raise ValueError(
-                f"y has {y.shape[1]} outputs, but the first batch had "
-                f"{self._n_outputs}."
-            )
-        return y
+        return number_columns(self, y, first)
 
     def _encoder(self):
         return RegressionTargets(self._n_outputs)
@@ -152,11 +139,7 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseNadarayaWatson):
         return to_fit_namespace(self, self._seen.mean)
 
     def _check_mergeable(self, other):
-        if other._n_outputs != self._n_outputs:
-            raise ValueError(
-                f"merge needs as many outputs on both sides, got {self._n_outputs} "
-                f"and {other._n_outputs}."
-            )
+        check_same_outputs(self, other)
 
     def _merge_targets(self, other):
         self._seen = self._seen + other._seen

@@ -35,18 +35,19 @@ class Targets(ABC):
 
     @abstractmethod
     def encode(
-        self,
-        y: Array,
-        weights: Array,
-        dtype: Any = None,
-        rows: Inputs | None = None,
-        spread: Array | None = None,
+        self, y: Array, weights: Array, dtype: Any = None, *of_rows: Any
     ) -> Array:
-        """Return the matrix of the rows, (n_rows, n_columns)."""
+        """Return the matrix of the rows, (n_rows, n_columns).
 
-    @abstractmethod
+        Fits take the rows too, and of points that stand for rows the spread.
+        """
+
     def product_type(self, X: Any) -> Any:
-        """Return the type of products of features of rows with sums of targets."""
+        """Return the type of products of features of rows with sums of targets.
+
+        The widest: a small change of large targets is not to be lost in sums.
+        """
+        return float_types(X)[0]
 
     @property
     @abstractmethod
@@ -108,18 +109,13 @@ class OneHot(Targets):
     are_labels = True
 
     def encode(
-        self,
-        y: Array,
-        weights: Array,
-        dtype: Any = None,
-        rows: Inputs | None = None,
-        spread: Array | None = None,
+        self, y: Array, weights: Array, dtype: Any = None, *of_rows: Any
     ) -> Array:
         """Return the matrix of the rows, (n_rows, n_classes)."""
         return one_hot_weights(y, weights, self.n_classes, dtype)
 
     def product_type(self, X: Any) -> Any:
-        """Return the type of products of features of rows with sums of targets."""
+        """Return the type of the rows."""
         return X.dtype
 
     @property
@@ -134,30 +130,18 @@ class OneHot(Targets):
 
 @dataclass(frozen=True)
 class RegressionTargets(Targets):
-    """Numbers: a weighted column for each output, and one of the weights.
-
-    In the widest type: a small change of large targets is not to be lost in sums.
-    """
+    """Numbers: a weighted column for each output, and one of the weights."""
 
     n_outputs: int
     are_labels = False
 
     def encode(
-        self,
-        y: Array,
-        weights: Array,
-        dtype: Any = None,
-        rows: Inputs | None = None,
-        spread: Array | None = None,
+        self, y: Array, weights: Array, dtype: Any = None, *of_rows: Any
     ) -> Array:
         """Return the matrix of the rows, (n_rows, n_outputs + 1)."""
         xp = namespace_of(y)
         weights = xp.astype(weights, float_types(y)[0])[:, None]
         return xp.concat([weights * y, weights], axis=1)
-
-    def product_type(self, X: Any) -> Any:
-        """Return the widest type, as for ``encode``."""
-        return float_types(X)[0]
 
     @property
     def n_averages(self) -> int:
@@ -182,26 +166,21 @@ class LocalLinear(Targets):
     ridge: float | Literal["auto"]
 
     def encode(
-        self,
-        y: Array,
-        weights: Array,
-        dtype: Any = None,
-        rows: Inputs | None = None,
-        spread: Array | None = None,
+        self, y: Array, weights: Array, dtype: Any = None, *of_rows: Any
     ) -> Array:
         """Return weights times targets, rows, and products of both with rows.
 
-        Points that stand for rows have a spread: averages of products about the point.
+        The spread is that of the rows of a point: averages of products about it.
         """
         # (n, k), (n, d), (n, d (d + 1) / 2 + n_averages d)
-        assert rows is not None
+        rows, *spread = of_rows
         xp, wide = namespace_of(weights), float_types(weights)[0]
         weights = xp.astype(weights, wide)
         x = xp.astype(rows.dense, wide)
         plain = self.plain.encode(y, xp.ones_like(weights), wide)
         products = _products(x, plain[:, : self.n_averages])
-        if spread is not None:
-            products = products + spread
+        for about_point in spread:
+            products = products + about_point
         return weights[:, None] * xp.concat([plain, x, products], axis=1)
 
     def n_products(self, n_features: int) -> int:
@@ -260,10 +239,6 @@ class LocalLinear(Targets):
     def _ridges(self) -> list[float]:
         return [*RIDGES] if self.ridge == "auto" else [float(self.ridge)]
 
-    def product_type(self, X: Any) -> Any:
-        """Return the widest type."""
-        return float_types(X)[0]
-
     def reduced(self) -> Targets:
         """Return the plain average where the ridge leaves nothing else."""
         return self.plain if self.ridge == np.inf else self
@@ -272,21 +247,18 @@ class LocalLinear(Targets):
         self, sums: Array, queries: Inputs, sigma: float = 1.0, unit: Any = 1.0
     ) -> Array:
         """Return the sums whose ratios are the answers."""
-        (found,) = self._answers(sums, queries, sigma, self._ridges)
+        (found,) = self.solve_all(to_host(sums), queries, sigma)
         return asarray_like(found, sums)
 
     def solve_all(
         self, sums: np.ndarray, queries: Inputs, sigma: float
     ) -> list[np.ndarray]:
         """Return what each of the candidates answers."""
-        return self._answers(sums, queries, sigma, self._ridges)
-
-    def _answers(self, sums, queries, sigma, ridges):
-        """Return the sums whose ratios are the answers with each ridge."""
-        plain = to_host(sums[:, : self._n_plain])
+        ridges = self._ridges
+        plain = sums[:, : self._n_plain]
         if ridges == [np.inf]:
             return [plain]
-        fit = self._fit(to_host(sums))
+        fit = self._fit(sums)
         gaps = to_host(queries.dense).astype(np.float64) - fit.centers
         gaps = np.einsum("qi,qij->qj", gaps, fit.directions)
         weight = self.plain.weight(plain)[:, None]

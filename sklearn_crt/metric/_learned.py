@@ -31,7 +31,6 @@ from .._compat import (
     StrOptions,
     TypedBaseEstimator,
     TypedTransformerMixin,
-    _check_sample_weight,
     _fit_context,
     available_if,
 )
@@ -39,7 +38,7 @@ from .._kernels import product
 from .._state import STATE_METHODS, aside, check_same_columns, same
 from .._types import RandomState
 from .._workers import blas_within_processors
-from ..rows import Rows, TableLike
+from ..rows import Rows, TableLike, weighted_rows
 from ._agop import Features, Halves, Round, Table
 from ._candidates import Learned, Parameters, learn
 from ._targets import Coding, fingerprints
@@ -496,17 +495,8 @@ class LearnedMetric(
             whole = y.astype(int)  # labels may be written as floats
             y = whole if np.all(whole == y) else y
         self._check_targets(y)
-        weights = _check_sample_weight(
-            sample_weight, X, dtype=np.float64, ensure_non_negative=True, copy=True
-        )
-        if not np.any(weights > 0):
-            raise ValueError(
-                "Sample weights must contain at least one non-zero number."
-            )
-        if not np.all(weights > 0):
-            keep = weights > 0
-            X, y, weights = X[keep], y[keep], weights[keep]
-        return X, y, weights
+        X, y, weights = weighted_rows(X, y, sample_weight)
+        return X, y, weights.astype(np.float64)
 
     def _check_targets(self, y):
         """Raise ValueError for targets of another kind than those before."""

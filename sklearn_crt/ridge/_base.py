@@ -19,7 +19,7 @@ from .._array import (
     check_fit_namespace,
     convert_fit_namespace,
     fit_namespace_of,
-    on_host,
+    refuse_device,
     refuse_lazy,
     validate_rows,
 )
@@ -256,13 +256,7 @@ class BaseRandomFeatureRidge(
     def _validate(self, X, *, reset, **options):
         """Return rows, and targets, as tables of NumPy or SciPy."""
         found = validate_rows(self, X, reset=reset, **options)
-        rows = found[0] if "y" in options else found
-        if not on_host(rows):
-            kind = f"{type(X).__module__.split('.')[0]} {type(X).__name__}"
-            raise TypeError(
-                f"{type(self).__name__} takes tables in the memory of the host, but X "
-                f"is a {kind} on the device {X.device}. Move it there."
-            )
+        refuse_device(self, found[0] if "y" in options else found, "")
         return found
 
     def _warn_of_sums(self):
@@ -308,8 +302,8 @@ class BaseRandomFeatureRidge(
             For ``pandas.DataFrame``: ``sigma`` (nan where the sampler has no single
             one), ``alpha``, ``gcv`` (the mean over the outputs), ``effective_columns``
             (the trace of the matrix that takes targets to fits). Where there were more
-            than 128 rows a column, those of other sigmas than the best are from a part
-            of the rows.
+            than 128 rows per column, those of other sigmas than the best are from a
+            part of the rows.
         """
         check_is_fitted(self)
         columns: dict[str, list] = {}

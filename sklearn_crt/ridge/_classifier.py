@@ -7,12 +7,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 
 from .._array import to_namespace_of
 from .._compat import _check_partial_fit_first_call, _fit_context
 from .._state import aside
-from ..rows import TableLike
+from ..rows import TableLike, check_same_classes, label_codes
 from ._base import BaseRandomFeatureRidge
 
 
@@ -132,24 +131,10 @@ class RandomFeatureRidgeClassifier(ClassifierMixin, BaseRandomFeatureRidge):
         return self.classes_.size
 
     def _check_targets(self, y, first, final):
-        check_classification_targets(y)
-        if final:
-            self.classes_, codes = np.unique(y, return_inverse=True)
-            return codes.reshape(y.shape)
-        unknown = np.setdiff1d(y, self.classes_)
-        if unknown.size:
-            raise ValueError(
-                f"y has the labels {unknown.tolist()}, which are not among "
-                f"classes={self.classes_.tolist()} of the first call to partial_fit."
-            )
-        return np.searchsorted(self.classes_, y)
+        return label_codes(self, y, final)
 
     def _check_mergeable(self, other):
-        if not np.array_equal(self.classes_, other.classes_):
-            raise ValueError(
-                f"merge needs the same classes, got {self.classes_.tolist()} and "
-                f"{other.classes_.tolist()}. Give classes= to the first partial_fit."
-            )
+        check_same_classes(self, other)
 
     def _squeezed(self, values):
         return values

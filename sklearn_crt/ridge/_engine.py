@@ -33,7 +33,7 @@ _ROWS_A_COLUMN = 128  # among which sigma is chosen
 
 
 class WideEnough(TrigRBFSampler):
-    """Sines and cosines, one column a row, between 128 and 1024.
+    """Sines and cosines, as many columns as rows, between 128 and 1024.
 
     More columns than rows span no more functions of these rows, and the time for many
     grows with their square.
@@ -82,7 +82,7 @@ class RidgeEngine(MapEngine):
     """Moments of features and targets, and the map that makes the features.
 
     While sigma is not chosen there are moments for each of them. It is chosen when the
-    map is fixed, among at most 128 rows a column: the others would change it little.
+    map is fixed, among at most 128 rows per column: the others would change it little.
     """
 
     parameter = "sampler"
@@ -246,7 +246,7 @@ class RidgeEngine(MapEngine):
     # ------------------------------------------------------------------ answers
     @property
     def solutions(self) -> tuple[Solution, ...]:
-        """The solution for each sigma, computed once a change."""
+        """The solution for each sigma, computed when rows have changed."""
         if self._empty:
             self._absorb()
         if not self._solved:

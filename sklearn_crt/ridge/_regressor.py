@@ -7,12 +7,11 @@ from typing import Any, Literal, Self, overload
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
-from sklearn.utils import assert_all_finite
 
 from .._array import to_namespace_of
 from .._compat import _fit_context
 from .._state import aside
-from ..rows import TableLike
+from ..rows import TableLike, check_same_outputs, number_columns
 from ._base import BaseRandomFeatureRidge
 
 
@@ -97,7 +96,7 @@ class RandomFeatureRidge(RegressorMixin, BaseRandomFeatureRidge):
 
     The sums have float64 entries, D (D + 1) / 2 of them for D columns and each sigma
     that is still to be chosen from. sigma is chosen when the map is fixed; where there
-    are more than 128 rows a column, by every n-th row.
+    are more than 128 rows per column, by every n-th row.
 
     References
     ----------
@@ -157,25 +156,10 @@ class RandomFeatureRidge(RegressorMixin, BaseRandomFeatureRidge):
         return self
 
     def _check_targets(self, y, first, final):
-        y = np.asarray(y, dtype=np.float64)
-        assert_all_finite(y, input_name="y")  # None became nan just now
-        if first:
-            self._one_output = y.ndim == 1
-            self._n_outputs = 1 if y.ndim == 1 else y.shape[1]
-        y = y if y.ndim > 1 else y[:, None]
-        if y.shape[1] != self._n_outputs:
-            raise ValueError(
-                f"y has {y.shape[1]} outputs, but the first batch had "
-                f"{self._n_outputs}."
-            )
-        return y if final else y.copy()
+        return number_columns(self, y, first)
 
     def _check_mergeable(self, other):
-        if other._n_outputs != self._n_outputs:
-            raise ValueError(
-                f"merge needs as many outputs on both sides, got {self._n_outputs} "
-                f"and {other._n_outputs}."
-            )
+        check_same_outputs(self, other)
 
     def _squeezed(self, values):
         return values[0] if self._one_output else values
@@ -204,7 +188,7 @@ class RandomFeatureRidge(RegressorMixin, BaseRandomFeatureRidge):
             Rows.
         return_std : bool, default=False
             Whether to return the standard deviations too, at a cost of D (D + 1)
-            for a row and D columns.
+            per row for D columns.
 
         Returns
         -------

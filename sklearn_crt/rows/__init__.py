@@ -8,7 +8,13 @@ from .frame import Frame
 from .inputs import DenseInputs, Inputs, Rows, SparseInputs, TableLike
 from .sigma import Sigma, check_sigma, metric_factor, resolve_sigma
 from .statistics import Covariance, Moments, RowSample, Statistics
-from .weights import weighted_rows
+from .targets import (
+    check_same_classes,
+    check_same_outputs,
+    label_codes,
+    number_columns,
+    weighted_rows,
+)
 
 __all__ = [
     "Centers",
@@ -23,8 +29,12 @@ __all__ = [
     "SparseInputs",
     "Statistics",
     "TableLike",
+    "check_same_classes",
+    "check_same_outputs",
     "check_sigma",
+    "label_codes",
     "metric_factor",
+    "number_columns",
     "resolve_sigma",
     "weighted_rows",
 ]

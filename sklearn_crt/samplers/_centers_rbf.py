@@ -99,9 +99,9 @@ class CentersRBFSampler(
         Where the kernel values are taken.
 
         - ``"kmeans"``: means of groups of rows, by one pass of minibatches over at most
-          20 rows a centre, and the means of the rows nearest to each.
+          20 rows per centre, and the means of the rows nearest to each.
         - ``"rpcholesky"``: rows that a randomly pivoted Cholesky factorisation of the
-          kernel of at most 10 rows a centre chooses [3]_, [4]_. It leaves out rows
+          kernel of at most 10 rows per centre chooses [3]_, [4]_. It leaves out rows
           whose columns those before span, and ends where they span all but rounding.
         - ``"random"``: rows at random, as Nystroem's.
         - an array or a sparse matrix (n_components, n_features): its rows.
@@ -148,8 +148,8 @@ class CentersRBFSampler(
     that need columns of one scale are worse on raw kernel columns: logistic regression,
     ``LinearSVC``, ``SGDClassifier`` and ridge, each with its default penalty. The user
     guide measures it. ``whiten=True`` is as good there as Nystroem, and takes about as
-    long: it costs ``n_components**2`` a row. What is rounding of :math:`K_{ZZ}` in the
-    type of the centres is left out. k-means centres in place of random rows are those
+    long: it costs ``n_components**2`` per row. What is rounding of :math:`K_{ZZ}` in
+    the type of the centres is left out. k-means centres for random rows are those
     of [2]_; "rpcholesky" takes memory for ``10 * n_components**2`` numbers of float64.
 
     ``partial_fit`` keeps a random sample of the rows so far, of the size above, and no
