@@ -117,6 +117,8 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
     """
 
     classes_: np.ndarray
+    _check_targets = label_codes
+    _check_mergeable = check_same_classes
     _class_counts: ClassCounts
     _y_checks: dict = {}
 
@@ -157,9 +159,6 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
             made._add(X, y, sample_weight, final=False)
         return self
 
-    def _check_targets(self, y, first, final):
-        return label_codes(self, y, final)
-
     def _encoder(self):
         return OneHot(self.classes_.size)
 
@@ -176,9 +175,6 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
     def class_prior_(self) -> np.ndarray:
         """Share of each class."""
         return to_fit_namespace(self, self._class_counts.shares)
-
-    def _check_mergeable(self, other):
-        check_same_classes(self, other)
 
     def _merge_targets(self, other):
         self._class_counts = self._class_counts + other._class_counts

@@ -93,6 +93,8 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseNadarayaWatson):
 
     _seen: TargetMoments
     _y_checks: dict = {"multi_output": True, "y_numeric": True}
+    _check_targets = number_columns
+    _check_mergeable = check_same_outputs
 
     @_fit_context(prefer_skip_nested_validation=False)
     def partial_fit(
@@ -123,9 +125,6 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseNadarayaWatson):
             made._add(X, y, sample_weight, final=False)
         return self
 
-    def _check_targets(self, y, first, final):
-        return number_columns(self, y, first)
-
     def _encoder(self):
         return RegressionTargets(self._n_outputs)
 
@@ -137,9 +136,6 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseNadarayaWatson):
     def y_mean_(self) -> np.ndarray:
         """Weighted mean of each output."""
         return to_fit_namespace(self, self._seen.mean)
-
-    def _check_mergeable(self, other):
-        check_same_outputs(self, other)
 
     def _merge_targets(self, other):
         self._seen = self._seen + other._seen

@@ -70,8 +70,8 @@ class RandomFeatureRidgeClassifier(ClassifierMixin, BaseRandomFeatureRidge):
 
     Notes
     -----
-    Scores are those of :class:`RandomFeatureRidge` with :math:`\gamma = 1`, summed over
-    the classes. The targets are 1 for the class of a row and -1 for the others, as in
+    Scores are those of :class:`RandomFeatureRidge`, summed over the classes. The
+    targets are 1 for the class of a row and -1 for the others, as in
     :class:`~sklearn.linear_model.RidgeClassifier`, and a row is of the class of largest
     prediction. There is no ``predict_proba``: least squares know no probabilities. Put
     the estimator into :class:`~sklearn.calibration.CalibratedClassifierCV` where they
@@ -88,6 +88,8 @@ class RandomFeatureRidgeClassifier(ClassifierMixin, BaseRandomFeatureRidge):
     """
 
     classes_: np.ndarray
+    _check_targets = label_codes
+    _check_mergeable = check_same_classes
 
     @_fit_context(prefer_skip_nested_validation=False)
     def partial_fit(
@@ -129,12 +131,6 @@ class RandomFeatureRidgeClassifier(ClassifierMixin, BaseRandomFeatureRidge):
     @property
     def _n_classes(self):
         return self.classes_.size
-
-    def _check_targets(self, y, first, final):
-        return label_codes(self, y, final)
-
-    def _check_mergeable(self, other):
-        check_same_classes(self, other)
 
     def _squeezed(self, values):
         return values

@@ -79,11 +79,11 @@ class RandomFeatureRidge(RegressorMixin, BaseRandomFeatureRidge):
        t = \sum_i \frac{w_i}{w_i + \alpha}
 
     [1]_, with :math:`\gamma = 1.2` against penalties that are too small where a few
-    rows lie far from the others ([2]_ takes 1.4; with 1 the R2 of two of five tables
-    was lower by 18 and 86 points). All outputs have one sigma, that of the least sum of
-    scores over variances. Where the sampler has a ``penalty_`` matrix K, the penalty is
-    :math:`\alpha\, b'Kb` and :math:`Z'Zv = wKv`. The standard deviation of a new target
-    at features z (about their mean) is
+    rows lie far from the others, or columns are as many as rows ([2]_ takes 1.4;
+    ``python -m benchmarks.choices ridge`` compares them). All outputs have one sigma,
+    that of the least sum of scores over variances. Where the sampler has a ``penalty_``
+    matrix K, the penalty is :math:`\alpha\, b'Kb` and :math:`Z'Zv = wKv`. The standard
+    deviation of a new target at features z (about their mean) is
 
     .. math:: \operatorname{std}^2 = s^2\left(1 + \frac1n
        + z'(Z'Z + \alpha K)^{-1} z\right), \qquad s^2 = \frac{|y - Zb|^2}{n - 1 - t},
@@ -124,6 +124,8 @@ class RandomFeatureRidge(RegressorMixin, BaseRandomFeatureRidge):
     """
 
     _y_checks: dict = {"multi_output": True, "y_numeric": True}
+    _check_targets = number_columns
+    _check_mergeable = check_same_outputs
     _n_classes = None
 
     @_fit_context(prefer_skip_nested_validation=False)
@@ -154,12 +156,6 @@ class RandomFeatureRidge(RegressorMixin, BaseRandomFeatureRidge):
         with aside(self) as made:
             made._add(X, y, sample_weight, final=False)
         return self
-
-    def _check_targets(self, y, first, final):
-        return number_columns(self, y, first)
-
-    def _check_mergeable(self, other):
-        check_same_outputs(self, other)
 
     def _squeezed(self, values):
         return values[0] if self._one_output else values

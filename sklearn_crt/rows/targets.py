@@ -20,7 +20,7 @@ from .._array import (
 from .._compat import _check_sample_weight
 
 
-def label_codes(estimator: Any, y: Array, final: bool) -> Array:
+def label_codes(estimator: Any, y: Array, first: bool, final: bool) -> Array:
     """Return labels as numbers of the classes, which ``fit`` reads from them."""
     check_classification_targets(y)
     xp = namespace_of(y)
@@ -40,7 +40,7 @@ def label_codes(estimator: Any, y: Array, final: bool) -> Array:
     return xp.searchsorted(classes, y)
 
 
-def number_columns(estimator: Any, y: Array, first: bool) -> Array:
+def number_columns(estimator: Any, y: Array, first: bool, final: bool) -> Array:
     """Return a copy of numbers in the widest type, (n_rows, n_outputs)."""
     y = namespace_of(y).astype(y, float_types(y)[0])
     assert_all_finite(y, input_name="y")  # None became nan just now
