@@ -13,8 +13,8 @@ from ._moments import Moments
 
 N_ALPHAS = 30  # of alphas="auto"
 _LEAST, _MOST = 1e-7, 10.0  # times the mean square of a row, the largest eigenvalue
-# Of columns, in the degrees of freedom of the scores: unlike labels numbers can be far
-# off, and where leverages differ widely the plain score takes too small a penalty.
+# Of columns, in the degrees of freedom of the scores: where leverages differ widely,
+# or columns are as many as rows, the plain score takes too small a penalty.
 _GAMMA = 1.2
 _LEAST_FREEDOM = 0.01  # of the rows: with fewer degrees of freedom GCV is 0 over 0
 _CONSTANT = 1e-14  # of the mean: a spread that is rounding
@@ -109,8 +109,7 @@ class Solution:
     @cached_property
     def gcv(self) -> np.ndarray:
         """Generalised cross-validation, (n_alphas, k); infinite without freedom."""
-        gamma = 1.0 if self._shared else _GAMMA
-        freedom = self.freedom - (gamma - 1) * self.effective_columns
+        freedom = self.freedom - (_GAMMA - 1) * self.effective_columns
         enough = freedom > _LEAST_FREEDOM * self.moments.weight
         freedom = np.where(enough, freedom, 1)[:, None]
         scores = self.moments.weight * self.residuals / freedom**2

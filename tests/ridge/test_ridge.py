@@ -7,11 +7,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.datasets import load_iris, load_wine
 from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import BayesianRidge, Ridge, RidgeClassifier
+from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
@@ -424,3 +426,13 @@ def test_the_solution_is_computed_once_a_change(table, monkeypatch):
     assert len(made) == 1
     model.partial_fit(X, y).predict(X)
     assert len(made) == 2
+
+
+def test_the_default_is_safe_with_few_rows():
+    """Where columns are as many as rows, the plain score takes a penalty near zero."""
+    for load in (load_iris, load_wine):
+        X, y = load(return_X_y=True)
+        X = StandardScaler().fit_transform(X)
+        parts = train_test_split(X, y, random_state=0, stratify=y)
+        model = RandomFeatureRidgeClassifier().fit(parts[0], parts[2])
+        assert model.score(parts[1], parts[3]) > 0.9
