@@ -16,6 +16,8 @@ from sklearn_crt import (
     NadarayaWatsonRegressor,
     Prototypes,
 )
+from sklearn_crt.averages._targets import LocalLinear, OneHot, RegressionTargets
+from sklearn_crt.rows import DenseInputs
 
 LOG_KERNELS = {
     "gaussian": lambda r: -0.5 * r**2,
@@ -242,6 +244,41 @@ def test_prototypes_hold_the_moments_of_their_rows(labels, rng):
         assert_allclose(fitted.predict_proba(Q), expected, rtol=1e-8)
     else:
         assert_allclose(fitted.predict(Q), expected[:, 0], rtol=1e-8)
+
+
+@pytest.mark.parametrize("plain", [OneHot(3), RegressionTargets(2)], ids=repr)
+def test_points_of_points_hold_the_moments_of_their_rows(plain, rng):
+    """Rows to nine points to three: products of rows, and of rows with targets."""
+    X, weights = rng.normal(size=(200, 4)) + 5, rng.uniform(0.5, 2, 200)
+    few = np.arange(200) % 9
+    groups = few % 3  # a point has rows of one label
+    y = groups if isinstance(plain, OneHot) else rng.normal(size=(200, 2)) + X[:, :2]
+    targets = LocalLinear(plain, 0.0)
+
+    def grouped(points, labels, spread):
+        X, y, weights = points
+        total = np.bincount(labels, weights)
+        mean = np.zeros((total.size, len(labels)))
+        share = weights / total[labels]
+        mean[labels, np.arange(len(labels))] = share
+        codes = mean @ y
+        codes = np.rint(codes).astype(int) if isinstance(plain, OneHot) else codes
+        spread = targets.spread_of(X, y, share, labels, spread)
+        return (mean @ X, codes, total), spread
+
+    none = sparse.csr_array((200, targets.n_products(4)))
+    once, spread = grouped((X, y, weights), groups, none)
+    nine, spread_of_nine = grouped((X, y, weights), few, none)
+    twice, spread_of_twice = grouped(nine, np.arange(9) % 3, spread_of_nine)
+    for one, other in zip(once, twice, strict=True):
+        assert_allclose(one, other)
+    assert_allclose(spread.toarray(), spread_of_twice.toarray(), atol=1e-12)
+
+    sigma = np.array([0.5, 1.0, 2.0, 3.0])
+    sums = targets.encode(y, weights, None, DenseInputs(sigma * X)).sum(axis=0)
+    parts = *twice[1:], None, DenseInputs(sigma * twice[0])
+    found = targets.encode(*parts, targets.scaled(spread_of_twice, sigma)).sum(axis=0)
+    assert_allclose(found, sums)
 
 
 def test_rows_become_points_in_a_long_stream(rng):
