@@ -4,6 +4,7 @@
 
 * defaults: those of the kernel averages against k neighbours
 * metric: learned metrics and local linear averages beside boosting and others
+* ridge, ridge_scale: ridge regression from sums beside searches; its time
 * prototypes: prototypes beside features and the exact kernel
 * tolerance, tolerance_error: kernel averages to a tolerance, their time and error
 * positive_maps: error of positive maps
@@ -27,7 +28,7 @@ from dataclasses import dataclass, field
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from ..tables import header, report
-from . import averages, hybrids, linear, metric, positive
+from . import averages, hybrids, linear, metric, positive, ridge
 
 OPTIONS = {
     "widths": "numbers of columns",
@@ -121,6 +122,17 @@ CHOICES = (
         metric.metric,
         "metric.inc",
         {"seeds": 2, "rows": 500, "sets": ("banknote", "diabetes")},
+    ),
+    Choice(
+        ridge.ridge,
+        "ridge.inc",
+        {"seeds": 1, "rows": 400, "sets": ("banknote", "diabetes")},
+    ),
+    Choice(
+        ridge.ridge_scale,
+        "ridge_scale.inc",
+        {"rows": 20_000},
+        one_thread=False,
     ),
     Choice(
         averages.prototypes,

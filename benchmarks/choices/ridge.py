@@ -1,0 +1,159 @@
+"""Tables of ridge regression from sums: accuracy, intervals, time."""
+
+import resource
+import sys
+import time
+import warnings
+from contextlib import contextmanager
+
+import numpy as np
+from sklearn.linear_model import RidgeClassifierCV, RidgeCV
+from sklearn.model_selection import GridSearchCV, KFold, train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from tqdm import tqdm
+
+from sklearn_crt import (
+    RandomFeatureRidge,
+    RandomFeatureRidgeClassifier,
+    TrigRBFSampler,
+)
+from sklearn_crt.ridge import _solution
+from sklearn_crt.ridge._engine import MULTIPLES
+
+from ..tables import Table
+from .averages import some_rows
+
+LABELS = "banknote", "car", "cmc", "letter", "wifi", "yeast"
+NUMBERS = "abalone_rings", "diabetes", "friedman1", "housing", "sgemm"
+GAMMAS = 1.0, 1.2, 1.4
+WITHIN = 1.645  # standard deviations of a normal law that hold 90 %
+N_COLUMNS = 1024
+
+
+def ridge(rows=3000, seeds=2, sets=LABELS + NUMBERS):
+    """Ridge regression from sums beside a pipeline with RidgeCV and a grid search.
+
+    Columns standardised, categories one-hot; accuracy of labels, R2 of numbers, in
+    percent, means over random splits (70 % training rows). RidgeCV stands behind
+    TrigRBFSampler at its default sigma; the grid is that of the four sigmas of
+    RandomFeatureRidge and four of its penalties, by five folds. All have as many
+    columns as training rows, 1024 at most. The second table has other factors of the
+    columns in generalised cross-validation, the third the share of targets of test rows
+    in intervals of 90 %.
+    """
+    scores, gammas, held = {}, {}, {}
+    for name in tqdm([s for s in LABELS + NUMBERS if s in sets], file=sys.stderr):
+        found = some_rows(name, rows)
+        if found is None:
+            continue
+        for seed in range(seeds):
+            parts = _standardised(*found, name in LABELS, seed)
+            scores.setdefault(name, []).append(_scores(*parts, name in LABELS))
+            gammas.setdefault(name, []).append(_of_gammas(*parts, name in LABELS))
+            if name in NUMBERS:
+                held.setdefault(name, []).append([_share_held(*parts)])
+    columns = ["RandomFeatureRidge", "RidgeCV", "grid", "seconds", "grid, times"]
+    return [
+        _means("percent, and processor seconds of fit", columns, scores),
+        _means("percent by gamma", [str(g) for g in GAMMAS], gammas),
+        _means("percent of targets in intervals of 90 %", ["share"], held),
+    ]
+
+
+def _means(title, columns, found):
+    means = {name: np.mean(values, axis=0) for name, values in found.items()}
+    if len(means) > 1:
+        means["mean"] = np.mean(list(means.values()), axis=0)
+    rows = [[name, *(f"{v:.1f}" for v in values)] for name, values in means.items()]
+    return Table(title, ["table", *columns], rows)
+
+
+def _standardised(X, y, labels, seed):
+    y = y if labels else y.astype(float)
+    X_train, X_test, y_train, y_test = train_test_split(
+        X, y, test_size=0.3, random_state=seed
+    )
+    scaler = StandardScaler().fit(X_train)
+    return scaler.transform(X_train), scaler.transform(X_test), y_train, y_test
+
+
+def _scores(X_train, X_test, y_train, y_test, labels):
+    model = RandomFeatureRidgeClassifier if labels else RandomFeatureRidge
+    chosen = model().fit(X_train, y_train)
+    width = chosen.sampler_.n_components
+    sampler = TrigRBFSampler(n_components=width, random_state=0)
+    scale = sampler.fit(X_train).sigma_
+    grid = {
+        "sampler__sigma": [scale * multiple for multiple in MULTIPLES],
+        "alphas": np.unique(chosen.score_path()["alpha"])[::30],
+    }
+    folds = KFold(5, shuffle=True, random_state=0)
+    alone = RidgeClassifierCV if labels else RidgeCV
+    alphas = np.logspace(-6, 2, 30)
+    models = {
+        "own": model(),
+        "RidgeCV": make_pipeline(sampler, alone(alphas)),
+        "grid": GridSearchCV(model(sampler), grid, cv=folds),
+    }
+    scores, seconds = [], []
+    for each in models.values():
+        start = time.process_time()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            scores.append(100 * each.fit(X_train, y_train).score(X_test, y_test))
+        seconds.append(time.process_time() - start)
+    return [*scores, seconds[0], seconds[2] / seconds[0]]
+
+
+@contextmanager
+def _gamma(value):
+    before = _solution._GAMMA
+    _solution._GAMMA = value
+    try:
+        yield
+    finally:
+        _solution._GAMMA = before
+
+
+def _of_gammas(X_train, X_test, y_train, y_test, labels):
+    kind, scores = RandomFeatureRidgeClassifier if labels else RandomFeatureRidge, []
+    for value in GAMMAS:
+        with _gamma(value):
+            model = kind().fit(X_train, y_train)
+            scores.append(100 * model.score(X_test, y_test))
+    return scores
+
+
+def _share_held(X_train, X_test, y_train, y_test):
+    model = RandomFeatureRidge().fit(X_train, y_train)
+    mean, std = model.predict(X_test, return_std=True)
+    return 100 * np.mean(np.abs(y_test - mean) < WITHIN * std)
+
+
+def ridge_scale(rows=1_000_000):
+    """Ridge regression from sums on many rows: time and memory.
+
+    Rows of 16 columns in float32, 1024 columns of features; processor and wall seconds
+    of ``fit``, with the threads that the environment allows, and the peak of memory
+    above that of the rows so far.
+    """
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((rows, 16), dtype=np.float32)
+    y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(rows)
+    sampler = TrigRBFSampler(sigma=0.3, n_components=N_COLUMNS, random_state=0)
+    base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    cells = []
+    for label, options in (
+        ("one penalty", {"alphas": 1.0}),
+        ("20 penalties", {"alphas": np.geomspace(1e-3, 1e3, 20)}),
+        ("5 sigmas", {"alphas": 1.0, "sigmas": [0.1, 0.2, 0.3, 0.5, 0.8]}),
+    ):
+        wall, start = time.perf_counter(), time.process_time()
+        RandomFeatureRidge(sampler, **options).fit(X, y)
+        seconds = time.process_time() - start
+        wall = time.perf_counter() - wall
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - base
+        cells.append([label, f"{wall:.0f}", f"{seconds:.0f}", f"{peak:.0f}"])
+    title = f"{rows} rows of 16 columns"
+    return [Table(title, ["fit", "wall s", "processor s", "peak MB"], cells)]
