@@ -242,12 +242,20 @@ def test_predictions_are_those_of_numpy(rng, library_and_type, model, dispatch):
     expected = clone(model).fit(X, y, weights)
     found = clone(model).fit(library(X), library(y), library(weights))
     theirs = library(queries)
-    for name in ("predict", "predict_proba", "decision_function"):
+    names = "predict", "predict_proba", "decision_function"
+    for name in (*names, "effective_rows", "log_weights"):
         if hasattr(model, name):
             result = getattr(found, name)(theirs)
             # answers of regressors are in float64, as exact as their rows
             answers, rtol = getattr(expected, name)(queries), TOLERANCE.get(dtype)
             assert_same(result, answers, theirs, rtol)
+    if hasattr(model, "kernel_weights"):  # of rows, and that of none of weight 0
+        shares = found.kernel_weights(theirs)
+        assert_allclose(shares.sum(axis=1), 1, rtol=1e-6)
+        assert_same(shares.toarray(), expected.kernel_weights(queries).toarray(), X)
+    if hasattr(model, "predict_quantiles"):
+        result = found.predict_quantiles(theirs, [0.1, 0.9])
+        assert type(result) is type(library(y))
     for name in ("class_count_", "class_prior_", "y_mean_"):
         if hasattr(expected, name):
             assert_same(getattr(found, name), getattr(expected, name), theirs, 1e-6)

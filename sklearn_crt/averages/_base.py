@@ -48,6 +48,7 @@ from ._errors import N_EFFECTIVE, ApproximationError
 from ._exact import KERNEL_NAMES, ExactKernel, RowKernel
 from ._features import FeatureEngine
 from ._prototypes import Prototypes
+from ._row_weights import RowWeightsMixin
 
 _N_CHECKED = 256  # training rows whose effective columns are counted
 _FEW_COLUMNS = 25  # a relative error of a fifth
@@ -63,7 +64,9 @@ def _has_columns(model):
     return True
 
 
-class BaseNadarayaWatson(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
+class BaseNadarayaWatson(
+    RowWeightsMixin, CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta
+):
     """Kernel-weighted averages of targets. A subclass encodes and decodes them."""
 
     _doc_link_module, _doc_link_template, _doc_link_url_param_generator = DOC_LINK
@@ -181,6 +184,8 @@ class BaseNadarayaWatson(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABC
         engine = self._engine.copy()
         engine.merge(other._engine)
         self._engine = engine
+        self._dropped += tuple(self._n_given + gone for gone in other._dropped)
+        self._n_given += other._n_given
         self._merge_targets(other)
         return self
 
@@ -220,7 +225,13 @@ class BaseNadarayaWatson(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABC
             check_fit_namespace(self, X, "partial_fit")
         X, y = self._validate_rows(X, y, first, final)
         y = to_namespace_of(self._check_targets(y, first, final), X)
+        n_rows = X.shape[0]
         X, y, weights = weighted_rows(X, y, sample_weight)
+        before, dropped = (0, ()) if first else (self._n_given, self._dropped)
+        if X.shape[0] < n_rows and isinstance(self._row_kernel, ExactKernel):
+            gone = np.asarray(to_host(to_namespace_of(sample_weight, X))) <= 0
+            dropped += (before + np.flatnonzero(gone),)
+        self._n_given, self._dropped = before + n_rows, dropped
 
         def step():  # of a progress bar: one chunk of rows is summed
             if context is not None:

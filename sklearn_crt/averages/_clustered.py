@@ -18,7 +18,7 @@ from .._kernels import LogSum, least_log, log_sum
 from .._workers import Workspace, effective_n_threads, in_threads
 from ..maps import GaussianRadial, RadialKernel
 from ..rows import DenseInputs, Inputs, Rows, Sigma
-from ._exact import ExactEngine
+from ._exact import ExactEngine, Keys
 from ._sums import Kernel, KernelSums, add_block, log_kernel
 from ._targets import LocalLinear, Targets
 
@@ -203,9 +203,9 @@ class Near:
         None sums all rows at once.
         """
         starts, n_rows = self.clusters.starts, self.clusters.rows.shape[0]
-        n_queries, n_columns = self.queries.shape[0], self.clusters.means.shape[1]
+        n_queries, means = self.queries.shape[0], self._means
         scale = np.full((n_queries, 1), least_log(np.empty(0)))
-        total = LogSum(np.zeros((n_queries, n_columns)), scale)
+        total = LogSum(np.zeros((n_queries, means.shape[1])), scale)
         everyone = np.arange(n_queries)
         _ = self.queries.sq_norms  # computed once, and kept with the rows
         if share is None:
@@ -226,9 +226,17 @@ class Near:
         more = (ranks >= n_left[:, None]) & ~visited
         self._visit(total, more)
         visited |= more
-        clouds = log_sum(np.where(visited, -np.inf, logs), self.clusters.means)
+        clouds = log_sum(np.where(visited, -np.inf, logs), means)
         work = (visited @ np.diff(starts)).mean() / n_rows
         return total.plus(clouds), work
+
+    @property
+    def _means(self):
+        """Means of the targets of clusters, of which fits have more columns."""
+        one = slice(1)
+        parts = self.clusters.y[one], self.clusters.weights[one], np.float64
+        encoded = self.targets.encode(*parts, self.clusters.rows.take(one))
+        return self.clusters.means[:, : encoded.shape[1]]
 
     @cached_property
     def _clouds(self):
@@ -357,6 +365,11 @@ class ClusteredEngine(ExactEngine):
         if found is None:
             return ExactEngine.path_sums(self._plain(), X, sigmas)
         return found
+
+    @property
+    def keys(self) -> Keys:
+        """All the rows as they came, to be summed over."""
+        return self._plain()._keys(self.chosen_targets)
 
     def _plain(self):
         """Return an engine with all the rows as they came."""

@@ -232,9 +232,12 @@ class Keys:
     origin: np.ndarray  # (n_features,)
 
     def sums(
-        self, X: Rows, sigma: float | np.ndarray
+        self, X: Rows, sigma: float | np.ndarray, *, left_out: bool = False
     ) -> Iterator[tuple[slice, KernelSums]]:
-        """Yield queries and their kernel sums, in which nothing cancels."""
+        """Yield queries and their kernel sums, in which nothing cancels.
+
+        ``left_out`` leaves rows at distance 0 out, of which one is the query.
+        """
         query_rows, key_rows = (_QUERY_ROWS, _KEY_ROWS) if on_host(X) else _DEVICE_ROWS
         frame, kind = self.frame(X, sigma)
         frame.check(X)
@@ -248,6 +251,8 @@ class Keys:
             queries, total = frame.rows(as_kind(part(X, rows), kind)), None
             for block, targets in keys or self._blocks(frame, X, kind, key_rows):
                 logs = log_kernel(self.kernel, queries, block, workspace)
+                if left_out:
+                    logs[queries.sq_distances(block) == 0] = -np.inf
                 total = add_block(total, logs, targets, workspace)
             assert total is not None  # there are keys
             values = self.targets.solve(total.values, queries, unit=sigma)
@@ -315,6 +320,7 @@ class ExactEngine:
         self._statistics = Statistics(seed)
         self._parts: tuple = ()
         self._choice: Any = None  # sigma and targets, once they were asked for
+        self.asked: dict[str, np.ndarray] = {}  # what else was computed of the rows
 
     def copy(self) -> ExactEngine:
         """Return an engine that further rows may be added to, apart from this one."""
@@ -333,7 +339,7 @@ class ExactEngine:
         median = isinstance(self._sigma, str) and self._sigma == "median"
         self._statistics = self._statistics.read(X, None, weights, median=median)
         self._parts += ((X, y, weights),)
-        self._choice = None
+        self._choice, self.asked = None, {}
         if final or not self._is_auto:  # raises for one that does not fit the rows
             sigma = self.sigma if final else self.resolve(self._sigma)
             self._keys().frame(X, sigma)[0].check(X)
@@ -397,13 +403,7 @@ class ExactEngine:
 
     def _rows(self) -> tuple:
         """Return all rows, their targets and weights, as single arrays."""
-        parts = self._all_parts()
-        if len(parts) == 1:
-            return parts[0]
-        X, y, weights = zip(*parts, strict=True)
-        if any(map(sparse.issparse, X)):
-            return sparse.vstack(X).tocsr(), np.concatenate(y), np.concatenate(weights)
-        return tuple(joined(list(blocks)) for blocks in (X, y, weights))
+        return joined_parts(self._all_parts())
 
     def with_targets(self, targets: Targets) -> ExactEngine:
         """Return an engine that answers with other targets of the same matrix."""
@@ -411,13 +411,18 @@ class ExactEngine:
         other._choice = self.sigma, targets
         return other
 
+    @property
+    def keys(self) -> Keys:
+        """All the rows with what leave-one-out chose, to be summed over."""
+        return self._keys(self.chosen_targets)
+
     def sums(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
         """Yield queries and their kernel sums, in which nothing cancels."""
         if on_host(X) != on_host(self._parts[0][0]):  # the estimator was moved
             self._parts = tuple(
                 tuple(to_namespace_of(a, X) for a in rows) for rows in self._parts
             )
-        yield from self._keys(self.chosen_targets).sums(X, self.sigma)
+        yield from self.keys.sums(X, self.sigma)
 
     def path_sums(
         self, X: Rows, sigmas: Sequence[float]
@@ -428,6 +433,16 @@ class ExactEngine:
     def _keys(self, targets: Targets | None = None) -> Keys:
         origin = self._statistics.query.mean
         return Keys(self._kernel, targets or self.targets, self._parts, origin)
+
+
+def joined_parts(parts: tuple[Part, ...]) -> Part:
+    """Return rows that came in parts, their targets and weights, as single arrays."""
+    if len(parts) == 1:
+        return parts[0]
+    X, y, weights = zip(*parts, strict=True)
+    if any(map(sparse.issparse, X)):
+        return sparse.vstack(X).tocsr(), np.concatenate(y), np.concatenate(weights)
+    return tuple(joined(list(blocks)) for blocks in (X, y, weights))
 
 
 def as_kind(X: Any, kind: Any) -> Any:

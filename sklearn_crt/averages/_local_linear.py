@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Real
 from typing import Literal
 
 import numpy as np
 
-from .._array import asarray_like, constant, joined, namespace_of, validate_rows
+from .._array import (
+    asarray_like,
+    constant,
+    joined,
+    namespace_of,
+    to_host,
+    validate_rows,
+)
 from .._compat import Interval, StrOptions
-from .._state import copied, same
+from .._state import same
 from ..rows import TableLike
 from ._base import BaseNadarayaWatson
 from ._classifier import NadarayaWatsonClassifier
 from ._exact import KERNEL_NAMES, ExactKernel
 from ._prototypes import Prototypes
 from ._regressor import NadarayaWatsonRegressor
-from ._targets import LocalLinear, Slopes
+from ._targets import LocalLinear, Planes, Slopes
 
 _MOST_COLUMNS = 40  # which have 860 moments
 RowKernelLike = (
@@ -85,9 +93,7 @@ class LocalLinearMixin(BaseNadarayaWatson):
         self._check_rows(X, "slopes")
         targets, n_features = self._engine.chosen_targets, self.n_features_in_
         if isinstance(targets, LocalLinear):
-            made = copied(self)
-            slopes = Slopes(targets.plain, targets.ridge)
-            made._engine = self._engine.with_targets(slopes)
+            made = self._with_targets(Slopes(targets.plain, targets.ridge))
             values = joined([sums.scores for _, sums in made._blocks_of_sums(X)])
         else:
             rows = validate_rows(self, X, reset=False)
@@ -95,6 +101,23 @@ class LocalLinearMixin(BaseNadarayaWatson):
             values = constant(size, 0.0, rows)
         shape = values.shape[0], n_features, targets.n_averages
         return self._cast(namespace_of(values).reshape(values, shape), X)
+
+    def _answer_shares(self, rows, keys):
+        targets, sigma = keys.targets, self._engine.sigma
+        shares = super()._answer_shares(rows, keys)
+        if not isinstance(targets, LocalLinear):
+            yield from shares
+            return
+        planes = replace(keys, targets=Planes(targets.plain, targets.ridge))
+        found = [to_host(sums.scores) for _, sums in planes.sums(rows, sigma)]
+        frame, start = keys.frame(rows, sigma)[0], 0
+        points = [frame.rows(to_host(part[0])).dense for part in keys.parts]
+        slopes, offsets = np.split(np.concatenate(found), [rows.shape[1]], axis=1)
+        for block in shares:
+            some = slice(start, start + len(block))
+            tilt = np.hstack([slopes[some] @ part.T for part in points])
+            yield block * (1 + tilt - offsets[some])
+            start = some.stop
 
 
 class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):

@@ -372,12 +372,17 @@ class PrototypeEngine:
         rest = self.targets.encode(*parts), self.targets, octaves
         return best_multiple_left(self._kernel, left, rows, *rest)
 
-    def sums(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
-        """Yield queries and their kernel sums, in which nothing cancels."""
+    @property
+    def keys(self) -> Keys:
+        """The points with what was chosen, to be summed over."""
         points, sigma, _ = self.model
         targets = self.chosen_targets
         spread = targets.scaled(points.spread, sigma)
-        yield from self._keys(points, spread, targets=targets).sums(X, sigma)
+        return self._keys(points, spread, targets=targets)
+
+    def sums(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
+        """Yield queries and their kernel sums, in which nothing cancels."""
+        yield from self.keys.sums(X, self.sigma)
 
     def _keys(
         self, points: Points, *spread: np.ndarray, targets: Targets | None = None

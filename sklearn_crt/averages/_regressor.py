@@ -20,10 +20,11 @@ from .._state import aside
 from ..rows import TableLike, check_same_outputs, number_columns
 from ._base import BaseNadarayaWatson
 from ._errors import trust
+from ._quantiles import QuantilesMixin
 from ._targets import RegressionTargets, TargetMoments
 
 
-class NadarayaWatsonRegressor(RegressorMixin, BaseNadarayaWatson):
+class NadarayaWatsonRegressor(QuantilesMixin, RegressorMixin, BaseNadarayaWatson):
     r"""Kernel-weighted averages of the training targets.
 
     Parameters

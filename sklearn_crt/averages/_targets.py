@@ -328,6 +328,26 @@ class Slopes(LocalLinear):
         return asarray_like(slopes.reshape(len(slopes), -1), sums)
 
 
+@dataclass(frozen=True)
+class Planes(LocalLinear):
+    """The same moments, of which the shares of rows in the fits are asked for."""
+
+    def solve(
+        self, sums: Array, queries: Inputs, sigma: float = 1.0, unit: Any = 1.0
+    ) -> Array:
+        """Return a = (G + lambda I)^-1 (q - m), and a'm, (n_queries, d + 1).
+
+        The share of a row x of weight w in the answer is w (1 + a'x - a'm).
+        """
+        sums = to_host(sums)
+        fit, some = self._fit(sums), self.weight(sums) > 0
+        gaps = to_host(queries.dense).astype(np.float64) - fit.centers
+        gaps = np.einsum("qi,qij->qj", gaps, fit.directions)
+        gaps /= fit.variances + fit.penalty(self._ridges[0], sigma)
+        a = np.einsum("qij,qj->qi", fit.directions, gaps) * some[:, None]
+        return np.hstack([a, np.sum(a * fit.centers, axis=1, keepdims=True)])
+
+
 def _products(x: Array, t: Array) -> Array:
     """Return the products of columns of x with each other, and of t with x."""
     # (n, d), (n, k) -> (n, d (d + 1) / 2 + k d)

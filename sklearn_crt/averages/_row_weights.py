@@ -1,0 +1,268 @@
+"""The weights of the training rows behind averages: which they are, and how many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_scalar, gen_batches
+
+from .._array import joined, refuse_lazy, to_host, validate_rows
+from .._compat import available_if
+from .._kernels import log_weights
+from .._state import copied
+from ..rows import TableLike
+from ._exact import Keys, as_kind
+from ._sums import log_kernel
+
+_PAIRS = 2**21  # of queries and rows, whose weights are held at a time
+CUT = 1e-13  # of all the weight, which rows left out of a sparse row have together
+
+
+def row_targets(keys: Keys) -> tuple[np.ndarray, np.ndarray]:
+    """Return the targets of all the rows, and their sample weights."""
+    y, weights = zip(*((to_host(p[1]), to_host(p[2])) for p in keys.parts), strict=True)
+    return np.concatenate(y), np.concatenate(weights).astype(np.float64)
+
+
+def log_kernels(
+    keys: Keys, X: Any, sigma: float | np.ndarray, *, left_out: bool = False
+) -> Iterator[tuple[slice, np.ndarray]]:
+    """Yield slices of queries, and the logs of their kernel with all the rows.
+
+    ``left_out`` gives no weight to rows at distance 0, of which one is the query.
+    """
+    # -> (n_queries, n_rows), in float64
+    frame, kind = keys.frame(X, sigma)
+    frame.check(X)
+    blocks = []
+    for part in keys.parts:
+        rows = to_host(part[0]).astype(X.dtype, copy=False)
+        blocks.append(frame.rows(as_kind(rows, kind)))
+    n_rows = sum(block.shape[0] for block in blocks)
+    for batch in gen_batches(X.shape[0], max(1, _PAIRS // n_rows)):
+        queries = frame.rows(as_kind(X[batch], kind))
+        logs = np.empty((queries.shape[0], n_rows))
+        start = 0
+        for block in blocks:
+            some = logs[:, start : start + block.shape[0]]
+            some[:] = log_kernel(keys.kernel, queries, block)
+            if left_out:
+                some[queries.sq_distances(block) == 0] = -np.inf
+            start += block.shape[0]
+        yield batch, logs
+
+
+def shares_of(logs: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the shares of rows in the weight of each query.
+
+    A query without any has the mean of all the targets as its answer, and their shares.
+    """
+    # logs (n_queries, n_rows), weights (n_rows,) -> (n_queries, n_rows)
+    shares, _ = log_weights(logs)
+    shares *= weights
+    total = shares.sum(axis=1)
+    none = total == 0
+    shares[none], total[none] = weights, weights.sum()
+    shares /= total[:, None]
+    return shares
+
+
+def sparse_rows(
+    shares: np.ndarray,
+    columns: tuple[np.ndarray, int] | None,
+    n_largest: int | None,
+    cut: float,
+) -> sparse.csr_array:
+    """Return the largest shares, in the columns of the rows that came."""
+    n_queries, n_rows = shares.shape
+    shares = np.where(np.abs(shares) > cut / n_rows, shares, 0)
+    shares /= shares.sum(axis=1, keepdims=True)
+    if n_largest is not None and n_largest < n_rows:
+        order = np.argpartition(-np.abs(shares), n_largest - 1, axis=1)
+        np.put_along_axis(shares, order[:, n_largest:], 0, axis=1)
+    found = sparse.coo_array(shares)
+    if columns is None:
+        return found.tocsr()
+    rows, places = found.coords
+    numbers, size = columns
+    return sparse.coo_array(
+        (found.data, (rows, numbers[places])), shape=(n_queries, size)
+    ).tocsr()
+
+
+def _has_rows(model):
+    """Return whether the kernel is one of rows, or say what is kept instead."""
+    if model._row_kernel is None:
+        raise AttributeError(
+            f"With kernel={model.kernel!r} sums over the training rows are kept, which "
+            f"cannot tell rows apart; {type(model).__name__}(ExactKernel()) keeps them."
+        )
+    return True
+
+
+class RowWeightsMixin:
+    """What averages over rows, or over points that stand for rows, rest on."""
+
+    _engine: Any
+    _row_kernel: Any
+    _blocks_of_sums: Any
+    _cast: Any
+    _float_type: Any
+    _check_rows: Any
+    _n_given = 0  # rows that came, of which those of weight 0 are not kept
+    _dropped: tuple[np.ndarray, ...] = ()
+
+    @available_if(_has_rows)
+    def kernel_weights(
+        self, X: TableLike, n_largest: int | None = None
+    ) -> sparse.csr_array:
+        r"""Return the weights of the training rows in the answers.
+
+        The answer of a regressor is the sum of the training targets times these
+        weights; that of a classifier, the sum of the weights of each class.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+        n_largest : int, default=None
+            Number of weights to keep for each row, the largest; None keeps all. They
+            are not divided by their sum, which says what part of the answer they are.
+
+        Returns
+        -------
+        weights : sparse array of shape (n_samples, n_training_rows)
+            Weights, of sum 1 in each row unless ``n_largest`` is given. Columns are the
+            training rows in the order in which they came, or the points of
+            ``kernel_.prototypes_``.
+
+        Raises
+        ------
+        AttributeError
+            If the kernel is a sampler, a transformer or ``"linear"``: they keep sums.
+        ValueError
+            If ``n_largest`` is no positive integer.
+
+        Notes
+        -----
+        With sample weights :math:`s_j` these are
+
+        .. math:: w_j(x) = s_j K(x, x_j) / \sum_k s_k K(x, x_k) .
+
+        Those of local linear averages, whose answers are sums too, are
+        :math:`w_j(x)\, (1 + (x - m)^\top (G + \lambda I)^{-1} (x_j - m))`, some of
+        which are negative: the equivalent kernel of [1]_, section 6.1.
+
+        Rows are left out that have 1e-13 of the weight together, or ``tol`` of
+        ``ExactKernel``. Distances from all the rows are computed, in blocks, and where
+        no row has a weight all count by their sample weights.
+
+        References
+        ----------
+        .. [1] T. Hastie, R. Tibshirani, J. Friedman, "The Elements of Statistical
+           Learning", 2nd edition, Springer 2009.
+        """
+        if n_largest is not None:
+            check_scalar(n_largest, "n_largest", Integral, min_val=1)
+        rows, keys = self._host_rows(X, "kernel_weights"), self._engine.keys
+        cut = max(CUT, getattr(self._row_kernel, "tol", 0.0))
+        columns, blocks = self._columns(), []
+        for shares in self._answer_shares(rows, keys):
+            blocks.append(sparse_rows(shares, columns, n_largest, cut))
+        return sparse.vstack(blocks, format="csr").astype(self._float_type(X))
+
+    @available_if(_has_rows)
+    def effective_rows(self, X: TableLike) -> np.ndarray:
+        r"""Return how many training rows the answers rest on.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        n_effective : ndarray of shape (n_samples,)
+            Effective number of rows, 1 where a single one has all the weight. Sample
+            weights count as copies of rows, and a point for the rows it stands for.
+
+        Raises
+        ------
+        AttributeError
+            If the kernel is a sampler, a transformer or ``"linear"``: they keep sums.
+
+        Notes
+        -----
+        This is the perplexity of the kernel weights,
+        :math:`\exp(-\sum_j w_j \log (w_j / s_j))` with the sample weights
+        :math:`s_j`.
+        """
+        rows, keys = self._host_rows(X, "effective_rows"), self._engine.keys
+        found, (_, weights) = np.empty(rows.shape[0]), row_targets(keys)
+        for batch, logs in log_kernels(keys, rows, self._engine.sigma):
+            shares = shares_of(logs, weights)
+            ratios = np.where(shares > 0, shares / weights, 1)
+            found[batch] = np.exp(-np.sum(shares * np.log(ratios), axis=1))
+        return self._cast(found, X)
+
+    @available_if(_has_rows)
+    def log_weights(self, X: TableLike) -> np.ndarray:
+        r"""Return the logarithm of the sum of the weights of the training rows.
+
+        Up to a constant this is the log density of a kernel density estimate, that of
+        :meth:`sklearn.neighbors.KernelDensity.score_samples`; with ``tol`` of
+        ``ExactKernel``, from summaries of far clusters of rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        logs : ndarray of shape (n_samples,)
+            :math:`\log \sum_j s_j K(x, x_j)` with the sample weights :math:`s_j`;
+            minus infinity where no row has a weight.
+
+        Raises
+        ------
+        AttributeError
+            If the kernel is a sampler, a transformer or ``"linear"``.
+        """
+        self._check_rows(X, "log_weights")
+        chosen = self._engine.chosen_targets
+        found, targets = [], getattr(chosen, "plain", chosen)
+        for _, sums in self._with_targets(targets)._blocks_of_sums(X):
+            weights = to_host(targets.weight(sums.scores))
+            with np.errstate(divide="ignore"):
+                found.append(np.log(weights) + to_host(sums.log_scale)[:, 0])
+        return self._cast(joined(found), X)
+
+    def _host_rows(self, X, method):
+        """Return rows as validated, on the host."""
+        self._check_rows(X, method)
+        refuse_lazy(self, f"sklearn_crt.dask.map_rows(estimator.{method}, X)", X)
+        return to_host(validate_rows(self, X, reset=False))
+
+    def _with_targets(self, targets):
+        """Return a copy whose sums are those of other targets."""
+        made = copied(self)
+        made._engine = self._engine.with_targets(targets)
+        return made
+
+    def _answer_shares(self, rows, keys):
+        """Yield the weights of the rows of fit in answers."""
+        _, weights = row_targets(keys)
+        for _, logs in log_kernels(keys, rows, self._engine.sigma):
+            yield shares_of(logs, weights)
+
+    def _columns(self):
+        """Return the numbers of the rows that are kept, and how many came."""
+        if not self._dropped:
+            return None
+        gone = np.concatenate(self._dropped)
+        return np.delete(np.arange(self._n_given), gone), self._n_given

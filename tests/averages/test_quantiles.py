@@ -1,0 +1,195 @@
+"""Quantiles and intervals of targets, against NumPy and by their coverage."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.stats import norm
+
+from sklearn_crt import (
+    ExactKernel,
+    LocalLinearRegressor,
+    NadarayaWatsonRegressor,
+    OPRFSampler,
+    Prototypes,
+)
+from sklearn_crt.averages import _quantiles, _row_weights
+
+LEVELS = [0.0, 0.05, 0.3, 0.5, 0.9, 1.0]
+
+
+@pytest.fixture
+def rows(rng):
+    X = rng.normal(size=(250, 3))
+    y = np.stack([X[:, 0] + rng.normal(size=250), np.round(X[:, 1])], axis=1)
+    return X, y, rng.integers(1, 4, 250).astype(float), rng.normal(size=(30, 3))
+
+
+@pytest.mark.parametrize("kernel", [None, "laplacian", Prototypes(40, random_state=0)])
+def test_quantiles_of_weighted_targets(kernel, rows, monkeypatch):
+    X, y, weights, Q = rows
+    model = NadarayaWatsonRegressor(kernel).fit(X, y, weights)
+    monkeypatch.setattr(_row_weights, "_PAIRS", 2500)  # several blocks
+    found = model.predict_quantiles(Q, LEVELS)
+    shares = model.kernel_weights(Q).toarray()
+    if kernel is not None and kernel != "laplacian":
+        y = model._engine.model[0].y
+    options = {"method": "inverted_cdf"}
+    for i, own in enumerate(shares):
+        for k in range(2):
+            expected = np.quantile(y[:, k], LEVELS[1:-1], weights=own, **options)
+            assert_allclose(found[i, k, 1:-1], expected)
+            assert own[y[:, k] <= found[i, k, 0]].sum() > 1e-14
+            assert own[y[:, k] < found[i, k, 0]].sum() < 1e-12
+    assert np.all(np.diff(found) >= 0)
+
+
+def test_weights_are_copies(rows):
+    X, y, weights, Q = rows
+    copies = np.repeat(np.arange(250), weights.astype(int))
+    kernel = ExactKernel(sigma=1.5)
+    for model in (
+        NadarayaWatsonRegressor(kernel),
+        LocalLinearRegressor(kernel, ridge=1),
+    ):
+        found = model.fit(X, y, weights).predict_quantiles(Q, LEVELS)
+        model.fit(X[copies], y[copies])
+        assert_allclose(found, model.predict_quantiles(Q, LEVELS), atol=1e-9)
+
+
+def test_shapes_of_quantiles_and_intervals(rows):
+    X, y, _, Q = rows
+    for model in (NadarayaWatsonRegressor(), LocalLinearRegressor()):
+        model.fit(X, y)
+        assert model.predict_quantiles(Q, 0.5).shape == (30, 2)
+        assert model.predict_quantiles(Q, [0.5]).shape == (30, 2, 1)
+        assert model.predict_interval(Q).shape == (30, 2, 2)
+        model.fit(X, y[:, 0])
+        assert model.predict_quantiles(Q, 0.5).shape == (30,)
+        assert model.predict_quantiles(Q, [0.1, 0.5]).shape == (30, 2)
+        assert model.predict_interval(Q.astype(np.float32)).dtype == np.float64
+        assert model.predict_interval(Q).shape == (30, 2)
+
+
+def test_quantiles_of_fits_are_those_of_residuals_of_rows_left_out(rows):
+    X, y, _, Q = rows
+    model = LocalLinearRegressor(ExactKernel(sigma=1.5), ridge=0.1).fit(X, y[:, 0])
+    residuals = np.empty(250)
+    for i in range(250):
+        rest = np.arange(250) != i
+        one = LocalLinearRegressor(ExactKernel(sigma=1.5), ridge=0.1)
+        one.fit(X[rest], y[rest, 0])
+        residuals[i] = y[i, 0] - one.predict(X[i : i + 1])[0]
+    found = model.predict_quantiles(Q, [0.2, 0.5, 0.8])
+    wide = NadarayaWatsonRegressor(ExactKernel(sigma=0.75)).fit(X, residuals)
+    expected = wide.predict_quantiles(Q, [0.2, 0.5, 0.8])
+    assert_allclose(found, model.predict(Q)[:, None] + expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("model", [NadarayaWatsonRegressor(), LocalLinearRegressor()])
+@pytest.mark.parametrize("coverage", [0.5, 0.9])
+def test_intervals_hold_their_share(model, coverage, rng):
+    """Noise that differs from row to row; a correct interval fails once in 10^7."""
+    X = rng.uniform(-2, 2, size=(5000, 2))
+    noise = 0.1 + 0.4 * (X[:, 0] > 0)
+    y = np.sin(2 * X[:, 1]) + noise * rng.normal(size=5000)
+    ends = model.fit(X[:1000], y[:1000]).predict_interval(X[1000:], coverage)
+    inside = (ends[:, 0] <= y[1000:]) & (y[1000:] <= ends[:, 1])
+    # the share of new rows is a beta variable about the coverage, by 1000 rows
+    spread = norm.isf(1e-7) * np.sqrt(coverage * (1 - coverage) * (1 / 1000 + 1 / 4000))
+    assert abs(inside.mean() - coverage) < spread
+    widths = ends[:, 1] - ends[:, 0]
+    wide, narrow = X[1000:, 0] > 0.3, X[1000:, 0] < -0.3
+    assert widths[wide].mean() > 2 * widths[narrow].mean()
+
+
+def test_margin_is_of_rows_left_out(rng):
+    """Where a row has nearly all the weight, its own target would be the interval."""
+    X, y = rng.normal(size=(300, 8)), rng.normal(size=300)
+    model = NadarayaWatsonRegressor(ExactKernel(sigma=3.0)).fit(X, y)
+    ends = model.predict_interval(X[:1])
+    assert ends[0, 1] - ends[0, 0] > 2
+    ends = model.predict_interval(rng.normal(size=(2000, 8)))
+    new = rng.normal(size=2000)
+    assert np.mean((ends[:, 0] <= new) & (new <= ends[:, 1])) > 0.85
+
+
+def test_more_rows_make_other_residuals(rows):
+    X, y, _, Q = rows
+    model = LocalLinearRegressor(ExactKernel(sigma=1.5), ridge=0.1)
+    model.fit(X[:100], y[:100]).predict_interval(Q)
+    model.partial_fit(X[100:], y[100:])
+    whole = LocalLinearRegressor(ExactKernel(sigma=1.5), ridge=0.1).fit(X, y)
+    assert_allclose(model.predict_interval(Q), whole.predict_interval(Q), atol=1e-9)
+    merged = LocalLinearRegressor(ExactKernel(sigma=1.5), ridge=0.1)
+    merged.fit(X[:100], y[:100]).predict_interval(Q)
+    rest = LocalLinearRegressor(ExactKernel(sigma=1.5), ridge=0.1)
+    merged.merge(rest.fit(X[100:], y[100:]))
+    assert_allclose(merged.predict_interval(Q), whole.predict_interval(Q), atol=1e-9)
+
+
+def test_clipped_fits_have_clipped_quantiles(rows):
+    X, y, _, Q = rows
+    model = LocalLinearRegressor(ExactKernel(sigma=1.0), ridge=0, clip=True)
+    found = model.fit(X, y[:, 0]).predict_quantiles(3 * Q, [0.05, 0.95])
+    assert y[:, 0].min() <= found.min()
+    assert found.max() <= y[:, 0].max()
+
+
+def test_few_rows_and_equal_ones_have_intervals():
+    x, y = np.zeros((5, 2)), np.arange(5.0)
+    for model in (NadarayaWatsonRegressor(), LocalLinearRegressor()):
+        for few in (slice(1), slice(5)):
+            ends = model.fit(x[few], y[few]).predict_interval(x[:2])
+            assert np.isfinite(ends).all()
+            assert np.all(ends[:, 0] <= ends[:, 1])
+
+
+def test_tolerance_and_sparse_rows(rng):
+    X = rng.normal(size=(5000, 3))
+    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=5000)
+    Q = rng.normal(size=(50, 3))
+    for made in (NadarayaWatsonRegressor, LocalLinearRegressor):
+        exact = made(ExactKernel(sigma=2.0)).fit(X, y)
+        expected = exact.predict_interval(Q)
+        tolerant = made(ExactKernel(sigma=2.0, tol=0.01)).fit(X, y)
+        assert_allclose(tolerant.predict_interval(Q), expected, atol=0.01 * np.ptp(y))
+        few = sparse.csr_array(X[:500])
+        found = made(ExactKernel(sigma=2.0)).fit(few, y[:500])
+        dense = made(ExactKernel(sigma=2.0)).fit(X[:500], y[:500])
+        found = found.predict_quantiles(sparse.csr_array(Q), 0.3)
+        assert_allclose(found, dense.predict_quantiles(Q, 0.3), atol=1e-7)
+
+
+def test_what_keeps_sums_has_no_quantiles(rows):
+    X, y, *_ = rows
+    model = NadarayaWatsonRegressor(OPRFSampler(random_state=0)).fit(0.1 * X, y)
+    assert not hasattr(model, "predict_quantiles")
+    assert not hasattr(model, "predict_interval")
+    model = NadarayaWatsonRegressor(Prototypes(random_state=0)).fit(X, y)
+    assert hasattr(model, "predict_quantiles")
+    fits = LocalLinearRegressor(Prototypes(random_state=0)).fit(X, y)
+    for each, method in ((model, "interval"), (fits, "interval"), (fits, "quantiles")):
+        with pytest.raises(AttributeError) as caught:
+            getattr(each, f"predict_{method}")
+        assert "whose residuals are not kept" in str(caught.value.__cause__)
+
+
+def test_levels_and_coverage_are_checked(rows):
+    X, y, *_ = rows
+    model = NadarayaWatsonRegressor().fit(X, y)
+    for wrong in (1.1, [0.1, -0.1], [[0.1]]):
+        with pytest.raises(ValueError, match="quantiles must be"):
+            model.predict_quantiles(X, wrong)
+    with pytest.raises(ValueError, match="NaN"):
+        model.predict_quantiles(X, np.nan)
+    for wrong in (0, 1, 90):
+        with pytest.raises(ValueError, match="coverage"):
+            model.predict_interval(X, wrong)
+
+
+def test_levels_of_equal_shares_are_not_missed_by_rounding():
+    shares = np.full((1, 10), 0.1)
+    levels = np.arange(1, 11) / 10
+    found = _quantiles.weighted_quantiles(shares, np.arange(10.0), levels)
+    assert_array_equal(found, [np.arange(10)])

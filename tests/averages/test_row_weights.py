@@ -1,0 +1,178 @@
+"""Which training rows answers rest on, how many, and their density."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.spatial.distance import cdist
+from sklearn.datasets import load_iris
+from sklearn.neighbors import KernelDensity
+
+from sklearn_crt import (
+    ExactKernel,
+    LocalLinearClassifier,
+    LocalLinearRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+    OPRFSampler,
+    Prototypes,
+)
+from sklearn_crt.averages import _row_weights
+
+
+def near(A, B):
+    """Return a kernel that ends, so that far rows have no weight."""
+    return (cdist(A, B) < 0.5).astype(A.dtype)
+
+
+KERNELS = None, "laplacian", "matern", ExactKernel(sigma=[0.5, 1, 2])
+KERNELS += (ExactKernel(near, sigma=1.0),)
+
+
+@pytest.fixture
+def rows(rng):
+    X = rng.normal(size=(300, 3))
+    y = np.stack([np.sin(2 * X[:, 0]) + X[:, 1], X[:, 2]], axis=1)
+    return X, y, rng.integers(0, 3, 300).astype(float), rng.normal(size=(40, 3))
+
+
+@pytest.mark.filterwarnings("ignore:For .* rows all the kernel weights:RuntimeWarning")
+@pytest.mark.parametrize("kernel", KERNELS, ids=range(5))
+@pytest.mark.parametrize("model", [NadarayaWatsonRegressor, LocalLinearRegressor])
+def test_weights_make_the_answers(model, kernel, rows, monkeypatch):
+    fits = model is LocalLinearRegressor
+    X, y, weights, Q = rows
+    made = model(kernel, **({"ridge": 0.01} if fits else {})).fit(X, y, weights)
+    monkeypatch.setattr(_row_weights, "_PAIRS", 3000)  # several blocks
+    found = made.kernel_weights(Q)
+    assert found.shape == (40, 300)  # rows of weight 0 too
+    assert not found[:, weights == 0].nnz
+    assert_allclose(found.sum(axis=1), 1, atol=1e-12)
+    assert_allclose(found @ y, made.predict(Q), atol=1e-10)
+    assert (found.data.min() < 0) == fits
+
+
+@pytest.mark.parametrize("model", [NadarayaWatsonClassifier, LocalLinearClassifier])
+def test_weights_make_the_probabilities(model):
+    X, y = load_iris(return_X_y=True)
+    made = model().fit(X[::2], y[::2])
+    found = made.kernel_weights(X[1::2]) @ np.eye(3)[y[::2]]
+    found = np.maximum(found, 0)
+    found /= found.sum(axis=1, keepdims=True)
+    assert_allclose(found, made.predict_proba(X[1::2]), atol=1e-10)
+
+
+@pytest.mark.parametrize("sparse_rows", [False, True])
+def test_batches_and_merged_rows_keep_their_columns(sparse_rows, rows):
+    X, y, weights, Q = rows
+    table = sparse.csr_array(X) if sparse_rows else X
+    parts = slice(0, 100), slice(100, 180), slice(180, 300)
+    whole = NadarayaWatsonRegressor(ExactKernel(sigma=1.5)).fit(table, y, weights)
+    models = [NadarayaWatsonRegressor(ExactKernel(sigma=1.5)) for _ in range(2)]
+    for model, part in zip((models[0], models[0], models[1]), parts, strict=True):
+        model.partial_fit(table[part], y[part], weights[part])
+    merged = models[0].merge(models[1])
+    expected = whole.kernel_weights(Q)
+    assert_allclose(merged.kernel_weights(Q).toarray(), expected.toarray(), atol=1e-12)
+    again = merged.fit(table, y, weights)  # starts anew
+    assert_allclose(again.kernel_weights(Q).toarray(), expected.toarray(), atol=1e-12)
+
+
+def test_the_largest_weights(rows):
+    X, y, _, Q = rows
+    model = NadarayaWatsonRegressor().fit(X, y)
+    whole = model.kernel_weights(Q).toarray()
+    few = model.kernel_weights(Q, n_largest=5).toarray()
+    assert_array_equal(np.count_nonzero(few, axis=1), 5)
+    assert_array_equal(few[few > 0], whole[few > 0])
+    assert_array_equal(np.sort(few, axis=1)[:, -5:], np.sort(whole, axis=1)[:, -5:])
+    assert model.kernel_weights(Q, n_largest=10**6).nnz > 5 * len(Q)
+    for wrong, kind in ((0, ValueError), (2.5, TypeError)):
+        with pytest.raises(kind, match="n_largest"):
+            model.kernel_weights(Q, n_largest=wrong)
+
+
+def test_tolerance_leaves_light_rows_out(rng):
+    X = rng.normal(size=(6000, 4))
+    y, Q = np.sin(X[:, 0]), rng.normal(size=(50, 4))
+    exact = NadarayaWatsonRegressor(ExactKernel(sigma=2.0)).fit(X, y)
+    other = NadarayaWatsonRegressor(ExactKernel(sigma=2.0, tol=0.05)).fit(X, y)
+    expected, found = exact.kernel_weights(Q), other.kernel_weights(Q)
+    assert found.nnz < 0.5 * expected.nnz
+    assert 0.5 * np.abs(found - expected).sum(axis=1).max() < 0.05
+    assert_allclose(found.sum(axis=1), 1, atol=1e-12)
+    gaps = other.log_weights(Q) - exact.log_weights(Q)
+    assert np.abs(gaps).max() < 0.05
+
+
+def test_prototypes_count_for_their_rows(rows):
+    X, y, weights, Q = rows
+    model = NadarayaWatsonRegressor(Prototypes(30, random_state=0)).fit(X, y, weights)
+    found = model.kernel_weights(Q)
+    assert found.shape == (40, 30)
+    points = model._engine.model[0]
+    assert_allclose(found @ points.y, model.predict(Q), atol=1e-10)
+    wide = NadarayaWatsonRegressor(Prototypes(30, sigma=1e-6, random_state=0))
+    assert_allclose(wide.fit(X, y, weights).effective_rows(Q), weights.sum())
+
+
+def test_effective_rows_are_the_perplexity(rows):
+    X, y, weights, Q = rows
+    model = NadarayaWatsonRegressor(ExactKernel(sigma=1.5)).fit(X, y)
+    shares = model.kernel_weights(Q).toarray()
+    logs = np.log(np.where(shares > 0, shares, 1))
+    assert_allclose(model.effective_rows(Q), np.exp(-(shares * logs).sum(axis=1)))
+    copies = np.repeat(np.arange(300), weights.astype(int))
+    found = model.fit(X, y, weights).effective_rows(Q)
+    assert_allclose(found, model.fit(X[copies], y[copies]).effective_rows(Q))
+    assert_allclose(model.effective_rows(Q + 1e4), 1)
+
+
+@pytest.mark.parametrize(
+    "names", [("gaussian", "gaussian"), ("laplacian", "exponential")]
+)
+@pytest.mark.parametrize("tol", [0.0, 0.01])
+def test_log_weights_are_a_kernel_density(names, tol, rng):
+    X = rng.normal(size=(4500, 3))
+    weights, Q = rng.uniform(0.5, 2, 4500), 2 * rng.normal(size=(60, 3))
+    kernel = ExactKernel(names[0], sigma=2.0, tol=tol)
+    for model in (NadarayaWatsonRegressor(kernel), LocalLinearRegressor(kernel)):
+        model.fit(X, X[:, 0] ** 2, weights)
+        # one leaf: bounds of boxes lose 1e-8 to rounding
+        options = {"kernel": names[1], "rtol": 0, "leaf_size": 4500}
+        density = KernelDensity(bandwidth=0.5, **options)
+        density.fit(X, sample_weight=weights)
+        gaps = model.log_weights(Q) - density.score_samples(Q)
+        assert np.ptp(gaps) < (2 * tol if tol else 1e-9)
+
+
+def test_where_no_row_has_a_weight(rows):
+    X, y, weights, Q = rows
+    model = NadarayaWatsonRegressor(ExactKernel(near, sigma=1.0)).fit(X, y, weights)
+    far = Q + 100
+    expected = np.tile(weights / weights.sum(), (40, 1))
+    assert_allclose(model.kernel_weights(far).toarray(), expected)
+    assert_array_equal(model.log_weights(far), -np.inf)
+    assert_allclose(model.effective_rows(far), weights.sum())
+
+
+@pytest.mark.parametrize("method", ["kernel_weights", "effective_rows", "log_weights"])
+def test_sums_cannot_tell_rows(method, rows):
+    X, y, *_ = rows
+    for kernel in (OPRFSampler(random_state=0), "linear"):
+        model = NadarayaWatsonRegressor(kernel).fit(0.1 * X, y)
+        assert not hasattr(model, method)
+        with pytest.raises(AttributeError, match="has no attribute") as caught:
+            getattr(model, method)
+        assert "which cannot tell rows apart" in str(caught.value.__cause__)
+
+
+def test_single_precision_comes_back(rows):
+    X, y, _, Q = rows
+    for model in (NadarayaWatsonRegressor(), LocalLinearRegressor()):
+        model.fit(X.astype(np.float32), y)
+        few = Q.astype(np.float32)
+        assert model.kernel_weights(few).dtype == np.float32
+        assert model.effective_rows(few).dtype == np.float32
+        assert model.log_weights(few).dtype == np.float32
+        assert_allclose(model.kernel_weights(few).sum(axis=1), 1, atol=1e-6)
