@@ -5,6 +5,8 @@
 * defaults: those of the kernel averages against k neighbours
 * metric: learned metrics and local linear averages beside boosting and others
 * ridge, ridge_scale: ridge regression from sums beside searches; its time
+* quantiles: quantiles and intervals beside a forest and boosting
+* density: log densities beside KernelDensity
 * prototypes: prototypes beside features and the exact kernel
 * tolerance, tolerance_error: kernel averages to a tolerance, their time and error
 * positive_maps: error of positive maps
@@ -28,7 +30,7 @@ from dataclasses import dataclass, field
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from ..tables import header, report
-from . import averages, hybrids, linear, metric, positive, ridge
+from . import averages, hybrids, linear, metric, positive, quantiles, ridge
 
 OPTIONS = {
     "widths": "numbers of columns",
@@ -133,6 +135,16 @@ CHOICES = (
         "ridge_scale.inc",
         {"rows": 20_000},
         one_thread=False,
+    ),
+    Choice(
+        quantiles.quantiles,
+        "quantiles.inc",
+        {"seeds": 1, "rows": 400, "sets": ("diabetes", "friedman1")},
+    ),
+    Choice(
+        quantiles.density,
+        "density.inc",
+        {"rows": (4000,)},
     ),
     Choice(
         averages.prototypes,

@@ -17,6 +17,7 @@ from .._state import copied
 from ..rows import TableLike
 from ._exact import Keys, as_kind
 from ._sums import log_kernel
+from ._targets import LocalLinear
 
 _PAIRS = 2**21  # of queries and rows, whose weights are held at a time
 CUT = 1e-13  # of all the weight, which rows left out of a sparse row have together
@@ -157,9 +158,11 @@ class RowWeightsMixin:
         :math:`w_j(x)\, (1 + (x - m)^\top (G + \lambda I)^{-1} (x_j - m))`, some of
         which are negative: the equivalent kernel of [1]_, section 6.1.
 
-        Rows are left out that have 1e-13 of the weight together, or ``tol`` of
-        ``ExactKernel``. Distances from all the rows are computed, in blocks, and where
-        no row has a weight all count by their sample weights.
+        Rows are left out that have 1e-13 of the weight together, or for averages
+        ``tol`` of ``ExactKernel``. Distances from all the rows are computed, in blocks.
+        Where no row has a weight, all count by their sample weights. Fits to
+        ``Prototypes`` also rest on how the rows of a point are spread, which their
+        weights do not tell.
 
         References
         ----------
@@ -169,7 +172,9 @@ class RowWeightsMixin:
         if n_largest is not None:
             check_scalar(n_largest, "n_largest", Integral, min_val=1)
         rows, keys = self._host_rows(X, "kernel_weights"), self._engine.keys
-        cut = max(CUT, getattr(self._row_kernel, "tol", 0.0))
+        cut = CUT
+        if not isinstance(keys.targets, LocalLinear):  # which has negative weights
+            cut = max(CUT, getattr(self._row_kernel, "tol", 0.0))
         columns, blocks = self._columns(), []
         for shares in self._answer_shares(rows, keys):
             blocks.append(sparse_rows(shares, columns, n_largest, cut))
