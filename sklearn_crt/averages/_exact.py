@@ -279,13 +279,11 @@ class Keys:
         sides = [X, *(rows for rows, *_ in self.parts)]
         kinds = [type(rows) for rows in sides if sparse.issparse(rows)]
         if callable(self.kernel):  # takes rows as they are
-            frame = Frame(sigma)
-        elif kinds:  # no centre: rows would become dense
-            return Frame(sigma), kinds[0]
-        else:
-            # distances do not change, and their float32 error falls with the norms
-            frame = Frame(sigma, self.origin)
-        return frame.to(X), None
+            return Frame(sigma).to(X), None
+        if kinds and not self.targets.n_products(X.shape[1]):
+            return Frame(sigma), kinds[0]  # no centre: rows would become dense
+        # distances do not change, and their float32 error falls with the norms
+        return Frame(sigma, self.origin).to(X), kinds[0] if kinds else None
 
     def _blocks(
         self, frame: Frame, X: Any, kind: Any, size: int

@@ -41,7 +41,7 @@ class Side(NamedTuple):
     magnitude: Affine
     phase: Affine | None = None
     scale: Array | None = None  # (1, n_frequencies)
-    sq_norm: float = -1.0  # factor of |x|^2 in the real part
+    sq_norm: float = -1.0  # factor of |x|^2 in the real part, unless squares are
     squares: Array | None = None  # (n_features, 2): factors of x^2 in both parts
     single_phase: Array | None = None  # (1, 1), of a last single column
     shift: Array | None = None  # (1, n_features): the form is that of x - h
@@ -61,7 +61,7 @@ class Side(NamedTuple):
             term = none if self.sq_norm == 0 else self.sq_norm * rows.sq_norms
             return rows, term, none
         both = rows.sums_of_squares(self.squares)
-        return rows, self.sq_norm * rows.sq_norms + both[..., :1], both[..., 1:]
+        return rows, both[..., :1], both[..., 1:]
 
 
 class Quadratic(ABC):
@@ -232,12 +232,12 @@ class DiagonalQuadratic(Quadratic):
         a = np.conjugate(1 / self.diagonal) if key else self.diagonal
         weights = frequencies.to_dense().astype(np.float64)
         magnitude = Affine(Frequencies(a.real[:, None] * weights), 1.0, log_scale)
-        squares = -0.5 * np.square(a)
+        squares = -0.5 * (np.square(a) + 1)  # with |x|^2 / 2, which a of i cancels
         squares = np.column_stack([squares.real, squares.imag])
         if self.is_real:
-            return Side(magnitude, sq_norm=-0.5, squares=squares)
+            return Side(magnitude, squares=squares)
         phase = Affine(Frequencies(a.imag[:, None] * weights), 1.0, 0 * log_scale)
-        return Side(magnitude, phase, sq_norm=-0.5, squares=squares)
+        return Side(magnitude, phase, squares=squares)
 
     def _products(self, X: Inputs, Y: Inputs) -> tuple[np.ndarray, np.ndarray]:
         return X.dense * self.diagonal, Y.dense * (1 / self.diagonal)
@@ -286,7 +286,7 @@ class ScaledQuadratic(Quadratic):
         weights = a[:, None] * frequencies.to_dense().astype(np.float64)
         squares = np.column_stack([-np.square(a), 0 * a])
         form = Affine(Frequencies(weights), 1.0, log_scale)
-        return Side(form, sq_norm=0.0, squares=squares)
+        return Side(form, squares=squares)
 
     def pair(self, X: Inputs, Y: Inputs) -> tuple[Inputs, Inputs]:
         return (

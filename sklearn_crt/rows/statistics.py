@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import pdist
-from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import gen_batches
 from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
 
@@ -25,7 +24,7 @@ from .._array import (
     to_host,
     transposed,
 )
-from .inputs import Rows
+from .inputs import Rows, SparseInputs
 
 _MOMENT_BYTES = 2**19  # of float64 copies at a time: few enough for the cache
 _COVARIANCE_BYTES = 2**22  # the same, enough for the product
@@ -109,8 +108,10 @@ class Moments:
         share = weights / weight
         mean, variance = mean_variance_axis(X, axis=0, weights=share)
         counted = X if np.all(weights) else X[weights > 0]
-        minimum, _ = min_max_axis(counted, axis=0)
-        variance = np.maximum(variance, 0)  # of a constant column: rounding
+        minimum, maximum = min_max_axis(counted, axis=0)
+        constant = minimum == maximum  # whose mean and variance are else rounding
+        mean = np.where(constant, minimum, mean)
+        variance = np.where(constant, 0, np.maximum(variance, 0))
         return cls(weight, mean, variance, share @ abs(X), minimum)
 
     @classmethod
@@ -246,11 +247,11 @@ class RowSample:
         """Return the weighted median distance of pairs of distinct rows."""
         rows, weights = self.rows.astype(np.float64), self.weights
         pairs = np.triu_indices(rows.shape[0], 1)
-        if sparse.issparse(rows):
-            distances = euclidean_distances(rows)[pairs]
+        if sparse.issparse(rows):  # close pairs from their differences
+            inputs = SparseInputs(rows.tocsr())
+            distances = np.sqrt(inputs.sq_distances(inputs)[pairs])
         else:
             distances = pdist(rows)
-        # equal rows of a sparse table are apart by rounding
         distinct = distances > 1e-7 * distances.max(initial=0)
         pair_weights = np.where(distinct, (weights[:, None] * weights)[pairs], 0)
         order = np.argsort(distances)

@@ -363,6 +363,15 @@ def test_sparse_rows(model, kernel, rng):
     assert_allclose(both, answers(dense, X[:40]), rtol=1e-7, atol=1e-9)
 
 
+def test_sparse_rows_of_unlike_columns():
+    """Moments about zero would lose the digits of the small columns."""
+    X = np.random.default_rng(4).normal(size=(6, 7))
+    X = X * [5e-4, 8, 100, 100, 1000, 1e-2, 0.5] + [0, 50, 0, 50, 0, 50, 50]
+    model = LocalLinearClassifier(ExactKernel(sigma="scale")).fit(X, np.arange(6) // 3)
+    stored = clone(model).fit(sparse.csr_array(X), np.arange(6) // 3)
+    assert_allclose(stored.predict_proba(X), model.predict_proba(X), atol=1e-10)
+
+
 def test_probabilities():
     X, y = load_iris(return_X_y=True)
     model = LocalLinearClassifier(ridge=1e-3).fit(X, y)

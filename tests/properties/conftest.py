@@ -34,7 +34,10 @@ class Case:
         """Return the case with last digits of numbers changed, of equal ones alike."""
         X = self.X if self.X.dtype.kind == "f" else self.X.astype(np.float64)
         bits = X.view(f"u{X.itemsize}")
-        up = (bits * bits.dtype.type(2654435761 + 2 * k) >> 13) & 1
+        # the highest bit of a product depends on all the bits of a number
+        n_bits = 8 * X.itemsize
+        odd = 2 * np.random.default_rng(k).integers(2 ** (n_bits - 2)) + 1
+        up = bits * bits.dtype.type(odd) >> bits.dtype.type(n_bits - 1)
         steps = np.where(up, 4, -4).astype(X.dtype) * np.spacing(X)
         return replace(self, X=np.where(X == 0, X, X + steps))
 

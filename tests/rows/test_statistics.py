@@ -121,8 +121,22 @@ def test_constant_sparse_columns_vary_by_nothing(value, weighted, rng):
         X[:, 1] = rng.normal(size=n_rows)
         weights = rng.random(n_rows) if weighted else None
         table = sparse.csr_array(X)
-        assert (Moments.of(table, weights).variance >= 0).all()
+        moments = Moments.of(table, weights)
+        np.testing.assert_array_equal(moments.mean[[0, 2]], value)
+        np.testing.assert_array_equal(moments.variance[[0, 2]], 0)
+        assert moments.variance[1] > 0
         found = Covariance.of(table, weights).matrix
         np.testing.assert_array_equal(found[[0, 2]], 0)
         expected = Covariance.of(X, weights).matrix
         assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_median_distance_of_close_sparse_rows(rng):
+    """Of |x|^2 + |y|^2 - 2 x.y half of the digits would be lost."""
+    X = 6.4 + 1e-5 * rng.normal(size=(40, 2))
+    dense = TrigRBFSampler(sigma="median").fit(X)
+    assert_allclose(
+        TrigRBFSampler(sigma="median").fit(sparse.csr_array(X)).sigma_,
+        dense.sigma_,
+        rtol=1e-9,
+    )

@@ -175,3 +175,14 @@ def test_attributes_are_those_of_the_map():
     assert sampler.blocks_ == list(sampler.map_.blocks)
     with pytest.raises(AttributeError):
         sampler.blocks_ = []
+
+
+def test_far_rows_in_single_precision():
+    """Their squares cancel where the diagonal is i, before they are rounded."""
+    X = np.float32([[1.257e-3, -13.21]])
+    X = np.vstack([X, 1e9 * X])
+    sampler = HybridSampler(kind="clustered", n_clusters=1, n_components=2)
+    sampler.set_params(coupling="iid", random_state=0).fit(X[:1])
+    with pytest.warns(RuntimeWarning, match="does not resolve"):
+        features, keys = sampler.transform(X), sampler.transform_key(X)
+    assert_allclose(sampler.approximate_kernel(X), features @ keys.T, rtol=1e-5)
