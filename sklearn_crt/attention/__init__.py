@@ -1,5 +1,6 @@
 """Attention in linear time from feature maps, and exact attention beside it."""
 
+from ._coreset import coreset_attention
 from ._heads import fit_heads
 from ._linear import fmm_attention, linear_attention
 from ._softmax import softmax_attention
@@ -7,6 +8,7 @@ from ._state import LinearAttentionState
 
 __all__ = [
     "LinearAttentionState",
+    "coreset_attention",
     "fit_heads",
     "fmm_attention",
     "linear_attention",
