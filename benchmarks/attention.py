@@ -1,9 +1,12 @@
 """Time and memory of attention against the length: python -m benchmarks.attention.
 
-One head, causal and not, d = e = 64, m = 256, float32. Best seconds of a few runs, by
-processor and by wall clock, and the largest memory beside the inputs, in a process of
-its own for each case (as traced by Python for NumPy, of the resident set for torch).
-Exact attention stops at --exact rows.
+One head, causal and not, d = e = 64, m columns, 128 points of a coreset, float32. Best
+seconds of a few runs, by processor and by wall clock, and the largest memory beside the
+inputs, in a process of its own for each case (as traced by Python for NumPy, of the
+resident set for torch). Exact attention stops at --exact rows.
+
+With torch among the libraries a second table says from which length on each is faster
+than torch's fused kernel of exact attention, and --write writes that to the guide.
 """
 
 import argparse
@@ -13,36 +16,49 @@ import subprocess
 import sys
 import time
 import tracemalloc
+from functools import partial
 
 import numpy as np
 
-D, M = 64, 256
-NAMES = ("exact", "linear", "exact causal", "linear causal")
+from .tables import Table, header, report
+
+D = 64
+COLUMNS = 64, 256
+NAMES = ["exact", *(f"linear {m}" for m in COLUMNS), "coreset"]
+NAMES += ["exact causal", *(f"linear {m} causal" for m in COLUMNS)]
+FUSED = "fused", "fused causal"
 
 
 def functions(library, rows):
     """Return queries, keys, values and the attentions by name."""
     from sklearn_crt import OPRFSampler
-    from sklearn_crt.attention import linear_attention, softmax_attention
+    from sklearn_crt.attention import (
+        coreset_attention,
+        linear_attention,
+        softmax_attention,
+    )
 
     rng = np.random.default_rng(0)
     arrays = [0.3 * rng.standard_normal((rows, D), dtype=np.float32) for _ in "qkv"]
-    sampler = OPRFSampler(
-        sigma=D**-0.25, kernel="softmax", n_components=M, random_state=0
-    ).fit(arrays[0], X_key=arrays[1])
+    options = {"sigma": D**-0.25, "kernel": "softmax", "random_state": 0}
+    maps = {
+        m: OPRFSampler(n_components=m, **options).fit(arrays[0], X_key=arrays[1])
+        for m in COLUMNS
+    }
     if library == "torch":
         import torch
 
         torch.set_num_threads(THREADS)
         arrays = [torch.from_numpy(array) for array in arrays]
     table = {
-        "exact": lambda q, k, v: softmax_attention(q, k, v),
-        "exact causal": lambda q, k, v: softmax_attention(q, k, v, causal=True),
-        "linear": lambda q, k, v: linear_attention(q, k, v, sampler),
-        "linear causal": lambda q, k, v: linear_attention(
-            q, k, v, sampler, causal=True
-        ),
+        "exact": softmax_attention,
+        "exact causal": partial(softmax_attention, causal=True),
+        "coreset": coreset_attention,
     }
+    for m, sampler in maps.items():
+        linear = partial(linear_attention, feature_map=sampler)
+        table[f"linear {m}"] = linear
+        table[f"linear {m} causal"] = partial(linear, causal=True)
     if library == "torch":
         from torch.nn.functional import scaled_dot_product_attention as fused
 
@@ -61,7 +77,7 @@ def peak():
 
 
 def measure(library, name, rows, repeats):
-    """Print processor seconds, seconds and MB of one case."""
+    """Print processor seconds, seconds, MB, and times faster than the fused kernel."""
     small, _ = functions(library, 64)
     arrays, table = functions(library, rows)
     table[name](*small)  # loads what is loaded once
@@ -74,12 +90,17 @@ def measure(library, name, rows, repeats):
         before = peak()
         table[name](*arrays)
         memory = peak() - before
-    clocks = []
+    fused = [FUSED[name.endswith("causal")]] if library == "torch" else []
+    clocks = {one: [] for one in (name, *fused)}
     for _ in range(repeats):
-        start = time.process_time(), time.perf_counter()
-        table[name](*arrays)
-        clocks.append((time.process_time() - start[0], time.perf_counter() - start[1]))
-    print(*np.min(clocks, axis=0), memory)
+        for one, seconds in clocks.items():  # in turns, since machines are noisy
+            start = time.process_time(), time.perf_counter()
+            table[one](*arrays)
+            seconds.append(
+                (time.process_time() - start[0], time.perf_counter() - start[1])
+            )
+    best = [np.min(seconds, axis=0) for seconds in clocks.values()]
+    print(*best[0], memory, best[-1][0] / best[0][0])
 
 
 def main():
@@ -92,6 +113,9 @@ def main():
     parser.add_argument("--exact", type=int, default=8192)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument(
+        "--write", action="store_true", help="write the table of the guide"
+    )
     parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
     args = parser.parse_args()
     global THREADS
@@ -99,20 +123,54 @@ def main():
     if args.one:
         library, name, rows = args.one
         return measure(library, name, int(rows), args.repeats)
-    print(f"{'library':8}{'attention':15}{'rows':>7}{'cpu s':>9}{'s':>9}{'MB':>8}")
+    print(f"{'library':8}{'attention':18}{'rows':>7}{'cpu s':>9}{'s':>9}{'MB':>8}")
+    found = {}
     for library in args.libraries:
-        names = (*NAMES, "fused", "fused causal") if library == "torch" else NAMES
-        for name in names:
+        for name in (*NAMES, *FUSED) if library == "torch" else NAMES:
             for rows in args.lengths:
-                if not name.startswith("linear") and rows > args.exact:
+                if not name.startswith(("linear", "coreset")) and rows > args.exact:
                     continue
                 numbers = case(args, library, name, rows)
+                found[library, name, rows] = numbers
                 print(
-                    f"{library:8}{name:15}{rows:7d}{numbers[0]:9.4f}{numbers[1]:9.4f}"
+                    f"{library:8}{name:18}{rows:7d}{numbers[0]:9.4f}{numbers[1]:9.4f}"
                     f"{numbers[2]:8.1f}",
                     flush=True,
                 )
+    if "torch" in args.libraries:
+        page = "attention_lengths.inc" if args.write else None
+        facts = header(args.threads)
+        report([against_fused(found, args.exact)], facts, page)
     return None
+
+
+def against_fused(found, longest):
+    """Return from which length on attentions are faster than torch's fused kernel."""
+    lengths = sorted({rows for library, _, rows in found if library == "torch"})
+    lengths = [rows for rows in lengths if rows <= longest]
+    table = []
+    for name in (name for name in NAMES if not name.startswith("exact")):
+        fused = FUSED[name.endswith("causal")]
+        ratios = np.array([found["torch", name, rows][3] for rows in lengths])
+        memory = [found["torch", n, lengths[-1]][2] for n in (fused, name)]
+        cells = [f"{ratio:.2f}" for ratio in ratios]
+        memory = " / ".join(f"{number:.0f}" for number in memory)
+        table.append([name, *cells, break_even(lengths, ratios), memory])
+    columns = ["attention", *(f"{rows} rows" for rows in lengths)]
+    columns += ["faster from", f"MB at {lengths[-1]}, fused / this"]
+    return Table("Times faster than torch's fused exact attention", columns, table)
+
+
+def break_even(lengths, ratios):
+    """Return the length from which on ratios exceed 1, on lines between their logs."""
+    below = np.flatnonzero(ratios < 1)
+    if below.size == 0:
+        return f"below {lengths[0]}"
+    if below[-1] == len(lengths) - 1:
+        return f"beyond {lengths[-1]}"
+    some = slice(below[-1], below[-1] + 2)
+    log = np.interp(0, np.log(ratios[some]), np.log(lengths[some]))
+    return f"{float(f'{np.exp(log):.2g}'):.0f}"
 
 
 def case(args, library, name, rows):

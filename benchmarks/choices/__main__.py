@@ -11,6 +11,7 @@
 * tolerance, tolerance_error: kernel averages to a tolerance, their time and error
 * positive_maps: error of positive maps
 * hybrids: hybrids beside their parts
+* attention: features, a coreset and the mean of the values
 * pairs: orthogonal frequencies or antithetic pairs
 * linear_models: ridge on features beside Nystroem and boosting
 * few_columns: pairs of sines and cosines or single cosines, by the number of columns
@@ -30,7 +31,16 @@ from dataclasses import dataclass, field
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from ..tables import header, report
-from . import averages, hybrids, linear, metric, positive, quantiles, ridge
+from . import (
+    attention,
+    averages,
+    hybrids,
+    linear,
+    metric,
+    positive,
+    quantiles,
+    ridge,
+)
 
 OPTIONS = {
     "widths": "numbers of columns",
@@ -178,6 +188,7 @@ CHOICES = (
         "hybrids.inc",
         {"widths": (64,), "seeds": 1, "sets": ("banknote", "wine")},
     ),
+    Choice(attention.attention, "attention.inc", {"widths": (32,), "seeds": 1}),
     Choice(
         linear.linear_models,
         "linear_models.inc",
