@@ -100,8 +100,8 @@ def coreset_attention(
     ``jax.jit`` cannot trace it. All else is computed where q is, and gradients flow to
     q, k, v and a mask of numbers, as if the groups were constants.
 
-    Time and memory are O(L n_points), each batch and head one k-means of some
-    milliseconds at least.
+    Time is O(L n_points (d + e)) and memory O(L n_points); each batch and head is one
+    k-means, of ten milliseconds and more.
 
     References
     ----------
