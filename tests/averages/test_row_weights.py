@@ -1,5 +1,7 @@
 """Which training rows answers rest on, how many, and their density."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -176,3 +178,15 @@ def test_single_precision_comes_back(rows):
         assert model.effective_rows(few).dtype == np.float32
         assert model.log_weights(few).dtype == np.float32
         assert_allclose(model.kernel_weights(few).sum(axis=1), 1, atol=1e-6)
+
+
+def test_weights_are_held_in_blocks(rng):
+    """All of them would take 200 MB."""
+    X = rng.normal(size=(25_000, 2))
+    model = NadarayaWatsonRegressor(ExactKernel(sigma=1.0)).fit(X, X[:, 0])
+    tracemalloc.start()
+    model.kernel_weights(X[:1000], n_largest=3)
+    model.predict_quantiles(X[:1000], 0.5)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 120e6
