@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import pdist
+from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import gen_batches
 from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
 
@@ -24,7 +25,7 @@ from .._array import (
     to_host,
     transposed,
 )
-from .inputs import Rows, SparseInputs
+from .inputs import Rows
 
 _MOMENT_BYTES = 2**19  # of float64 copies at a time: few enough for the cache
 _COVARIANCE_BYTES = 2**22  # the same, enough for the product
@@ -245,13 +246,9 @@ class RowSample:
 
     def median_distance(self) -> float:
         """Return the weighted median distance of pairs of distinct rows."""
-        rows, weights = self.rows.astype(np.float64), self.weights
-        pairs = np.triu_indices(rows.shape[0], 1)
-        if sparse.issparse(rows):  # close pairs from their differences
-            inputs = SparseInputs(rows.tocsr())
-            distances = np.sqrt(inputs.sq_distances(inputs)[pairs])
-        else:
-            distances = pdist(rows)
+        weights, pairs = self.weights, np.triu_indices(self.rows.shape[0], 1)
+        distances = _pair_distances(self.rows.astype(np.float64), pairs)
+        # equal rows of a sparse table are apart by rounding
         distinct = distances > 1e-7 * distances.max(initial=0)
         pair_weights = np.where(distinct, (weights[:, None] * weights)[pairs], 0)
         order = np.argsort(distances)
@@ -277,6 +274,22 @@ class RowSample:
         changes = rows[1:] != rows[:-1]
         first = np.append(True, np.asarray(changes.sum(axis=1)).ravel() > 0)
         return rows[first], np.add.reduceat(weights, np.flatnonzero(first))
+
+
+def _pair_distances(rows: Rows, pairs: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """Return the distances of all pairs of rows, of a sparse table as of a dense one.
+
+    Inner products lose the digits of distances far from zero, where a column must have
+    most of its entries stored: such columns are dense, and their differences are taken.
+    """
+    # (n_rows, n_features) -> (n_rows * (n_rows - 1) / 2,)
+    if not sparse.issparse(rows):
+        return pdist(rows)
+    is_dense = 2 * np.bincount(rows.indices, minlength=rows.shape[1]) > rows.shape[0]
+    squares = pdist(rows[:, is_dense].toarray(), "sqeuclidean")
+    if not is_dense.all():
+        squares += euclidean_distances(rows[:, ~is_dense], squared=True)[pairs]
+    return np.sqrt(squares)
 
 
 T = TypeVar("T", Moments, RowSample, Covariance)
