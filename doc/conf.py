@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from importlib import import_module
 from importlib.metadata import version as installed_version
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,6 +33,7 @@ extensions = [
     "numpydoc",
     "sphinx_gallery.gen_gallery",
     "gallery_figures",
+    "decision_chart",
 ]
 # sphinx-gallery writes a notebook beside each page of its own
 exclude_patterns = ["_build", "whats_new/upcoming", "auto_examples/**.ipynb"]
@@ -60,6 +62,7 @@ logo = "_static/logo.svg"
 html_theme_options = {
     "logo": {"text": project, "image_light": logo, "image_dark": logo},
     "github_url": urls["Source"],
+    "use_edit_page_button": True,
     "header_links_before_dropdown": 6,
     "show_toc_level": 2,
     "navigation_with_keys": False,
@@ -67,7 +70,11 @@ html_theme_options = {
     "footer_end": [],
 }
 toc_object_entries_show_parents = "hide"
-html_context = {"default_mode": "auto"}
+html_context = {
+    "default_mode": "auto",
+    "edit_page_provider_name": "GitHub",
+    "edit_page_url_template": urls["Source"] + "/edit/main/{{ source_of(file_name) }}",
+}
 alone = "index", "install", "benchmarks", "whats_new/index"  # nothing beside them
 html_sidebars = {name: [] for name in alone}
 
@@ -112,8 +119,17 @@ for path in Path("../examples/notebooks").glob("*.ipynb"):
             cell.metadata["tags"] = ["hide-input"]
     nbformat.write(notebook, Path("papers", path.name))
 
-# Off by default: an inventory out of reach is a warning, and warnings are errors.
-if os.environ.get("SKLEARN_CRT_INTERSPHINX"):
+# A name of ours that leads nowhere is an error. Not so others' names, attributes and
+# parameters, nor what is private and stands in annotations.
+nitpicky = True
+nitpick_ignore_regex = [
+    ("py:.*", r"(?!sklearn_crt\b)[a-z_].*"),
+    ("py:.*", r"sklearn_crt\.(_|.*\._|(rows|maps|frequencies|dask\.fitting)\.).*"),
+    ("py:.*", r"A_|Axes"),
+]
+
+# In the published pages; elsewhere an inventory out of reach would be an error.
+if os.environ.get("SKLEARN_CRT_INTERSPHINX") or os.environ.get("READTHEDOCS"):
     extensions.append("sphinx.ext.intersphinx")
     intersphinx_mapping = {
         "python": ("https://docs.python.org/3", None),
@@ -152,6 +168,34 @@ def copy_mathjax(app, error):
         copy_asset(folder / "static" / "mathjax" / mathjax_file, target)
 
 
+def set_source(app, pagename, templatename, context, doctree):
+    """Let "Edit on GitHub" lead to what a page is made from."""
+
+    def source_of(file_name):
+        name = Path(pagename)
+        if name.parts[0] == "auto_examples":
+            found = Path("examples", *name.parts[1:]).with_suffix(".py")
+            return found if found.stem != "index" else found.with_name("README.txt")
+        if name.parts[0] == "papers":
+            return f"examples/notebooks/{name.name}.ipynb"
+        if name.parts[0] == "generated":
+            return _file_of(name.name)
+        return f"doc/{file_name}"
+
+    context["source_of"] = source_of
+
+
+def _file_of(name):
+    """Return the file that defines a public name, from the root of the repository."""
+    module, _, attribute = name.rpartition(".")
+    try:
+        defined = getattr(import_module(module), attribute)
+        path = Path(inspect.getsourcefile(inspect.unwrap(defined)))
+    except (ImportError, AttributeError, TypeError):  # a module, a value
+        path = Path(import_module(name if find_spec(name) else module).__file__)
+    return path.relative_to(Path(import_module(project).__file__).parents[1]).as_posix()
+
+
 def widen_notebooks(app, pagename, templatename, context, doctree):
     """Give the pages of notebooks the width of the window."""
     if pagename.startswith("papers/"):
@@ -163,3 +207,4 @@ def setup(app):
     app.connect("source-read", insert_news)
     app.connect("build-finished", copy_mathjax)
     app.connect("html-page-context", widen_notebooks)
+    app.connect("html-page-context", set_source)

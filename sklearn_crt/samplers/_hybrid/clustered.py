@@ -100,7 +100,7 @@ class ClusteredSampler(BaseFeatureSampler):
 
     See Also
     --------
-    HybridSampler : Uses this map with ``kind="clustered"``.
+    sklearn_crt.HybridSampler : Uses this map with ``kind="clustered"``.
 
     Notes
     -----

@@ -33,7 +33,7 @@ class AngularCoefficient(BaseFeatureSampler):
     r"""Coefficient theta / pi of a hybrid, from signs of projections.
 
     It estimates :math:`\theta / \pi - 1/2`, where theta is the angle between two rows;
-    :class:`HybridSampler` adds the constant 1/2, the attribute ``a_``.
+    :class:`~sklearn_crt.HybridSampler` adds the constant 1/2, the attribute ``a_``.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class AngularCoefficient(BaseFeatureSampler):
     See Also
     --------
     GaussianCoefficient : One minus a Gaussian kernel.
-    HybridSampler : Mixes base maps with such coefficients.
+    sklearn_crt.HybridSampler : Mixes base maps with such coefficients.
 
     Notes
     -----
@@ -160,7 +160,7 @@ class AngularCoefficient(BaseFeatureSampler):
 class GaussianCoefficient(BaseFeatureSampler):
     r"""Coefficient of a hybrid that grows with the distance, from sines and cosines.
 
-    It estimates :math:`-e^{-\sigma^2 |x - y|^2 / 2} / h`; :class:`HybridSampler` adds
+    It estimates :math:`-e^{-\sigma^2 |x - y|^2 / 2} / h`; :class:`~sklearn_crt.HybridSampler` adds
     the constant 1/h, the attribute ``a_``. The coefficient is 0 for equal rows, and 1
     for rows x and -x of the largest norm in the data.
 
@@ -204,7 +204,7 @@ class GaussianCoefficient(BaseFeatureSampler):
     See Also
     --------
     AngularCoefficient : The angle over pi.
-    HybridSampler : Mixes base maps with such coefficients.
+    sklearn_crt.HybridSampler : Mixes base maps with such coefficients.
 
     Notes
     -----
@@ -328,7 +328,7 @@ class MixtureCoefficient(BaseFeatureSampler):
 
     See Also
     --------
-    HybridSampler : Has one such coefficient per pair of clusters with
+    sklearn_crt.HybridSampler : Has one such coefficient per pair of clusters with
         ``kind="clustered"`` and ``mixture="gaussian"``.
 
     Notes

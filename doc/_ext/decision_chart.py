@@ -1,0 +1,203 @@
+"""The decision chart: ``.. decision-chart::`` draws TREE as a picture with links.
+
+It is SVG inside the page, so that its colours follow the theme, drawn twice: from left
+to right, and from top to bottom for narrow screens; custom.css shows one of them. Each
+answer is a line of code, which is run while the page is built.
+"""
+
+from html import escape
+from textwrap import wrap
+
+import sklearn.ensemble
+import sklearn.pipeline
+import sklearn.preprocessing
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
+import sklearn_crt
+
+# task: its page, and for each case the name to take, a line of code and the page
+TREE = {
+    "Predict numbers or classes": (
+        "user_guide/tables",
+        {
+            "up to 20,000 rows: most accurate": (
+                "LocalLinearClassifier",
+                "make_pipeline(LearnedMetric(), LocalLinearClassifier())",
+                "user_guide/local_linear",
+            ),
+            "more rows, a stream, or error bars": (
+                "RandomFeatureRidge",
+                "make_pipeline(StandardScaler(), RandomFeatureRidge())",
+                "user_guide/ridge",
+            ),
+            "most columns are categories": (
+                "gradient boosting of scikit-learn",
+                "HistGradientBoostingClassifier()",
+                "user_guide/learned_metric",
+            ),
+        },
+    ),
+    "Average near rows: shares, probabilities": (
+        "user_guide/nadaraya_watson",
+        {
+            "up to 20,000 rows": (
+                "the exact kernel",
+                "NadarayaWatsonClassifier()",
+                "user_guide/nadaraya_watson",
+            ),
+            "more rows, in memory": (
+                "the exact kernel to a tolerance",
+                "NadarayaWatsonClassifier(ExactKernel(tol=0.01))",
+                "generated/sklearn_crt.ExactKernel",
+            ),
+            "a stream, or fast answers": (
+                "points that stand for rows",
+                "NadarayaWatsonClassifier(Prototypes())",
+                "generated/sklearn_crt.Prototypes",
+            ),
+        },
+    ),
+    "Features for a model of your own": (
+        "user_guide/linear_models",
+        {
+            "up to 1000 columns": (
+                "CentersRBFSampler",
+                "CentersRBFSampler(n_components=500, whiten=True)",
+                "user_guide/linear_models",
+            ),
+            "more columns, or independent of the rows": (
+                "TrigRBFSampler",
+                "TrigRBFSampler(n_components=2000)",
+                "user_guide/trig_rbf",
+            ),
+            "positive, to estimate averages": (
+                "DERFSampler",
+                'DERFSampler(coupling="antithetic")',
+                "user_guide/derf",
+            ),
+        },
+    ),
+    "Attention": (
+        "user_guide/attention",
+        {
+            "long sequences": (
+                "OPRFSampler",
+                'OPRFSampler(kernel="softmax")',
+                "user_guide/attention",
+            ),
+        },
+    ),
+}
+NAMES = {}
+for module in (sklearn.ensemble, sklearn.pipeline, sklearn.preprocessing, sklearn_crt):
+    NAMES |= {name: getattr(module, name) for name in module.__all__}
+
+LINE, GAP, CODE = 17, 9, 47  # heights of a line and between boxes, characters of code
+
+
+class Drawing:
+    """Boxes, lines and words, from the top down."""
+
+    def __init__(self, width, uri_of):
+        self.width, self.uri_of = width, uri_of
+        self.parts = []
+
+    def words(self, x, y, lines, kind):
+        """Write lines of text from a height on; return the height below them."""
+        for line in lines:
+            y += LINE
+            text = escape(line).replace(" ", "\N{NO-BREAK SPACE}")
+            self.parts.append(f'<text class="{kind}" x="{x}" y="{y - 4}">{text}</text>')
+        return y
+
+    def box(self, x, y, width, target, kind, *texts):
+        """Draw a box that is a link, around lines of several kinds; return its end."""
+        self.parts.append(f'<a class="{kind}" href="{self.uri_of(target)}">')
+        place = len(self.parts)
+        end = y + 4
+        for text_kind, lines in texts:
+            end = self.words(x + 10, end, lines, text_kind)
+        end += 6
+        size = f'width="{width}" height="{end - y}"'
+        self.parts.insert(place, f'<rect x="{x}" y="{y}" {size} rx="6"/>')
+        self.parts.append("</a>")
+        return end
+
+    def answer(self, x, y, name, code, target):
+        """Draw the box of an answer; return its end."""
+        lines = wrap(code, CODE, subsequent_indent="    ", break_on_hyphens=False)
+        texts = ("name", [name]), ("code", lines)
+        return self.box(x, y, self.width - x - 1, target, "answer", *texts)
+
+    def line(self, *points):
+        """Draw a line through points."""
+        path = " ".join(f"{x},{y}" for x, y in points)
+        self.parts.append(f'<polyline points="{path}"/>')
+
+    def svg(self, kind, height):
+        """Return the picture."""
+        size = f'viewBox="0 0 {self.width} {height}"'
+        label = 'role="group" aria-label="Decision chart: what to take for which task"'
+        body = "".join(self.parts)
+        return f'<svg class="crt-chart {kind}" {size} {label}>{body}</svg>'
+
+
+def wide(uri_of):
+    """Return the chart from left to right: task, case, answer."""
+    drawing, y = Drawing(780, uri_of), 1
+    for task, (page, cases) in TREE.items():
+        start, middles = y, []
+        for case, answer in cases.items():
+            end = drawing.answer(400, y, *answer)
+            lines = wrap(case, 25)
+            middle = (y + end) / 2
+            drawing.words(205, middle - len(lines) * LINE / 2, lines, "case")
+            middles.append(middle)
+            drawing.line((385, middle), (400, middle))
+            y = end + GAP
+        lines = wrap(task, 17)
+        height = 10 + len(lines) * LINE
+        middle = (start + y - GAP) / 2
+        drawing.box(1, middle - height / 2, 160, page, "task", ("name", lines))
+        drawing.line((161, middle), (180, middle))
+        for place in middles:
+            drawing.line((180, middle), (180, place), (198, place))
+        y += GAP
+    return drawing.svg("wide", y - GAP)
+
+
+def narrow(uri_of):
+    """Return the chart from top to bottom."""
+    drawing, y = Drawing(370, uri_of), 1
+    for task, (page, cases) in TREE.items():
+        top = end = drawing.box(1, y, 368, page, "task", ("name", [task]))
+        for case, answer in cases.items():
+            y = drawing.words(24, end + 4, [case], "case")
+            end = drawing.answer(24, y, *answer)
+            drawing.line((12, top), (12, (y + end) / 2), (24, (y + end) / 2))
+        y = end + 2 * GAP
+    return drawing.svg("narrow", y - GAP)
+
+
+class DecisionChart(SphinxDirective):
+    """The directive."""
+
+    def run(self):
+        """Return the two drawings, of which the page shows one."""
+        for _, cases in TREE.values():
+            for _, code, _ in cases.values():
+                eval(code, dict(NAMES))
+        return [nodes.raw("", wide(self.uri) + narrow(self.uri), format="html")]
+
+    def uri(self, target):
+        """Return the address of a page, seen from this one."""
+        if target not in self.env.found_docs:
+            raise self.error(f"The chart links to {target}, and there is no such page.")
+        return self.env.app.builder.get_relative_uri(self.env.docname, target)
+
+
+def setup(app):
+    """Add the directive."""
+    app.add_directive("decision-chart", DecisionChart)
+    return {"parallel_read_safe": True}
