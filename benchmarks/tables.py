@@ -154,7 +154,8 @@ def report(tables, facts, page=None, command=None):
     if page is not None:
         PAGES.mkdir(exist_ok=True)
         command = command or command_line()
-        written = [f"Written by ``{command}``:", "", *(f"* {fact}" for fact in facts)]
+        written = [f".. dropdown:: Written by ``{command}``", ""]
+        written += [f"   * {fact}" for fact in facts]
         text = "\n".join(written) + "\n\n"
         text += "\n".join(table.rst() for table in tables)
         (PAGES / page).write_text(text)

@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -75,7 +76,8 @@ html_context = {
     "edit_page_provider_name": "GitHub",
     "edit_page_url_template": urls["Source"] + "/edit/main/{{ source_of(file_name) }}",
 }
-alone = "index", "install", "benchmarks", "whats_new/index"  # nothing beside them
+alone = "index", "install", "benchmarks", "benchmarks/*", "whats_new/index"
+alone += "faq", "related", "citing"  # nothing beside them
 html_sidebars = {name: [] for name in alone}
 
 # One file, without fonts, copied from a package: formulas need no network.
@@ -160,6 +162,21 @@ def insert_news(app, name, source):
         source[0] = source[0].replace(mark, f"{mark}\n{draft.stdout}\n")
 
 
+def mark_breaks(app, pagename, templatename, context, doctree):
+    """Let long names break after dots and underscores and before capitals."""
+
+    def broken(match):
+        return match[1] + re.sub(r"[._(=](?=\w)|(?<=[a-z0-9])(?=[A-Z])", _wbr, match[2])
+
+    if "body" in context:
+        long = r'(<span class="pre">|<h1>)([^<]{16,})'
+        context["body"] = re.sub(long, broken, context["body"])
+
+
+def _wbr(match):
+    return f"{match[0]}<wbr>"
+
+
 def copy_mathjax(app, error):
     """Copy the file that sets formulas."""
     if error is None and app.builder.format == "html":
@@ -196,9 +213,9 @@ def _file_of(name):
     return path.relative_to(Path(import_module(project).__file__).parents[1]).as_posix()
 
 
-def widen_notebooks(app, pagename, templatename, context, doctree):
-    """Give the pages of notebooks the width of the window."""
-    if pagename.startswith("papers/"):
+def widen(app, pagename, templatename, context, doctree):
+    """Give the pages of notebooks and of wide tables the width of the window."""
+    if pagename.startswith(("papers/", "benchmarks/")):
         app.add_css_file("papers.css")
 
 
@@ -206,5 +223,6 @@ def setup(app):
     app.connect("autodoc-skip-member", skip_borrowed)
     app.connect("source-read", insert_news)
     app.connect("build-finished", copy_mathjax)
-    app.connect("html-page-context", widen_notebooks)
+    app.connect("html-page-context", widen)
     app.connect("html-page-context", set_source)
+    app.connect("html-page-context", mark_breaks)

@@ -14,6 +14,7 @@
 * attention: features, a coreset and the mean of the values
 * pairs: orthogonal frequencies or antithetic pairs
 * linear_models: ridge on features beside Nystroem and boosting
+* intervals: error bars of ridge on features, Gaussian processes and forests
 * few_columns: pairs of sines and cosines or single cosines, by the number of columns
 * centers: columns at centres beside random features, for ridge
 
@@ -38,6 +39,7 @@ from . import (
     linear,
     metric,
     positive,
+    processes,
     quantiles,
     ridge,
 )
@@ -194,6 +196,7 @@ CHOICES = (
         "linear_models.inc",
         {"widths": (50,), "seeds": 1, "sets": ("letter",)},
     ),
+    Choice(processes.intervals, "intervals.inc", {"rows": 500, "sets": ("housing",)}),
     Choice(
         linear.few_columns,
         "few_columns.inc",

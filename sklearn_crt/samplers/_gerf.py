@@ -124,8 +124,10 @@ class GERFSampler(ExponentialSampler):
     its sign, so ``A_`` ends up real.
 
     Orthogonal frequencies reduce the variance by the same amount for every A: with p
-    ordered pairs in common blocks, :math:`p / m^2 \, e^{-(s+1)(|x|^2 + |y|^2)}
-    (e^{sq} - {}_1F_1(d; d/2; sq/2))`.
+    ordered pairs in common blocks,
+
+    .. math:: \frac{p}{m^2}\, e^{-(s+1)(|x|^2 + |y|^2)}
+       \left(e^{sq} - {}_1F_1(d; d/2; sq/2)\right) .
 
     ``kernel_variance`` is this formula for ``"iid"`` and ``"orthogonal"``; for
     ``"simplex"`` and objects of any fixed angle another function replaces 1F1 (user

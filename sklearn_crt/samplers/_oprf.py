@@ -88,8 +88,12 @@ class OPRFSampler(ExponentialSampler):
     common orthogonal blocks; the second term does not depend on A ([2]_, theorem 3.2).
 
     With ``coupling="antithetic"`` A minimises the mean log second moment of a pair w,
-    -w: :math:`\rho` solves :math:`d (\rho - 1) / (2 \rho (1 + \rho)) = - \bar q
-    / (1 + e^{-(1 + \rho) \bar q})`. With m pairs and the constant
+    -w: :math:`\rho` solves
+
+    .. math:: \frac{d (\rho - 1)}{2 \rho (1 + \rho)}
+       = - \frac{\bar q}{1 + e^{-(1 + \rho) \bar q}} .
+
+    With m pairs and the constant
     :math:`c = d \log\frac{1 + \rho}{2 \sqrt\rho}` the first term is then
     :math:`\frac{K^2}{2m} (e^{c + \rho q} + e^{c - q} - 2)`.
 
