@@ -292,7 +292,7 @@ class Group:
     clock: Callable = time.process_time
 
 
-USERS = {  # where users are: the cases that groups stands for
+USERS = {  # the cases that groups stands for
     "one-row": Group(groups.one_row, "group_one_row.inc"),
     "small": Group(groups.small, "group_small.inc"),
     "clock": Group(

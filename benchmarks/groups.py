@@ -1,4 +1,4 @@
-"""Where users are: groups of cases of compare.py beside its grid of sizes.
+"""Groups of cases of compare.py beside its grid of sizes.
 
 A group is a function of ``quick`` (small sizes, to see that it runs) and of the number
 of repetitions, and returns tables; its docstring goes above the first of them.

@@ -1,6 +1,6 @@
 """
-What do clusters of queries and keys buy?
-=========================================
+What do clusters of queries and keys gain?
+==========================================
 
 For each pair of clusters there is an exponential map without any error at the two
 centres. How much of that is left when clusters have a width?
