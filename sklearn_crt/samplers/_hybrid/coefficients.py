@@ -160,9 +160,10 @@ class AngularCoefficient(BaseFeatureSampler):
 class GaussianCoefficient(BaseFeatureSampler):
     r"""Coefficient of a hybrid that grows with the distance, from sines and cosines.
 
-    It estimates :math:`-e^{-\sigma^2 |x - y|^2 / 2} / h`; :class:`~sklearn_crt.HybridSampler` adds
-    the constant 1/h, the attribute ``a_``. The coefficient is 0 for equal rows, and 1
-    for rows x and -x of the largest norm in the data.
+    It estimates :math:`-e^{-\sigma^2 |x - y|^2 / 2} / h`;
+    :class:`~sklearn_crt.HybridSampler` adds the constant 1/h, the attribute ``a_``. The
+    coefficient is 0 for equal rows, and 1 for rows x and -x of the largest norm in the
+    data.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ class ComplexExponentialSampler(BaseFeatureSampler):
 
     See Also
     --------
-    sklearn_crt.HybridSampler : Has one such map per pair of clusters with ``kind="clustered"``.
+    sklearn_crt.HybridSampler : With ``kind="clustered"``, one such map per pair.
 
     Notes
     -----
