@@ -71,7 +71,7 @@ class ComplexExponentialSampler(BaseFeatureSampler):
 
     See Also
     --------
-    sklearn_crt.HybridSampler : With ``kind="clustered"``, one such map per pair.
+    sklearn_crt.HybridSampler : ``kind="clustered"`` has one per pair of clusters.
 
     Notes
     -----
