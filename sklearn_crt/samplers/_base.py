@@ -524,7 +524,9 @@ class BaseFeatureSampler(
         Where ``variance_is_exact_`` is False it is that of independent frequencies
         (couplings without a fixed angle: ``"simplex+"``, ``"halton"``, ``"sobol"``), or
         that of the exact blocks which a structured coupling without padding
-        approximates.
+        approximates. Of positive maps it holds, but says little once sigma is not
+        small: it can exceed squared errors that are seen by orders of magnitude, ruled
+        by draws too rare to be met.
 
         Parameters
         ----------
