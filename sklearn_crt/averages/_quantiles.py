@@ -143,8 +143,7 @@ class QuantilesMixin:
 
         Returns
         -------
-        values : ndarray of shape (n_samples,), (n_samples, n_quantiles) or \
-                (n_samples, n_outputs, n_quantiles)
+        values : ndarray of shape (n_samples[, n_outputs][, n_quantiles])
             Quantiles of each output, which never cross. A number for ``quantiles`` has
             no axis, nor has a single output.
 
