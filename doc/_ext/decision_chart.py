@@ -8,6 +8,7 @@ answer is a line of code, which is run while the page is built.
 from html import escape
 from textwrap import wrap
 
+import numpy as np
 import sklearn.ensemble
 import sklearn.pipeline
 import sklearn.preprocessing
@@ -15,6 +16,7 @@ from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 import sklearn_crt
+from sklearn_crt.attention import coreset_attention
 
 # task: its page, and for each case the name to take, a line of code and the page
 TREE = {
@@ -81,9 +83,14 @@ TREE = {
     "Attention": (
         "user_guide/attention",
         {
-            "long sequences": (
-                "OPRFSampler",
-                'OPRFSampler(kernel="softmax")',
+            "long sequences, both directions": (
+                "points that stand for keys",
+                "coreset_attention(q, k, v, n_points=128)",
+                "generated/sklearn_crt.attention.coreset_attention",
+            ),
+            "causal, or token by token": (
+                "DERFSampler",
+                'DERFSampler(kernel="softmax", coupling="antithetic")',
                 "user_guide/attention",
             ),
         },
@@ -92,6 +99,8 @@ TREE = {
 NAMES = {}
 for module in (sklearn.ensemble, sklearn.pipeline, sklearn.preprocessing, sklearn_crt):
     NAMES |= {name: getattr(module, name) for name in module.__all__}
+NAMES["coreset_attention"] = coreset_attention
+NAMES |= dict.fromkeys("qkv", np.random.default_rng(0).normal(size=(200, 4)))
 
 LINE, GAP, CODE = 17, 9, 47  # heights of a line and between boxes, characters of code
 

@@ -155,8 +155,10 @@ class RowWeightsMixin:
         .. math:: w_j(x) = s_j K(x, x_j) / \sum_k s_k K(x, x_k) .
 
         Those of local linear averages, whose answers are sums too, are
-        :math:`w_j(x)\, (1 + (x - m)^\top (G + \lambda I)^{-1} (x_j - m))`, some of
-        which are negative: the equivalent kernel of [1]_, section 6.1.
+
+        .. math:: w_j(x)\, (1 + (x - m)^\top (G + \lambda I)^{-1} (x_j - m)) .
+
+        Some of them are negative: the equivalent kernel of [1]_, section 6.1.
 
         Rows are left out that have 1e-13 of the weight together, or for averages
         ``tol`` of ``ExactKernel``. Distances from all the rows are computed, in blocks.
