@@ -385,6 +385,15 @@ class RunningStatistics(nn.Module):
             self.register_buffer(f"{side}_square", torch.zeros(n_heads))
         self.register_buffer("n_batches", torch.zeros((), dtype=torch.long))
 
+    def _apply(self, fn, recurse=True):
+        """Move the means with a module; half the digits would lose small steps."""
+        before = dict(self.named_buffers())
+        super()._apply(fn, recurse)
+        for name, part in self.named_buffers():
+            if part.dtype in (torch.float16, torch.bfloat16):
+                setattr(self, name, before[name].to(part.device))
+        return self
+
     @torch.no_grad()
     def update(self, q: Tensor, k: Tensor, weights: Tensor | None) -> None:
         """Take in a batch, unless it has numbers that are not finite."""
