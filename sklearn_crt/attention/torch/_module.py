@@ -1,4 +1,4 @@
-"""Linear attention as modules of torch, which the extra ``torch`` installs."""
+"""Linear attention in the place of ``torch.nn.MultiheadAttention``."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from sklearn.utils import check_random_state
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..maps import FeatureMap, map_arrays, real_form
-from ..samplers import OPRFSampler
-from ..samplers._optimal_A import optimal_A
-from ._features import resolve, stack_heads
-from ._heads import get_sampler
-from ._linear import linear_attention
-from ._softmax import softmax_attention
-
-__all__ = ["LinearAttention", "replace_attention"]
+from ...maps import FeatureMap, map_arrays, real_form
+from ...samplers import OPRFSampler
+from .._features import resolve, stack_heads
+from .._heads import get_sampler
+from .._linear import linear_attention
+from .._softmax import softmax_attention
+from ._masks import is_causal_mask, key_scores
+from ._statistics import RunningStatistics, at_least_float32
 
 
 class LinearAttention(nn.Module):
@@ -245,7 +244,7 @@ class LinearAttention(nn.Module):
         q, k, v = self._project(*inputs)
         scores = key_scores(key_padding_mask, k)
         with torch.autocast(q.device.type, enabled=False):
-            q32, k32, v32 = map(_at_least_float32, (q, k, v))
+            q32, k32, v32 = map(at_least_float32, (q, k, v))
             output = self._attend(q32, k32, v32, scores, causal)
         output = self.out_proj(output.transpose(1, 2).flatten(2).to(q.dtype))
         if single:
@@ -336,135 +335,3 @@ class LinearAttention(nn.Module):
             f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, "
             f"causal={self.causal}, band={self.band}, feature_map={self._sampler}"
         )
-
-
-def _at_least_float32(x):
-    return x if x.dtype in (torch.float32, torch.float64) else x.float()
-
-
-def replace_attention(model: nn.Module, **options: Any) -> int:
-    """Replace each ``MultiheadAttention`` inside a model by linear attention.
-
-    Parameters
-    ----------
-    model : Module
-        Changed in place; its weights are kept.
-    **options
-        Keyword-only parameters of :class:`LinearAttention`. A ``random_state`` gives
-        each layer a seed of its own.
-
-    Returns
-    -------
-    n_replaced : int
-        Number of layers that were changed.
-    """
-    rng = check_random_state(options.pop("random_state", None))
-    n_replaced = 0
-    for module in list(model.modules()):
-        if isinstance(module, nn.TransformerEncoder):
-            module.use_nested_tensor = False  # there is no linear attention for these
-        for name, child in list(module.named_children()):
-            if isinstance(child, nn.MultiheadAttention):
-                linear = LinearAttention.from_multihead(
-                    child, random_state=rng.randint(2**31 - 1), **options
-                )
-                setattr(module, name, linear)
-                n_replaced += 1
-    return n_replaced
-
-
-# ------------------------------------------------------------------ statistics of A
-class RunningStatistics(nn.Module):
-    """Means of queries and keys of earlier batches, one set a head."""
-
-    def __init__(self, n_heads: int, n_features: int, momentum: float = 0.1):
-        super().__init__()
-        self.momentum = momentum
-        for side in ("query", "key"):
-            self.register_buffer(f"{side}_mean", torch.zeros(n_heads, n_features))
-            self.register_buffer(f"{side}_square", torch.zeros(n_heads))
-        self.register_buffer("n_batches", torch.zeros((), dtype=torch.long))
-
-    def _apply(self, fn, recurse=True):
-        """Move the means with a module; half the digits would lose small steps."""
-        before = dict(self.named_buffers())
-        super()._apply(fn, recurse)
-        for name, part in self.named_buffers():
-            if part.dtype in (torch.float16, torch.bfloat16):
-                setattr(self, name, before[name].to(part.device))
-        return self
-
-    @torch.no_grad()
-    def update(self, q: Tensor, k: Tensor, weights: Tensor | None) -> None:
-        """Take in a batch, unless it has numbers that are not finite."""
-        # q (n_batch, n_heads, n_queries, d), k (n_batch, n_heads, n_keys, d), weights
-        # (n_batch, 1, n_keys)
-        found = {}
-        for side, rows, weight in (("query", q, None), ("key", k, weights)):
-            if weight is None:
-                weight = rows.new_ones(1)
-            weight = weight.expand(rows.shape[:-1])[..., None]
-            rows = rows.masked_fill(weight == 0, 0)  # they may be anything
-            total = weight.sum((0, 2)).clamp_min(torch.finfo(rows.dtype).tiny)
-            found[f"{side}_mean"] = (weight * rows).sum((0, 2)) / total
-            squares = (weight * rows * rows).sum((0, 2)) / total
-            found[f"{side}_square"] = squares.sum(-1)
-        # no branch: it would wait for the device
-        usable = torch.stack([part.isfinite().all() for part in found.values()]).all()
-        share = torch.where(self.n_batches == 0, 1.0, self.momentum)
-        for name, part in found.items():
-            buffer = self.get_buffer(name)
-            wide = buffer.to(part.dtype)
-            buffer.copy_(torch.where(usable, wide.lerp(part, share.to(wide)), wide))
-        self.n_batches += usable
-
-    def A(self) -> Tensor:
-        """Return the A of each head, 0 before the first batch."""
-        # -> (n_heads, 1, 1)
-        parts = (self.query_mean, self.key_mean, self.query_square, self.key_square)
-        query_mean, key_mean, *squares = map(_at_least_float32, parts)
-        d = query_mean.shape[-1]
-        cross = (query_mean * key_mean).sum(-1)
-        mean = (sum(squares) + 2 * cross) * d**-0.5
-        return optimal_A(mean.clamp_min(0), d)[:, None, None]
-
-
-# --------------------------------------------------------------------------- masks
-def key_scores(key_padding_mask: Tensor | None, k: Tensor) -> Tensor | None:
-    """Return what is added to the scores of keys."""
-    # key_padding_mask (n_batch, n_keys) or (n_keys,), k (n_batch, n_heads, n_keys, d)
-    # -> (n_batch, 1, n_keys)
-    if key_padding_mask is None:
-        return None
-    if key_padding_mask.ndim == 1:
-        key_padding_mask = key_padding_mask[None]
-    if key_padding_mask.shape != (k.shape[0], k.shape[2]):
-        raise ValueError(
-            f"key_padding_mask has shape {tuple(key_padding_mask.shape)}, but needs "
-            f"(n_batch, n_keys) = {(k.shape[0], k.shape[2])}."
-        )
-    scores = key_padding_mask
-    if scores.dtype == torch.bool:
-        zeros = torch.zeros_like(scores, dtype=k.dtype)
-        scores = zeros.masked_fill(scores, -torch.inf)
-    return _at_least_float32(scores)[:, None]
-
-
-def is_causal_mask(attn_mask: Tensor | None) -> bool:
-    """Return whether a mask of pairs is causal, not empty."""
-    if attn_mask is None:
-        return False
-    if attn_mask.ndim == 2 and attn_mask.shape[0] == attn_mask.shape[1]:
-        boolean = attn_mask.dtype == torch.bool
-        hidden = attn_mask if boolean else attn_mask == -torch.inf
-        if boolean or bool((hidden | (attn_mask == 0)).all()):
-            above = torch.ones_like(hidden).triu(1)
-            if bool((hidden == above).all()):
-                return True
-            if not bool(hidden.any()):
-                return False
-    raise ValueError(
-        "attn_mask must be None or the causal mask of shape (length, length): linear "
-        "attention computes no weights of single pairs that could be masked. Leave out "
-        "whole keys by key_padding_mask, or use torch.nn.MultiheadAttention."
-    )

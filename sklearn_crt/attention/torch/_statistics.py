@@ -1,0 +1,68 @@
+"""Running statistics of queries and keys, for maps that adapt to them."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from ...samplers._optimal_A import optimal_A
+
+
+def at_least_float32(x: Tensor) -> Tensor:
+    """Return numbers of half precision in float32, others as they are."""
+    return x if x.dtype in (torch.float32, torch.float64) else x.float()
+
+
+class RunningStatistics(nn.Module):
+    """Means of queries and keys of earlier batches, one set a head."""
+
+    def __init__(self, n_heads: int, n_features: int, momentum: float = 0.1):
+        super().__init__()
+        self.momentum = momentum
+        for side in ("query", "key"):
+            self.register_buffer(f"{side}_mean", torch.zeros(n_heads, n_features))
+            self.register_buffer(f"{side}_square", torch.zeros(n_heads))
+        self.register_buffer("n_batches", torch.zeros((), dtype=torch.long))
+
+    def _apply(self, fn, recurse=True):
+        """Move the means with a module; half the digits would lose small steps."""
+        before = dict(self.named_buffers())
+        super()._apply(fn, recurse)
+        for name, part in self.named_buffers():
+            if part.dtype in (torch.float16, torch.bfloat16):
+                setattr(self, name, before[name].to(part.device))
+        return self
+
+    @torch.no_grad()
+    def update(self, q: Tensor, k: Tensor, weights: Tensor | None) -> None:
+        """Take in a batch, unless it has numbers that are not finite."""
+        # q (n_batch, n_heads, n_queries, d), k (n_batch, n_heads, n_keys, d), weights
+        # (n_batch, 1, n_keys)
+        found = {}
+        for side, rows, weight in (("query", q, None), ("key", k, weights)):
+            if weight is None:
+                weight = rows.new_ones(1)
+            weight = weight.expand(rows.shape[:-1])[..., None]
+            rows = rows.masked_fill(weight == 0, 0)  # they may be anything
+            total = weight.sum((0, 2)).clamp_min(torch.finfo(rows.dtype).tiny)
+            found[f"{side}_mean"] = (weight * rows).sum((0, 2)) / total
+            squares = (weight * rows * rows).sum((0, 2)) / total
+            found[f"{side}_square"] = squares.sum(-1)
+        # no branch: it would wait for the device
+        usable = torch.stack([part.isfinite().all() for part in found.values()]).all()
+        share = torch.where(self.n_batches == 0, 1.0, self.momentum)
+        for name, part in found.items():
+            buffer = self.get_buffer(name)
+            wide = buffer.to(part.dtype)
+            buffer.copy_(torch.where(usable, wide.lerp(part, share.to(wide)), wide))
+        self.n_batches += usable
+
+    def A(self) -> Tensor:
+        """Return the A of each head, 0 before the first batch."""
+        # -> (n_heads, 1, 1)
+        parts = (self.query_mean, self.key_mean, self.query_square, self.key_square)
+        query_mean, key_mean, *squares = map(at_least_float32, parts)
+        d = query_mean.shape[-1]
+        cross = (query_mean * key_mean).sum(-1)
+        mean = (sum(squares) + 2 * cross) * d**-0.5
+        return optimal_A(mean.clamp_min(0), d)[:, None, None]
