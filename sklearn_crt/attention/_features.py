@@ -18,23 +18,26 @@ from ..rows import Frame, Inputs
 _RELU_FLOOR = 1e-3  # keeps denominators positive
 
 
-def elu_plus_one(rows: Array) -> Array:
-    """Return x + 1 where x > 0 and exp(x) elsewhere."""
+def _elu_plus_one(rows):
+    """Return the logs of x + 1 where x > 0 and of exp(x) elsewhere.
+
+    As logs, since products of such numbers may be less than the least of float32.
+    """
     xp = namespace_of(rows)
-    negative = xp.where(rows > 0, xp.zeros_like(rows), rows)
-    return xp.where(rows > 0, rows + 1, xp.exp(negative))
+    positive = xp.where(rows > 0, rows, xp.zeros_like(rows))
+    return None, xp.where(rows > 0, xp.log1p(positive), rows)
 
 
 def _elu_of_minus(rows):
-    return elu_plus_one(-rows)
+    return _elu_plus_one(-rows)
 
 
 def _relu(rows):
     xp = namespace_of(rows)
-    return xp.where(rows > 0, rows, xp.zeros_like(rows)) + _RELU_FLOOR
+    return xp.where(rows > 0, rows, xp.zeros_like(rows)) + _RELU_FLOOR, None
 
 
-_FUNCTIONS = {"elu+1": elu_plus_one, "elu(-)+1": _elu_of_minus, "relu": _relu}
+_FUNCTIONS = {"elu+1": _elu_plus_one, "elu(-)+1": _elu_of_minus, "relu": _relu}
 DETERMINISTIC = tuple(_FUNCTIONS)
 
 
@@ -48,9 +51,9 @@ class DeterministicMap:
     def __init__(self, name: str):
         self.name = name
 
-    def log_features(self, rows: Inputs, *, key: bool = False) -> tuple[Array, None]:
-        """Return the features, which need no exponents."""
-        return _FUNCTIONS[self.name](rows.dense), None
+    def log_features(self, rows: Inputs, *, key: bool = False) -> tuple[Any, Any]:
+        """Return the features as mantissa and exponent."""
+        return _FUNCTIONS[self.name](rows.dense)
 
     def frequency_index(self) -> None:
         """Return None: there are no frequencies."""

@@ -134,6 +134,7 @@ def optimal_A(mean_sq_sums):
 
 def test_layouts_and_half_precision():
     linear, x = make(), rows()
+    linear(x, x, x)
     linear.eval()
     expected = linear(x, x, x)[0]
     torch.testing.assert_close(linear(x[0], x[0], x[0])[0], expected[0])
@@ -312,12 +313,12 @@ def test_padding_is_not_in_the_statistics():
 
 
 def test_redraw_changes_the_frequencies_in_place():
-    linear, x = make().eval(), rows()
+    linear, x = make("favor+").eval(), rows()
     before, place = linear(x, x, x)[0], weights_of(linear).data_ptr()
     assert linear.redraw_() is linear
     assert weights_of(linear).data_ptr() == place
     assert not torch.allclose(linear(x, x, x)[0], before)
-    again = make().redraw_().eval()
+    again = make("favor+").redraw_().eval()
     again.load_state_dict(linear.state_dict())
     torch.testing.assert_close(again(x, x, x)[0], linear(x, x, x)[0])
 
@@ -389,7 +390,8 @@ def test_errors():
     for mask in (
         torch.rand(LENGTH, LENGTH) < 0.5,
         torch.randn(LENGTH, LENGTH),
-        torch.zeros(3 * HEADS, LENGTH, LENGTH),
+        torch.rand(3 * HEADS, LENGTH, LENGTH) < 0.5,
+        causal_mask()[:, :-1],
     ):
         with pytest.raises(ValueError, match="no weights of single pairs"):
             linear(x, x, x, attn_mask=mask)

@@ -25,22 +25,29 @@ def key_scores(key_padding_mask: Tensor | None, k: Tensor) -> Tensor | None:
     if scores.dtype == torch.bool:
         zeros = torch.zeros_like(scores, dtype=k.dtype)
         scores = zeros.masked_fill(scores, -torch.inf)
+    else:
+        scores = scores.masked_fill(_is_least(scores), -torch.inf)
     return at_least_float32(scores)[:, None]
+
+
+def _is_least(mask):
+    """Return where numbers stand for minus infinity."""
+    return mask <= torch.finfo(mask.dtype).min
 
 
 def is_causal_mask(attn_mask: Tensor | None) -> bool:
     """Return whether a mask of pairs is causal, not empty."""
+    # attn_mask (n_queries, n_keys) or (n_batch * n_heads, n_queries, n_keys)
     if attn_mask is None:
         return False
-    if attn_mask.ndim == 2 and attn_mask.shape[0] == attn_mask.shape[1]:
-        boolean = attn_mask.dtype == torch.bool
-        hidden = attn_mask if boolean else attn_mask == -torch.inf
-        if boolean or bool((hidden | (attn_mask == 0)).all()):
-            above = torch.ones_like(hidden).triu(1)
-            if bool((hidden == above).all()):
-                return True
-            if not bool(hidden.any()):
-                return False
+    boolean = attn_mask.dtype == torch.bool
+    hidden = attn_mask if boolean else _is_least(attn_mask)
+    if boolean or bool((hidden | (attn_mask == 0)).all()):
+        if not bool(hidden.any()):
+            return False
+        square = attn_mask.shape[-1] == attn_mask.shape[-2]
+        if square and bool((hidden == torch.ones_like(hidden).triu(1)).all()):
+            return True
     raise ValueError(
         "attn_mask must be None or the causal mask of shape (length, length): linear "
         "attention computes no weights of single pairs that could be masked. Leave out "

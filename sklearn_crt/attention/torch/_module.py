@@ -18,7 +18,7 @@ from .._heads import get_sampler
 from .._linear import linear_attention
 from .._softmax import softmax_attention
 from ._masks import is_causal_mask, key_scores
-from ._statistics import RunningStatistics, at_least_float32
+from ._statistics import RunningStatistics, at_least_float32, in_backward
 
 
 class LinearAttention(nn.Module):
@@ -59,6 +59,8 @@ class LinearAttention(nn.Module):
         learned weights sigmoid(``near_logit``) and sigmoid(``far_logit``) per head.
     momentum : float, default=0.1
         Of the running means of queries and keys from which FAVOR++ takes A.
+    redraw_interval : int, default=None
+        Where given, ``redraw_`` is called after as many batches of training, always.
     random_state : int, RandomState instance or None, default=None
         Seed of the frequencies.
 
@@ -72,6 +74,7 @@ class LinearAttention(nn.Module):
     See Also
     --------
     replace_attention : Change the attention of a whole model.
+    calibrate : Read batches for A, without training.
     sklearn_crt.attention.linear_attention : The function behind it.
 
     Notes
@@ -82,7 +85,10 @@ class LinearAttention(nn.Module):
     FAVOR++ has one parameter A a head, from means of \|q + k\|^2. While training these
     are running means; in a causal module a batch is taken in *after* its own output was
     computed, since an A of the whole sequence would tell early rows about later ones.
-    In evaluation nothing changes.
+    In evaluation nothing changes, and a warning says where no batch was seen.
+    Activation checkpointing computes a batch twice and counts it once. Under
+    ``DistributedDataParallel`` the means are those of rank 0, whose buffers it sends to
+    the others; with ``broadcast_buffers=False`` they differ between the ranks.
 
     Attention weights are never formed: the second output is always None. Inputs of half
     precision are computed in float32.
@@ -116,6 +122,7 @@ class LinearAttention(nn.Module):
         causal: bool = False,
         band: int | None = None,
         momentum: float = 0.1,
+        redraw_interval: int | None = None,
         random_state: Any = None,
     ):
         super().__init__()
@@ -127,6 +134,7 @@ class LinearAttention(nn.Module):
         self.head_dim = embed_dim // num_heads
         self.dropout, self.batch_first = dropout, batch_first
         self.causal, self.band = causal, band
+        self.redraw_interval, self._n_forwards = redraw_interval, 0
         place = {"device": device, "dtype": dtype or torch.get_default_dtype()}
         width = 3 * embed_dim
         self.in_proj_weight = nn.Parameter(torch.empty(width, embed_dim, **place))
@@ -149,6 +157,7 @@ class LinearAttention(nn.Module):
             # half the digits would lose small steps of the means
             wide = torch.promote_types(place["dtype"], torch.float32)
             self.statistics = statistics.to(device, wide)
+        self._A = None  # of the last batch of training
 
     @classmethod
     def from_multihead(
@@ -167,17 +176,27 @@ class LinearAttention(nn.Module):
         -------
         linear : LinearAttention
             With copies of the weights, in the same mode, training or evaluation.
+            Frozen ones are frozen. FAVOR++ is FAVOR+ until it has seen a batch: see
+            :func:`calibrate`.
+
+        Raises
+        ------
+        ValueError
+            If ``attention`` has several widths, ``bias_k`` or ``add_zero_attn``.
         """
-        if not attention._qkv_same_embed_dim or attention.bias_k is not None:
+        extra = attention.bias_k is not None or attention.add_zero_attn
+        if not attention._qkv_same_embed_dim or extra:
             raise ValueError(
-                "attention must have one width for queries, keys and values, and no "
-                "bias_k: linear attention has no such form."
+                "attention must have one width for queries, keys and values, and "
+                "neither bias_k nor add_zero_attn: linear attention has no such form."
             )
         weight, bias = attention.in_proj_weight, attention.in_proj_bias
         sizes = attention.embed_dim, attention.num_heads, attention.dropout
         layout = bias is not None, attention.batch_first
         linear = cls(*sizes, *layout, weight.device, weight.dtype, **options)
         linear.load_state_dict(attention.state_dict(), strict=False)
+        for name, parameter in attention.named_parameters():
+            linear.get_parameter(name).requires_grad_(parameter.requires_grad)
         return linear.train(attention.training)
 
     @torch.no_grad()
@@ -216,7 +235,8 @@ class LinearAttention(nn.Module):
         need_weights : bool, default=True
             Ignored, here for the interface: there are no weights.
         attn_mask : Tensor of shape (length, length), default=None
-            None or the causal mask.
+            None or the causal mask, also as (batch * num_heads, length, length). The
+            least number of its type stands for minus infinity, in both masks.
         average_attn_weights : bool, default=True
             Ignored.
         is_causal : bool, default=False
@@ -233,6 +253,8 @@ class LinearAttention(nn.Module):
         ------
         ValueError
             If ``attn_mask`` is another mask: linear attention has no single weights.
+        RuntimeError
+            In ``torch.jit.trace`` where causal: the trace would be of one length.
         """
         inputs = (query, key, value)
         single = query.ndim == 2
@@ -241,6 +263,11 @@ class LinearAttention(nn.Module):
         elif not self.batch_first:
             inputs = tuple(x.transpose(0, 1) for x in inputs)
         causal = self.causal or is_causal or is_causal_mask(attn_mask)
+        if causal and torch.jit.is_tracing():
+            raise RuntimeError(
+                "torch.jit.trace would keep the chunks of this length, which are wrong "
+                "at another one. Use torch.export."
+            )
         q, k, v = self._project(*inputs)
         scores = key_scores(key_padding_mask, k)
         with torch.autocast(q.device.type, enabled=False):
@@ -260,13 +287,9 @@ class LinearAttention(nn.Module):
             yield rows.transpose(1, 2)
 
     def _attend(self, q, k, v, scores, causal):
-        statistics = self.statistics if self.training else None
-        weights = None if scores is None else scores.exp()
-        if statistics is not None and not causal:
-            statistics.update(q, k, weights)
-        feature_map = self._feature_map(q)
-        if statistics is not None and causal:
-            statistics.update(q, k, weights)
+        if 0 in q.shape or 0 in v.shape:  # no row, or none to be seen
+            return 0 * q
+        feature_map = self._feature_map(q, self._next_map(q, k, scores, causal))
         if self.training and self.dropout > 0:
             v = v * F.dropout(torch.ones_like(v[..., :1]), self.dropout)
         options = {"causal": causal, "key_mask": scores}
@@ -277,6 +300,25 @@ class LinearAttention(nn.Module):
         near_weight, far_weight = self.near_logit.sigmoid(), self.far_logit.sigmoid()
         return (near_weight * near + far_weight * far).to(q.dtype)
 
+    def _next_map(self, q, k, scores, causal):
+        """Return the A of this batch, which the statistics take in while training."""
+        statistics, again = self.statistics, in_backward()
+        if self.training and self.redraw_interval and not again:
+            if self._n_forwards and self._n_forwards % self.redraw_interval == 0:
+                self.redraw_()
+            self._n_forwards += 1
+        if statistics is None:
+            return None
+        if not statistics.training:
+            statistics.warn_of_no_batch()
+            return statistics.A()
+        if again:  # activation checkpointing repeats the last forward there
+            return self._A
+        A = statistics.A()
+        statistics.update(q, k, None if scores is None else scores.exp())
+        self._A = A if causal else statistics.A()  # where causal, of earlier batches
+        return self._A
+
     @staticmethod
     def _arrays(feature_map):
         """Return the arrays of a map by name."""
@@ -285,8 +327,8 @@ class LinearAttention(nn.Module):
             map_arrays(found.setdefault, feature_map)
         return found
 
-    def _feature_map(self, like):
-        """Return the map from the buffers, with the A of the statistics."""
+    def _feature_map(self, like, A):
+        """Return the map from the buffers, with an A for each head or None."""
         if isinstance(self._sampler, str):
             return self._map
 
@@ -294,12 +336,11 @@ class LinearAttention(nn.Module):
             return self.get_buffer(f"map_{name}").to(like.dtype)
 
         feature_map = map_arrays(buffer, self._map)
-        if self.statistics is not None:
+        if A is not None:
             (side,) = feature_map.tables  # drawn with A = 0
             frequencies, offsets = side.magnitude.frequencies, side.magnitude.offsets
             squares = frequencies.weights.square().sum(-2, keepdim=True)
-            A = self.statistics.A().to(like.dtype)
-            form = real_form(frequencies, squares, A, offsets)
+            form = real_form(frequencies, squares, A.to(like.dtype), offsets)
             feature_map.__dict__["tables"] = (side._replace(magnitude=form),)
         return feature_map
 

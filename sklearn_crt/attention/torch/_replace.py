@@ -1,9 +1,11 @@
-"""Change the attention of a whole model."""
+"""Change the attention of a whole model, and let it read batches."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+import torch
 from sklearn.utils import check_random_state
 from torch import nn
 
@@ -16,7 +18,8 @@ def replace_attention(model: nn.Module, **options: Any) -> int:
     Parameters
     ----------
     model : Module
-        Changed in place; its weights are kept.
+        Changed in place, unless an error is raised; its weights are kept. A layer that
+        stands in several places is one layer afterwards too.
     **options
         Keyword-only parameters of :class:`LinearAttention`. A ``random_state`` gives
         each layer a seed of its own.
@@ -25,17 +28,100 @@ def replace_attention(model: nn.Module, **options: Any) -> int:
     -------
     n_replaced : int
         Number of layers that were changed.
+
+    Raises
+    ------
+    ValueError
+        If a layer has no linear form, or ``model`` is such a layer itself.
+
+    See Also
+    --------
+    calibrate : Read batches before the model is used, for maps that adapt.
     """
+    if isinstance(model, nn.MultiheadAttention):
+        raise ValueError(
+            "model is an attention layer itself, which cannot be changed in place: use "
+            "LinearAttention.from_multihead(model, ...)."
+        )
     rng = check_random_state(options.pop("random_state", None))
-    n_replaced = 0
-    for module in list(model.modules()):
+    places, linear = [], {}
+    for module in model.modules():
+        for name, child in module._modules.items():
+            if isinstance(child, nn.MultiheadAttention):
+                places.append((module, name, child))
+                if child not in linear:
+                    linear[child] = LinearAttention.from_multihead(
+                        child, random_state=rng.randint(2**31 - 1), **options
+                    )
+    for module, name, child in places:
+        setattr(module, name, linear[child])
+    for module in model.modules():
         if isinstance(module, nn.TransformerEncoder):
             module.use_nested_tensor = False  # there is no linear attention for these
-        for name, child in list(module.named_children()):
-            if isinstance(child, nn.MultiheadAttention):
-                linear = LinearAttention.from_multihead(
-                    child, random_state=rng.randint(2**31 - 1), **options
-                )
-                setattr(module, name, linear)
-                n_replaced += 1
-    return n_replaced
+    return len(linear)
+
+
+@torch.no_grad()
+def calibrate(model: nn.Module, batches: Iterable[Any]) -> int:
+    """Let the attention of a model read batches, for maps that adapt to them.
+
+    After :func:`replace_attention` FAVOR++ has A = 0 and is FAVOR+. A few batches tell
+    it the best A of each head, without training.
+
+    Parameters
+    ----------
+    model : Module
+        With :class:`LinearAttention` layers. Weights and modes stay as they are; the
+        running statistics are made anew.
+    batches : iterable
+        What ``model`` is called with, batch by batch: a tuple or a list of positional
+        arguments, a dict of those with names, or the only one.
+
+    Returns
+    -------
+    n_layers : int
+        Number of layers that read the batches.
+
+    Raises
+    ------
+    ValueError
+        If no layer adapts, or there is no batch.
+
+    Examples
+    --------
+    >>> import pytest
+    >>> torch = pytest.importorskip("torch")
+    >>> from sklearn_crt.attention.torch import calibrate, replace_attention
+    >>> layer = torch.nn.TransformerEncoderLayer(32, 4, 64, batch_first=True)
+    >>> model = torch.nn.TransformerEncoder(layer, 2)
+    >>> replace_attention(model, random_state=0)
+    2
+    >>> calibrate(model, [torch.randn(8, 100, 32) for _ in range(4)])
+    2
+    """
+    found = (m.statistics for m in model.modules() if isinstance(m, LinearAttention))
+    statistics = [one for one in found if one is not None]
+    if not statistics:
+        raise ValueError("no layer of the model adapts to its rows.")
+    modes = {module: module.training for module in model.modules()}
+    momenta, n_batches = [one.momentum for one in statistics], 0
+    model.eval()
+    for one in statistics:
+        one.train()
+        one.momentum = None
+        one.n_batches.zero_()
+    try:
+        for batch in batches:
+            n_batches += 1
+            if isinstance(batch, dict):
+                model(**batch)
+            else:
+                model(*(batch if isinstance(batch, (tuple, list)) else (batch,)))
+    finally:
+        for module, mode in modes.items():
+            module.training = mode
+        for one, momentum in zip(statistics, momenta, strict=True):
+            one.momentum = momentum
+    if n_batches == 0:
+        raise ValueError("batches is empty: there is nothing to adapt to.")
+    return len(statistics)

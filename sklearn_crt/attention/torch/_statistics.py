@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import torch
 from torch import Tensor, nn
 
@@ -13,12 +15,20 @@ def at_least_float32(x: Tensor) -> Tensor:
     return x if x.dtype in (torch.float32, torch.float64) else x.float()
 
 
+def in_backward() -> bool:
+    """Return whether this runs inside a backward pass."""
+    if torch.compiler.is_compiling():
+        return False
+    return torch._C._current_graph_task_id() != -1
+
+
 class RunningStatistics(nn.Module):
     """Means of queries and keys of earlier batches, one set a head."""
 
-    def __init__(self, n_heads: int, n_features: int, momentum: float = 0.1):
+    def __init__(self, n_heads: int, n_features: int, momentum: float | None = 0.1):
         super().__init__()
-        self.momentum = momentum
+        self.momentum = momentum  # None for means in which all batches count the same
+        self._has_batch = False  # once seen, the device is not asked any more
         for side in ("query", "key"):
             self.register_buffer(f"{side}_mean", torch.zeros(n_heads, n_features))
             self.register_buffer(f"{side}_square", torch.zeros(n_heads))
@@ -44,18 +54,32 @@ class RunningStatistics(nn.Module):
                 weight = rows.new_ones(1)
             weight = weight.expand(rows.shape[:-1])[..., None]
             rows = rows.masked_fill(weight == 0, 0)  # they may be anything
-            total = weight.sum((0, 2)).clamp_min(torch.finfo(rows.dtype).tiny)
+            total = weight.sum((0, 2))  # 0 / 0 where there is no row
             found[f"{side}_mean"] = (weight * rows).sum((0, 2)) / total
             squares = (weight * rows * rows).sum((0, 2)) / total
             found[f"{side}_square"] = squares.sum(-1)
         # no branch: it would wait for the device
         usable = torch.stack([part.isfinite().all() for part in found.values()]).all()
-        share = torch.where(self.n_batches == 0, 1.0, self.momentum)
+        share = 1 / (self.n_batches + 1)
+        if self.momentum is not None:
+            share = torch.where(self.n_batches == 0, 1.0, self.momentum)
         for name, part in found.items():
             buffer = self.get_buffer(name)
             wide = buffer.to(part.dtype)
             buffer.copy_(torch.where(usable, wide.lerp(part, share.to(wide)), wide))
         self.n_batches += usable
+
+    def warn_of_no_batch(self) -> None:
+        """Warn where the map is used as it was before the first batch."""
+        if self._has_batch or torch.compiler.is_compiling() or torch.jit.is_tracing():
+            return
+        self._has_batch = bool(self.n_batches > 0)
+        if not self._has_batch:
+            warnings.warn(
+                "LinearAttention has seen no batch to adapt its map to: A is 0, as in "
+                "FAVOR+. Train it, or call calibrate(model, batches).",
+                stacklevel=2,
+            )
 
     def A(self) -> Tensor:
         """Return the A of each head, 0 before the first batch."""
