@@ -226,6 +226,10 @@ def _head(arrays, h, n_heads):
             yield array[..., h if array.shape[-3] == n_heads else 0, :, :]
 
 
+def _causal(state, q, k, values, bias, chunk_size):
+    return causal_rows(state, q, k, values, bias, chunk_size)[0]
+
+
 def _bidirectional(state, q, k, values, bias, chunk_size):
     for rows in _chunks(k, state, chunk_size):
         part = None if bias is None else bias[..., rows, :]
@@ -234,16 +238,25 @@ def _bidirectional(state, q, k, values, bias, chunk_size):
     return _joined(output)
 
 
-def _causal(state, q, k, values, bias, chunk_size):
+def causal_rows(
+    state: LinearAttentionState,
+    q: Array,
+    k: Array,
+    values: Array,
+    bias: Array | None,
+    chunk_size: int | None = None,
+) -> tuple[Array, LinearAttentionState]:
+    """Return the output of rows, each after its token, and the state after them."""
+    # values (..., n_rows, n_values + 1), bias (..., n_rows, 1)
     output, usual = [], _SIGNED_ROWS
     if state.feature_map.is_positive:
         usual = _CAUSAL_ROWS
     for rows in _binary_chunks(k.shape[-2], chunk_size or usual):
         part = None if bias is None else bias[..., rows, :]
-        arrays = (array[..., rows, :] for array in (q, k, values))
-        chunk, state = state._causal(*arrays, part)
+        own, keys, targets = (array[..., rows, :] for array in (q, k, values))
+        chunk, state = state._causal(own, keys, targets, part)
         output.append(chunk)
-    return _joined(output)
+    return _joined(output), state
 
 
 def _joined(parts):

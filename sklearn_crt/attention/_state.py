@@ -153,7 +153,7 @@ class LinearAttentionState:
         if self.feature_map.is_positive:
             return self._with(_sums=after)
         seen = self._with_seen(Seen.of(values, bias, causal=False))
-        groups = self._groups or Groups.of(self.feature_map, keys)
+        groups = self._groups or Groups.of(self.feature_map, values)
         groups = groups.plus(keys, values[..., -1:])
         return self._with(_sums=after, _seen=seen, _groups=groups)
 
@@ -165,10 +165,33 @@ class LinearAttentionState:
         if self.feature_map.is_positive:
             return averages(numerators), self._with(_sums=after)
         seen = self._with_seen(Seen.of(values, bias, causal=True))
-        groups = self._groups or Groups.of(self.feature_map, keys)
+        groups = self._groups or Groups.of(self.feature_map, values)
         parts, groups = groups.causal(queries, keys, values[..., -1:])
         output = groups.averages(numerators, parts, seen)
         return output, self._with(_sums=after, _seen=seen.last(), _groups=groups)
+
+    def _arrays(self):
+        """Return the sums by name, each (..., n_heads, n, n_columns)."""
+        sums, seen, groups = self._parts()
+        found = {"values": sums.values, "log_scale": sums.log_scale}
+        if groups is not None:
+            found |= {"totals": seen.totals, "low": seen.low, "high": seen.high}
+            found |= {"group_values": groups.sums.values}
+            found |= {"group_log_scale": groups.sums.log_scale}
+        return found
+
+    def _parts(self) -> tuple[Any, Any, Any]:
+        return self._sums, self._seen, self._groups
+
+    def _with_arrays(self, arrays):
+        """Return the state of these sums."""
+        state = self._with(_sums=LogSum(arrays["values"], arrays["log_scale"]))
+        if self.feature_map.is_positive:
+            return state
+        seen = Seen(*(arrays[name] for name in ("totals", "low", "high")))
+        sums = LogSum(arrays["group_values"], arrays["group_log_scale"])
+        groups = replace(Groups.of(self.feature_map, arrays["values"]), sums=sums)
+        return state._with(_seen=seen, _groups=groups)
 
     def _with(self, **changes):
         """Return a copy with other fields, as ``dataclasses.replace`` may not."""
@@ -240,12 +263,10 @@ class Groups:
     sums: LogSum | None = None
 
     @classmethod
-    def of(cls, feature_map: Map, features: Features) -> Groups:
-        """Deal the frequencies of a map to groups."""
-        like: Array = features.mantissa
-        index = feature_map.frequency_index()
-        shares = group_shares(index, like.shape[-1])
-        groups = group_columns(index, like.shape[-1])
+    def of(cls, feature_map: Map, like: Array) -> Groups:
+        """Deal the frequencies of a map to groups, for arrays like another one."""
+        index, n_columns = feature_map.frequency_index(), feature_map.n_components
+        shares, groups = group_shares(index, n_columns), group_columns(index, n_columns)
         members = [np.flatnonzero(groups == group) for group in np.flatnonzero(shares)]
         width = max(map(len, members))
         columns = np.zeros((len(members), width), dtype=np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,11 @@ from ...maps import FeatureMap, map_arrays, real_form
 from ...samplers import OPRFSampler
 from .._features import resolve, stack_heads
 from .._heads import get_sampler
-from .._linear import linear_attention
+from .._linear import causal_rows, linear_attention
 from .._softmax import softmax_attention
+from .._state import LinearAttentionState, with_ones
 from ._masks import is_causal_mask, key_scores
+from ._positions import step_of_band
 from ._statistics import RunningStatistics, at_least_float32, in_backward
 
 
@@ -59,6 +62,11 @@ class LinearAttention(nn.Module):
         learned weights sigmoid(``near_logit``) and sigmoid(``far_logit``) per head.
     momentum : float, default=0.1
         Of the running means of queries and keys from which FAVOR++ takes A.
+    positional : callable, default=None
+        What is done to queries and keys before their features: ``positional(rows,
+        positions)`` takes rows (batch, num_heads, length, head_dim) and the numbers of
+        their places, which broadcast against (batch, num_heads, length), and returns
+        rows, as :func:`rotary` does.
     redraw_interval : int, default=None
         Where given, ``redraw_`` is called after as many batches of training, always.
     random_state : int, RandomState instance or None, default=None
@@ -122,6 +130,7 @@ class LinearAttention(nn.Module):
         causal: bool = False,
         band: int | None = None,
         momentum: float = 0.1,
+        positional: Callable[[Tensor, Tensor], Tensor] | None = None,
         redraw_interval: int | None = None,
         random_state: Any = None,
     ):
@@ -134,6 +143,7 @@ class LinearAttention(nn.Module):
         self.head_dim = embed_dim // num_heads
         self.dropout, self.batch_first = dropout, batch_first
         self.causal, self.band = causal, band
+        self.positional = positional
         self.redraw_interval, self._n_forwards = redraw_interval, 0
         place = {"device": device, "dtype": dtype or torch.get_default_dtype()}
         width = 3 * embed_dim
@@ -256,12 +266,8 @@ class LinearAttention(nn.Module):
         RuntimeError
             In ``torch.jit.trace`` where causal: the trace would be of one length.
         """
-        inputs = (query, key, value)
         single = query.ndim == 2
-        if single:
-            inputs = tuple(x.unsqueeze(0) for x in inputs)
-        elif not self.batch_first:
-            inputs = tuple(x.transpose(0, 1) for x in inputs)
+        inputs = (self._batch_first(x) for x in (query, key, value))
         causal = self.causal or is_causal or is_causal_mask(attn_mask)
         if causal and torch.jit.is_tracing():
             raise RuntimeError(
@@ -271,12 +277,92 @@ class LinearAttention(nn.Module):
         q, k, v = self._project(*inputs)
         scores = key_scores(key_padding_mask, k)
         with torch.autocast(q.device.type, enabled=False):
-            q32, k32, v32 = map(at_least_float32, (q, k, v))
+            q32, k32, v32 = self._placed(q, k, v)
             output = self._attend(q32, k32, v32, scores, causal)
-        output = self.out_proj(output.transpose(1, 2).flatten(2).to(q.dtype))
+        return self._joined(output, q.dtype, single), None
+
+    def step(
+        self, x: Tensor, state: dict[str, Tensor] | None = None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Return causal attention of some more rows to all rows so far.
+
+        A language model writes token by token so: the state has a fixed size, and a
+        token costs the same however many came before. As in evaluation, nothing is
+        dropped out and no statistics are taken.
+
+        Parameters
+        ----------
+        x : Tensor
+            Rows of the next tokens, of a shape that ``forward`` takes.
+        state : dict of Tensor, default=None
+            What the call for the tokens before returned; None at the beginning. The
+            first axis of each entry is the batch: ``{name: part[beams] for name, part
+            in state.items()}`` goes on with some of the sequences. It is a plain
+            ``state_dict``, to be saved, moved or detached.
+
+        Returns
+        -------
+        output : Tensor
+            Of the shape of x.
+        state : dict of Tensor
+            After these tokens; the one before stays as it was.
+
+        Raises
+        ------
+        ValueError
+            If there is no token.
+
+        Examples
+        --------
+        >>> import pytest
+        >>> torch = pytest.importorskip("torch")
+        >>> from sklearn_crt.attention.torch import LinearAttention
+        >>> layer = LinearAttention(32, 4, feature_map="favor+", batch_first=True)
+        >>> x, state = torch.randn(1, 5, 32), None
+        >>> for i in range(5):
+        ...     output, state = layer.step(x[:, i : i + 1], state)
+        >>> whole, _ = layer(x, x, x, is_causal=True)
+        >>> torch.allclose(output, whole[:, -1:], atol=1e-5)
+        True
+        """
+        rows, state = self._batch_first(x), state or {}
+        if rows.shape[1] == 0:
+            raise ValueError("x has no token.")
+        q, k, v = self._project(rows, rows, rows)
+        with torch.autocast(q.device.type, enabled=False):
+            n_before = state.get("n_tokens", rows.new_zeros(len(rows)).long())
+            q32, k32, v32 = self._placed(q, k, v, n_before)
+            A = None if self.statistics is None else self.statistics.A()
+            far = LinearAttentionState(self._feature_map(q32, A))
+            if state:
+                far = far._with_arrays(state)
+            output, far = causal_rows(far, q32, k32, with_ones(v32), None)
+            after = {"n_tokens": n_before + rows.shape[1], **far._arrays()}
+            if self.band is not None:
+                near, kept = step_of_band(q32, k32, v32, state, self.band)
+                output, after = self._blend(near, output), after | kept
+        return self._joined(output, q.dtype, x.ndim == 2), after
+
+    def _batch_first(self, x):
+        if x.ndim == 2:
+            return x.unsqueeze(0)
+        return x if self.batch_first else x.transpose(0, 1)
+
+    def _joined(self, output, dtype, single):
+        """Return the output of the heads in the layout of the inputs."""
+        output = self.out_proj(output.transpose(1, 2).flatten(2).to(dtype))
         if single:
-            return output[0], None
-        return (output if self.batch_first else output.transpose(0, 1)), None
+            return output[0]
+        return output if self.batch_first else output.transpose(0, 1)
+
+    def _placed(self, q, k, v, n_before=None):
+        """Return the rows of the heads in float32 at least, with their positions."""
+        q, k, v = map(at_least_float32, (q, k, v))
+        if self.positional is None:
+            return q, k, v
+        start = 0 if n_before is None else n_before[:, None, None]
+        places = (torch.arange(x.shape[2], device=x.device) + start for x in (q, k))
+        return *map(self.positional, (q, k), places), v
 
     def _project(self, *inputs):
         weights, joint = self.in_proj_weight.chunk(3), self.in_proj_bias
@@ -296,9 +382,11 @@ class LinearAttention(nn.Module):
         far = linear_attention(q, k, v, feature_map, **options)
         if self.band is None:
             return far
-        near = softmax_attention(q, k, v, band=self.band, **options)
+        return self._blend(softmax_attention(q, k, v, band=self.band, **options), far)
+
+    def _blend(self, near, far):
         near_weight, far_weight = self.near_logit.sigmoid(), self.far_logit.sigmoid()
-        return (near_weight * near + far_weight * far).to(q.dtype)
+        return (near_weight * near + far_weight * far).to(far.dtype)
 
     def _next_map(self, q, k, scores, causal):
         """Return the A of this batch, which the statistics take in while training."""

@@ -1,0 +1,79 @@
+"""Positions of rows: rotary embeddings, and the near rows of a sequence that grows."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from .._softmax import softmax_attention
+
+
+def rotary(rows: Tensor, positions: Tensor, base: float = 10_000.0) -> Tensor:
+    r"""Rotate rows by angles proportional to their positions.
+
+    Products of rotated queries and keys depend on the difference of their positions
+    alone. The ``positional`` of :class:`LinearAttention`.
+
+    Parameters
+    ----------
+    rows : Tensor of shape (..., length, head_dim)
+        Queries or keys.
+    positions : Tensor
+        Of shapes that broadcast against (..., length).
+    base : float, default=10000.0
+        Of the geometric sequence of the angles.
+
+    Returns
+    -------
+    rotated : Tensor of shape (..., length, head_dim)
+        Of the norms of the rows.
+
+    Notes
+    -----
+    Coordinates l and l + h, with h = head_dim // 2, are turned by the angle
+    :math:`p\, b^{-l/h}` at position p for base b (RoFormer [1]_, equation 34; its
+    pairs are neighbours, a permutation of these); an odd last one stays.
+
+    References
+    ----------
+    .. [1] J. Su et al., "RoFormer: Enhanced Transformer with Rotary Position
+       Embedding", Neurocomputing 568, 2024, :arxiv:`2104.09864`.
+
+    Examples
+    --------
+    >>> import pytest
+    >>> torch = pytest.importorskip("torch")
+    >>> from sklearn_crt.attention.torch import LinearAttention, rotary
+    >>> layer = LinearAttention(32, 4, feature_map="elu+1", positional=rotary)
+    >>> x = torch.randn(10, 2, 32)
+    >>> layer(x, x, x)[0].shape
+    torch.Size([10, 2, 32])
+    """
+    half = rows.shape[-1] // 2
+    rates = torch.arange(half, device=rows.device, dtype=rows.dtype) / half
+    angles = positions[..., None] * base**-rates
+    cos, sin = angles.cos(), angles.sin()
+    a, b, rest = rows[..., :half], rows[..., half : 2 * half], rows[..., 2 * half :]
+    return torch.cat([a * cos - b * sin, a * sin + b * cos, rest], dim=-1)
+
+
+def step_of_band(
+    q: Tensor, k: Tensor, v: Tensor, state: dict[str, Tensor], band: int
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Return exact attention of some more rows to near ones, and the rows to be kept.
+
+    Rows of zeros, which nothing sees, stand before the first one.
+    """
+    # q, k (n_batch, n_heads, n_rows, d), v (n_batch, n_heads, n_rows, e)
+    n, shape = q.shape[2], (*q.shape[:2], band)
+    keys = state.get("near_keys", k.new_zeros(*shape, k.shape[3]))
+    values = state.get("near_values", v.new_zeros(*shape, v.shape[3]))
+    seen = state.get("near_seen", k.new_zeros(q.shape[0], 1, band))
+    keys, values = torch.cat([keys, k], dim=2), torch.cat([values, v], dim=2)
+    seen = torch.cat([seen, seen.new_ones(q.shape[0], 1, n)], dim=2)
+    queries = torch.cat([q.new_zeros(*shape, q.shape[3]), q], dim=2)
+    options = {"band": band, "key_mask": seen > 0}
+    near = softmax_attention(queries, keys, values, causal=True, **options)
+    names = "near_keys", "near_values", "near_seen"
+    kept = keys[:, :, n:], values[:, :, n:], seen[:, :, n:]
+    return near[:, :, band:], dict(zip(names, kept, strict=True))
