@@ -1,6 +1,6 @@
-"""Run the steps of a job of the workflow file, from a clean checkout of HEAD.
+"""Run the steps of a job of a workflow file, from a clean checkout of HEAD.
 
-    python .ci/workflow.py [JOB] [--list]
+    python .ci/workflow.py [JOB] [--file tests.yml] [--list]
 
 The environment is new, so a package that the job does not install is missed here too.
 Jobs that it needs run before it, each in an environment of its own and in the same
@@ -19,17 +19,17 @@ from pathlib import Path
 import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
-WORKFLOW = ROOT / ".github" / "workflows" / "tests.yml"
+WORKFLOWS = ROOT / ".github" / "workflows"
 
 
 def steps_of(workflow, name):
     """Return pairs of a job and its commands, the jobs that it needs first."""
     jobs = workflow["jobs"]
     if name not in jobs:
-        sys.exit(f"{name!r} is no job of {WORKFLOW}; use one of {[*jobs]}.")
+        sys.exit(f"{name!r} is no job of this workflow; use one of {[*jobs]}.")
     needs = jobs[name].get("needs", [])
     before = [needs] if isinstance(needs, str) else needs
-    own = [step["run"] for step in jobs[name]["steps"] if "run" in step]
+    own = [step["run"] for step in jobs[name].get("steps", []) if "run" in step]
     return [*(pair for job in before for pair in steps_of(workflow, job)), (name, own)]
 
 
@@ -38,8 +38,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("job", nargs="?", default="documentation")
     parser.add_argument("--list", action="store_true", help="show the steps alone")
+    parser.add_argument("--file", default="tests.yml", help="of .github/workflows")
     arguments = parser.parse_args()
-    workflow = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))
+    path = WORKFLOWS / arguments.file
+    workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
     jobs = steps_of(workflow, arguments.job)
     if arguments.list:
         for name, steps in jobs:
@@ -60,6 +62,7 @@ def main():
             variables = {
                 **os.environ,
                 **workflow.get("env", {}),
+                **workflow["jobs"][name].get("env", {}),
                 "PATH": f"{environment / 'bin'}{os.pathsep}{os.environ['PATH']}",
                 "RUNNER_TEMP": work,
             }
