@@ -3,11 +3,12 @@
 Tables: a page has the tables and rows that its source says, list-tables all of them,
 since in a simple table a wrapped first cell becomes a row of its own. Pages: each can
 be reached from the first in three clicks, and none loads anything from elsewhere.
-Gallery: one picture an example.
+Files of the repository that a page links to exist. Gallery: one picture an example.
 """
 
 import re
 import sys
+import tomllib
 from collections import deque
 from html.parser import HTMLParser
 from pathlib import Path
@@ -92,6 +93,17 @@ def check_loads(pages):
                 yield f"{name}: loads {load}"
 
 
+def check_files(pages, root):
+    """Yield links to files and folders that the repository does not have."""
+    options = tomllib.loads((root / "pyproject.toml").read_text())
+    source = re.escape(options["project"]["urls"]["Source"])
+    for name, page in pages.items():
+        for link in page.links:
+            found = re.match(rf"{source}/(?:blob|tree)/main/([^#]*)", link)
+            if found and not (root / unquote(found[1])).exists():
+                yield f"{name}: the repository has no {found[1]}"
+
+
 def check_clicks(pages):
     """Yield the pages that three clicks do not reach, and print the most needed."""
     clicks, queue = {"index": 0}, deque(["index"])
@@ -147,6 +159,7 @@ def main(html):
     problems = [
         *check_tables(pages, DOC),
         *check_loads(pages),
+        *check_files(pages, DOC.parent),
         *check_clicks(pages),
         *check_gallery(html, pages),
     ]
