@@ -41,8 +41,8 @@ class Side(NamedTuple):
     magnitude: Affine
     phase: Affine | None = None
     scale: Array | None = None  # (1, n_frequencies)
-    sq_norm: float = -1.0  # factor of |x|^2 in the real part, unless squares are
-    squares: Array | None = None  # (n_features, 2): factors of x^2 in both parts
+    sq_norm: float = -1.0  # factor of |x|^2 in the real part
+    squares: Array | None = None  # (n_features, 2): of x^2 in both parts, all of them
     single_phase: Array | None = None  # (1, 1), of a last single column
     shift: Array | None = None  # (1, n_features): the form is that of x - h
     axes: Frequencies | None = None  # of the square |axes (x - h)|^2
@@ -232,7 +232,8 @@ class DiagonalQuadratic(Quadratic):
         a = np.conjugate(1 / self.diagonal) if key else self.diagonal
         weights = frequencies.to_dense().astype(np.float64)
         magnitude = Affine(Frequencies(a.real[:, None] * weights), 1.0, log_scale)
-        squares = -0.5 * (np.square(a) + 1)  # with |x|^2 / 2, which a of i cancels
+        # -|x|^2 / 2 too: large squares that cancel leave their rounding, as an exponent
+        squares = -0.5 * (1 + np.square(a))
         squares = np.column_stack([squares.real, squares.imag])
         if self.is_real:
             return Side(magnitude, squares=squares)

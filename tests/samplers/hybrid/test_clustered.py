@@ -1,5 +1,7 @@
 """Maps of clusters: where their variance vanishes, which rows have which columns."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -177,12 +179,16 @@ def test_attributes_are_those_of_the_map():
         sampler.blocks_ = []
 
 
-def test_far_rows_in_single_precision():
-    """Their squares cancel where the diagonal is i, before they are rounded."""
-    X = np.float32([[1.257e-3, -13.21]])
-    X = np.vstack([X, 1e9 * X])
-    sampler = HybridSampler(kind="clustered", n_clusters=1, n_components=2)
-    sampler.set_params(coupling="iid", random_state=0).fit(X[:1])
-    with pytest.warns(RuntimeWarning, match="does not resolve"):
-        features, keys = sampler.transform(X), sampler.transform_key(X)
-    assert_allclose(sampler.approximate_kernel(X), features @ keys.T, rtol=1e-5)
+@pytest.mark.parametrize("size", [1.0, 1e2, 1e4, 1e9])
+def test_sines_of_rows_far_from_their_cluster_have_modulus_one(size):
+    """The squares of a diagonal of i cancel those of the rows without a rounding."""
+    X = np.array([[1.257e-3, -13.21]], np.float32)
+    sampler = hybrid(kind="clustered", n_clusters=1, n_components=2, coupling="iid")
+    sampler.set_params(sigma="scale").fit(X)
+    assert_allclose(sampler.map_.bases[0].parts[0].quadratic.diagonal, [1j, 1j])
+    rows = np.concatenate([X, np.float32(size) * X])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of phases of 1e10
+        estimate = sampler.approximate_kernel(rows)
+    assert_allclose(estimate.diagonal(), 1, rtol=1e-6)
+    assert np.abs(estimate).max() < 1 + 1e-6
