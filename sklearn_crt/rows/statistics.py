@@ -276,7 +276,9 @@ class RowSample:
         return rows[first], np.add.reduceat(weights, np.flatnonzero(first))
 
 
-def _pair_distances(rows: Any, pairs: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+def _pair_distances(
+    rows: Rows, pairs: tuple[np.ndarray, np.ndarray]
+) -> np.ndarray:
     """Return the distances of all pairs of rows, of a sparse table as of a dense one.
 
     Inner products lose the digits of distances far from zero, where a column must have

@@ -131,12 +131,13 @@ def test_constant_sparse_columns_vary_by_nothing(value, weighted, rng):
         assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
-def test_median_distance_of_close_sparse_rows(rng):
-    """Of |x|^2 + |y|^2 - 2 x.y half of the digits would be lost."""
-    X = 6.4 + 1e-5 * rng.normal(size=(40, 2))
-    dense = TrigRBFSampler(sigma="median").fit(X)
-    assert_allclose(
-        TrigRBFSampler(sigma="median").fit(sparse.csr_array(X)).sigma_,
-        dense.sigma_,
-        rtol=1e-9,
+@pytest.mark.parametrize("spread", [0, 1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.8])
+def test_median_distance_of_sparse_rows_is_that_of_dense_ones(spread, share, rng):
+    """Far from zero too, where inner products have lost it."""
+    X = 6.4 + spread * rng.normal(size=(40, 3))
+    X[rng.random(X.shape) < share] = 0
+    dense, table = (
+        TrigRBFSampler(sigma="median").fit(rows) for rows in (X, sparse.csr_array(X))
     )
+    assert_allclose(table.sigma_, dense.sigma_, rtol=1e-14)
