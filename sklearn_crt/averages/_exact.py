@@ -275,15 +275,16 @@ class Keys:
             yield rows, [KernelSums(*total) for total in totals]
 
     def frame(self, X: Any, sigma: Any) -> tuple[Frame, Any]:
-        """Return the frame of the rows, and the sparse kind that all take, or None."""
+        """Return the frame of the rows, and the kind of table that all take, or None."""
         sides = [X, *(rows for rows, *_ in self.parts)]
         kinds = [type(rows) for rows in sides if sparse.issparse(rows)]
         if callable(self.kernel):  # takes rows as they are
             return Frame(sigma).to(X), None
         if kinds and not self.targets.n_products(X.shape[1]):
             return Frame(sigma), kinds[0]  # no centre: rows would become dense
-        # distances do not change, and their float32 error falls with the norms
-        return Frame(sigma, self.origin).to(X), kinds[0] if kinds else None
+        # distances do not change, and their float32 error falls with the norms; the
+        # products of rows, of few columns, would cancel far from zero
+        return Frame(sigma, self.origin).to(X), np.ndarray if kinds else None
 
     def _blocks(
         self, frame: Frame, X: Any, kind: Any, size: int
@@ -444,5 +445,7 @@ def joined_parts(parts: tuple[Part, ...]) -> Part:
 
 
 def as_kind(X: Any, kind: Any) -> Any:
-    """Return rows as a sparse table, where another side is one."""
+    """Return rows as a table of the kind that all sides are to be."""
+    if kind is np.ndarray:
+        return X.toarray() if sparse.issparse(X) else X
     return X if kind is None or sparse.issparse(X) else kind(X)

@@ -363,13 +363,15 @@ def test_sparse_rows(model, kernel, rng):
     assert_allclose(both, answers(dense, X[:40]), rtol=1e-7, atol=1e-9)
 
 
-def test_sparse_rows_of_unlike_columns():
-    """Moments about zero would lose the digits of the small columns."""
-    X = np.random.default_rng(1).normal(size=(6, 7))
-    X *= [5e-4, 8, 100, 100, 1000, 1e-2, 0.5]
-    model = LocalLinearClassifier(ExactKernel(sigma="scale")).fit(X, np.arange(6) // 3)
-    stored = clone(model).fit(sparse.csr_array(X), np.arange(6) // 3)
-    assert_allclose(stored.predict_proba(X), model.predict_proba(X), atol=1e-10)
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+@pytest.mark.parametrize("kernel", [ExactKernel(), Prototypes(50, random_state=0)])
+def test_sparse_rows_far_from_zero_keep_the_digits_of_dense_ones(model, kernel, rng):
+    X, y = table(rng, model)
+    model, X = clone(model).set_params(kernel=kernel), X + 1e4
+    stored = sparse.csr_array(X)
+    dense, found = clone(model).fit(X, y), clone(model).fit(stored, y)
+    assert_allclose(answers(found, stored), answers(dense, X), atol=1e-11)
+    assert_allclose(answers(dense, stored), answers(dense, X), atol=1e-11)
 
 
 def test_probabilities():
