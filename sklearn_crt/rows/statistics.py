@@ -51,16 +51,35 @@ def _batches(
             yield batch, xp.astype(ones, wide)
 
 
+def _dense_columns(X: sparse.csr_array) -> np.ndarray:
+    """Return which columns of a table have most of their entries stored.
+
+    No other one is far from zero beside its spread, and dense ones are short of memory
+    no more than twice.
+    """
+    # -> (n_features,)
+    return 2 * np.bincount(X.indices, minlength=X.shape[1]) > X.shape[0]
+
+
+def _rounded_sum(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return a + b as numbers and what rounding takes from them."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
 @dataclass(frozen=True)
 class Moments:
     """Weighted count, mean, variance, mean magnitude and minimum of each column.
 
     All statistics are in float64 and merge exactly up to rounding, in any order.
-    Squares are kept about the mean, so a column far from zero loses nothing.
+    Squares are kept about the mean, and what rounding takes from the mean beside it, so
+    a column far from zero loses nothing.
     """
 
     weight: float
     mean: np.ndarray  # (n_features,)
+    rest: np.ndarray  # (n_features,): the mean is mean + rest
     variance: np.ndarray  # (n_features,)
     mean_abs: np.ndarray  # (n_features,)
     minimum: np.ndarray  # (n_features,)
@@ -93,41 +112,64 @@ class Moments:
         mean, counted = share @ X, X
         if not xp.all(share > 0):
             counted = xp.where(share[:, None] > 0, X, xp.full_like(X, np.inf))
+        gaps = X - mean
+        rest = share @ gaps
         vectors = (
             mean,
-            share @ xp.square(X - mean),
+            rest,
+            share @ xp.square(gaps) - xp.square(rest),
             share @ xp.abs(X),
             xp.min(counted, axis=0),
         )
-        return cls(weight, *to_host(xp.stack(vectors)).astype(np.float64, copy=False))
+        found = to_host(xp.stack(vectors)).astype(np.float64, copy=False)
+        mean, rest = _rounded_sum(*found[:2])
+        return cls(weight, mean, rest, np.maximum(found[2], 0), *found[3:])
 
     @classmethod
     def _of_sparse(cls, X: sparse.csr_array, weights: np.ndarray) -> Moments:
-        weight = float(namespace_of(weights).sum(weights))
+        is_dense = _dense_columns(X)
+        if is_dense.all():
+            return cls._of_dense(X.toarray(), weights)
+        if not is_dense.any():
+            return cls._of_rare(X, weights)
+        dense = cls._of_dense(X[:, is_dense].toarray(), weights)
+        both = np.empty((5, X.shape[1]))
+        both[:, is_dense] = dense.columns
+        both[:, ~is_dense] = cls._of_rare(X[:, ~is_dense], weights).columns
+        return cls(dense.weight, *both)
+
+    @classmethod
+    def _of_rare(cls, X: sparse.csr_array, weights: np.ndarray) -> Moments:
+        """Collect the statistics of columns with few stored numbers."""
+        weight = float(weights.sum())
         if weight == 0:
             return cls._of_nothing(X.shape[1])
         share = weights / weight
         mean, variance = mean_variance_axis(X, axis=0, weights=share)
         counted = X if np.all(weights) else X[weights > 0]
-        minimum, maximum = min_max_axis(counted, axis=0)
-        constant = minimum == maximum  # whose mean and variance are else rounding
-        mean = np.where(constant, minimum, mean)
-        variance = np.where(constant, 0, np.maximum(variance, 0))
-        return cls(weight, mean, variance, share @ abs(X), minimum)
+        minimum, _ = min_max_axis(counted, axis=0)
+        variance = np.maximum(variance, 0)  # of a constant column: rounding
+        return cls(weight, mean, 0 * mean, variance, share @ abs(X), minimum)
 
     @classmethod
     def _of_nothing(cls, n_features: int) -> Moments:
         zero = np.zeros(n_features)
-        return cls(0.0, zero, zero, zero, np.full(n_features, np.inf))
+        return cls(0.0, zero, zero, zero, zero, np.full(n_features, np.inf))
+
+    @property
+    def columns(self) -> np.ndarray:
+        """All but the weight, (5, n_features)."""
+        parts = self.mean, self.rest, self.variance, self.mean_abs, self.minimum
+        return np.stack(parts)
 
     def __add__(self, other: Moments) -> Moments:
         """Return the statistics of both sets of rows together."""
         weight = self.weight + other.weight
         share = other.weight / weight if weight > 0 else 0.0
-        gap = other.mean - self.mean
+        gap = (other.mean - self.mean) + (other.rest - self.rest)
         return Moments(
             weight,
-            self.mean + share * gap,
+            *_rounded_sum(self.mean, self.rest + share * gap),
             (1 - share) * (self.variance + share * gap**2) + share * other.variance,
             (1 - share) * self.mean_abs + share * other.mean_abs,
             np.minimum(self.minimum, other.minimum),
@@ -141,7 +183,8 @@ class Moments:
     @property
     def total_variance(self) -> float:
         """Variance over all the entries of the table, as ``X.var()``."""
-        return float(np.mean(self.variance) + np.var(self.mean))
+        means = self.mean - self.mean[0] + self.rest
+        return float(np.mean(self.variance) + np.var(means))
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,18 +319,15 @@ class RowSample:
         return rows[first], np.add.reduceat(weights, np.flatnonzero(first))
 
 
-def _pair_distances(
-    rows: Rows, pairs: tuple[np.ndarray, np.ndarray]
-) -> np.ndarray:
+def _pair_distances(rows: Rows, pairs: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     """Return the distances of all pairs of rows, of a sparse table as of a dense one.
 
-    Inner products lose the digits of distances far from zero, where a column must have
-    most of its entries stored: such columns are dense, and their differences are taken.
+    Inner products lose the digits of distances far from zero: differences are taken.
     """
     # (n_rows, n_features) -> (n_rows * (n_rows - 1) / 2,)
     if not sparse.issparse(rows):
         return pdist(rows)
-    is_dense = 2 * np.bincount(rows.indices, minlength=rows.shape[1]) > rows.shape[0]
+    is_dense = _dense_columns(rows)
     squares = pdist(rows[:, is_dense].toarray(), "sqeuclidean")
     if not is_dense.all():
         squares += euclidean_distances(rows[:, ~is_dense], squared=True)[pairs]

@@ -4,13 +4,14 @@ import pickle
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
 
 from sklearn_crt import (
     DERFSampler,
     GeometricSampler,
+    GERFSampler,
     OPRFSampler,
     PoissonSampler,
     TrigRBFSampler,
@@ -141,3 +142,40 @@ def test_median_distance_of_sparse_rows_is_that_of_dense_ones(spread, share, rng
         TrigRBFSampler(sigma="median").fit(rows) for rows in (X, sparse.csr_array(X))
     )
     assert_allclose(table.sigma_, dense.sigma_, rtol=1e-14)
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
+def test_batches_far_from_zero_lose_nothing(convert, rng):
+    """Neither the mean nor the spread, and the variance is that of whole numbers."""
+    steps = rng.integers(-1000, 1000, size=(60, 2)).astype(float)
+    steps[:, 1] = 0
+    X = steps - 9984312.67988534
+    whole = Moments.of(convert(X))
+    parts = Moments.of(convert(X[:1]))
+    for i in range(1, 60):
+        parts += Moments.of(convert(X[i : i + 1]))
+    exact = np.var(X - X[0], axis=0)  # of differences that are exact
+    for found in (whole, parts):
+        assert_allclose(found.variance, exact, rtol=1e-14, atol=1e-30)
+        assert found.mean[1] == X[0, 1]
+    assert_allclose(parts.total_variance, whole.total_variance, rtol=1e-14)
+
+
+def test_phases_of_rows_far_from_zero_are_those_of_one_batch():
+    """A rounding of sigma is one of w.x, here of 2e4."""
+    X = -9984312.67988534 + 1000.0 * np.array([0, 1, 1, 0, 0, 0, -1, -1])[:, None]
+    model = GERFSampler(center=False, n_components=4, random_state=0)
+    found = clone(model).partial_fit(X[:3]).partial_fit(X[3:]).transform(X)
+    assert_allclose(found, clone(model).fit(X).transform(X), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
+def test_equal_rows_have_one_centre_in_any_batches(convert):
+    X = convert(np.full((8, 1), 21961.0))
+    model = GeometricSampler(n_components=1, random_state=0, sigma="median")
+    with pytest.warns(UserWarning, match="All rows are equal"):
+        whole = clone(model).fit(X)
+    with pytest.warns(UserWarning, match="All rows are equal"):
+        parts = clone(model).partial_fit(X[:1]).merge(clone(model).partial_fit(X[1:]))
+    assert parts.center_ == whole.center_ == 21961
+    assert_array_equal(parts.transform(X), whole.transform(X))
