@@ -205,9 +205,12 @@ def average_cases(draw):
         labels = draw(st.sampled_from([["a", "bb"], [0, 1, 2, 7], [False, True], [3]]))
         y = np.array(labels)[rng.integers(0, len(labels), len(X))]
         return Case(classifier(kernel), X, y, form, number)
+    model = regressor(kernel)
+    if hasattr(model, "clip"):
+        model.clip = draw(st.booleans())
     y = rng.standard_normal((len(X), 2)[: draw(st.integers(1, 2))])
     y = (y + draw(st.sampled_from([0, 1e3]))) * 10.0 ** draw(st.integers(-8, 8))
-    return Case(regressor(kernel), X, y, form, number)
+    return Case(model, X, y, form, number)
 
 
 @pytest.fixture(params=[sampler_cases, average_cases], ids=["samplers", "averages"])
