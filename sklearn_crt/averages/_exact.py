@@ -275,7 +275,7 @@ class Keys:
             yield rows, [KernelSums(*total) for total in totals]
 
     def frame(self, X: Any, sigma: Any) -> tuple[Frame, Any]:
-        """Return the frame of the rows, and the kind of table that all take, or None."""
+        """Return the frame of the rows, and the kind of table of all, or None."""
         sides = [X, *(rows for rows, *_ in self.parts)]
         kinds = [type(rows) for rows in sides if sparse.issparse(rows)]
         if callable(self.kernel):  # takes rows as they are

@@ -122,7 +122,8 @@ class Moments:
             xp.min(counted, axis=0),
         )
         found = to_host(xp.stack(vectors)).astype(np.float64, copy=False)
-        mean, rest = _rounded_sum(*found[:2])
+        mean = found[0] + found[1]  # and what rounding takes from it
+        rest = (found[0] - mean) + found[1]
         return cls(weight, mean, rest, np.maximum(found[2], 0), *found[3:])
 
     @classmethod
@@ -319,7 +320,7 @@ class RowSample:
         return rows[first], np.add.reduceat(weights, np.flatnonzero(first))
 
 
-def _pair_distances(rows: Rows, pairs: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+def _pair_distances(rows: Any, pairs: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     """Return the distances of all pairs of rows, of a sparse table as of a dense one.
 
     Inner products lose the digits of distances far from zero: differences are taken.
