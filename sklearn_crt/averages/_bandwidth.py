@@ -20,6 +20,7 @@ _HALVES = 2.0 ** np.arange(-0.5, 1, 0.5)  # enough for local linear averages
 _N_QUERIES, _N_KEYS = 1000, 10_000  # rows that are predicted, and averaged over
 _MOST_PRODUCTS = 2**32  # of weights and targets for one multiple: 0.3 s
 _BRIER = 0.2  # of the Brier score beside the mistakes
+_TIE = 1e-6  # of shares or errors: they are the same, up to rounding
 _QUERY_ROWS, _KEY_ROWS = 125, 1024  # kernel values computed at a time
 
 
@@ -87,8 +88,8 @@ def _search(octaves, batches, encoded, targets) -> tuple[float, Targets]:
                     found, _ = _ratio(solved, targets, mean)
                     error = _row_errors(found, truth, spread, targets)
                     errors[j, k] += weights @ error
-        best = int(errors.min(axis=1).argmin())
-        return _least(multiples, errors[best]), candidates[best]
+        best = int(_is_least(errors.min(axis=1)).argmax())
+        return _largest_of_least(multiples, errors[best]), candidates[best]
 
     best = best_of(octaves)
     if octaves.size == 1:
@@ -104,18 +105,25 @@ def _row_errors(found, truth, spread, targets):
     squares = (found - truth) ** 2
     if not targets.are_labels:
         return squares @ (1 / spread)
-    mistaken = found.argmax(axis=1) != truth.argmax(axis=1)
-    return mistaken + _BRIER * squares.sum(axis=1)
+    # of classes with equal shares none is favoured, nor does a last digit decide
+    first = found >= (1 - _TIE) * found.max(axis=1, keepdims=True)
+    right = first[np.arange(len(first)), truth.argmax(axis=1)] / first.sum(axis=1)
+    return 1 - right + _BRIER * squares.sum(axis=1)
 
 
-def _least(multiples: np.ndarray, errors: np.ndarray) -> float:
+def _is_least(errors: np.ndarray) -> np.ndarray:
+    """Return which errors are the least one, up to rounding."""
+    return errors <= errors.min() * (1 + _TIE)
+
+
+def _largest_of_least(multiples: np.ndarray, errors: np.ndarray) -> float:
     """Return the largest multiple of least error, up to rounding.
 
     On a table of categories all rows but the equal ones, which are left out, may be at
     one distance. Then no multiple errs less than another, and the largest leaves the
     average to the equal rows.
     """
-    return float(multiples[errors <= errors.min() * (1 + 1e-9)][-1])
+    return float(multiples[_is_least(errors)][-1])
 
 
 def _sums_without_own(kernel, queries, blocks, multiples):

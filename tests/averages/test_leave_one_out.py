@@ -116,3 +116,16 @@ def test_rows_all_alike(y):
     assert np.isfinite(model.kernel_.sigma_)
     expected = np.full((1, np.unique(y).size), 1 / np.unique(y).size)
     assert_allclose(model.predict_proba(np.ones((1, 3))), expected)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])
+def test_rows_between_classes_favour_none(kernel, rng):
+    """Equal rows of both labels share a query's weight: no last digit decides."""
+    for _ in range(50):
+        X = rng.normal(size=(4, 2))[rng.integers(0, 4, 12)]
+        y = np.append(rng.integers(0, 2, 10), [0, 1])
+        found, other = (
+            NadarayaWatsonClassifier(kernel).fit(X, labels).kernel_.sigma_
+            for labels in (y, 1 - y)
+        )
+        assert_allclose(found, other, rtol=1e-12)
