@@ -51,23 +51,6 @@ def _batches(
             yield batch, xp.astype(ones, wide)
 
 
-def _dense_columns(X: sparse.csr_array) -> np.ndarray:
-    """Return which columns of a table have most of their entries stored.
-
-    No other one is far from zero beside its spread, and dense ones are short of memory
-    no more than twice.
-    """
-    # -> (n_features,)
-    return 2 * np.bincount(X.indices, minlength=X.shape[1]) > X.shape[0]
-
-
-def _rounded_sum(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return a + b as numbers and what rounding takes from them."""
-    total = a + b
-    part = total - a
-    return total, (a - (total - part)) + (b - part)
-
-
 @dataclass(frozen=True)
 class Moments:
     """Weighted count, mean, variance, mean magnitude and minimum of each column.
@@ -128,20 +111,6 @@ class Moments:
 
     @classmethod
     def _of_sparse(cls, X: sparse.csr_array, weights: np.ndarray) -> Moments:
-        is_dense = _dense_columns(X)
-        if is_dense.all():
-            return cls._of_dense(X.toarray(), weights)
-        if not is_dense.any():
-            return cls._of_rare(X, weights)
-        dense = cls._of_dense(X[:, is_dense].toarray(), weights)
-        both = np.empty((5, X.shape[1]))
-        both[:, is_dense] = dense.columns
-        both[:, ~is_dense] = cls._of_rare(X[:, ~is_dense], weights).columns
-        return cls(dense.weight, *both)
-
-    @classmethod
-    def _of_rare(cls, X: sparse.csr_array, weights: np.ndarray) -> Moments:
-        """Collect the statistics of columns with few stored numbers."""
         weight = float(weights.sum())
         if weight == 0:
             return cls._of_nothing(X.shape[1])
@@ -150,18 +119,20 @@ class Moments:
         counted = X if np.all(weights) else X[weights > 0]
         minimum, _ = min_max_axis(counted, axis=0)
         variance = np.maximum(variance, 0)  # of a constant column: rounding
-        return cls(weight, mean, 0 * mean, variance, share @ abs(X), minimum)
+        # a column that is not stored everywhere is near zero beside its spread
+        is_full = np.bincount(X.indices, minlength=mean.size) == X.shape[0]
+        rest = np.zeros_like(mean)
+        if is_full.any():
+            gaps = np.repeat(share, np.diff(X.indptr)) * (X.data - mean[X.indices])
+            rest = np.where(is_full, np.bincount(X.indices, gaps, mean.size), 0)
+        total = mean + rest
+        rest = rest - (total - mean)
+        return cls(weight, total, rest, variance, share @ abs(X), minimum)
 
     @classmethod
     def _of_nothing(cls, n_features: int) -> Moments:
         zero = np.zeros(n_features)
         return cls(0.0, zero, zero, zero, zero, np.full(n_features, np.inf))
-
-    @property
-    def columns(self) -> np.ndarray:
-        """All but the weight, (5, n_features)."""
-        parts = self.mean, self.rest, self.variance, self.mean_abs, self.minimum
-        return np.stack(parts)
 
     def __add__(self, other: Moments) -> Moments:
         """Return the statistics of both sets of rows together."""
@@ -323,12 +294,13 @@ class RowSample:
 def _pair_distances(rows: Any, pairs: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     """Return the distances of all pairs of rows, of a sparse table as of a dense one.
 
-    Inner products lose the digits of distances far from zero: differences are taken.
+    Inner products lose the digits of distances far from zero, where a column must have
+    most of its entries stored: such columns are written out, and differences taken.
     """
     # (n_rows, n_features) -> (n_rows * (n_rows - 1) / 2,)
     if not sparse.issparse(rows):
         return pdist(rows)
-    is_dense = _dense_columns(rows)
+    is_dense = 2 * np.bincount(rows.indices, minlength=rows.shape[1]) > rows.shape[0]
     squares = pdist(rows[:, is_dense].toarray(), "sqeuclidean")
     if not is_dense.all():
         squares += euclidean_distances(rows[:, ~is_dense], squared=True)[pairs]
