@@ -128,7 +128,6 @@ class QuantilesMixin:
     _host_rows: Any
     _decode: Any
     _one_output: bool
-    clip = False
 
     @available_if(_has_targets)
     def predict_quantiles(self, X: TableLike, quantiles: ArrayLike) -> np.ndarray:
@@ -276,7 +275,7 @@ class QuantilesMixin:
             found[batch] = values
         if answers is not None:
             found += answers[:, :, None]
-        if self.clip:
+        if getattr(self, "clip", False):
             least, most = self._seen.least[:, None], self._seen.most[:, None]
             np.clip(found, least, most, out=found)
         return found

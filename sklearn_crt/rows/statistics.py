@@ -105,9 +105,10 @@ class Moments:
             xp.min(counted, axis=0),
         )
         found = to_host(xp.stack(vectors)).astype(np.float64, copy=False)
-        mean = found[0] + found[1]  # and what rounding takes from it
-        rest = (found[0] - mean) + found[1]
-        return cls(weight, mean, rest, np.maximum(found[2], 0), *found[3:])
+        first, rest, variance, *others = found
+        mean = first + rest
+        rest = rest - (mean - first)
+        return cls(weight, mean, rest, np.maximum(variance, 0), *others)
 
     @classmethod
     def _of_sparse(cls, X: sparse.csr_array, weights: np.ndarray) -> Moments:
@@ -139,9 +140,12 @@ class Moments:
         weight = self.weight + other.weight
         share = other.weight / weight if weight > 0 else 0.0
         gap = (other.mean - self.mean) + (other.rest - self.rest)
+        step = self.rest + share * gap
+        mean = self.mean + step
         return Moments(
             weight,
-            *_rounded_sum(self.mean, self.rest + share * gap),
+            mean,
+            step - (mean - self.mean),
             (1 - share) * (self.variance + share * gap**2) + share * other.variance,
             (1 - share) * self.mean_abs + share * other.mean_abs,
             np.minimum(self.minimum, other.minimum),
@@ -291,14 +295,14 @@ class RowSample:
         return rows[first], np.add.reduceat(weights, np.flatnonzero(first))
 
 
-def _pair_distances(rows: Any, pairs: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+def _pair_distances(rows: Rows, pairs: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     """Return the distances of all pairs of rows, of a sparse table as of a dense one.
 
     Inner products lose the digits of distances far from zero, where a column must have
     most of its entries stored: such columns are written out, and differences taken.
     """
     # (n_rows, n_features) -> (n_rows * (n_rows - 1) / 2,)
-    if not sparse.issparse(rows):
+    if isinstance(rows, np.ndarray):
         return pdist(rows)
     is_dense = 2 * np.bincount(rows.indices, minlength=rows.shape[1]) > rows.shape[0]
     squares = pdist(rows[:, is_dense].toarray(), "sqeuclidean")
