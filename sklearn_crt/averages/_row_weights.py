@@ -88,11 +88,9 @@ def sparse_rows(
     found = sparse.coo_array(shares)
     if columns is None:
         return found.tocsr()
-    rows, places = found.coords
     numbers, size = columns
-    return sparse.coo_array(
-        (found.data, (rows, numbers[places])), shape=(n_queries, size)
-    ).tocsr()
+    places = found.row, numbers[found.col]
+    return sparse.coo_array((found.data, places), shape=(n_queries, size)).tocsr()
 
 
 def _has_rows(model):
