@@ -288,6 +288,11 @@ class LocalLinear(Targets):
         variances, directions = np.linalg.eigh(G)
         least = _ROUNDING * np.finfo(np.float64).eps * np.where(size > 0, size, 1)
         products = (c @ directions).swapaxes(1, 2)
+        # rounding over a penalty of 1000 roundings is no slope: where fewer rows than
+        # columns count, it would choose the ridge
+        has_rows = (variances > least[:, None])[:, :, None]
+        directions = directions * has_rows.swapaxes(1, 2)
+        products *= has_rows
         rest = np.maximum(variances, 0), directions, products, least[:, None]
         return Fits(means, centers, *rest)
 

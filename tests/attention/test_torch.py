@@ -10,7 +10,14 @@ import pytest
 torch = pytest.importorskip("torch")
 nn = torch.nn
 
-from sklearn_crt import OPRFSampler, PositiveRBFSampler, TrigRBFSampler  # noqa: E402
+from sklearn_crt import (  # noqa: E402
+    AnchoredRBFSampler,
+    DERFSampler,
+    GERFSampler,
+    OPRFSampler,
+    PositiveRBFSampler,
+    TrigRBFSampler,
+)
 from sklearn_crt.attention import (  # noqa: E402
     fit_heads,
     linear_attention,
@@ -383,6 +390,12 @@ def test_own_samplers():
     assert torch.isfinite(linear(x, x, x)[0]).all()
     assert make(OPRFSampler(kernel="softmax", n_components=9)).statistics is not None
     assert "PositiveRBFSampler" in repr(linear)
+
+
+@pytest.mark.parametrize("sampler", [DERFSampler, GERFSampler, AnchoredRBFSampler])
+def test_maps_of_rows_that_are_not_there_are_refused(sampler):
+    with pytest.raises(TypeError, match="chooses its map by the rows of fit"):
+        make(sampler(kernel="softmax", n_components=16))
 
 
 def test_errors():

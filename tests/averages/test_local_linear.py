@@ -374,6 +374,18 @@ def test_sparse_rows_far_from_zero_keep_the_digits_of_dense_ones(model, kernel, 
     assert_allclose(answers(dense, stored), answers(dense, X), atol=1e-11)
 
 
+def test_rounding_in_directions_without_rows_is_no_slope():
+    """Two other rows span one of two directions, whatever the order of the batches."""
+    X, y = np.array([[1.0, -1], [6, 1], [-5, 4]]), np.array([1257.3, -1321.0, 6404.2])
+    model = LocalLinearRegressor(ExactKernel(sigma="median"))
+    whole = clone(model).fit(X, y)
+    for cut in (1, 2):
+        parts = clone(model).partial_fit(X[:cut], y[:cut])
+        parts.merge(clone(model).partial_fit(X[cut:], y[cut:]))
+        assert parts.ridge_ == whole.ridge_
+        assert_allclose(parts.predict(X), whole.predict(X), rtol=1e-12)
+
+
 def test_probabilities():
     X, y = load_iris(return_X_y=True)
     model = LocalLinearClassifier(ridge=1e-3).fit(X, y)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ._statistics import at_least_float32
+from ._maps import at_least_float32
 
 
 def key_scores(key_padding_mask: Tensor | None, k: Tensor) -> Tensor | None:

@@ -5,23 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import torch
-from sklearn.base import clone
 from sklearn.utils import check_random_state
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ...maps import FeatureMap, map_arrays, real_form
+from ...maps import map_arrays, real_form
 from ...samplers import OPRFSampler
-from .._features import resolve, stack_heads
 from .._heads import get_sampler
 from .._linear import causal_rows, linear_attention
 from .._softmax import softmax_attention
 from .._state import LinearAttentionState, with_ones
+from ._maps import (
+    RunningStatistics,
+    arrays_of,
+    at_least_float32,
+    draw_heads,
+    in_backward,
+)
 from ._masks import is_causal_mask, key_scores
 from ._positions import step_of_band
-from ._statistics import RunningStatistics, at_least_float32, in_backward
 
 
 class LinearAttention(nn.Module):
@@ -52,7 +55,8 @@ class LinearAttention(nn.Module):
         frequencies), ``"trigonometric"``, ``"hybrid"`` (the angular
         :class:`~sklearn_crt.HybridSampler`), a deterministic map ``"elu+1"``,
         ``"elu(-)+1"`` or ``"relu"``; or a sampler that has ``kernel="softmax"``, which
-        is cloned. Each head draws its own frequencies.
+        is cloned. Each head draws its own frequencies. One that chooses its map by the
+        rows, as :class:`~sklearn_crt.DERFSampler`, is a TypeError: there are none yet.
     n_components : int, default=256
         Features per head; a sampler brings its own number.
     causal : bool, default=False
@@ -159,7 +163,7 @@ class LinearAttention(nn.Module):
         self._rng = check_random_state(random_state)
         self._sampler = get_sampler(feature_map, n_components)
         self._map = self._draw()
-        for name, array in self._arrays(self._map).items():
+        for name, array in arrays_of(self._map).items():
             self.register_buffer(f"map_{name}", array.to(**place))
         self.statistics = None
         if isinstance(self._sampler, OPRFSampler):
@@ -218,7 +222,7 @@ class LinearAttention(nn.Module):
         self : LinearAttention
             The module; A and the running statistics stay.
         """
-        for name, array in self._arrays(self._draw()).items():
+        for name, array in arrays_of(self._draw()).items():
             self.get_buffer(f"map_{name}").copy_(array)
         return self
 
@@ -407,14 +411,6 @@ class LinearAttention(nn.Module):
         self._A = A if causal else statistics.A()  # where causal, of earlier batches
         return self._A
 
-    @staticmethod
-    def _arrays(feature_map):
-        """Return the arrays of a map by name."""
-        found: dict[str, Tensor] = {}
-        if isinstance(feature_map, FeatureMap):
-            map_arrays(found.setdefault, feature_map)
-        return found
-
     def _feature_map(self, like, A):
         """Return the map from the buffers, with an A for each head or None."""
         if isinstance(self._sampler, str):
@@ -434,23 +430,7 @@ class LinearAttention(nn.Module):
 
     def _draw(self):
         """Return the maps of all heads as one."""
-        if isinstance(self._sampler, str):
-            return resolve(self._sampler, torch.empty(1, 1))
-        d = self.head_dim
-        origin, like = np.zeros((1, d)), torch.empty(1, d, dtype=torch.float64)
-        maps: list[Any] = []
-        for _ in range(self.num_heads):
-            seed = self._rng.randint(2**31 - 1)
-            sampler = clone(self._sampler).set_params(sigma=d**-0.25, random_state=seed)
-            maps.append(resolve(sampler.fit(origin), like))
-        try:
-            return stack_heads(maps, like)
-        except ValueError as error:
-            raise TypeError(
-                f"{self._sampler!r} draws maps of several kinds or sizes for the "
-                "heads, but the heads of one module need maps that differ in their "
-                "numbers alone."
-            ) from error
+        return draw_heads(self._sampler, self.num_heads, self.head_dim, self._rng)
 
     def extra_repr(self) -> str:
         """Return what ``print`` shows.

@@ -1,13 +1,62 @@
-"""Running statistics of queries and keys, for maps that adapt to them."""
+"""The maps of the heads of a module, and the statistics that they adapt to."""
 
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
+import numpy as np
 import torch
+from sklearn.base import clone
 from torch import Tensor, nn
 
+from ...maps import FeatureMap, map_arrays
+from ...samplers import OPRFSampler
 from ...samplers._optimal_A import optimal_A
+from .._features import resolve, stack_heads
+
+
+def draw_heads(sampler: Any, n_heads: int, d: int, rng: np.random.RandomState) -> Any:
+    """Return the maps of all heads as one, drawn before there are any rows."""
+    if isinstance(sampler, str):
+        return resolve(sampler, torch.empty(1, 1))
+    origin, like = np.zeros((1, d)), torch.empty(1, d, dtype=torch.float64)
+
+    def draw(rows, seed):
+        one = clone(sampler).set_params(sigma=d**-0.25, random_state=seed)
+        return resolve(one.fit(rows), like)
+
+    if not isinstance(sampler, OPRFSampler):  # whose A follows running statistics
+        _check_blind(sampler, draw(origin, 0), draw(np.eye(d), 0))
+    maps = [draw(origin, rng.randint(2**31 - 1)) for _ in range(n_heads)]
+    try:
+        return stack_heads(maps, like)
+    except ValueError as error:
+        raise TypeError(
+            f"{sampler!r} draws maps of several kinds or sizes for the heads, but the "
+            "heads of one module need maps that differ in their numbers alone."
+        ) from error
+
+
+def _check_blind(sampler, *maps):
+    """Raise where the maps differ that a sampler makes of different rows."""
+    first, second = map(arrays_of, maps)
+    same = first.keys() == second.keys()
+    if not (same and all(torch.equal(first[name], second[name]) for name in first)):
+        raise TypeError(
+            f"{type(sampler).__name__} chooses its map by the rows of fit, which a "
+            "module has not seen when it is made: it would be another map in silence. "
+            "Take feature_map='favor++', whose A follows running statistics; or fit on "
+            "queries and keys (fit_heads) and call linear_attention."
+        )
+
+
+def arrays_of(feature_map: Any) -> dict[str, Tensor]:
+    """Return the arrays of a map by name."""
+    found: dict[str, Tensor] = {}
+    if isinstance(feature_map, FeatureMap):
+        map_arrays(found.setdefault, feature_map)
+    return found
 
 
 def at_least_float32(x: Tensor) -> Tensor:
