@@ -24,9 +24,8 @@ from ._features import check_attention_inputs, check_finite
 from ._softmax import softmax_attention
 from ._state import log_weights
 
-# k-means++ on all keys, and k-means until it stands still, have 0.93 to 1 of the error
-# in 6 to 12 times the time; random keys in place of k-means++ have 4 times the error on
-# the keys of a trained model
+# k-means++ on all keys, and k-means until it stands still, take many times as long for
+# hardly less error; random keys in place of k-means++ err far more on trained keys
 _SAMPLED = 8  # keys for each point, to choose the first points from
 _STEPS = 3
 
@@ -95,13 +94,12 @@ def coreset_attention(
 
     The groups are those of k-means, three steps from k-means++ on a sample of the keys
     with a fixed seed, so the order of the keys does not matter, nor a vector added to
-    all of them. Keys are copied
-    to the host for it, once for each batch and head, so ``torch.compile`` and
-    ``jax.jit`` cannot trace it. All else is computed where q is, and gradients flow to
-    q, k, v and a mask of numbers, as if the groups were constants.
+    all of them. Keys are copied to the host for it, once for each batch and head, so
+    ``torch.compile`` and ``jax.jit`` cannot trace it. All else is computed where q is,
+    and gradients flow to q, k, v and a mask of numbers, as if the groups were
+    constants.
 
-    Time is O(L n_points (d + e)) and memory O(L n_points); each batch and head is one
-    k-means, of ten milliseconds and more.
+    Time is O(L n_points (d + e)) and memory O(L n_points).
 
     References
     ----------

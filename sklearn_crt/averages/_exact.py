@@ -234,10 +234,7 @@ class Keys:
     def sums(
         self, X: Rows, sigma: float | np.ndarray, *, left_out: bool = False
     ) -> Iterator[tuple[slice, KernelSums]]:
-        """Yield queries and their kernel sums, in which nothing cancels.
-
-        ``left_out`` leaves rows at distance 0 out, of which one is the query.
-        """
+        """Yield queries and their kernel sums, maybe without rows at distance 0."""
         query_rows, key_rows = (_QUERY_ROWS, _KEY_ROWS) if on_host(X) else _DEVICE_ROWS
         frame, kind = self.frame(X, sigma)
         frame.check(X)

@@ -168,6 +168,14 @@ class RowWeightsMixin:
         ----------
         .. [1] T. Hastie, R. Tibshirani, J. Friedman, "The Elements of Statistical
            Learning", 2nd edition, Springer 2009.
+
+        Examples
+        --------
+        >>> from sklearn_crt import ExactKernel, NadarayaWatsonRegressor
+        >>> X, y = [[0.0], [1.0], [3.0]], [1.0, 2.0, 5.0]
+        >>> model = NadarayaWatsonRegressor(ExactKernel(sigma=1.0)).fit(X, y)
+        >>> model.kernel_weights([[0.5]]).toarray().round(3)
+        array([[0.488, 0.488, 0.024]])
         """
         if n_largest is not None:
             check_scalar(n_largest, "n_largest", Integral, min_val=1)
@@ -204,7 +212,20 @@ class RowWeightsMixin:
         -----
         This is the perplexity of the kernel weights,
         :math:`\exp(-\sum_j w_j \log (w_j / s_j))` with the sample weights
-        :math:`s_j`.
+        :math:`s_j` [1]_.
+
+        References
+        ----------
+        .. [1] M. O. Hill, "Diversity and Evenness", Ecology 54 (1973), number of order
+           1, :doi:`10.2307/1934352`.
+
+        Examples
+        --------
+        >>> from sklearn_crt import ExactKernel, NadarayaWatsonRegressor
+        >>> X, y = [[0.0], [1.0], [3.0]], [1.0, 2.0, 5.0]
+        >>> model = NadarayaWatsonRegressor(ExactKernel(sigma=1.0)).fit(X, y)
+        >>> model.effective_rows([[0.5], [9.0]]).round(2)
+        array([2.2, 1. ])
         """
         rows, keys = self._host_rows(X, "effective_rows"), self._engine.keys
         found, (_, weights) = np.empty(rows.shape[0]), row_targets(keys)
@@ -219,7 +240,7 @@ class RowWeightsMixin:
         r"""Return the logarithm of the sum of the weights of the training rows.
 
         Up to a constant this is the log density of a kernel density estimate, that of
-        :meth:`sklearn.neighbors.KernelDensity.score_samples`; with ``tol`` of
+        :meth:`sklearn.neighbors.KernelDensity.score_samples` [1]_; with ``tol`` of
         ``ExactKernel``, from summaries of far clusters of rows.
 
         Parameters
@@ -237,6 +258,24 @@ class RowWeightsMixin:
         ------
         AttributeError
             If the kernel is a sampler, a transformer or ``"linear"``.
+
+        References
+        ----------
+        .. [1] E. Parzen, "On Estimation of a Probability Density Function and Mode",
+           Annals of Mathematical Statistics 33 (1962),
+           :doi:`10.1214/aoms/1177704472`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.neighbors import KernelDensity
+        >>> from sklearn_crt import ExactKernel, NadarayaWatsonRegressor
+        >>> X = np.random.default_rng(0).normal(size=(500, 3))
+        >>> model = NadarayaWatsonRegressor(ExactKernel(sigma=2.0)).fit(X, X[:, 0])
+        >>> density = KernelDensity(bandwidth=1 / 2.0).fit(X)
+        >>> gaps = model.log_weights(X[:9]) - density.score_samples(X[:9])
+        >>> bool(np.ptp(gaps) < 1e-6)
+        True
         """
         self._check_rows(X, "log_weights")
         chosen = self._engine.chosen_targets
