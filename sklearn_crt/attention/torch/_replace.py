@@ -61,7 +61,6 @@ def replace_attention(model: nn.Module, **options: Any) -> int:
     return len(linear)
 
 
-@torch.no_grad()
 def calibrate(model: nn.Module, batches: Iterable[Any]) -> int:
     """Let the attention of a model read batches, for maps that adapt to them.
 
@@ -111,12 +110,13 @@ def calibrate(model: nn.Module, batches: Iterable[Any]) -> int:
         one.momentum = None
         one.n_batches.zero_()
     try:
-        for batch in batches:
-            n_batches += 1
-            if isinstance(batch, dict):
-                model(**batch)
-            else:
-                model(*(batch if isinstance(batch, (tuple, list)) else (batch,)))
+        with torch.no_grad():
+            for batch in batches:
+                n_batches += 1
+                if isinstance(batch, dict):
+                    model(**batch)
+                else:
+                    model(*(batch if isinstance(batch, (tuple, list)) else (batch,)))
     finally:
         for module, mode in modes.items():
             module.training = mode
