@@ -35,7 +35,7 @@ from .._compat import (
 )
 from .._state import STATE_METHODS, aside, check_names, check_same_columns, same
 from ..rows import TableLike, weighted_rows
-from ._engine import MULTIPLES, RidgeEngine, Settings, WideEnough
+from ._engine import RidgeEngine, Settings, WideEnough, multiples_of
 
 
 class BaseRandomFeatureRidge(
@@ -246,7 +246,7 @@ class BaseRandomFeatureRidge(
                 )
         by_default = self.sampler is None and sigmas is None
         return Settings(
-            MULTIPLES if by_default else sigmas,
+            multiples_of(self.n_features_in_) if by_default else sigmas,
             by_default,
             alphas,
             self.fit_intercept,
@@ -277,7 +277,8 @@ class BaseRandomFeatureRidge(
             other.sampler, other.sigmas = "linear", None
             return other
         if self.sampler is None and self.sigmas is None:
-            other.sigmas = [sampler.sigma_ * multiple for multiple in MULTIPLES]
+            multiples = multiples_of(sampler.n_features_in_)
+            other.sigmas = [sampler.sigma_ * multiple for multiple in multiples]
         fixed = isinstance(sampler, FrozenEstimator)
         other.sampler = sampler if fixed else FrozenEstimator(sampler)
         return other

@@ -37,7 +37,8 @@ class RandomFeatureRidgeClassifier(ClassifierMixin, BaseRandomFeatureRidge):
     sigmas : array-like, default=None
         Bandwidths to choose from, numbers, ``"scale"`` and ``"median"``, for samplers
         of this package that estimate a kernel. None is that of the sampler; where this
-        is None too, a quarter, a half, one and two times ``"scale"``.
+        is None too, a quarter, a half, one and two times ``"scale"``, and for one or
+        two columns four and eight times too.
     fit_intercept : bool, default=True
         Whether there is a constant, which is not penalised.
 

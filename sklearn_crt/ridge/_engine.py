@@ -27,7 +27,9 @@ from ..samplers import TrigRBFSampler
 from ._moments import Moments, MomentSums
 from ._solution import Solution, path_table
 
-MULTIPLES = 0.25, 0.5, 1.0, 2.0  # of sigma="scale", of the default sampler
+_MULTIPLES = 0.25, 0.5, 1.0, 2.0  # of sigma="scale", of the default sampler
+_OF_FEW = *_MULTIPLES, 4.0, 8.0  # in few columns, targets may vary as fast as this
+_FEW = 2
 _FEWEST, _MOST = 128, 1024  # columns of the default sampler
 _ROWS_A_COLUMN = 128  # among which sigma is chosen
 
@@ -54,6 +56,11 @@ class WideEnough(TrigRBFSampler):
         plain.__dict__ = {**vars(self), "n_components": width}
         plain._recipe = TrigRBFSampler(**plain.get_params())
         return plain
+
+
+def multiples_of(n_features: int) -> tuple[float, ...]:
+    """Return the multiples of ``"scale"`` that the default sampler chooses from."""
+    return _OF_FEW if n_features <= _FEW else _MULTIPLES
 
 
 @dataclass(frozen=True)
