@@ -62,8 +62,10 @@ def named(name, rawtext, text, lineno, inliner, options=None, content=None):
     """Show a role of Sphinx by its text: a page as a link, a name as code."""
     title, target = re.fullmatch(r"(?s)(?:(.*?)\s*<)?(.*?)>?", text).groups()
     if name == "doc":
-        page = f"{PAGES}/{target.lstrip('/')}.html"
-        return [nodes.reference(rawtext, title or target.lstrip("/"), refuri=page)], []
+        page = target.lstrip("/")
+        source = PAGE.parents[1].joinpath(f"{page}.rst").read_text(encoding="utf-8")
+        title = title or source.partition("\n")[0]
+        return [nodes.reference(rawtext, title, refuri=f"{PAGES}/{page}.html")], []
     shown = nodes.inline if title else nodes.literal
     return [shown(rawtext, title or target.lstrip("~"))], []
 

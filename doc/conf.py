@@ -150,7 +150,8 @@ def skip_borrowed(app, what, name, obj, skip, options):
 
 def insert_news(app, name, source):
     """Put the fragments since the last release into the page that collects them."""
-    if name == "whats_new/index":
+    fragments = [*(HERE / "whats_new" / "upcoming").glob("*.*.rst")]
+    if name == "whats_new/index" and fragments:
         command = [sys.executable, "-m", "towncrier", "build", "--draft"]
         draft = subprocess.run(
             command, cwd=HERE.parent, capture_output=True, text=True, check=True
