@@ -60,10 +60,19 @@ html_favicon = "_static/logo.svg"
 
 html_baseurl = urls["Documentation"]
 logo = "_static/logo.svg"
+published = os.environ.get("READTHEDOCS_VERSION")
+versions = "_static/switcher.json"
 html_theme_options = {
     "logo": {"text": project, "image_light": logo, "image_dark": logo},
     "github_url": urls["Source"],
     "use_edit_page_button": True,
+    "navbar_end": ["version-switcher", "theme-switcher", "navbar-icon-links"],
+    "switcher": {
+        # the pages of an old version read the list of the newest
+        "json_url": f"../latest/{versions}" if published else versions,
+        "version_match": published or "latest",
+    },
+    "check_switcher": not published,
     "header_links_before_dropdown": 6,
     "show_toc_level": 2,
     "navigation_with_keys": False,
@@ -89,6 +98,7 @@ autodoc_mock_imports = [name for name in ("torch", "dask") if find_spec(name) is
 autodoc_typehints = "none"  # numpydoc has the types, in words
 numpydoc_show_class_members = False  # autosummary/class.rst lists the methods
 
+owner, repository = urls["Source"].split("/")[-2:]
 sections = "maps", "couplings", "kernels", "hybrids", "averages", "attention"
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
@@ -105,6 +115,14 @@ sphinx_gallery_conf = {
     "write_computation_times": False,  # a page that loads scripts from elsewhere
     "download_all_examples": False,
     "show_signature": False,
+    "binder": {  # .binder/postBuild makes the notebooks of main
+        "binderhub_url": "https://mybinder.org",
+        "org": owner,
+        "repo": repository,
+        "branch": "main",
+        "dependencies": ["../.binder/requirements.txt"],
+        "use_jupyter_lab": True,
+    },
 }
 
 # The stored outputs of the notebooks become pages, papers/NAME; nothing is run, and
