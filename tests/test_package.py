@@ -27,7 +27,7 @@ def test_public_names_exist():
 def test_data_files_are_installed():
     package = resources.files(sklearn_crt)
     assert (package / "py.typed").is_file()
-    assert (package / "datasets" / "descr" / "abalone.rst").is_file()
+    assert (package / "datasets" / "descr.rst").is_file()
 
 
 STAGES = """

@@ -398,6 +398,6 @@ def fetch_uci(
 
 
 def _describe(spec: UCIDataset) -> str:
-    folder = resources.files(__package__) / "descr"
-    text = (folder / f"{spec.name}.rst").read_text(encoding="utf-8")
+    page = (resources.files(__package__) / "descr.rst").read_text(encoding="utf-8")
+    text = page.partition(f".. _{spec.name}:\n\n")[2].partition("\n.. _")[0]
     return f"{text}\n.. rubric:: Citation\n\n{spec.citation}\n"
