@@ -60,8 +60,8 @@ BLANK = {
 # The most that the gate allows of each number, in the order of its row. What grows for
 # a good reason moves its line here, in the commit that says why.
 GATE = {
-    "lines of the package": [28700],
-    "modules": [124],
+    "lines of the package": [28900],
+    "modules": [125],
     "modules with one importer: private, not of the first names": [20, 30],
     "second classes of a map, for the array API": [0],
     "sites of sums in log space": [2],

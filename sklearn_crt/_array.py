@@ -44,9 +44,36 @@ def namespace_of(*arrays: Array) -> Namespace:
     """Return the functions of the library of some arrays."""
     if len(arrays) == 1 and isinstance(arrays[0], np.ndarray):
         return _NUMPY  # array_namespace takes longer than a short operation
+    for kind, namespace in _REGISTERED:
+        if all(isinstance(array, kind) for array in arrays):
+            return namespace
     return array_namespace(*arrays)
 
 
+def register_namespace(kind: type, namespace: Namespace) -> None:
+    """Take these functions for a library, not those of array_api_compat."""
+    _REGISTERED.append((kind, namespace))
+
+
+def device_of(array: Array) -> Any:
+    """Return the device of an array."""
+    known = any(isinstance(array, kind) for kind, _ in _REGISTERED)
+    return array.device if known else array_device(array)
+
+
+def may_look(array: Array) -> bool:
+    """Return whether the path may depend on the numbers of an array.
+
+    Not where a program is compiled, nor where a device would be waited for. Others than
+    registered libraries raise TypeError where they are traced.
+    """
+    if isinstance(array, np.ndarray):
+        return True
+    look = getattr(namespace_of(array), "may_look", None)
+    return look is None or look(array)
+
+
+_REGISTERED: list[tuple[type, Namespace]] = []
 _NUMPY = array_namespace(np.empty(0))
 
 
@@ -79,7 +106,7 @@ def asarray_like(values: Any, like: Array) -> Array:
     if not on_host(values) and hasattr(values, "shape"):
         return xp.astype(values, like.dtype, copy=False)
     # a copy: some libraries warn of memory that they may not write to
-    return xp.asarray(np.array(values), dtype=like.dtype, device=array_device(like))
+    return xp.asarray(np.array(values), dtype=like.dtype, device=device_of(like))
 
 
 def constant(shape: tuple[int, ...], value: float, like: Array) -> Array:
@@ -87,14 +114,14 @@ def constant(shape: tuple[int, ...], value: float, like: Array) -> Array:
     if isinstance(like, np.ndarray):
         return np.full(shape, value, like.dtype)
     xp = namespace_of(like)
-    return xp.full(shape, value, dtype=like.dtype, device=array_device(like))
+    return xp.full(shape, value, dtype=like.dtype, device=device_of(like))
 
 
 def positions(n: int, like: Array) -> Array:
     """Return 0, 1, ... n - 1 as integers, in the library of another array."""
     if isinstance(like, np.ndarray):
         return np.arange(n)
-    return namespace_of(like).arange(n, device=array_device(like))
+    return namespace_of(like).arange(n, device=device_of(like))
 
 
 def clipped(array: Array, least: float, most: float) -> Array:
@@ -136,7 +163,7 @@ def taken(rows: Array, index: np.ndarray) -> Array:
     if on_host(rows):
         return rows[index]
     xp = namespace_of(rows)
-    return xp.take(rows, xp.asarray(index, device=array_device(rows)), axis=0)
+    return xp.take(rows, xp.asarray(index, device=device_of(rows)), axis=0)
 
 
 def part(rows: Array, chunk: slice) -> Array:
@@ -151,12 +178,43 @@ def joined(blocks: list[Array], axis: int = 0) -> Array:
     return namespace_of(blocks[0]).concat(blocks, axis=axis)
 
 
-def columns(array: Array, index: np.ndarray) -> Array:
+def columns(array: Array, index: Array) -> Array:
     """Return some of the columns of matrices: (..., n, m) -> (..., n, n_index)."""
     if isinstance(array, np.ndarray):
         return array[..., index]
     xp = namespace_of(array)
-    return xp.take(array, xp.asarray(index, device=array_device(array)), axis=-1)
+    if isinstance(index, np.ndarray):
+        index = xp.asarray(index, device=device_of(array))
+    return xp.take(array, index, axis=-1)
+
+
+def cut(array: Array, size: int, axis: int = -2, fill: float = 0.0) -> Array:
+    """Cut an axis into pieces of a size, filled up at the end: one axis more."""
+    xp, before = namespace_of(array), array.shape[:axis]
+    n, after = array.shape[axis], array.shape[axis:][1:]
+    n_pieces = -(-n // size)
+    if isinstance(n, int):
+        if n_pieces * size > n:
+            rest = constant((*before, n_pieces * size - n, *after), fill, array)
+            array = xp.concat([array, rest], axis=axis)
+        return xp.reshape(array, (*before, n_pieces, size, *after))
+    # A symbol. No rest, or one piece, would be another program. A number of pieces that
+    # is no sum is seen to divide its products.
+    n_pieces = (n + 2 * size - 1) // size
+    index = positions(n_pieces * size, array)
+    array = xp.take(array, xp.clip(index, 0, n - 1), axis=axis)
+    inside = xp.reshape(index < n, (-1, *(1 for _ in after)))
+    array = xp.where(inside, array, xp.full_like(array, fill))
+    return xp.reshape(array, (*before, n_pieces, size, *after))
+
+
+def uncut(pieces: Array, n: int, axis: int = -2) -> Array:
+    """Join the pieces of an axis again, the first n of its entries."""
+    xp, (n_pieces, size, *after) = namespace_of(pieces), pieces.shape[axis - 1 :]
+    whole = xp.reshape(pieces, (*pieces.shape[: axis - 1], n_pieces * size, *after))
+    if isinstance(n, int):
+        return whole[(..., slice(n), *(slice(None) for _ in after))]
+    return xp.take(whole, positions(n, whole), axis=axis)  # a slice asks for its length
 
 
 def to_host(array: Array) -> Any:

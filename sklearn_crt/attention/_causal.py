@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 from .._array import (
     Array,
     constant,
+    cut,
+    may_look,
     namespace_of,
     positions,
     transposed,
+    uncut,
     without_gradient,
 )
-from .._kernels import LogSum, exp_features, itemsize, least_log, log_weights
+from .._kernels import LogSum, exp_features, itemsize, least_log, log_sum, log_weights
 from ._features import Features
 
+_GROUP = 8  # chunks whose sums are taken as one, of all that come before
 # a range of exponents in which products of two features lose no digit
 _SAFE = {4: 30.0, 8: 300.0}
 
@@ -57,6 +62,8 @@ def _one_product(before, after, queries, keys, values):
 
 def _is_narrow(before, after, keys):
     """Return whether every row has a key that counts, on the scale of the chunk."""
+    if not may_look(keys.exponent):  # halves are right for all
+        return False
     xp, exponent = namespace_of(after.values), without_gradient(keys.exponent)
     safe, shift = _SAFE[itemsize(exponent)], transposed(after.log_scale)
     hidden = exponent == -xp.inf
@@ -91,7 +98,7 @@ def _halves(queries, keys, values):
         nothing = LogSum(xp.zeros_like(seen.values), least)
         level = LogSum(
             *(
-                _rows(xp.concat([none, some], axis=-2))
+                uncut(xp.concat([none, some], axis=-2), n)
                 for none, some in zip(nothing, seen, strict=True)
             )
         )
@@ -110,10 +117,56 @@ def _late(array, size):
 
 
 def _blocks(array, size):
-    xp = namespace_of(array)
-    return xp.reshape(array, (*array.shape[:-2], -1, 2 * size, array.shape[-1]))
+    xp, (n, width) = namespace_of(array), array.shape[-2:]
+    return xp.reshape(array, (*array.shape[:-2], n // (2 * size), 2 * size, width))
 
 
-def _rows(blocks):
-    xp = namespace_of(blocks)
-    return xp.reshape(blocks, (*blocks.shape[:-3], -1, blocks.shape[-1]))
+# ------------------------------------------------------------------ all chunks at once
+# Compiled, or on a device, nothing depends on the numbers, nor on how many chunks there
+# are: a program is right for every length, and no step waits for the device.
+def causal_blocks(
+    before: LogSum | None, queries: Features, keys: Features, values: Array, size: int
+) -> tuple[LogSum, LogSum]:
+    """Return what ``causal_block`` does, chunk after chunk, for all rows."""
+    # values (..., n_rows, n_values + 1)
+    n = values.shape[-2]
+    while isinstance(n, int) and size >= 2 * n:
+        size //= 2
+    pieces = partial(cut, size=size)
+    hidden = partial(cut, size=size, fill=-math.inf)
+    mantissa = None if keys.mantissa is None else pieces(keys.mantissa)
+    queries, keys = queries.map(pieces), Features(mantissa, hidden(keys.exponent))
+    values = pieces(values)
+    earlier, after = _running_sums(keys.sum_over_rows(values))
+    if before is not None:
+        earlier = earlier.plus(LogSum(*(part[..., None, :, :] for part in before)))
+        after = after.plus(before)
+    numerators = _halves(queries, keys, values).plus(queries.times(earlier))
+    return LogSum(*(uncut(part, n) for part in numerators)), after
+
+
+def _running_sums(sums):
+    """Return the sums of the chunks before each one, and of all chunks."""
+    # of LogSum with (..., n_chunks, m, k)
+    n = sums.values.shape[-3]
+    fills = 0.0, -math.inf
+    pairs = zip(sums, fills, strict=True)
+    groups = LogSum(*(cut(part, _GROUP, axis=-3, fill=fill) for part, fill in pairs))
+    inside = _all_before(groups)
+    outside = _all_before(LogSum(*(part[..., -1, :, :] for part in inside)))
+    group = LogSum(*(part[..., :-1, None, :, :] for part in outside))
+    within = LogSum(*(part[..., :-1, :, :] for part in inside))
+    before = LogSum(*(uncut(part, n, axis=-3) for part in within.plus(group)))
+    return before, LogSum(*(part[..., -1, :, :] for part in outside))
+
+
+def _all_before(sums):
+    """Return the sums over those before each of n + 1 places."""
+    # of LogSum with (..., n, m, k) -> (..., n + 1, m, k)
+    xp, n = namespace_of(sums.values), sums.values.shape[-3]
+    logs = xp.moveaxis(sums.log_scale, -3, -1)  # (..., m, 1, n)
+    places = positions(n + 1, logs)
+    earlier = places[:, None] > places[None, :-1]
+    logs = xp.where(earlier, logs, xp.full_like(logs, -math.inf))
+    found = log_sum(logs, xp.moveaxis(sums.values, -3, -2))  # (..., m, n + 1, k)
+    return LogSum(*(xp.moveaxis(part, -2, -3) for part in found))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
-from .._array import Array, namespace_of
+from .._array import Array, may_look, namespace_of
+from ._causal import causal_blocks
 from ._features import check_attention_inputs, check_finite, resolve
 from ._softmax import softmax_attention
 from ._state import LinearAttentionState, log_weights, with_ones
@@ -251,6 +253,9 @@ def causal_rows(
     output, usual = [], _SIGNED_ROWS
     if state.feature_map.is_positive:
         usual = _CAUSAL_ROWS
+    if not may_look(k):
+        blocks = partial(causal_blocks, size=chunk_size or usual)
+        return state._causal(q, k, values, bias, blocks)
     for rows in _binary_chunks(k.shape[-2], chunk_size or usual):
         part = None if bias is None else bias[..., rows, :]
         own, keys, targets = (array[..., rows, :] for array in (q, k, values))
@@ -267,6 +272,9 @@ def _joined(parts):
 
 def _chunks(rows, state, chunk_size) -> Iterator[slice]:
     n = rows.shape[-2]
+    if chunk_size is None and not may_look(rows):
+        yield slice(None)
+        return
     if chunk_size is None:
         leading = 1
         for size in rows.shape[:-2]:

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from .._array import Array, constant, namespace_of, positions, transposed
+from .._array import (
+    Array,
+    constant,
+    cut,
+    may_look,
+    namespace_of,
+    positions,
+    transposed,
+    uncut,
+)
 from ._features import check_attention_inputs
 from ._state import log_weights
 
@@ -112,14 +121,17 @@ def _average(scores, v):
 def _banded(q, k, v, causal, band, bias):
     """Attend block by block, to the block before, the block itself, and the next."""
     xp, n, d = namespace_of(q, k, v), q.shape[-2], q.shape[-1]
-    size = min(max(band, _LEAST_BLOCK), n)
-    n_blocks = -(-n // size)
+    size = max(band, _LEAST_BLOCK)
+    if may_look(q):  # else one program for every length
+        size = min(size, n)
     offsets = (-1, 0) if causal else (-1, 0, 1)
-    q = _blocks(_padded(q * d**-0.5, 0, n_blocks * size - n), size)
+    q = cut(q * d**-0.5, size)
+    n_blocks = q.shape[-3]
 
     def neighbours(array):
-        array = _padded(array, size, (n_blocks + 1) * size - n)
-        blocks = _blocks(array, size)
+        blocks = cut(array, size)
+        none = xp.zeros_like(blocks[..., :1, :, :])
+        blocks = xp.concat([none, blocks, none], axis=-3)
         near = [blocks[..., 1 + o : 1 + o + n_blocks, :, :] for o in offsets]
         return xp.concat(near, axis=-2)
 
@@ -131,24 +143,4 @@ def _banded(q, k, v, causal, band, bias):
     columns = start + (positions(size * len(offsets), q) - size)[None, None, :]
     seen = (columns >= 0) & (columns < n) & (columns - rows >= -band)
     seen = seen & (columns - rows <= (0 if causal else band))
-    output = _average(_hide(scores, seen), neighbours(v))
-    output = xp.reshape(output, (*output.shape[:-3], n_blocks * size, v.shape[-1]))
-    return output[..., :n, :]
-
-
-def _padded(array, before, after):
-    """Return an array with rows of zeros before and after its rows."""
-    parts = [array]
-    if before:
-        parts.insert(
-            0, constant((*array.shape[:-2], before, array.shape[-1]), 0, array)
-        )
-    if after:
-        parts.append(constant((*array.shape[:-2], after, array.shape[-1]), 0, array))
-    return namespace_of(array).concat(parts, axis=-2) if len(parts) > 1 else array
-
-
-def _blocks(array, size):
-    """Return (..., n, c) as (..., n / size, size, c)."""
-    xp = namespace_of(array)
-    return xp.reshape(array, (*array.shape[:-2], -1, size, array.shape[-1]))
+    return uncut(_average(_hide(scores, seen), neighbours(v)), n)

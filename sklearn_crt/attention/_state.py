@@ -157,16 +157,16 @@ class LinearAttentionState:
         groups = groups.plus(keys, values[..., -1:])
         return self._with(_sums=after, _seen=seen, _groups=groups)
 
-    def _causal(self, q, k, values, bias):
-        """Return the output of a chunk of rows, each after its token, and the state."""
+    def _causal(self, q, k, values, bias, block=causal_block):
+        """Return the output of some rows, each after its token, and the state."""
         keys = Features.of(self.feature_map, k, key=True, bias=bias)
         queries = Features.of(self.feature_map, q)
-        numerators, after = causal_block(self._sums, queries, keys, values)
+        numerators, after = block(self._sums, queries, keys, values)
         if self.feature_map.is_positive:
             return averages(numerators), self._with(_sums=after)
         seen = self._with_seen(Seen.of(values, bias, causal=True))
         groups = self._groups or Groups.of(self.feature_map, values)
-        parts, groups = groups.causal(queries, keys, values[..., -1:])
+        parts, groups = groups.causal(queries, keys, values[..., -1:], block)
         output = groups.averages(numerators, parts, seen)
         return output, self._with(_sums=after, _seen=seen.last(), _groups=groups)
 
@@ -265,6 +265,9 @@ class Groups:
     @classmethod
     def of(cls, feature_map: Map, like: Array) -> Groups:
         """Deal the frequencies of a map to groups, for arrays like another one."""
+        known = vars(feature_map).get("groups")
+        if known is not None:
+            return known
         index, n_columns = feature_map.frequency_index(), feature_map.n_components
         shares, groups = group_shares(index, n_columns), group_columns(index, n_columns)
         members = [np.flatnonzero(groups == group) for group in np.flatnonzero(shares)]
@@ -288,12 +291,12 @@ class Groups:
         return self._split(queries).times(sums)
 
     def causal(
-        self, queries: Features, keys: Features, ones: Array
+        self, queries: Features, keys: Features, ones: Array, block: Callable
     ) -> tuple[LogSum, Groups]:
-        """Return the parts for a chunk of causal rows, and the groups after it."""
+        """Return the parts for some causal rows, and the groups after them."""
         # ones (..., n_rows, 1)
         split = self._split(queries), self._split(keys)
-        parts, sums = causal_block(self.sums, *split, ones[..., None, :, :])
+        parts, sums = block(self.sums, *split, ones[..., None, :, :])
         return parts, replace(self, sums=sums)
 
     def _split(self, features):
@@ -360,6 +363,12 @@ class Seen:
                 xp.sum(values, axis=-2, keepdims=True),
                 xp.min(low, axis=-2, keepdims=True),
                 xp.max(high, axis=-2, keepdims=True),
+            )
+        if hasattr(xp, "cumulative_min"):
+            return cls(
+                xp.cumulative_sum(values, axis=-2),
+                xp.cumulative_min(low, axis=-2),
+                xp.cumulative_max(high, axis=-2),
             )
         index = positions(values.shape[-2], values)
         ones = constant((index.shape[0],) * 2, 1.0, values)

@@ -27,7 +27,8 @@ class Frame:
     @cached_property
     def is_identity(self) -> bool:
         """Whether rows at unit bandwidth are the raw rows."""
-        return self.center is None and np.ndim(self.sigma) == 0 and self.sigma == 1
+        is_number = getattr(self.sigma, "ndim", 0) == 0
+        return self.center is None and is_number and bool(self.sigma == 1)
 
     def to(self, like: Array) -> Frame:
         """Return the frame for rows like these, its vectors rows of another library."""

@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,6 +10,13 @@ import numpy as np
 import pytest
 
 from sklearn_crt import HybridSampler, OPRFSampler, PositiveRBFSampler, TrigRBFSampler
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    """Let torch draw the same numbers in every run, where a test has imported it."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(0)
 
 
 @pytest.fixture(scope="session")

@@ -28,47 +28,22 @@ from sklearn_crt.attention.torch import (  # noqa: E402
     replace_attention,
 )
 
-WIDTH, HEADS, LENGTH = 16, 4, 23
-MAPS = [
-    "favor+",
-    "favor++",
-    "simplex",
-    "trigonometric",
-    "hybrid",
-    "elu+1",
-    "elu(-)+1",
-    "relu",
-]
-
-
-@pytest.fixture(autouse=True)
-def seed():
-    torch.manual_seed(0)
-
-
-def make(feature_map="favor++", **options):
-    options = {"batch_first": True, "random_state": 0, "n_components": 32, **options}
-    return LinearAttention(WIDTH, HEADS, feature_map=feature_map, **options)
-
-
-def rows():
-    return torch.randn(3, LENGTH, WIDTH)
+from .modules import (  # noqa: E402
+    HEADS,
+    LENGTH,
+    MAPS,
+    WIDTH,
+    causal_mask,
+    frequencies,
+    make,
+    rows,
+)
 
 
 def relative(found, expected):
     """Return the error over the size, of all entries."""
     error = (found - expected).norm() / expected.norm()
     return error.detach().item()
-
-
-def weights_of(linear):
-    """Return the frequencies that a module keeps, (n_heads, d, n_frequencies)."""
-    (weights,) = (b for name, b in linear.named_buffers() if name.endswith("weights"))
-    return weights
-
-
-def causal_mask():
-    return nn.Transformer.generate_square_subsequent_mask(LENGTH)
 
 
 @pytest.mark.parametrize("masks", ["none", "padding", "causal"])
@@ -111,7 +86,7 @@ def fitted_maps(linear, name, given):
     """Return samplers of the frequencies of a module, one for each head."""
     kind, columns_per_frequency = SAMPLERS[name]
     samplers = []
-    for weights in weights_of(linear).numpy():  # (d, n_frequencies) of each head
+    for weights in frequencies(linear).numpy():  # (d, n_frequencies) of each head
         d, n_frequencies = weights.shape
         options = {"kernel": "softmax", "coupling": given(weights.T)}
         options["n_components"] = columns_per_frequency * n_frequencies
@@ -254,7 +229,7 @@ def test_attention_of_a_whole_model():
     exact, x = copy.deepcopy(model).eval(), rows()
     assert replace_attention(model, feature_map="favor+", random_state=0) == 3
     first, second, _ = (layer.self_attn for layer in model.layers)
-    assert not torch.equal(weights_of(first), weights_of(second))
+    assert not torch.equal(frequencies(first), frequencies(second))
     assert torch.equal(first.in_proj_weight, exact.layers[0].self_attn.in_proj_weight)
     model.eval()
     padding = torch.rand(3, LENGTH) < 0.3
@@ -321,9 +296,9 @@ def test_padding_is_not_in_the_statistics():
 
 def test_redraw_changes_the_frequencies_in_place():
     linear, x = make("favor+").eval(), rows()
-    before, place = linear(x, x, x)[0], weights_of(linear).data_ptr()
+    before, place = linear(x, x, x)[0], frequencies(linear).data_ptr()
     assert linear.redraw_() is linear
-    assert weights_of(linear).data_ptr() == place
+    assert frequencies(linear).data_ptr() == place
     assert not torch.allclose(linear(x, x, x)[0], before)
     again = make("favor+").redraw_().eval()
     again.load_state_dict(linear.state_dict())
@@ -386,7 +361,7 @@ def test_training_learns():
 def test_own_samplers():
     sampler = PositiveRBFSampler(kernel="softmax", n_components=24, coupling="simplex")
     linear, x = make(sampler), rows()
-    assert weights_of(linear).shape == (HEADS, WIDTH // HEADS, 24)
+    assert frequencies(linear).shape == (HEADS, WIDTH // HEADS, 24)
     assert torch.isfinite(linear(x, x, x)[0]).all()
     assert make(OPRFSampler(kernel="softmax", n_components=9)).statistics is not None
     assert "PositiveRBFSampler" in repr(linear)
@@ -441,7 +416,7 @@ def test_the_rest_of_the_package_leaves_torch_alone():
 
 def test_seeds_are_reproducible():
     modules = make(), make(), make(random_state=1)
-    heads, again, other = map(weights_of, modules)
+    heads, again, other = map(frequencies, modules)
     assert torch.equal(heads, again)
     assert not torch.equal(heads, other)
     assert not torch.equal(heads[0], heads[1])

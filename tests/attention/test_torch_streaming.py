@@ -9,37 +9,11 @@ torch = pytest.importorskip("torch")
 nn = torch.nn
 
 from sklearn_crt import PositiveRBFSampler  # noqa: E402
-from sklearn_crt.attention.torch import LinearAttention, rotary  # noqa: E402
+from sklearn_crt.attention.torch import rotary  # noqa: E402
 
-WIDTH, HEADS, LENGTH = 16, 4, 23
-MAPS = [
-    "favor+",
-    "favor++",
-    "simplex",
-    "trigonometric",
-    "hybrid",
-    "elu+1",
-    "elu(-)+1",
-    "relu",
-]
+from .modules import HEADS, LENGTH, MAPS, WIDTH, trained, wide_rows  # noqa: E402
 
-
-@pytest.fixture(autouse=True)
-def seed():
-    torch.manual_seed(0)
-
-
-def make(feature_map="favor++", **options):
-    options = {"batch_first": True, "random_state": 0, "n_components": 32, **options}
-    options.setdefault("dtype", torch.float64)
-    linear = LinearAttention(WIDTH, HEADS, feature_map=feature_map, **options)
-    x = rows(linear.in_proj_weight.dtype)
-    linear(x, x, x)  # for maps that adapt
-    return linear.eval()
-
-
-def rows(dtype=torch.float64):
-    return torch.randn(3, LENGTH, WIDTH, dtype=dtype)
+make, rows = trained, wide_rows
 
 
 def stream(linear, x, sizes, state=None, axis=1):
@@ -63,7 +37,7 @@ def test_steps_are_causal_attention(feature_map, band, sizes):
 
 
 def test_layouts_and_types():
-    linear, x = make("favor+", dtype=torch.float32), rows(torch.float32)
+    linear, x = make("favor+", dtype=torch.float32), rows(dtype=torch.float32)
     expected = linear(x, x, x, is_causal=True)[0]
     found, _ = stream(linear, x[0], [1] * LENGTH, axis=0)
     torch.testing.assert_close(found, expected[0])

@@ -14,31 +14,15 @@ from sklearn_crt.attention.torch import (  # noqa: E402
     replace_attention,
 )
 
-WIDTH, HEADS, LENGTH = 16, 4, 23
-
-
-@pytest.fixture(autouse=True)
-def seed():
-    torch.manual_seed(0)
-
-
-def make(feature_map="favor++", **options):
-    options = {"batch_first": True, "random_state": 0, "n_components": 32, **options}
-    return LinearAttention(WIDTH, HEADS, feature_map=feature_map, **options)
-
-
-def rows(n_batch=3):
-    return torch.randn(n_batch, LENGTH, WIDTH)
-
-
-def causal_mask(dtype=torch.float32):
-    mask = nn.Transformer.generate_square_subsequent_mask(LENGTH)
-    return mask.to(dtype)
-
-
-def frequencies(linear):
-    (weights,) = (b for name, b in linear.named_buffers() if name.endswith("weights"))
-    return weights.clone()
+from .modules import (  # noqa: E402
+    HEADS,
+    LENGTH,
+    WIDTH,
+    causal_mask,
+    frequencies,
+    make,
+    rows,
+)
 
 
 @pytest.mark.parametrize("reentrant", [False, True])
@@ -157,7 +141,7 @@ def test_redraw_interval():
     draws = []
     for _ in range(5):
         linear(x, x, x)
-        draws.append(frequencies(linear))
+        draws.append(frequencies(linear).clone())
     changes = [not torch.equal(a, b) for a, b in itertools.pairwise(draws)]
     assert changes == [False, True, False, True]
     linear.eval()

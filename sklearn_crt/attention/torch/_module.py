@@ -15,7 +15,7 @@ from ...samplers import OPRFSampler
 from .._heads import get_sampler
 from .._linear import causal_rows, linear_attention
 from .._softmax import softmax_attention
-from .._state import LinearAttentionState, with_ones
+from .._state import Groups, LinearAttentionState, with_ones
 from ._maps import (
     RunningStatistics,
     arrays_of,
@@ -25,6 +25,8 @@ from ._maps import (
 )
 from ._masks import is_causal_mask, key_scores
 from ._positions import step_of_band
+
+_GROUPS = "group_columns", "group_counts", "group_shares"  # of the frequencies
 
 
 class LinearAttention(nn.Module):
@@ -102,6 +104,10 @@ class LinearAttention(nn.Module):
     ``DistributedDataParallel`` the means are those of rank 0, whose buffers it sends to
     the others; with ``broadcast_buffers=False`` they differ between the ranks.
 
+    ``torch.compile(fullgraph=True)`` takes it, while training without
+    ``redraw_interval``, and ``torch.export`` for any length, where causal with
+    ``prefer_deferred_runtime_asserts_over_guards=True``.
+
     Attention weights are never formed: the second output is always None. Inputs of half
     precision are computed in float32.
 
@@ -165,6 +171,11 @@ class LinearAttention(nn.Module):
         self._map = self._draw()
         for name, array in arrays_of(self._map).items():
             self.register_buffer(f"map_{name}", array.to(**place))
+        if not self._map.is_positive:  # dealt here, as that cannot be compiled
+            groups = Groups.of(self._map, torch.empty(0, **place))
+            columns = torch.as_tensor(groups.columns, device=device)
+            for name, part in zip(_GROUPS, (columns, groups.counts, groups.shares)):
+                self.register_buffer(name, part, persistent=False)
         self.statistics = None
         if isinstance(self._sampler, OPRFSampler):
             statistics = RunningStatistics(num_heads, self.head_dim, momentum)
@@ -213,7 +224,6 @@ class LinearAttention(nn.Module):
             linear.get_parameter(name).requires_grad_(parameter.requires_grad)
         return linear.train(attention.training)
 
-    @torch.no_grad()
     def redraw_(self) -> LinearAttention:
         """Draw new frequencies in place, as some do every few hundred steps.
 
@@ -222,8 +232,9 @@ class LinearAttention(nn.Module):
         self : LinearAttention
             The module; A and the running statistics stay.
         """
-        for name, array in arrays_of(self._draw()).items():
-            self.get_buffer(f"map_{name}").copy_(array)
+        with torch.no_grad():
+            for name, array in arrays_of(self._draw()).items():
+                self.get_buffer(f"map_{name}").copy_(array)
         return self
 
     def forward(
@@ -420,6 +431,10 @@ class LinearAttention(nn.Module):
             return self.get_buffer(f"map_{name}").to(like.dtype)
 
         feature_map = map_arrays(buffer, self._map)
+        if not feature_map.is_positive:
+            columns, *shares = (self.get_buffer(name) for name in _GROUPS)
+            groups = Groups(columns, *(part.to(like.dtype) for part in shares))
+            feature_map.__dict__["groups"] = groups
         if A is not None:
             (side,) = feature_map.tables  # drawn with A = 0
             frequencies, offsets = side.magnitude.frequencies, side.magnitude.offsets

@@ -1,0 +1,56 @@
+"""Modules of torch and rows for them, for the tests of attention."""
+
+from functools import partial
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from sklearn_crt.attention.torch import LinearAttention  # noqa: E402
+
+WIDTH, HEADS, LENGTH = 16, 4, 23
+MAPS = [
+    "favor+",
+    "favor++",
+    "simplex",
+    "trigonometric",
+    "hybrid",
+    "elu+1",
+    "elu(-)+1",
+    "relu",
+]
+
+
+def make(feature_map="favor++", **options):
+    """Return a module, ready for training."""
+    options = {"batch_first": True, "random_state": 0, "n_components": 32, **options}
+    return LinearAttention(WIDTH, HEADS, feature_map=feature_map, **options)
+
+
+def rows(length=LENGTH, n_batch=3, dtype=torch.float32):
+    """Return rows, (n_batch, length, WIDTH)."""
+    return torch.randn(n_batch, length, WIDTH, dtype=dtype)
+
+
+wide_rows = partial(rows, dtype=torch.float64)
+
+
+def trained(feature_map="favor++", **options):
+    """Return a module of float64 that has seen two batches, for evaluation."""
+    linear = make(feature_map, **{"dtype": torch.float64, **options})
+    for _ in range(2):  # for maps that adapt
+        x = rows(dtype=linear.in_proj_weight.dtype)
+        linear(x, x, x)
+    return linear.eval()
+
+
+def frequencies(linear):
+    """Return the frequencies that a module keeps, (n_heads, d, n_frequencies)."""
+    (weights,) = (b for name, b in linear.named_buffers() if name.endswith("weights"))
+    return weights
+
+
+def causal_mask(dtype=torch.float32):
+    """Return the causal mask of torch."""
+    mask = torch.nn.Transformer.generate_square_subsequent_mask(LENGTH)
+    return mask.to(dtype)
