@@ -60,15 +60,15 @@ BLANK = {
 # The most that the gate allows of each number, in the order of its row. What grows for
 # a good reason moves its line here, in the commit that says why.
 GATE = {
-    "lines of the package": [28900],
-    "modules": [125],
-    "modules with one importer: private, not of the first names": [20, 30],
+    "lines of the package": [29010],
+    "modules": [126],
+    "modules with one importer: private, not of the first names": [20, 31],
     "second classes of a map, for the array API": [0],
     "sites of sums in log space": [2],
     "sites of the jackknife": [1],
     "sites of squared distances": [6],
     "on_host and isinstance of ndarray": [35],
-    "public names": [93],
+    "public names": [94],
     "OPRFSampler.fit: calls, moves": [72, 57],
     "TrigRBFSampler.fit and transform: calls, moves": [131, 95],
     "NadarayaWatsonClassifier(OPRFSampler()).fit: calls, moves": [277, 192],
