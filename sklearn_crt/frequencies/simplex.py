@@ -78,7 +78,8 @@ class Simplex(BlockCoupling):
     directions have the distribution of :math:`S R` ([1]_, equation 8) with a rotation
     R. They are drawn as :math:`L Q` with L lower triangular, so the first m need only m
     rows of Q. In one dimension there is no simplex, and a frequency is a norm with a
-    random sign.
+    random sign. Sines and cosines have a larger variance than with orthogonal
+    frequencies, and in two dimensions than with independent ones.
 
     References
     ----------
