@@ -97,6 +97,10 @@ class OPRFSampler(ExponentialSampler):
     :math:`c = d \log\frac{1 + \rho}{2 \sqrt\rho}` the first term is then
     :math:`\frac{K^2}{2m} (e^{c + \rho q} + e^{c - q} - 2)`.
 
+    With ``coupling="simplex+"`` a frequency weighs :math:`|w| e^{2A|w|^2}`, so the
+    frequencies depend on A; where A is the optimum of a mean :math:`|x + y|^2` above
+    1/2, the plain simplex is drawn.
+
     ``kernel_variance`` is this formula for ``"iid"`` and ``"orthogonal"``; for
     ``"simplex"`` and objects of any fixed angle another function replaces 1F1 (user
     guide, couplings). For other couplings it is that of independent frequencies, p = 0,
