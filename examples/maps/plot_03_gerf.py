@@ -43,8 +43,8 @@ def mean_log_variance_of(s, A, X):
 
 # %%
 # Left the mean over all pairs of rows for each map, right that of the best member of
-# the family, and of members whose rho = 1 / (1 - 8A) is turned by an angle; the user
-# guide has the formula (:doc:`/user_guide/gerf`).
+# the family, and of members whose rho = 1 / (1 - 8A) is turned by an angle; the
+# formula is in :class:`~sklearn_crt.GERFSampler`.
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 for name, sampler in maps.items():
     sampler.set_params(n_components=128, coupling="iid")

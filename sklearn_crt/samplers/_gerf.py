@@ -129,6 +129,9 @@ class GERFSampler(ExponentialSampler):
     .. math:: \frac{p}{m^2}\, e^{-(s+1)(|x|^2 + |y|^2)}
        \left(e^{sq} - {}_1F_1(d; d/2; sq/2)\right) .
 
+    A last single column adds half of :math:`E|fg|^2` to its second moment. The paper's
+    search ([1]_, section 9.10) is over A; that over log rho needs no constraint.
+
     ``kernel_variance`` is this formula for ``"iid"`` and ``"orthogonal"``; for
     ``"simplex"`` and objects of any fixed angle another function replaces 1F1 (user
     guide, couplings). For other couplings it is that of independent frequencies, p = 0,
