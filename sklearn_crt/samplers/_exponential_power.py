@@ -85,7 +85,8 @@ class ExponentialPowerSampler(HeavyTailedSampler):
 
     so the norm for M = I is :math:`\chi_d \sqrt S`; S is drawn by Kanter's form of the
     method of Chambers, Mallows and Stuck ([1]_, theorems 11 and 12; the latter lacks
-    :math:`\chi_d` and the root). The features are
+    :math:`\chi_d` and the root). The probability that the norm exceeds R falls as
+    :math:`R^{-\alpha}`. The features are
     :math:`(\cos w \cdot x, \sin w \cdot x) / \sqrt m` and
 
     .. math:: \operatorname{Var} = \frac{1 + \kappa(2r) - 2 \kappa(r)^2}{2m}

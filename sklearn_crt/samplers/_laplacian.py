@@ -84,7 +84,7 @@ class LaplacianSampler(HeavyTailedSampler):
 
     with one n per frequency ([1]_, theorem 11; its table 1 reads as one n per column of
     the data, which is the L1 kernel). The norm for M = I is :math:`\sqrt B`, B beta
-    prime of d/2 and 1/2. The features are
+    prime of d/2 and 1/2; its probability to exceed R falls as 1/R. The features are
     :math:`(\cos w \cdot x, \sin w \cdot x) / \sqrt m` and
 
     .. math:: \operatorname{Var} = \frac{1 + \kappa(2r) - 2 \kappa(r)^2}{2m}

@@ -84,8 +84,9 @@ class MaternSampler(HeavyTailedSampler):
        w = \sqrt{2\nu}\, \frac{M^{1/2} u}{\chi_{2\nu}}, \quad u \sim N(0, I_d)
 
     so the norm for M = I is :math:`\sqrt{2\nu B}`, B beta prime of d/2 and nu ([1]_,
-    theorems 11 and 12; the former lacks the factor :math:`\sqrt{2\nu}`). The features
-    are :math:`(\cos w \cdot x, \sin w \cdot x) / \sqrt m` and
+    theorems 11 and 12; the former lacks the factor :math:`\sqrt{2\nu}`), and its
+    probability to exceed R falls as :math:`R^{-2\nu}`. The features are
+    :math:`(\cos w \cdot x, \sin w \cdot x) / \sqrt m` and
 
     .. math:: \operatorname{Var} = \frac{1 + \kappa(2r) - 2 \kappa(r)^2}{2m}
        - \frac{p}{m^2} g(r)
