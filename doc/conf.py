@@ -99,11 +99,13 @@ autodoc_typehints = "none"  # numpydoc has the types, in words
 numpydoc_show_class_members = False  # autosummary/class.rst lists the methods
 
 owner, repository = urls["Source"].split("/")[-2:]
-sections = "maps", "couplings", "kernels", "hybrids", "averages", "attention"
+sections = "tasks", "averages", "maps", "couplings", "kernels", "hybrids", "attention"
+has_torch = find_spec("torch") is not None
+of_torch = "auto_examples/tasks/plot_44_attention"
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
-    "filename_pattern": r"plot_",
+    "filename_pattern": r"plot_" if has_torch else r"plot_(?!44)",
     "ignore_pattern": r"__init__|notebooks",
     "subsection_order": [f"../examples/{name}" for name in sections],
     "within_subsection_order": "FileNameSortKey",
@@ -178,6 +180,13 @@ def insert_news(app, name, source):
         source[0] = source[0].replace(mark, f"{mark}\n{draft.stdout}\n")
 
 
+def say_what_was_not_run(app, name, source):
+    """Say on the page of the example of torch why it has no picture."""
+    if name == of_torch and not has_torch:
+        reason = "torch was not installed where this page was built: the code was not run"
+        source[0] = source[0].replace("# %%", f".. note:: {reason}.\n", 1)
+
+
 def mark_breaks(app, pagename, templatename, context, doctree):
     """Let long names break after dots and underscores and before capitals."""
 
@@ -238,6 +247,7 @@ def widen(app, pagename, templatename, context, doctree):
 def setup(app):
     app.connect("autodoc-skip-member", skip_borrowed)
     app.connect("source-read", insert_news)
+    app.connect("source-read", say_what_was_not_run)
     app.connect("build-finished", copy_mathjax)
     app.connect("html-page-context", widen)
     app.connect("html-page-context", set_source)

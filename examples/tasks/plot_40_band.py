@@ -1,0 +1,67 @@
+"""
+A curve with its band, and the rows behind it
+=============================================
+
+How heavy is a shell of this length, how far may the next one be off, and which shells
+of the table say so? A curve through 600 of them answers all three.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_diabetes
+from sklearn.model_selection import train_test_split
+
+from sklearn_crt import LocalLinearRegressor
+from sklearn_crt.datasets import fetch_uci
+
+# %%
+# The table is abalone of UCI: shellfish, their length and weight. Where it is neither
+# on this machine nor to be downloaded, the diabetes table of scikit-learn stands in.
+try:
+    data = fetch_uci("abalone").data[:, [1, 4]].astype(float)
+    x, y = 200 * data[:, :1], 200 * data[:, 1]  # stored in units of 200
+    names = "length (mm)", "weight (g)"
+except OSError:
+    data, y = load_diabetes(return_X_y=True, scaled=False)
+    x, names = data[:, 2:3], ("body-mass index", "disease after a year")
+n_train = min(600, len(y) // 2)
+x, x_new, y, y_new = train_test_split(x, y, train_size=n_train, random_state=0)
+
+# %%
+# Nothing is to be chosen. The width of the window is found by leaving out each row in
+# turn, and ``predict_interval`` takes the errors of the near rows.
+model = LocalLinearRegressor().fit(x, y)
+curve = np.linspace(*np.quantile(x, [0.005, 0.995]), 400)[:, None]
+low, high = model.predict_interval(curve, coverage=0.9).T
+at = np.quantile(x, [0.2, 0.9])[:, None]
+weights = model.kernel_weights(at).toarray()
+numbers = model.effective_rows(at)
+
+# %%
+# A cross is an answer, beside it the number of rows of equal weight that would be as
+# much evidence. The coloured points are the rows behind it, darker where they weigh
+# more.
+figure, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
+ax.fill_between(curve[:, 0], low, high, color="0.85", label="nine of ten new rows")
+ax.plot(curve[:, 0], model.predict(curve), "black", zorder=3, label="prediction")
+ax.scatter(x[:, 0], y, s=6, color="0.6", label="training rows")
+for own, color in zip(weights, ("Blues", "Oranges"), strict=True):
+    near = own > 0.1 * own.max()
+    shade = 0.2 + 0.8 * own[near] / own.max()
+    ax.scatter(x[near, 0], y[near], c=shade, cmap=color, vmin=0, vmax=1, s=14)
+for place, number in zip(at, numbers, strict=True):
+    (value,) = model.predict(place[None])
+    ax.plot(place, value, "x", color="red", markersize=10, markeredgewidth=3, zorder=4)
+    note = {"xytext": (-35, 55), "textcoords": "offset points", "ha": "right"}
+    note["arrowprops"] = {"arrowstyle": "-", "color": "red", "shrinkB": 8}
+    text = f"{value:.0f}, from {number:.0f} rows"
+    ax.annotate(text, (place[0], value), color="red", **note)
+ax.set(xlabel=names[0], ylabel=names[1])
+ax.legend(loc="upper left")
+plt.show()
+
+# %%
+# The band is wide where the rows scatter and narrow where they do not. Of the rows that
+# were kept apart it holds
+low, high = model.predict_interval(x_new, coverage=0.9).T
+print(f"{np.mean((low <= y_new) & (y_new <= high)):.1%} of {len(y_new)}")

@@ -1,0 +1,75 @@
+"""
+A million rows as a stream, with a penalty that is chosen on the way
+====================================================================
+
+Rows come in batches and are forgotten. What stays are sums from which the model follows
+for every penalty, so the best one is found anew at any time, for the time of a batch.
+"""
+
+import time
+import tracemalloc
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import make_friedman1
+from tqdm import tqdm
+
+from sklearn_crt import RandomFeatureRidge, TrigRBFSampler
+
+# %%
+# Batches are made where they are needed, as if they came from a file or a network: ten
+# columns, and a target that is half noise. The first batch sets the map, ``freeze``
+# fixes it, and the others are added. ``alpha_`` and ``score_path()`` take one
+# eigendecomposition for all 31 penalties together, and read no row again. ``Ridge``
+# would need all rows, and ``SGDRegressor`` would have to start anew: this is
+# `scikit-learn's issue 33914
+# <https://github.com/scikit-learn/scikit-learn/issues/33914>`_.
+N_ROWS, N_BATCH, N_COLUMNS = 1_000_000, 2000, 256
+X_test, y_test = make_friedman1(5000, noise=0, random_state=1_000_000)
+sampler = TrigRBFSampler(n_components=N_COLUMNS, random_state=0)
+penalties = np.logspace(-4, 5, 31)
+model = RandomFeatureRidge(sampler, alphas=penalties)
+seen, errors, chosen, excess, memory = [], [], [], [], []
+tracemalloc.start()
+for k in tqdm(range(1, N_ROWS // N_BATCH + 1), mininterval=3, ncols=70):
+    X, y = make_friedman1(N_BATCH, noise=5, random_state=k)
+    model.partial_fit(X.astype(np.float32), y)
+    if k == 1:
+        model.freeze()
+    if k.bit_count() == 1 or k == N_ROWS // N_BATCH:  # at 1, 2, 4, 8 ...
+        seen.append(k * N_BATCH)
+        memory.append(tracemalloc.get_traced_memory()[1] / 2**20)
+        errors.append(np.sqrt(np.mean((model.predict(X_test) - y_test) ** 2)))
+        chosen.append(model.alpha_)
+        scores = model.score_path()["gcv"]
+        excess.append(100 * (scores / scores.min() - 1))
+tracemalloc.stop()
+start = time.process_time()
+model.partial_fit(X.astype(np.float32), y)
+middle = time.process_time()
+model.score_path()
+end = time.process_time()
+print(f"a batch: {middle - start:.3f} s, its penalties: {end - middle:.3f} s")
+
+# %%
+# Left: the error of predictions, beside targets without noise. Middle: at first few
+# rows need a large penalty. With more rows it may be smaller, and matters less: the
+# white region is where the expected error, which ``score_path()`` returns, is close to
+# the least. Right: memory does not grow.
+figure, axes = plt.subplots(1, 3, figsize=(11, 3.7), layout="constrained")
+axes[0].semilogx(seen, errors, "o-")
+axes[0].set(ylabel="root mean square error", ylim=(0, None))
+options = {"cmap": "Blues", "vmin": 0, "vmax": 5}
+shades = axes[1].pcolormesh(seen, penalties, np.transpose(excess), **options)
+axes[1].loglog(seen, chosen, "o-", color="red", label="chosen")
+axes[1].set(ylabel="penalty")
+figure.colorbar(shades, ax=axes[1]).set_label("expected error over the least (%)")
+features = 4 * np.array(seen) * N_COLUMNS / 2**20
+axes[2].loglog(seen, features, ":", color="black", label="features of all the rows")
+axes[2].loglog(seen, memory, "o-", label="most memory in use")
+axes[2].set(ylabel="MB")
+for ax in axes:
+    ax.set(xlabel="rows seen")
+for ax in axes[1:]:
+    ax.legend(loc="upper left")
+plt.show()
