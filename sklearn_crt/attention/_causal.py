@@ -36,6 +36,8 @@ def causal_block(
     # values (..., n_rows, n_values + 1)
     inside = keys.sum_over_rows(values)
     after = inside if before is None else before.plus(inside)
+    if values.shape[-2] == 1:  # which sees all
+        return queries.times(after), after
     if _is_narrow(before, after, keys):
         return _one_product(before, after, queries, keys, values), after
     numerators = _halves(queries, keys, values)

@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 
 from .._array import Array
 from ..samplers import (
+    DERFSampler,
     HybridSampler,
     OPRFSampler,
     PositiveRBFSampler,
@@ -72,6 +73,7 @@ def _as_numpy(rows):
 _SAMPLERS = {
     "favor+": PositiveRBFSampler(kernel="softmax"),
     "favor++": OPRFSampler(kernel="softmax"),
+    "derf": DERFSampler(kernel="softmax", coupling="antithetic"),
     "simplex": OPRFSampler(kernel="softmax", coupling="simplex"),
     "trigonometric": TrigRBFSampler(kernel="softmax"),
     "hybrid": HybridSampler(kernel="softmax", kind="angular"),
@@ -91,6 +93,7 @@ def get_sampler(feature_map: Any, n_components: int) -> Any:
         sampler = _SAMPLERS[feature_map]
         feature_map = clone(sampler).set_params(n_components=n_components)
     feature_map = clone(feature_map)
-    if "center" in feature_map.get_params():
-        feature_map.set_params(center=False)  # there are no rows to be centred yet
+    # there are no rows to be centred yet; DERF follows running means
+    if "center" in feature_map.get_params() and type(feature_map) is not DERFSampler:
+        feature_map.set_params(center=False)
     return feature_map

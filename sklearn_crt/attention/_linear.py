@@ -253,10 +253,11 @@ def causal_rows(
     output, usual = [], _SIGNED_ROWS
     if state.feature_map.is_positive:
         usual = _CAUSAL_ROWS
-    if not may_look(k):
+    n = k.shape[-2]
+    if not may_look(k) and not (isinstance(n, int) and n == 1):
         blocks = partial(causal_blocks, size=chunk_size or usual)
         return state._causal(q, k, values, bias, blocks)
-    for rows in _binary_chunks(k.shape[-2], chunk_size or usual):
+    for rows in _binary_chunks(n, chunk_size or usual):
         part = None if bias is None else bias[..., rows, :]
         own, keys, targets = (array[..., rows, :] for array in (q, k, values))
         chunk, state = state._causal(own, keys, targets, part)

@@ -12,6 +12,7 @@ WIDTH, HEADS, LENGTH = 16, 4, 23
 MAPS = [
     "favor+",
     "favor++",
+    "derf",
     "simplex",
     "trigonometric",
     "hybrid",

@@ -12,7 +12,6 @@ nn = torch.nn
 
 from sklearn_crt import (  # noqa: E402
     AnchoredRBFSampler,
-    DERFSampler,
     GERFSampler,
     OPRFSampler,
     PositiveRBFSampler,
@@ -367,7 +366,7 @@ def test_own_samplers():
     assert "PositiveRBFSampler" in repr(linear)
 
 
-@pytest.mark.parametrize("sampler", [DERFSampler, GERFSampler, AnchoredRBFSampler])
+@pytest.mark.parametrize("sampler", [GERFSampler, AnchoredRBFSampler])
 def test_maps_of_rows_that_are_not_there_are_refused(sampler):
     with pytest.raises(TypeError, match="chooses its map by the rows of fit"):
         make(sampler(kernel="softmax", n_components=16))

@@ -140,3 +140,30 @@ def test_an_own_sampler_streams():
     linear, x = make(sampler), rows()
     found, _ = stream(linear, x, [20, 3])
     torch.testing.assert_close(found, linear(x, x, x, is_causal=True)[0])
+
+
+@pytest.mark.parametrize("feature_map", ["favor++", "hybrid", "derf"])
+def test_a_map_that_is_kept_follows_the_buffers(feature_map):
+    linear, x = make(feature_map), rows()
+    other = make(feature_map, random_state=1)
+
+    def train():
+        for _ in range(2):
+            linear.train()(2 * x, x, x)
+        linear.eval()
+
+    changes = [linear.redraw_, lambda: linear.load_state_dict(other.state_dict())]
+    if linear.statistics is not None:
+        changes.append(train)
+    for change in changes:
+        before, _ = linear.step(x)
+        change()
+        found, _ = linear.step(x)
+        expected, _ = copy.deepcopy(linear).step(x)  # of a map that is made anew
+        assert torch.equal(found, expected)
+        assert not torch.allclose(found, before)
+    with torch.inference_mode():
+        linear.redraw_()
+        linear.step(x)
+    linear.step(x)[0].sum().backward()  # of a map that was made without gradients
+    assert linear.float().step(x.float())[0].dtype == torch.float32

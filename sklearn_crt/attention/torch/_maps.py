@@ -3,32 +3,49 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
 import torch
 from sklearn.base import clone
+from sklearn.utils import check_random_state
 from torch import Tensor, nn
 
-from ...maps import FeatureMap, map_arrays
-from ...samplers import OPRFSampler
+from ..._array import may_look
+from ...maps import FeatureMap, map_arrays, real_form
+from ...rows import Covariance
+from ...samplers import DERFSampler, OPRFSampler
 from ...samplers._optimal_A import optimal_A
 from .._features import resolve, stack_heads
+from .._state import Groups
+
+_GROUPS = "group_columns", "group_counts", "group_shares"  # of the frequencies
 
 
-def draw_heads(sampler: Any, n_heads: int, d: int, rng: np.random.RandomState) -> Any:
-    """Return the maps of all heads as one, drawn before there are any rows."""
+def draw_heads(
+    sampler: Any, d: int, seeds: Sequence[int], found: RunningStatistics | None = None
+) -> Any:
+    """Return the maps of all heads as one, drawn before there are any rows.
+
+    Those of covariances follow running statistics where these are given.
+    """
     if isinstance(sampler, str):
         return resolve(sampler, torch.empty(1, 1))
     origin, like = np.zeros((1, d)), torch.empty(1, d, dtype=torch.float64)
 
-    def draw(rows, seed):
+    def draw(rows, seed, *sides):
         one = clone(sampler).set_params(sigma=d**-0.25, random_state=seed)
-        return resolve(one.fit(rows), like)
+        one.fit(rows, X_key=rows if isinstance(sampler, DERFSampler) else None)
+        if sides:
+            one._update_map(_statistics(one._statistics, *sides))
+        return resolve(one, like)
 
-    if not isinstance(sampler, OPRFSampler):  # whose A follows running statistics
+    if not isinstance(sampler, (OPRFSampler, DERFSampler)):  # these follow statistics
         _check_blind(sampler, draw(origin, 0), draw(np.eye(d), 0))
-    maps = [draw(origin, rng.randint(2**31 - 1)) for _ in range(n_heads)]
+    sides = [()] * len(seeds) if found is None else found.covariances()
+    maps = [draw(origin, s, *both) for s, both in zip(seeds, sides, strict=True)]
     try:
         return stack_heads(maps, like)
     except ValueError as error:
@@ -36,6 +53,13 @@ def draw_heads(sampler: Any, n_heads: int, d: int, rng: np.random.RandomState) -
             f"{sampler!r} draws maps of several kinds or sizes for the heads, but the "
             "heads of one module need maps that differ in their numbers alone."
         ) from error
+
+
+def _statistics(before, query, key):
+    """Return the statistics of a sampler with the covariances of both sides."""
+    changes = {"query_covariance": query, "key_covariance": key}
+    changes["query"] = replace(before.query, mean=query.mean)
+    return replace(before, **changes, key_moments=replace(before.query, mean=key.mean))
 
 
 def _check_blind(sampler, *maps):
@@ -46,8 +70,8 @@ def _check_blind(sampler, *maps):
         raise TypeError(
             f"{type(sampler).__name__} chooses its map by the rows of fit, which a "
             "module has not seen when it is made: it would be another map in silence. "
-            "Take feature_map='favor++', whose A follows running statistics; or fit on "
-            "queries and keys (fit_heads) and call linear_attention."
+            "Take feature_map='derf' or 'favor++', which follow running statistics; or "
+            "fit on queries and keys (fit_heads) and call linear_attention."
         )
 
 
@@ -71,16 +95,38 @@ def in_backward() -> bool:
     return torch._C._current_graph_task_id() != -1
 
 
-class RunningStatistics(nn.Module):
-    """Means of queries and keys of earlier batches, one set a head."""
+@torch.compiler.disable  # numbers of Python, and maps that are made on the host
+def begin_batch(module: Any) -> None:
+    """Draw or adapt the map of a module, before some of the batches of training."""
+    n, interval = module._n_forwards, module.redraw_interval
+    if n and interval and n % interval == 0:
+        module.redraw_()
+    # at 1, 2, 4, 8, 16, 32 ... 48 ...: what is new gets less
+    elif module._adapts and n and n & (n - 1 if n < 16 else 15) == 0:
+        module._make_map()
+    module._n_forwards += 1
 
-    def __init__(self, n_heads: int, n_features: int, momentum: float | None = 0.1):
+
+class RunningStatistics(nn.Module):
+    """Means of queries and keys of earlier batches, one set a head.
+
+    With means of squared norms, or with covariances and the shares of one row in them.
+    """
+
+    def __init__(
+        self, n_heads: int, d: int, momentum: float | None = 0.1, full: bool = False
+    ):
         super().__init__()
         self.momentum = momentum  # None for means in which all batches count the same
+        self.full = full
         self._has_batch = False  # once seen, the device is not asked any more
         for side in ("query", "key"):
-            self.register_buffer(f"{side}_mean", torch.zeros(n_heads, n_features))
-            self.register_buffer(f"{side}_square", torch.zeros(n_heads))
+            self.register_buffer(f"{side}_mean", torch.zeros(n_heads, d))
+            if full:
+                self.register_buffer(f"{side}_covariance", torch.zeros(n_heads, d, d))
+                self.register_buffer(f"{side}_share", torch.zeros(n_heads, 1))
+            else:
+                self.register_buffer(f"{side}_square", torch.zeros(n_heads))
         self.register_buffer("n_batches", torch.zeros((), dtype=torch.long))
 
     def _apply(self, fn, recurse=True):
@@ -97,25 +143,35 @@ class RunningStatistics(nn.Module):
         """Take in a batch, unless it has numbers that are not finite."""
         # q (n_batch, n_heads, n_queries, d), k (n_batch, n_heads, n_keys, d), weights
         # (n_batch, 1, n_keys)
-        found = {}
+        found, share = {}, 1 / (self.n_batches + 1)
+        if self.momentum is not None:
+            share = torch.where(self.n_batches == 0, 1.0, self.momentum)
         for side, rows, weight in (("query", q, None), ("key", k, weights)):
+            share, parts = share.to(rows), dict(self.named_buffers())
             if weight is None:
                 weight = rows.new_ones(1)
             weight = weight.expand(rows.shape[:-1])[..., None]
             rows = rows.masked_fill(weight == 0, 0)  # they may be anything
             total = weight.sum((0, 2))  # 0 / 0 where there is no row
-            found[f"{side}_mean"] = (weight * rows).sum((0, 2)) / total
-            squares = (weight * rows * rows).sum((0, 2)) / total
-            found[f"{side}_square"] = squares.sum(-1)
+            mean = found[f"{side}_mean"] = (weight * rows).sum((0, 2)) / total
+            if not self.full:
+                squares = (weight * rows * rows).sum((0, 2)) / total
+                found[f"{side}_square"] = squares.sum(-1)
+                continue
+            rows = (rows - mean[:, None]) * weight.sqrt()
+            inside = torch.einsum("bhni,bhnj->hij", rows, rows) / total[..., None]
+            gap = mean - parts[f"{side}_mean"]
+            between = gap[..., None] * gap[..., None, :]
+            found[f"{side}_covariance"] = inside + (1 - share) * between
+            # shares are squared: their sum is one over the number of rows that count
+            rest = (1 - share) * parts[f"{side}_share"]
+            found[f"{side}_share"] = share / total - rest
         # no branch: it would wait for the device
         usable = torch.stack([part.isfinite().all() for part in found.values()]).all()
-        share = 1 / (self.n_batches + 1)
-        if self.momentum is not None:
-            share = torch.where(self.n_batches == 0, 1.0, self.momentum)
         for name, part in found.items():
             buffer = self.get_buffer(name)
             wide = buffer.to(part.dtype)
-            buffer.copy_(torch.where(usable, wide.lerp(part, share.to(wide)), wide))
+            buffer.copy_(torch.where(usable, wide.lerp(part, share), wide))
         self.n_batches += usable
 
     def warn_of_no_batch(self) -> None:
@@ -130,12 +186,142 @@ class RunningStatistics(nn.Module):
                 stacklevel=2,
             )
 
-    def A(self) -> Tensor:
-        """Return the A of each head, 0 before the first batch."""
+    def A(self) -> Tensor | None:
+        """Return the A of each head, 0 before the first batch; None of covariances."""
         # -> (n_heads, 1, 1)
+        if self.full:
+            return None
         parts = (self.query_mean, self.key_mean, self.query_square, self.key_square)
         query_mean, key_mean, *squares = map(at_least_float32, parts)
         d = query_mean.shape[-1]
         cross = (query_mean * key_mean).sum(-1)
         mean = (sum(squares) + 2 * cross) * d**-0.5
         return optimal_A(mean.clamp_min(0), d)[:, None, None]
+
+    def covariances(self) -> list[tuple[Covariance, Covariance]]:
+        """Return what both sides of each head have been, on the host."""
+        found = {name: b.double().cpu().numpy() for name, b in self.named_buffers()}
+
+        def side(name, h):
+            share, mean, matrix = (
+                found[f"{name}_{part}"][h] for part in ("share", "mean", "covariance")
+            )
+            return Covariance(1 / max(share.item(), 1e-12), mean, matrix)
+
+        return [(side("query", h), side("key", h)) for h in range(len(self.query_mean))]
+
+
+class MapsOfHeads(nn.Module):
+    """A module with a map for each head: drawn, adapted and kept."""
+
+    redraw_interval: int | None
+
+    def _draw_maps(self, sampler, sizes, momentum, random_state, *, device, dtype):
+        """Set buffers for maps of heads, (n_heads, head_dim), and for statistics."""
+        self._sampler, self._sizes, self._n_forwards = sampler, sizes, 0
+        self._rng, (n_heads, d) = check_random_state(random_state), sizes
+        seeds = self._next_seeds()
+        self._map = draw_heads(sampler, d, seeds)
+        for name, array in arrays_of(self._map).items():
+            self.register_buffer(f"map_{name}", array.to(device, dtype))
+        if not self._map.is_positive:  # dealt here, as that cannot be compiled
+            groups = Groups.of(self._map, torch.empty(0, device=device, dtype=dtype))
+            columns = torch.as_tensor(groups.columns, device=device)
+            for name, part in zip(_GROUPS, (columns, groups.counts, groups.shares)):
+                self.register_buffer(name, part, persistent=False)
+        self.statistics: Any = None
+        self._adapts = isinstance(sampler, DERFSampler)  # by its covariances
+        if self._adapts or isinstance(sampler, OPRFSampler):
+            statistics = RunningStatistics(n_heads, d, momentum, self._adapts)
+            # half the digits would lose small steps of the means
+            wide = torch.promote_types(dtype, torch.float32)
+            self.statistics = statistics.to(device, wide)
+        if self._adapts:
+            self.register_buffer("seeds", torch.tensor(seeds, device=device))
+        self._A = None  # of the last batch of training
+        self._kept: Any = None  # the map of evaluation, and of what it was made
+
+    def redraw_(self) -> Self:
+        """Draw new frequencies in place, as some do every few hundred steps.
+
+        Returns
+        -------
+        self : Module
+            This one; the running statistics stay, and DERF follows them.
+        """
+        self._make_map(self._next_seeds())
+        return self
+
+    def _next_seeds(self):
+        return [self._rng.randint(2**31 - 1) for _ in range(self._sizes[0])]
+
+    def _make_map(self, seeds=None):
+        """Make the map of other seeds, or of the running statistics so far."""
+        with torch.no_grad():
+            if self._adapts:
+                seeds = self.seeds.tolist() if seeds is None else seeds
+                self.seeds.copy_(torch.tensor(seeds))
+            found = self.statistics if self._adapts else None
+            made = draw_heads(self._sampler, self._sizes[1], seeds, found)
+            for name, array in arrays_of(made).items():
+                self.get_buffer(f"map_{name}").copy_(array)
+
+    def _map_of_batch(self, q, k, scores, causal):
+        """Return the map of this batch, which the statistics take in while training."""
+        statistics, again = self.statistics, in_backward()
+        if self.training and not again and (self._adapts or self.redraw_interval):
+            begin_batch(self)
+        if statistics is None:
+            return self._feature_map(q)
+        if not statistics.training:
+            statistics.warn_of_no_batch()
+            return self._feature_map(q)
+        if not again:  # activation checkpointing repeats the last forward there
+            A = statistics.A()
+            statistics.update(q, k, None if scores is None else scores.exp())
+            self._A = A if causal else statistics.A()  # where causal, of batches before
+        return self._made_map(q.dtype, self._A)
+
+    def _feature_map(self, like):
+        """Return the map of evaluation, kept until a buffer changes."""
+        A = None if self.statistics is None else self.statistics.A
+        parts = [*self._buffers.values()]
+        parts += [] if A is None else self.statistics._buffers.values()
+        known = may_look(like) and not any(part.is_inference() for part in parts)
+        if self.training or not known:
+            return self._made_map(like.dtype, A and A())
+        now = [like.dtype, *(part._version for part in parts)]
+        if self._kept is not None:
+            feature_map, before, tensors = self._kept
+            same = zip(parts, tensors, strict=True)
+            if now == before and all(a is b for a, b in same):
+                return feature_map
+        with torch.inference_mode(False), torch.no_grad():
+            feature_map = self._made_map(like.dtype, A and A())
+        self._kept = feature_map, now, parts
+        return feature_map
+
+    def __getstate__(self):
+        """Return what is copied and saved: a map that is kept is made again."""
+        return {**self.__dict__, "_kept": None}
+
+    def _made_map(self, dtype, A):
+        """Return the map from the buffers, with an A for each head or None."""
+        if isinstance(self._sampler, str):
+            return self._map
+
+        def buffer(name, _):
+            return self.get_buffer(f"map_{name}").to(dtype)
+
+        feature_map = map_arrays(buffer, self._map)
+        if not feature_map.is_positive:
+            columns, *shares = (self.get_buffer(name) for name in _GROUPS)
+            groups = Groups(columns, *(part.to(dtype) for part in shares))
+            feature_map.__dict__["groups"] = groups
+        if A is not None:
+            (side,) = feature_map.tables  # drawn with A = 0
+            frequencies, offsets = side.magnitude.frequencies, side.magnitude.offsets
+            squares = frequencies.weights.square().sum(-2, keepdim=True)
+            form = real_form(frequencies, squares, A.to(dtype), offsets)
+            feature_map.__dict__["tables"] = (side._replace(magnitude=form),)
+        return feature_map

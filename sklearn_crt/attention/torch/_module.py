@@ -6,30 +6,19 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from sklearn.utils import check_random_state
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ...maps import map_arrays, real_form
-from ...samplers import OPRFSampler
 from .._heads import get_sampler
 from .._linear import causal_rows, linear_attention
 from .._softmax import softmax_attention
-from .._state import Groups, LinearAttentionState, with_ones
-from ._maps import (
-    RunningStatistics,
-    arrays_of,
-    at_least_float32,
-    draw_heads,
-    in_backward,
-)
+from .._state import LinearAttentionState, with_ones
+from ._maps import MapsOfHeads, at_least_float32
 from ._masks import is_causal_mask, key_scores
 from ._positions import step_of_band
 
-_GROUPS = "group_columns", "group_counts", "group_shares"  # of the frequencies
 
-
-class LinearAttention(nn.Module):
+class LinearAttention(MapsOfHeads):
     r"""Multi-head attention in time and memory linear in the length.
 
     It takes the place of ``torch.nn.MultiheadAttention``, with the same names of
@@ -54,11 +43,12 @@ class LinearAttention(nn.Module):
     feature_map : str or sampler, default="favor++"
         ``"favor+"`` (:class:`~sklearn_crt.PositiveRBFSampler`), ``"favor++"``
         (:class:`~sklearn_crt.OPRFSampler`), ``"simplex"`` (the same with simplex
-        frequencies), ``"trigonometric"``, ``"hybrid"`` (the angular
+        frequencies), ``"derf"`` (:class:`~sklearn_crt.DERFSampler`),
+        ``"trigonometric"``, ``"hybrid"`` (the angular
         :class:`~sklearn_crt.HybridSampler`), a deterministic map ``"elu+1"``,
         ``"elu(-)+1"`` or ``"relu"``; or a sampler that has ``kernel="softmax"``, which
-        is cloned. Each head draws its own frequencies. One that chooses its map by the
-        rows, as :class:`~sklearn_crt.DERFSampler`, is a TypeError: there are none yet.
+        is cloned. Each head draws its own frequencies. Others that choose their map by
+        the rows are a TypeError: there are none yet.
     n_components : int, default=256
         Features per head; a sampler brings its own number.
     causal : bool, default=False
@@ -67,7 +57,7 @@ class LinearAttention(nn.Module):
         Where given, exact attention to keys with abs(i - j) <= band is blended in, with
         learned weights sigmoid(``near_logit``) and sigmoid(``far_logit``) per head.
     momentum : float, default=0.1
-        Of the running means of queries and keys from which FAVOR++ takes A.
+        Of the running means of queries and keys that FAVOR++ and DERF follow.
     positional : callable, default=None
         What is done to queries and keys before their features: ``positional(rows,
         positions)`` takes rows (batch, num_heads, length, head_dim) and the numbers of
@@ -99,12 +89,14 @@ class LinearAttention(nn.Module):
     FAVOR++ has one parameter A a head, from means of \|q + k\|^2. While training these
     are running means; in a causal module a batch is taken in *after* its own output was
     computed, since an A of the whole sequence would tell early rows about later ones.
-    In evaluation nothing changes, and a warning says where no batch was seen.
+    In evaluation nothing changes, and a warning says where no batch was seen. DERF has
+    running covariances, and maps that are made of them on the host: before the batches
+    1, 2, 4, 8, 16, 32, 48, ... (counted from 0), by ``calibrate`` and by ``redraw_``.
     Activation checkpointing computes a batch twice and counts it once. Under
     ``DistributedDataParallel`` the means are those of rank 0, whose buffers it sends to
     the others; with ``broadcast_buffers=False`` they differ between the ranks.
 
-    ``torch.compile(fullgraph=True)`` takes it, while training without
+    ``torch.compile(fullgraph=True)`` takes it, while training without DERF and
     ``redraw_interval``, and ``torch.export`` for any length, where causal with
     ``prefer_deferred_runtime_asserts_over_guards=True``.
 
@@ -154,7 +146,7 @@ class LinearAttention(nn.Module):
         self.dropout, self.batch_first = dropout, batch_first
         self.causal, self.band = causal, band
         self.positional = positional
-        self.redraw_interval, self._n_forwards = redraw_interval, 0
+        self.redraw_interval = redraw_interval
         place = {"device": device, "dtype": dtype or torch.get_default_dtype()}
         width = 3 * embed_dim
         self.in_proj_weight = nn.Parameter(torch.empty(width, embed_dim, **place))
@@ -166,23 +158,9 @@ class LinearAttention(nn.Module):
         if band is not None:
             self.near_logit = nn.Parameter(torch.zeros(num_heads, 1, 1, **place))
             self.far_logit = nn.Parameter(torch.zeros(num_heads, 1, 1, **place))
-        self._rng = check_random_state(random_state)
-        self._sampler = get_sampler(feature_map, n_components)
-        self._map = self._draw()
-        for name, array in arrays_of(self._map).items():
-            self.register_buffer(f"map_{name}", array.to(**place))
-        if not self._map.is_positive:  # dealt here, as that cannot be compiled
-            groups = Groups.of(self._map, torch.empty(0, **place))
-            columns = torch.as_tensor(groups.columns, device=device)
-            for name, part in zip(_GROUPS, (columns, groups.counts, groups.shares)):
-                self.register_buffer(name, part, persistent=False)
-        self.statistics = None
-        if isinstance(self._sampler, OPRFSampler):
-            statistics = RunningStatistics(num_heads, self.head_dim, momentum)
-            # half the digits would lose small steps of the means
-            wide = torch.promote_types(place["dtype"], torch.float32)
-            self.statistics = statistics.to(device, wide)
-        self._A = None  # of the last batch of training
+        sizes = num_heads, self.head_dim
+        sampler = get_sampler(feature_map, n_components)
+        self._draw_maps(sampler, sizes, momentum, random_state, **place)
 
     @classmethod
     def from_multihead(
@@ -223,19 +201,6 @@ class LinearAttention(nn.Module):
         for name, parameter in attention.named_parameters():
             linear.get_parameter(name).requires_grad_(parameter.requires_grad)
         return linear.train(attention.training)
-
-    def redraw_(self) -> LinearAttention:
-        """Draw new frequencies in place, as some do every few hundred steps.
-
-        Returns
-        -------
-        self : LinearAttention
-            The module; A and the running statistics stay.
-        """
-        with torch.no_grad():
-            for name, array in arrays_of(self._draw()).items():
-                self.get_buffer(f"map_{name}").copy_(array)
-        return self
 
     def forward(
         self,
@@ -347,8 +312,7 @@ class LinearAttention(nn.Module):
         with torch.autocast(q.device.type, enabled=False):
             n_before = state.get("n_tokens", rows.new_zeros(len(rows)).long())
             q32, k32, v32 = self._placed(q, k, v, n_before)
-            A = None if self.statistics is None else self.statistics.A()
-            far = LinearAttentionState(self._feature_map(q32, A))
+            far = LinearAttentionState(self._feature_map(q32))
             if state:
                 far = far._with_arrays(state)
             output, far = causal_rows(far, q32, k32, with_ones(v32), None)
@@ -390,7 +354,7 @@ class LinearAttention(nn.Module):
     def _attend(self, q, k, v, scores, causal):
         if 0 in q.shape or 0 in v.shape:  # no row, or none to be seen
             return 0 * q
-        feature_map = self._feature_map(q, self._next_map(q, k, scores, causal))
+        feature_map = self._map_of_batch(q, k, scores, causal)
         if self.training and self.dropout > 0:
             v = v * F.dropout(torch.ones_like(v[..., :1]), self.dropout)
         options = {"causal": causal, "key_mask": scores}
@@ -402,50 +366,6 @@ class LinearAttention(nn.Module):
     def _blend(self, near, far):
         near_weight, far_weight = self.near_logit.sigmoid(), self.far_logit.sigmoid()
         return (near_weight * near + far_weight * far).to(far.dtype)
-
-    def _next_map(self, q, k, scores, causal):
-        """Return the A of this batch, which the statistics take in while training."""
-        statistics, again = self.statistics, in_backward()
-        if self.training and self.redraw_interval and not again:
-            if self._n_forwards and self._n_forwards % self.redraw_interval == 0:
-                self.redraw_()
-            self._n_forwards += 1
-        if statistics is None:
-            return None
-        if not statistics.training:
-            statistics.warn_of_no_batch()
-            return statistics.A()
-        if again:  # activation checkpointing repeats the last forward there
-            return self._A
-        A = statistics.A()
-        statistics.update(q, k, None if scores is None else scores.exp())
-        self._A = A if causal else statistics.A()  # where causal, of earlier batches
-        return self._A
-
-    def _feature_map(self, like, A):
-        """Return the map from the buffers, with an A for each head or None."""
-        if isinstance(self._sampler, str):
-            return self._map
-
-        def buffer(name, _):
-            return self.get_buffer(f"map_{name}").to(like.dtype)
-
-        feature_map = map_arrays(buffer, self._map)
-        if not feature_map.is_positive:
-            columns, *shares = (self.get_buffer(name) for name in _GROUPS)
-            groups = Groups(columns, *(part.to(like.dtype) for part in shares))
-            feature_map.__dict__["groups"] = groups
-        if A is not None:
-            (side,) = feature_map.tables  # drawn with A = 0
-            frequencies, offsets = side.magnitude.frequencies, side.magnitude.offsets
-            squares = frequencies.weights.square().sum(-2, keepdim=True)
-            form = real_form(frequencies, squares, A.to(like.dtype), offsets)
-            feature_map.__dict__["tables"] = (side._replace(magnitude=form),)
-        return feature_map
-
-    def _draw(self):
-        """Return the maps of all heads as one."""
-        return draw_heads(self._sampler, self.num_heads, self.head_dim, self._rng)
 
     def extra_repr(self) -> str:
         """Return what ``print`` shows.

@@ -64,8 +64,8 @@ def replace_attention(model: nn.Module, **options: Any) -> int:
 def calibrate(model: nn.Module, batches: Iterable[Any]) -> int:
     """Let the attention of a model read batches, for maps that adapt to them.
 
-    After :func:`replace_attention` FAVOR++ has A = 0 and is FAVOR+. A few batches tell
-    it the best A of each head, without training.
+    After :func:`replace_attention` FAVOR++ and DERF have A = 0 and are FAVOR+. A few
+    batches tell them the best A of each head, without training.
 
     Parameters
     ----------
@@ -98,8 +98,9 @@ def calibrate(model: nn.Module, batches: Iterable[Any]) -> int:
     >>> calibrate(model, [torch.randn(8, 100, 32) for _ in range(4)])
     2
     """
-    found = (m.statistics for m in model.modules() if isinstance(m, LinearAttention))
-    statistics = [one for one in found if one is not None]
+    layers = [m for m in model.modules() if isinstance(m, LinearAttention)]
+    layers = [layer for layer in layers if layer.statistics is not None]
+    statistics = [layer.statistics for layer in layers]
     if not statistics:
         raise ValueError("no layer of the model adapts to its rows.")
     modes = {module: module.training for module in model.modules()}
@@ -124,4 +125,7 @@ def calibrate(model: nn.Module, batches: Iterable[Any]) -> int:
             one.momentum = momentum
     if n_batches == 0:
         raise ValueError("batches is empty: there is nothing to adapt to.")
+    for layer in layers:
+        if layer._adapts:
+            layer._make_map()
     return len(statistics)
