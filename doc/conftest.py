@@ -2,7 +2,7 @@
 
 import pytest
 
-NEEDED = {"large_data.rst": ["dask.dataframe", "polars", "pyarrow"]}
+NEEDED = {"large_data.rst": ["dask.dataframe", "pyarrow"]}
 
 
 def pytest_runtest_setup(item):

@@ -32,8 +32,8 @@ class RandomFeatureRidgeClassifier(ClassifierMixin, BaseRandomFeatureRidge):
         row, at least 128 and at most 1024.
     alphas : float, array-like or "auto", default="auto"
         Penalties to choose from. ``"auto"`` are 30 numbers from 1e-7 times the mean
-        squared norm of the centred features to ten times the largest eigenvalue of
-        their products.
+        squared norm of the centred features (for float32 rows at least 5e-7 times the
+        largest eigenvalue of their products) to ten times that eigenvalue.
     sigmas : array-like, default=None
         Bandwidths to choose from, numbers, ``"scale"`` and ``"median"``, for samplers
         of this package that estimate a kernel. None is that of the sampler; where this

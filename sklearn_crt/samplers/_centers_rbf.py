@@ -144,8 +144,10 @@ class CentersRBFSampler(
     .. math:: \min_b |F b - y|^2 + \alpha\, b' K_{ZZ} b
 
     is exactly ridge regression with Nystroem's approximation [1]_ at the same centres.
-    A plain penalty :math:`\alpha |b|^2` with a small alpha does about as well. Models
-    that need columns of one scale are worse on raw kernel columns: logistic regression,
+    Solved by hand, it needs some 1e-10 times the number of rows on the diagonal where
+    the kernel is so wide that :math:`K_{ZZ}` is singular up to rounding. A plain
+    penalty :math:`\alpha |b|^2` with a small alpha does about as well. Models that need
+    columns of one scale are worse on raw kernel columns: logistic regression,
     ``LinearSVC``, ``SGDClassifier`` and ridge, each with its default penalty. The user
     guide measures it. ``whiten=True`` is as good there as Nystroem, and takes about as
     long: it costs ``n_components**2`` per row. What is rounding of :math:`K_{ZZ}` in
