@@ -49,7 +49,9 @@ def errors(q, k, sampler, width):
 
 # %%
 # Above the error of the attention matrix, below that of the output.
-figure, axes = plt.subplots(2, 3, figsize=(11, 6), layout="constrained", sharex=True)
+figure, axes = plt.subplots(
+    2, 3, figsize=(11, 6), layout="constrained", sharex=True, sharey=True
+)
 for column, size in zip(axes.T, (0.3, 0.6, 1.0), strict=True):
     q, k = size * rows
     lengths = np.mean(np.sum(q**2, axis=1)) / np.sqrt(D)
@@ -61,9 +63,12 @@ for column, size in zip(axes.T, (0.3, 0.6, 1.0), strict=True):
     column[0].set_title(f"mean |x|^2 = {lengths:.1f}")
     column[1].set_xlabel("features")
     for ax in column:
-        ax.axhline(1, color="grey", linestyle=":")
+        ax.axhline(1, color="grey", linestyle=":", label="the answer 0")
         ax.grid(alpha=0.3)
 axes[0, 0].legend()
+axes[0, 0].set_xticks(WIDTHS, WIDTHS)
+axes[0, 0].set_yticks([0.03, 0.1, 0.3, 1, 3], [0.03, 0.1, 0.3, 1, 3])
+axes[0, 0].minorticks_off()
 for row, what in zip(axes, ("attention matrix", "output"), strict=True):
     for ax in row:
         ax.set_ylabel(f"error of the {what}")

@@ -23,7 +23,7 @@ for d in (2, 4, 16, 64):
         for coupling in ("orthogonal", "iid")
     )
     ax.plot(distances, orthogonal / independent, label=f"d = {d}")
-ax.axhline(1, color="grey", linewidth=1)
+ax.axhline(1, color="grey", linewidth=1, label="independent")
 ax.set(xlabel="distance $|x - y|$ at unit bandwidth", ylabel="ratio of the variances")
 ax.legend()
 

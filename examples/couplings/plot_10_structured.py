@@ -67,7 +67,8 @@ axes[0].set(xlabel="columns = frequencies", ylabel="processor seconds, 500 rows"
 axes[1].set(xlabel="frequencies, 1024 columns", ylabel="root mean square error")
 axes[1].set(xscale="log", yscale="log")
 axes[1].set_xticks(widths, [str(width) for width in widths])
-axes[1].set_xticks([], minor=True)
+axes[1].set_yticks([0.02, 0.03, 0.05, 0.1], ["0.02", "0.03", "0.05", "0.1"])
+axes[1].minorticks_off()
 for ax in axes:
     ax.grid(alpha=0.3)
     ax.legend()

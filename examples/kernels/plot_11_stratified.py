@@ -46,7 +46,7 @@ for ax, sampler in zip(
     ax.semilogx(distances, orthogonal / independent, label="orthogonal")
     ax.semilogx(distances, strata, label="and stratified")
     ax.fill_between(distances, strata - error, strata + error, color="C1", alpha=0.3)
-    ax.axhline(1, color="grey", linewidth=1)
+    ax.axhline(1, color="grey", linewidth=1, label="independent")
     ax.set(xlabel="distance", title=type(sampler).__name__, ylim=(0, 1.1))
 axes[0].set_ylabel("variance, independent = 1")
 axes[0].legend()

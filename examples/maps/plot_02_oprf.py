@@ -43,7 +43,7 @@ for typical in (1, 2, 4, 8):
     axes[1].plot(sums, ratio, label=f"A for |x + y| = {typical}")
 titles = "a parameter for each pair", "one parameter for all pairs (d = 64)"
 for ax, title in zip(axes, titles, strict=True):
-    ax.axhline(0, color="black", linewidth=0.8)
+    ax.axhline(0, color="black", linewidth=0.8, label="A = 0")
     ax.set(xlabel="|x + y|", title=title, ylim=(-60, 20))
     ax.grid(alpha=0.3)
     ax.legend()

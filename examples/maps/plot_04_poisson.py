@@ -46,7 +46,8 @@ for ax, positive in zip(axes, (False, True), strict=True):
     ax.set(xscale="log", xlabel="lambda", title=f"positive={positive}", ylim=(-4, 12))
     ax.grid(alpha=0.3)
 axes[0].set_ylabel("mean log second moment of one product")
-axes[0].legend()
+axes[1].plot([], [], "k:", label="OPRFSampler, in the colour of its sigma")
+figure.legend(*axes[1].get_legend_handles_labels(), loc="outside lower center", ncols=4)
 plt.show()
 
 # %%
