@@ -183,8 +183,9 @@ def insert_news(app, name, source):
 def say_what_was_not_run(app, name, source):
     """Say on the page of the example of torch why it has no picture."""
     if name == of_torch and not has_torch:
-        reason = "torch was not installed where this page was built: the code was not run"
-        source[0] = source[0].replace("# %%", f".. note:: {reason}.\n", 1)
+        reason = ".. note:: Not run: there was no torch where this page was built.\n\n"
+        code = ".. code-block:: Python"
+        source[0] = source[0].replace(code, reason + code, 1)
 
 
 def mark_breaks(app, pagename, templatename, context, doctree):

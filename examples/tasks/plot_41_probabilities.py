@@ -67,7 +67,8 @@ for name, model in models.items():
     right.plot(seconds, loss, "o", markersize=10)
 left.set(xlabel="probability that was stated", ylabel="share that was fast")
 right.set(xlabel="processor seconds", ylabel="log loss, less is better")
-right.set(xlim=(0, None), ylim=(0, None))
+right.margins(x=0.1)
+right.set(xlim=(0, None), ylim=(0, 0.7))  # a coin has 0.69
 figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=5)
 right.set_title("50,000 rows to learn, 4000 to answer")
 plt.show()

@@ -31,7 +31,7 @@ penalties = np.logspace(-4, 5, 31)
 model = RandomFeatureRidge(sampler, alphas=penalties)
 seen, errors, chosen, excess, memory = [], [], [], [], []
 tracemalloc.start()
-for k in tqdm(range(1, N_ROWS // N_BATCH + 1), mininterval=3, ncols=70):
+for k in tqdm(range(1, N_ROWS // N_BATCH + 1), mininterval=0, miniters=100, ncols=70):
     X, y = make_friedman1(N_BATCH, noise=5, random_state=k)
     model.partial_fit(X.astype(np.float32), y)
     if k == 1:

@@ -24,9 +24,10 @@ from sklearn_crt.datasets import fetch_uci
 # neither on this machine nor to be downloaded, rows that are made up stand in.
 try:
     table = fetch_uci("sgemm")
-    X, y = table.data.astype(np.float32), np.log(table.target)
+    X, y = table.data, np.log(table.target)
 except OSError:
     X, y = make_friedman1(110_000, n_features=14, noise=1, random_state=0)
+X = X.astype(np.float32)
 parts = train_test_split(X, y, train_size=100_000, test_size=5000, random_state=0)
 X, X_test, y, y_test = parts
 
@@ -80,6 +81,6 @@ axes[2].legend()
 plt.show()
 
 # %%
-# With as many rows the exact process has the smaller error: features are an
+# On sgemm the exact process has the smaller error of as many rows: features are an
 # approximation. But they take a hundred times the rows in a few times the seconds, and
-# the error goes on falling. The intervals of both hold what they promise.
+# their error goes on falling. The intervals of both hold what they promise.
