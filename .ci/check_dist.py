@@ -12,7 +12,7 @@ import tomllib
 import zipfile
 from pathlib import Path
 
-MAX_WHEEL = 417_000  # bytes; the aim is 400,000, and the docstrings are most of it
+MAX_WHEEL = 413_000  # bytes; the aim is 400,000, and the docstrings are most of it
 ALWAYS = {".gitignore", "LICENSE", "PKG-INFO", "README.rst", "pyproject.toml"}
 
 
