@@ -12,6 +12,19 @@ from .modules import LENGTH, MAPS, trained, wide_rows  # noqa: E402
 
 make, rows = trained, wide_rows
 
+# a causal program takes up to 10 seconds: one map of each kind, positive, signed, fixed
+CAUSAL = "favor++", "trigonometric", "elu+1"
+of_kinds = pytest.mark.parametrize(
+    "feature_map, causal",
+    [
+        *((name, False) for name in MAPS),
+        *(
+            pytest.param(name, True, marks=[] if name in CAUSAL else pytest.mark.slow)
+            for name in MAPS
+        ),
+    ],
+)
+
 
 @pytest.fixture(autouse=True)
 def reset():
@@ -40,8 +53,7 @@ def exported(layer):
     )
 
 
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("feature_map", MAPS)
+@of_kinds
 def test_one_graph(feature_map, causal):
     layer = Layer(make(feature_map, causal=causal, positional=rotary))
     compiled = torch.compile(layer, fullgraph=True, backend="eager")
@@ -83,8 +95,7 @@ def test_inductor():
     torch.testing.assert_close(compiled(x), layer(x))
 
 
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("feature_map", MAPS)
+@of_kinds
 def test_export_of_any_length(feature_map, causal):
     band = 3 if feature_map in ("favor++", "hybrid") else None
     layer = Layer(make(feature_map, causal=causal, band=band))
