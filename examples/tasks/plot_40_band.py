@@ -52,7 +52,7 @@ for own, color in zip(weights, ("Blues", "Oranges"), strict=True):
 for place, number in zip(at, numbers, strict=True):
     (value,) = model.predict(place[None])
     ax.plot(place, value, "x", color="red", markersize=10, markeredgewidth=3, zorder=4)
-    note = {"xytext": (-20, 65), "textcoords": "offset points", "ha": "center"}
+    note = {"xytext": (-45, 60), "textcoords": "offset points", "ha": "center"}
     note["arrowprops"] = {"arrowstyle": "-", "color": "red", "shrinkB": 8}
     text = f"{value:.0f}, from {number:.0f} rows"
     ax.annotate(text, (place[0], value), color="red", **note)
