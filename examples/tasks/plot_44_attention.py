@@ -60,13 +60,13 @@ def train(model, n_epochs):
 
 # %%
 # ``replace_attention`` keeps the weights, and ``calibrate`` lets the new layers read
-# some rows. Both models are then trained for three epochs more.
+# some rows. Both models are then trained for two epochs more.
 model = Reader()
 before = train(model, 6)
 linear = copy.deepcopy(model)
 replace_attention(linear, n_components=32, random_state=0)
 calibrate(linear, X.split(100))
-curves = {"exact attention": train(model, 3), "linear attention": train(linear, 3)}
+curves = {"exact attention": train(model, 2), "linear attention": train(linear, 2)}
 
 # %%
 # The clock runs for one layer of each kind on longer and longer sequences.
@@ -76,11 +76,11 @@ lengths = 256, 512, 1024, 2048, 4096, 8192
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.9), layout="constrained")
 left.plot(before, "o-", color="C0")
 for layer, (name, curve) in zip(layers, curves.items(), strict=True):
-    left.plot(range(6, 10), curve, "o-", label=name)
+    left.plot(range(6, 9), curve, "o-", label=name)
     seconds = []
     for length in lengths:
         rows, times = torch.randn(1, length, 32), []
-        for _ in range(3):
+        for _ in range(2):
             start = time.process_time()
             layer(rows, rows, rows, need_weights=False)
             times.append(time.process_time() - start)
