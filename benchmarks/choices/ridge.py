@@ -19,7 +19,7 @@ from sklearn_crt import (
     TrigRBFSampler,
 )
 from sklearn_crt.ridge import _solution
-from sklearn_crt.ridge._engine import MULTIPLES
+from sklearn_crt.ridge._engine import multiples_of
 
 from ..tables import Table
 from .averages import some_rows
@@ -85,7 +85,7 @@ def _scores(X_train, X_test, y_train, y_test, labels):
     sampler = TrigRBFSampler(n_components=width, random_state=0)
     scale = sampler.fit(X_train).sigma_
     grid = {
-        "sampler__sigma": [scale * multiple for multiple in MULTIPLES],
+        "sampler__sigma": [scale * m for m in multiples_of(X_train.shape[1])],
         "alphas": np.unique(chosen.score_path()["alpha"])[::30],
     }
     folds = KFold(5, shuffle=True, random_state=0)
