@@ -105,7 +105,7 @@ def test_libraries_are_not_mixed(rng):
 @pytest.mark.parametrize("scale", [0.6, 40.0])
 def test_gradients(rng, causal, scale):
     torch = pytest.importorskip("torch")
-    arrays = rng.standard_normal((3, 1, 3, 8, D))
+    arrays = rng.standard_normal((3, 1, 3, 6, D))
     arrays[:2] *= scale
     tensors = [torch.tensor(array, requires_grad=True) for array in arrays]
     for feature_map in maps(rng):
