@@ -28,7 +28,12 @@ class RandomFeatures(nn.Module):
     Attributes
     ----------
     log_sigma : Parameter of shape () or (1, n_features)
-        Logarithm of sigma, which so stays positive; one a column where the sampler has.
+        Logarithm of sigma, which so stays positive; or one per column.
+
+    Raises
+    ------
+    NotFittedError
+        If the sampler is not fitted.
 
     See Also
     --------
@@ -88,11 +93,8 @@ class RandomFeatures(nn.Module):
         features : Tensor of shape (..., n_samples, n_components)
             Whose inner products estimate the kernel.
         """
-
-        def buffer(name, _):
-            return self.get_buffer(name).to(X.dtype)
-
-        feature_map = map_arrays(buffer, self._map)
+        buffers = dict(self.named_buffers())
+        feature_map = map_arrays(lambda name, _: buffers[name].to(X.dtype), self._map)
         sigma = self.log_sigma.to(X.dtype).exp()
         frame = Frame(sigma, feature_map.frame.center)
         return feature_map.features(frame.rows(X), key=key)

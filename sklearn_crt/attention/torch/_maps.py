@@ -108,7 +108,7 @@ def begin_batch(module: Any) -> None:
 
 
 class RunningStatistics(nn.Module):
-    """Means of queries and keys of earlier batches, one set a head.
+    """Means of queries and keys of earlier batches, one set per head.
 
     With means of squared norms, or with covariances and the shares of one row in them.
     """

@@ -86,7 +86,7 @@ class LinearAttention(MapsOfHeads):
     Frequencies are buffers: they are saved, moved and cast with the module, and take no
     gradient. Copies of a module have equal frequencies until ``redraw_``.
 
-    FAVOR++ has one parameter A a head, from means of \|q + k\|^2. While training these
+    FAVOR++ has one A per head, from means of \|q + k\|^2. While training these
     are running means; in a causal module a batch is taken in *after* its own output was
     computed, since an A of the whole sequence would tell early rows about later ones.
     In evaluation nothing changes, and a warning says where no batch was seen. DERF has
