@@ -29,22 +29,43 @@ def pytest_addoption(parser):
     )
 
 
-@pytest.hookimpl(trylast=True)  # after -m and -k
-def pytest_collection_modifyitems(config, items):
-    """Keep the first and every tenth case of each test.
-
-    And every third of scikit-learn's own checks: other versions of it have others.
-    """
-    if not config.getoption("--few-cases"):
-        return
-    seen, left_out = Counter(), []
+def case_numbers(items):
+    """Yield each item and which case of its test it is."""
+    seen = Counter()
     for item in items:
         test = item.path, getattr(item, "originalname", item.name)
-        if seen[test] % (3 if item.path.name == "test_common.py" else 10):
-            left_out.append(item)
+        yield item, seen[test]
         seen[test] += 1
-    config.hook.pytest_deselected(items=left_out)
-    left_out = set(left_out)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config, items):
+    """Mark cases as slow before -m is applied, and leave out others after it.
+
+    Of a test with the marker ``each_value`` those cases stay that bring a new value of
+    one of its parameters; the other combinations are slow. ``--few-cases`` keeps the first and every tenth case of each test, and every third of
+    scikit-learn's own checks: other versions of it have others.
+    """
+    met = set()
+    for item in items:
+        if item.get_closest_marker("slow") or not item.get_closest_marker("each_value"):
+            continue
+        values = {
+            (item.path, item.originalname, name, id(value))
+            for name, value in item.callspec.params.items()
+        }
+        if values <= met:
+            item.add_marker(pytest.mark.slow)
+        met |= values
+    yield
+    if not config.getoption("--few-cases"):
+        return
+    left_out = {
+        item
+        for item, number in case_numbers(items)
+        if number % (3 if item.path.name == "test_common.py" else 10)
+    }
+    config.hook.pytest_deselected(items=list(left_out))
     items[:] = [item for item in items if item not in left_out]
 
 

@@ -172,6 +172,7 @@ SAMPLERS = [
 ]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=repr)
 def test_features_are_those_of_numpy(rng, library_and_type, sampler, dispatch):
     library, dtype = library_and_type
@@ -232,6 +233,7 @@ def targets(model, X):
     return np.stack([np.sin(X[:, 0]) + 100, X[:, 1]], axis=1)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("model", MODELS, ids=repr)
 def test_predictions_are_those_of_numpy(rng, library_and_type, model, dispatch):
     library, dtype = library_and_type
@@ -543,6 +545,7 @@ def test_fitted_ones_move_and_are_stored(rng, library, model, dispatch):
     assert_same(getattr(back, name)(there), expected, there)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("last", [Ridge(), LogisticRegression()], ids=repr)
 @pytest.mark.parametrize("sampler", [OPRFSampler(), TrigRBFSampler()], ids=repr)
 @pytest.mark.parametrize("on_the_host", [True, False])

@@ -76,6 +76,7 @@ def test_every_public_sampler(sampler):
     check_sampler(sampler(n_components=24), 3)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("n_features", [1, 2, 4])
 @pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
 @pytest.mark.parametrize("coupling", ["iid", "orthogonal"])
@@ -84,6 +85,7 @@ def test_sampler(sampler, coupling, kernel, n_features):
     check_sampler(sampler(coupling=coupling, kernel=kernel), n_features)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("n_features", [2, 4])
 @pytest.mark.parametrize("coupling", ["simplex", "simplex+"])
 @pytest.mark.parametrize("sampler", SAMPLERS)
@@ -91,6 +93,7 @@ def test_sampler_with_simplex(sampler, coupling, n_features):
     check_sampler(sampler(coupling=coupling), n_features)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("coupling", POINTS)
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_sampler_with_points(sampler, coupling):
@@ -112,24 +115,28 @@ def test_sampler_in_more_dimensions(sampler):
     check_sampler(sampler(), 16)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("coupling", APPROXIMATE)
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_sampler_with_padded_blocks(sampler, coupling):
     check_sampler(sampler(coupling=coupling), 4)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("coupling", APPROXIMATE)
 @pytest.mark.parametrize("n_features", [1, 2, 16])
 def test_structured_blocks(coupling, n_features):
     check_sampler(OPRFSampler(coupling=coupling), n_features)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("n_features", [16, 64])
 @pytest.mark.parametrize("coupling", APPROXIMATE)
 def test_structured_coupling(coupling, n_features):
     assert_coupling(APPROXIMATE[coupling], chi_law, n_features, n_blocks=2000)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("n_features", [1, 2, 3, 4, 16])
 @pytest.mark.parametrize("coupling", list(COUPLINGS.values()), ids=list(COUPLINGS))
 def test_coupling(coupling, n_features):
@@ -158,6 +165,7 @@ def metric(n_features):
     return M
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("coupling", ["iid", "orthogonal", STRATIFIED], ids=str)
 @pytest.mark.parametrize("sampler", RADIAL, ids=str)
 def test_radial_sampler(sampler, coupling):
@@ -166,6 +174,7 @@ def test_radial_sampler(sampler, coupling):
     check_sampler(clone(sampler).set_params(coupling=coupling, metric=M), 3)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("coupling", ["simplex", "halton", "sobol"])
 @pytest.mark.parametrize(
     "sampler", [LaplacianSampler(), ExponentialPowerSampler(alpha=0.7)], ids=str
@@ -229,12 +238,14 @@ PARTS = [
 ]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("coupling", ["iid", "simplex"])
 @pytest.mark.parametrize("part", PARTS)
 def test_parts_of_hybrids(part, coupling):
     check_sampler(part.set_params(coupling=coupling))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("n_features", [1, 2, 3])
 @pytest.mark.parametrize("part", [AngularCoefficient(), GaussianCoefficient()])
 def test_parts_of_hybrids_in_other_dimensions(part, n_features):

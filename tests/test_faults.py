@@ -132,6 +132,7 @@ class Sharp(Simplex):
         return -1 / (n_features - 2)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("two_sides", [False, True])
 @pytest.mark.parametrize("sampler", sampler_cases() + sampler_cases(parts=True))
 def test_estimates_of_seeds_are_those_of_fits(sampler, two_sides, rng):

@@ -87,6 +87,7 @@ def test_fit_takes_rows_whose_variance_is_a_number(sampler, table):
         clone(sampler).set_params(random_state=0).fit(1e160 * table)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", TOO_LARGE)
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=str)

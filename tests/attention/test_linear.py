@@ -103,6 +103,7 @@ def test_no_row_depends_on_later_rows(rng, feature_map, scale):
         assert_allclose(after, before, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("scale", [1, 3, 10, 30])
 @pytest.mark.parametrize("causal", [False, True])
@@ -157,6 +158,7 @@ def errors_by_width(i):
     return np.sqrt(squares)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("i", range(len(SAMPLERS)), ids=IDS)
 def test_error_falls_with_the_root_of_the_width(i, causal):

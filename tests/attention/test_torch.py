@@ -45,6 +45,7 @@ def relative(found, expected):
     return error.detach().item()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("masks", ["none", "padding", "causal"])
 @pytest.mark.parametrize("feature_map", ["favor+", "favor++", "simplex", "hybrid"])
 def test_converges_to_multihead_attention(feature_map, masks):
@@ -131,6 +132,7 @@ def test_layouts_and_half_precision():
         assert torch.isfinite(make()(x, x, x)[0]).all()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("feature_map", MAPS)

@@ -25,6 +25,7 @@ def stream(linear, x, sizes, state=None, axis=1):
     return torch.cat(outputs, axis), state
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("sizes", [[1] * LENGTH, [5, 1, 13, 4]])
 @pytest.mark.parametrize("band", [None, 3])
 @pytest.mark.parametrize("feature_map", MAPS)

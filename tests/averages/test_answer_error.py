@@ -57,6 +57,7 @@ CASES = [(sampler, sigma, False) for sampler in MAPS for sigma in (0.5, 1.0)]
 CASES = [case for case in CASES if (type(case[0]), case[1]) != (PositiveRBFSampler, 1)]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     "sampler, sigma, regression", CASES + [(OPRFSampler(), 0.5, True)], ids=repr
 )

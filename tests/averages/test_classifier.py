@@ -21,6 +21,7 @@ POSITIVE = [PositiveRBFSampler, OPRFSampler]
 SIGMAS = np.logspace(-2, 2, 10)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("standardised", [True, False])
 @pytest.mark.parametrize("sampler", [*POSITIVE, ExactKernel])
@@ -68,6 +69,7 @@ def test_prior_and_one_warning_where_all_weights_vanish():
         assert_allclose(regressor.predict(queries), [4, 4, 4, 2, 2, 8])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("load", [load_wine, load_digits])
 @pytest.mark.parametrize(
     ("last", "least"),

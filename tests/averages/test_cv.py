@@ -90,6 +90,7 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("sizes", [20, [12, 40], [7, 20, 33]])
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=repr)
 def test_equals_grid_search(sampler, sizes, wine):

@@ -157,6 +157,7 @@ def table(rng, model, n_rows=400):
 KERNELS = ExactKernel(), Prototypes(60, random_state=0), ExactKernel("matern", tol=0.01)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("model", MODELS, ids=repr)
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_weights_are_copies_and_order_does_not_count(model, kernel, rng):
@@ -178,6 +179,7 @@ def test_weights_are_copies_and_order_does_not_count(model, kernel, rng):
             assert found.score(X, y) == pytest.approx(fitted.score(X, y), abs=0.05)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("model", MODELS, ids=repr)
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_batches_and_parts_are_fit(model, kernel, rng):
@@ -293,6 +295,7 @@ def test_rows_become_points_in_a_long_stream(rng):
     assert model.score(wide[8000:], y[8000:]) > 0.97
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("kernel", ["gaussian", "matern"])
 @pytest.mark.parametrize("labels", [False, True])
 def test_a_tolerance_holds_for_fits_too(kernel, labels, rng):

@@ -130,6 +130,7 @@ def test_effective_rows_are_the_perplexity(rows):
     assert_allclose(model.effective_rows(Q + 1e4), 1)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     "names", [("gaussian", "gaussian"), ("laplacian", "exponential")]
 )

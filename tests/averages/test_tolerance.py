@@ -25,7 +25,7 @@ from sklearn_crt.averages._clustered import Near
 from sklearn_crt.extend import ExponentialPowerRadial, LaplacianRadial, RadialKernel
 
 TOL = 0.01
-N_ROWS, N_QUERIES = 5000, 1000
+N_ROWS, N_QUERIES = 5000, 400
 
 
 @pytest.fixture
@@ -101,6 +101,7 @@ CASES += ["between rows"]
 SIGMAS = [4.0, *(pytest.param(s, marks=pytest.mark.slow) for s in (0.05, 1, 40))]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("sigma", SIGMAS)
 @pytest.mark.parametrize("case", CASES)
 def test_every_answer(case, sigma, rng, always):
@@ -143,7 +144,7 @@ def test_digits(sigma, rng, always):
 
 def test_where_the_nearest_row_decides(rng, always):
     """Errors of single answers are 1 here as soon as a cluster is left out wrongly."""
-    X, Q = rng.standard_normal((8000, 10)), rng.standard_normal((4000, 10))
+    X, Q = rng.standard_normal((8000, 10)), rng.standard_normal((1500, 10))
     y = rng.integers(0, 2, size=len(X))
     gap, model = gaps(
         NadarayaWatsonClassifier(ExactKernel(sigma=8.0, tol=TOL)), X, y, Q
@@ -196,6 +197,7 @@ KERNELS = [
 ]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     "dtype", [np.float32, pytest.param(np.float64, marks=pytest.mark.slow)]
 )
@@ -213,6 +215,7 @@ def test_kernels_weights_and_types(options, dtype, rng, always):
     assert found.sum(axis=1) == pytest.approx(1, abs=1e-5)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("sigma", [1e-30, 1e-12, 1.0, 1e3, 1e12, 1e18])
 @pytest.mark.parametrize("scale", [1e-25, 1.0, 1e10])
 def test_numbers_at_the_ends_of_single_precision(scale, sigma, rng):
@@ -291,6 +294,7 @@ class Steps(Stated):
         return np.where(r < 1, 0.0, np.where(r < 8, -2.0, -np.inf))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("kernel", [Epanechnikov(), Steps()], ids=["ends", "steps"])
 def test_a_callable_that_says_so(kernel, dtype, rng):

@@ -659,6 +659,7 @@ def deflated(content):
     return file.getvalue()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("content", [CONTENT, None], ids=["checksum", "no checksum"])
 @pytest.mark.parametrize(
     "suffix, pack", [*PACK.items(), (".zip", deflated)], ids=[*PACK, ".zip"]

@@ -45,6 +45,7 @@ def assert_law(coupling, radial_law, d=3, n_seeds=600):
     assert min(p_values) > FAMILY / len(p_values), f"wrong law: p = {min(p_values)}"
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("radial_law", [chi_law, RootBetaPrime])
 @pytest.mark.parametrize("coupling", list(COUPLINGS.values()))
 def test_each_frequency_has_its_law(coupling, radial_law):

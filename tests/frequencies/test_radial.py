@@ -30,6 +30,7 @@ LAWS = {
 every_law = pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
 
 
+@pytest.mark.each_value
 @every_law
 @pytest.mark.parametrize("d", [1, 5, 300])
 def test_draws_quantiles_and_distribution_belong_together(law, d, rng):
@@ -90,6 +91,7 @@ def test_norms_are_cut_where_floats_end(rng):
 
 
 # ------------------------------------------------------------------------ strata
+@pytest.mark.each_value
 @pytest.mark.parametrize("d", [1, 2, 5])
 @pytest.mark.parametrize("name", ["chi", "student 0.5", "student 4", "stable 1.5"])
 def test_stratified_norms(name, d):

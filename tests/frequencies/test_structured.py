@@ -59,6 +59,7 @@ def make(rng, size, n_features, n_frequencies, simplex):
     return signs, rng.uniform(1, 2, n_frequencies), n_features, simplex
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("simplex", [False, True])
 @pytest.mark.parametrize(
     ("size", "n_features", "n_frequencies"),
@@ -215,6 +216,7 @@ def relative_bias(coupling, n_features, size, sq_norm, sign, n_blocks=50_000):
 LIMIT = stats.norm.isf(1e-7)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("coupling", COUPLINGS)
 @pytest.mark.parametrize("n_features", [1, 2, 4, 9, 16])
 def test_stated_bias_of_padded_blocks(coupling, n_features):
@@ -224,6 +226,7 @@ def test_stated_bias_of_padded_blocks(coupling, n_features):
         assert np.all(LIMIT * error < coupling.bias)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("coupling", COUPLINGS)
 @pytest.mark.parametrize(("size", "stated"), [(16, 0.015), (32, 0.005), (64, 0.002)])
 def test_bias_of_long_rows_falls_with_the_dimension(coupling, size, stated):

@@ -132,6 +132,7 @@ def test_far_gap_in_odd_dimensions():
         assert_allclose(left, right, rtol=1e-10)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     "sampler",
     [

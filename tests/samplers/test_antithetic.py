@@ -46,6 +46,7 @@ def best_A(q, d, coupling):
     return OPRFSampler(**options).fit(row).A_
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("n_features", [1, 4])
 @pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
 @pytest.mark.parametrize("sampler", POSITIVE)

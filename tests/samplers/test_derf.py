@@ -32,6 +32,7 @@ def test_contract(coupling):
     check_sampler(DERFSampler(coupling=coupling))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
 @pytest.mark.parametrize("coupling", ["iid", PAIRS], ids=str)
 def test_contract_with_two_sides(coupling, kernel, sides):

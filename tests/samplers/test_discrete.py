@@ -155,6 +155,7 @@ def test_law_of_the_counts(sampler, sigma, X):
 
 # ----------------------------------------------------------------------- contract
 # positive: coordinates up to 1.5, whose powers have heavy tails at sigma=1
+@pytest.mark.each_value
 @every_sampler
 @pytest.mark.parametrize(("positive", "sigma"), [(False, 1.0), (True, 0.4)])
 @both_kernels
@@ -162,6 +163,7 @@ def test_contract(sampler, positive, sigma, kernel):
     check_sampler(sampler(sigma=sigma, positive=positive, kernel=kernel))
 
 
+@pytest.mark.each_value
 @every_sampler
 @both_signs
 @pytest.mark.parametrize(("n_features", "sigma"), [(1, 0.5), (9, 0.2)])

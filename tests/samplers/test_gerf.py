@@ -281,12 +281,14 @@ def test_no_column_is_wasted(sigma, n_components, rng):
 
 
 # -------------------------------------------------------------- the contract
+@pytest.mark.each_value
 @pytest.mark.parametrize("coupling", ["iid", "orthogonal"])
 @pytest.mark.parametrize("sigma", [0.4, 1.5])
 def test_contract(sigma, coupling):
     check_sampler(GERFSampler(sigma=sigma, coupling=coupling))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     "A, s, kernel",
     [
@@ -299,6 +301,7 @@ def test_contract_of_a_member(A, s, kernel):
     check_sampler(Member(A=A, s=s, kernel=kernel, coupling="orthogonal"), 3)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("coupling", ["iid", "orthogonal"])
 @every_member
 def test_two_sets_of_rows(A, s, coupling):
@@ -309,6 +312,7 @@ def test_two_sets_of_rows(A, s, coupling):
     assert_variance(sampler, X, Y, n_blocks=20_000)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("columns, coupling", [(1, "iid"), (7, "orthogonal")])
 @pytest.mark.parametrize("A, s", [*MEMBERS[1:4], (-0.1, 1)])
 def test_odd_number_of_columns(A, s, columns, coupling):

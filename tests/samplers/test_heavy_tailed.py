@@ -164,6 +164,7 @@ def test_gap_against_a_double_integral():
     assert_allclose(gap(MaternSampler(nu=nu), r, d), kernel**2 - moments, atol=2e-6)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     "sampler",
     [

@@ -141,6 +141,7 @@ def test_sines_and_cosines_have_norm_one(rng):
     assert_allclose(np.sum(features**2, axis=1), 1)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("coupling", ["iid", "orthogonal"])
 @pytest.mark.parametrize(
     ("kernel", "columns"), [("gaussian", 1), ("gaussian", 9), ("softmax", 5)]

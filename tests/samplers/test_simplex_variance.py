@@ -165,6 +165,7 @@ def pair_with_sum(d, v):
     return x, y
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("d", [2, 3, 6, 16, 64])
 @pytest.mark.parametrize("coupling", COUPLINGS)
 @pytest.mark.parametrize("sampler", [PositiveRBFSampler, OPRFSampler])
@@ -213,6 +214,7 @@ def test_partial_blocks_of_a_simplex():
         assert_variance(model, X, Y, n_blocks=20_000, block=block)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("columns", [6, 7])
 @pytest.mark.parametrize(("s", "A"), [(1, -0.1 + 0.1j), (-1, 0.03), (-1, -0.1 + 0.1j)])
 def test_other_members_of_the_family(s, A, columns):
