@@ -43,8 +43,9 @@ def pytest_collection_modifyitems(config, items):
     """Mark cases as slow before -m is applied, and leave out others after it.
 
     Of a test with the marker ``each_value`` those cases stay that bring a new value of
-    one of its parameters; the other combinations are slow. ``--few-cases`` keeps the first and every tenth case of each test, and every third of
-    scikit-learn's own checks: other versions of it have others.
+    one of its parameters; the other combinations are slow. ``--few-cases`` keeps the
+    first and every tenth case of each test, and every third of scikit-learn checks:
+    other versions of it have others.
     """
     met = set()
     for item in items:
