@@ -123,10 +123,12 @@ def n_components_for(
 
 def _fit(sampler, X, n_frequencies, seed):
     """Fit with as many frequencies; refuse maps of other kinds."""
-    fitted = clone(sampler).set_params(random_state=seed, n_components=2).fit(X)
-    width = n_frequencies * fitted.map_.columns_per_frequency
-    if width != 2:
-        fitted.set_params(n_components=width).fit(X)
+    fitted = clone(sampler).set_params(random_state=seed, n_components=2)
+    with warnings.catch_warnings():  # what so few columns err by is what is asked
+        warnings.filterwarnings("ignore", ".*on a sample of rows the stated error")
+        width = n_frequencies * fitted.fit(X).map_.columns_per_frequency
+        if width != 2:
+            fitted.set_params(n_components=width).fit(X)
     if not isinstance(fitted.map_, TrigonometricMap):
         raise ValueError(
             f"n_components_for knows sines and cosines only; the errors of "

@@ -1,5 +1,7 @@
 """The number of columns for an error: the least one, or a refusal."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -80,3 +82,10 @@ def test_impossible_accuracy(rng):
 def test_a_single_row():
     with pytest.raises(ValueError, match="minimum of 2 is required"):
         n_components_for(TrigRBFSampler(), np.ones((1, 3)), rms_error=0.1)
+
+
+def test_its_own_small_fits_do_not_warn(rng):
+    X = rng.standard_normal((300, 20))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        n_components_for(LaplacianSampler(), X, rms_error=0.02)
