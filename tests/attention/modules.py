@@ -1,5 +1,6 @@
 """Modules of torch and rows for them, for the tests of attention."""
 
+import copy
 from functools import partial
 
 import pytest
@@ -49,6 +50,28 @@ def frequencies(linear):
     """Return the frequencies that a module keeps, (n_heads, d, n_frequencies)."""
     (weights,) = (b for name, b in linear.named_buffers() if name.endswith("weights"))
     return weights
+
+
+def heads_of(linear, x):
+    """Return queries, keys and values of the heads, 3 times (batch, heads, L, d)."""
+    projected = torch.nn.functional.linear(
+        x, linear.in_proj_weight, linear.in_proj_bias
+    )
+    return projected.unflatten(-1, (3, HEADS, -1)).permute(2, 0, 3, 1, 4).detach()
+
+
+def read_with_hidden_keys(linear, x):
+    """Let a module and a copy of it read rows whose last keys are hidden.
+
+    They are far from all others in the rows of the copy, which is returned with them.
+    """
+    padding = torch.zeros(x.shape[:2], dtype=torch.bool)
+    padding[:, 12:] = True
+    other, garbage = copy.deepcopy(linear), x.clone()
+    garbage[:, 12:] = 50
+    linear(x, x, x, key_padding_mask=padding)
+    other(x, garbage, garbage, key_padding_mask=padding)
+    return other, garbage
 
 
 def causal_mask(dtype=torch.float32):

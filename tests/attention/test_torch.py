@@ -34,7 +34,9 @@ from .modules import (  # noqa: E402
     WIDTH,
     causal_mask,
     frequencies,
+    heads_of,
     make,
+    read_with_hidden_keys,
     rows,
 )
 
@@ -68,15 +70,6 @@ def test_converges_to_multihead_attention(feature_map, masks):
         errors.append(relative(found, expected))
     assert errors[1] < 0.15
     assert errors[1] < 0.5 * errors[0]
-
-
-def heads_of(linear, x):
-    """Return queries, keys and values of the heads."""
-    projected = x @ linear.in_proj_weight.T + linear.in_proj_bias
-    return [
-        part.unflatten(-1, (HEADS, -1)).transpose(1, 2)
-        for part in projected.chunk(3, -1)
-    ]
 
 
 SAMPLERS = {"favor+": (PositiveRBFSampler, 1), "trigonometric": (TrigRBFSampler, 2)}
@@ -259,7 +252,7 @@ def test_statistics_are_those_of_the_batches_so_far():
         linear(z, z, z)
     means = []
     for z in batches:
-        q, k, _ = (part.detach() for part in heads_of(linear, z))
+        q, k, _ = heads_of(linear, z)
         q, k = (part.transpose(0, 1).flatten(1, 2) for part in (q, k))
         means.append(
             (q.mean(1), k.mean(1), q.pow(2).sum(-1).mean(-1), k.pow(2).sum(-1).mean(-1))
@@ -278,20 +271,15 @@ def test_statistics_are_those_of_the_batches_so_far():
 def test_first_batch_bidirectional_uses_its_own_statistics():
     linear, x = make(dtype=torch.float64), rows().double()
     linear(x, x, x)
-    q, k, _ = (part.detach() for part in heads_of(linear, x))
+    q, k, _ = heads_of(linear, x)
     sampler = OPRFSampler(kernel="softmax", center=False)
     expected = torch.tensor([head.A_ for head in fit_heads(sampler, q, k)])
     torch.testing.assert_close(linear.statistics.A().flatten(), expected.double())
 
 
 def test_padding_is_not_in_the_statistics():
-    linear, x = make(), rows()
-    padding = torch.zeros(3, LENGTH, dtype=torch.bool)
-    padding[:, 12:] = True
-    other, garbage = copy.deepcopy(linear), x.clone()
-    garbage[:, 12:] = 50
-    linear(x, x, x, key_padding_mask=padding)
-    other(x, garbage, garbage, key_padding_mask=padding)
+    linear = make()
+    other, _ = read_with_hidden_keys(linear, rows())
     torch.testing.assert_close(linear.statistics.A(), other.statistics.A())
 
 

@@ -12,7 +12,16 @@ from sklearn_crt import DERFSampler  # noqa: E402
 from sklearn_crt.attention import linear_attention, softmax_attention  # noqa: E402
 from sklearn_crt.attention.torch import LinearAttention, calibrate  # noqa: E402
 
-from .modules import HEADS, LENGTH, WIDTH, make, rows, wide_rows  # noqa: E402
+from .modules import (  # noqa: E402
+    HEADS,
+    LENGTH,
+    WIDTH,
+    heads_of,
+    make,
+    read_with_hidden_keys,
+    rows,
+    wide_rows,
+)
 
 D = WIDTH // HEADS
 
@@ -21,11 +30,6 @@ def uneven(n_batch=3):
     """Return rows that are not about zero, with columns of unlike scales."""
     x = wide_rows(n_batch=n_batch)
     return x * torch.linspace(0.2, 1.5, WIDTH, dtype=x.dtype) + 0.5
-
-
-def heads_of(linear, x):
-    rows = nn.functional.linear(x, linear.in_proj_weight, linear.in_proj_bias)
-    return rows.unflatten(-1, (3, HEADS, D)).permute(2, 0, 3, 1, 4).detach()
 
 
 def maps(linear):
@@ -77,13 +81,8 @@ def test_running_covariances_are_those_of_the_batches_so_far():
 
 
 def test_hidden_keys_and_batches_that_are_not_finite_are_left_out():
-    linear, x = make("derf", dtype=torch.float64), uneven()
-    padding = torch.zeros(3, LENGTH, dtype=torch.bool)
-    padding[:, 12:] = True
-    other, garbage = copy.deepcopy(linear), x.clone()
-    garbage[:, 12:] = 50
-    linear(x, x, x, key_padding_mask=padding)
-    other(x, garbage, garbage, key_padding_mask=padding)
+    linear = make("derf", dtype=torch.float64)
+    other, garbage = read_with_hidden_keys(linear, uneven())
     garbage[0, 0] = torch.nan
     other(garbage, garbage, garbage)
     buffers = linear.statistics.buffers(), other.statistics.buffers()

@@ -14,7 +14,6 @@ from .._linear import causal_rows, linear_attention
 from .._softmax import softmax_attention
 from .._state import LinearAttentionState, with_ones
 from ._maps import MapsOfHeads, at_least_float32
-from ._masks import is_causal_mask, key_scores
 from ._positions import step_of_band
 
 
@@ -248,14 +247,14 @@ class LinearAttention(MapsOfHeads):
         """
         single = query.ndim == 2
         inputs = (self._batch_first(x) for x in (query, key, value))
-        causal = self.causal or is_causal or is_causal_mask(attn_mask)
+        causal = self.causal or is_causal or _is_causal_mask(attn_mask)
         if causal and torch.jit.is_tracing():
             raise RuntimeError(
                 "torch.jit.trace would keep the chunks of this length, which are wrong "
                 "at another one. Use torch.export."
             )
         q, k, v = self._project(*inputs)
-        scores = key_scores(key_padding_mask, k)
+        scores = _key_scores(key_padding_mask, k)
         with torch.autocast(q.device.type, enabled=False):
             q32, k32, v32 = self._placed(q, k, v)
             output = self._attend(q32, k32, v32, scores, causal)
@@ -379,3 +378,51 @@ class LinearAttention(MapsOfHeads):
             f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, "
             f"causal={self.causal}, band={self.band}, feature_map={self._sampler}"
         )
+
+
+# ---------------------------------------------------------- masks of MultiheadAttention
+def _key_scores(key_padding_mask: Tensor | None, k: Tensor) -> Tensor | None:
+    """Return what is added to the scores of keys."""
+    # key_padding_mask (n_batch, n_keys) or (n_keys,), k (n_batch, n_heads, n_keys, d)
+    # -> (n_batch, 1, n_keys)
+    if key_padding_mask is None:
+        return None
+    if key_padding_mask.ndim == 1:
+        key_padding_mask = key_padding_mask[None]
+    if key_padding_mask.shape != (k.shape[0], k.shape[2]):
+        raise ValueError(
+            f"key_padding_mask has shape {tuple(key_padding_mask.shape)}, but needs "
+            f"(n_batch, n_keys) = {(k.shape[0], k.shape[2])}."
+        )
+    scores = key_padding_mask
+    if scores.dtype == torch.bool:
+        zeros = torch.zeros_like(scores, dtype=k.dtype)
+        scores = zeros.masked_fill(scores, -torch.inf)
+    else:
+        scores = scores.masked_fill(_is_least(scores), -torch.inf)
+    return at_least_float32(scores)[:, None]
+
+
+def _is_least(mask):
+    """Return where numbers stand for minus infinity."""
+    return mask <= torch.finfo(mask.dtype).min
+
+
+def _is_causal_mask(attn_mask: Tensor | None) -> bool:
+    """Return whether a mask of pairs is causal, not empty."""
+    # attn_mask (n_queries, n_keys) or (n_batch * n_heads, n_queries, n_keys)
+    if attn_mask is None:
+        return False
+    boolean = attn_mask.dtype == torch.bool
+    hidden = attn_mask if boolean else _is_least(attn_mask)
+    if boolean or bool((hidden | (attn_mask == 0)).all()):
+        if not bool(hidden.any()):
+            return False
+        square = attn_mask.shape[-1] == attn_mask.shape[-2]
+        if square and bool((hidden == torch.ones_like(hidden).triu(1)).all()):
+            return True
+    raise ValueError(
+        "attn_mask must be None or the causal mask of shape (length, length): linear "
+        "attention computes no weights of single pairs that could be masked. Leave out "
+        "whole keys by key_padding_mask, or use torch.nn.MultiheadAttention."
+    )
