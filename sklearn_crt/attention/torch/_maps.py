@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from sklearn.base import clone
 from sklearn.utils import check_random_state
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
 
 from ..._array import may_look
 from ...maps import FeatureMap, map_arrays, real_form
@@ -288,7 +288,9 @@ class MapsOfHeads(nn.Module):
         parts = [*self._buffers.values()]
         parts += [] if A is None else self.statistics._buffers.values()
         known = may_look(like) and not any(part.is_inference() for part in parts)
-        if self.training or not known:
+        # DistributedDataParallel writes into buffers and counts no versions of them
+        several = distributed.is_available() and distributed.is_initialized()
+        if self.training or several or not known:
             return self._made_map(like.dtype, A and A())
         now = [like.dtype, *(part._version for part in parts)]
         if self._kept is not None:

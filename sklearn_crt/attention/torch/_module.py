@@ -93,7 +93,7 @@ class LinearAttention(MapsOfHeads):
     1, 2, 4, 8, 16, 32, 48, ... (counted from 0), by ``calibrate`` and by ``redraw_``.
     Activation checkpointing computes a batch twice and counts it once. Under
     ``DistributedDataParallel`` the means are those of rank 0, whose buffers it sends to
-    the others; with ``broadcast_buffers=False`` they differ between the ranks.
+    the others before a batch; where that is turned off, they differ between the ranks.
 
     ``torch.compile(fullgraph=True)`` takes it, while training without DERF and
     ``redraw_interval``, and ``torch.export`` for any length, where causal with
