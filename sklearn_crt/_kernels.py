@@ -338,8 +338,7 @@ def largest_log(logs: Array, axis: int) -> Array:
         return np.maximum(peak, _LEAST_LOG[logs.itemsize], out=peak)
     xp = namespace_of(logs)
     peak = without_gradient(xp.max(logs, axis=axis, keepdims=True))
-    least = xp.full_like(peak, least_log(peak))
-    return xp.maximum(peak, least)
+    return xp.clip(peak, least_log(peak), None)
 
 
 class LogSum(NamedTuple):

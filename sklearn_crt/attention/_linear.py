@@ -254,7 +254,9 @@ def causal_rows(
     if state.feature_map.is_positive:
         usual = _CAUSAL_ROWS
     n = k.shape[-2]
-    if not may_look(k) and not (isinstance(n, int) and n == 1):
+    if isinstance(n, int) and n == 1:
+        return state._causal(q, k, values, bias)
+    if not may_look(k):
         blocks = partial(causal_blocks, size=chunk_size or usual)
         return state._causal(q, k, values, bias, blocks)
     for rows in _binary_chunks(n, chunk_size or usual):

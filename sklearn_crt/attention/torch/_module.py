@@ -246,14 +246,13 @@ class LinearAttention(MapsOfHeads):
             In ``torch.jit.trace`` where causal: the trace would be of one length.
         """
         single = query.ndim == 2
-        inputs = (self._batch_first(x) for x in (query, key, value))
         causal = self.causal or is_causal or _is_causal_mask(attn_mask)
         if causal and torch.jit.is_tracing():
             raise RuntimeError(
                 "torch.jit.trace would keep the chunks of this length, which are wrong "
                 "at another one. Use torch.export."
             )
-        q, k, v = self._project(*inputs)
+        q, k, v = self._project(query, key, value)
         scores = _key_scores(key_padding_mask, k)
         with torch.autocast(q.device.type, enabled=False):
             q32, k32, v32 = self._placed(q, k, v)
@@ -304,20 +303,20 @@ class LinearAttention(MapsOfHeads):
         >>> torch.allclose(output, whole[:, -1:], atol=1e-5)
         True
         """
-        rows, state = self._batch_first(x), state or {}
-        if rows.shape[1] == 0:
+        q, k, v = self._project(x, x, x)
+        n_batch, _, n, _ = q.shape
+        if n == 0:
             raise ValueError("x has no token.")
-        q, k, v = self._project(rows, rows, rows)
         with torch.autocast(q.device.type, enabled=False):
-            n_before = state.get("n_tokens", rows.new_zeros(len(rows)).long())
+            n_before = state["n_tokens"] if state else q.new_zeros(n_batch).long()
             q32, k32, v32 = self._placed(q, k, v, n_before)
             far = LinearAttentionState(self._feature_map(q32))
             if state:
                 far = far._with_arrays(state)
             output, far = causal_rows(far, q32, k32, with_ones(v32), None)
-            after = {"n_tokens": n_before + rows.shape[1], **far._arrays()}
+            after = {"n_tokens": n_before + n, **far._arrays()}
             if self.band is not None:
-                near, kept = step_of_band(q32, k32, v32, state, self.band)
+                near, kept = step_of_band(q32, k32, v32, state or {}, self.band)
                 output, after = self._blend(near, output), after | kept
         return self._joined(output, q.dtype, x.ndim == 2), after
 
@@ -342,13 +341,16 @@ class LinearAttention(MapsOfHeads):
         places = (torch.arange(x.shape[2], device=x.device) + start for x in (q, k))
         return *map(self.positional, (q, k), places), v
 
-    def _project(self, *inputs):
-        weights, joint = self.in_proj_weight.chunk(3), self.in_proj_bias
-        biases = (None,) * 3 if joint is None else joint.chunk(3)
-        for x, weight, bias in zip(inputs, weights, biases, strict=True):
-            rows = F.linear(x, weight, bias)
-            rows = rows.unflatten(-1, (self.num_heads, self.head_dim))
-            yield rows.transpose(1, 2)
+    def _project(self, query, key, value):
+        weight, bias = self.in_proj_weight, self.in_proj_bias
+        if query is key and key is value:  # one product
+            parts = F.linear(query, weight, bias).chunk(3, -1)
+        else:
+            biases = (None,) * 3 if bias is None else bias.chunk(3)
+            parts = map(F.linear, (query, key, value), weight.chunk(3), biases)
+        for part in parts:
+            heads = self._batch_first(part).unflatten(-1, (-1, self.head_dim))
+            yield heads.transpose(1, 2)
 
     def _attend(self, q, k, v, scores, causal):
         if 0 in q.shape or 0 in v.shape:  # no row, or none to be seen
