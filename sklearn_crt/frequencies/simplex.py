@@ -83,7 +83,7 @@ class Simplex(BlockCoupling):
 
     References
     ----------
-    .. [1] I. Reid et al., "Simplex Random Features", ICML 2023, :arxiv:`2301.13856`,
+    .. [1] Reid et al., "Simplex Random Features", ICML 2023, :arxiv:`2301.13856`,
        equations 8 and 9.
 
     Examples
@@ -166,7 +166,7 @@ class SimplexPlus(Simplex):
 
     References
     ----------
-    .. [1] I. Reid et al., "Simplex Random Features", ICML 2023, :arxiv:`2301.13856`,
+    .. [1] Reid et al., "Simplex Random Features", ICML 2023, :arxiv:`2301.13856`,
        section 3.2.
 
     Examples

@@ -230,7 +230,7 @@ class StructuredSimplex(StructuredOrthogonal):
 
     References
     ----------
-    .. [1] I. Reid et al., "Simplex Random Features", ICML 2023, section 3.3,
+    .. [1] Reid et al., "Simplex Random Features", ICML 2023, section 3.3,
        :arxiv:`2301.13856`.
 
     Examples

@@ -111,7 +111,7 @@ class OPRFSampler(ExponentialSampler):
     ----------
     .. [1] V. Likhosherstov et al., "Chefs' Random Tables: Non-Trigonometric Random
        Features", NeurIPS 2022, :arxiv:`2205.15317`.
-    .. [2] I. Reid et al., "Simplex Random Features", ICML 2023, :arxiv:`2301.13856`.
+    .. [2] Reid et al., "Simplex Random Features", ICML 2023, :arxiv:`2301.13856`.
 
     Examples
     --------

@@ -84,7 +84,7 @@ class PositiveRBFSampler(ExponentialSampler):
        :arxiv:`2009.14794`.
     .. [2] V. Likhosherstov et al., "Chefs' Random Tables: Non-Trigonometric Random
        Features", NeurIPS 2022, :arxiv:`2205.15317`.
-    .. [3] I. Reid et al., "Simplex Random Features", ICML 2023, :arxiv:`2301.13856`.
+    .. [3] Reid et al., "Simplex Random Features", ICML 2023, :arxiv:`2301.13856`.
 
     Examples
     --------

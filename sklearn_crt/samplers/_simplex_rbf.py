@@ -96,7 +96,7 @@ class SimplexRBFSampler(ExponentialSampler):
 
     References
     ----------
-    .. [1] I. Reid et al., "Simplex Random Features", ICML 2023, :arxiv:`2301.13856`.
+    .. [1] Reid et al., "Simplex Random Features", ICML 2023, :arxiv:`2301.13856`.
 
     Examples
     --------

@@ -12,7 +12,7 @@ For optimal positive features the first two terms change and the last stays.
 
 References
 ----------
-.. [1] I. Reid et al., "Simplex Random Features", ICML 2023, :arxiv:`2301.13856`.
+.. [1] Reid et al., "Simplex Random Features", ICML 2023, :arxiv:`2301.13856`.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def rf_conformity(
 
     References
     ----------
-    .. [1] I. Reid et al., "Simplex Random Features", ICML 2023, :arxiv:`2301.13856`.
+    .. [1] Reid et al., "Simplex Random Features", ICML 2023, :arxiv:`2301.13856`.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def rf_conformity_gap(
 
     References
     ----------
-    .. [1] I. Reid et al., "Simplex Random Features", ICML 2023, :arxiv:`2301.13856`,
+    .. [1] Reid et al., "Simplex Random Features", ICML 2023, :arxiv:`2301.13856`,
        corollary 4.4.
 
     Examples
@@ -204,7 +204,7 @@ def rff_gap(z: ArrayLike, n_features: int, cosine: float = 0.0) -> float | np.nd
 
     References
     ----------
-    .. [1] I. Reid et al., "Simplex Random Features", ICML 2023, :arxiv:`2301.13856`.
+    .. [1] Reid et al., "Simplex Random Features", ICML 2023, :arxiv:`2301.13856`.
 
     Examples
     --------
@@ -250,7 +250,7 @@ def sample_conformity(v: float, frequencies: ArrayLike) -> float:
 
     References
     ----------
-    .. [1] I. Reid et al., "Simplex Random Features", ICML 2023, :arxiv:`2301.13856`.
+    .. [1] Reid et al., "Simplex Random Features", ICML 2023, :arxiv:`2301.13856`.
 
     Examples
     --------
