@@ -26,7 +26,8 @@ MODULES = {
 }
 SENT = {(name, "sent") for name in MODULES}  # buffers before each pass, other seeds
 SEEDED = {(name, "seeded") for name in MODULES}  # the same, one seed
-KEPT = {(name, "kept") for name in MODULES if name != "calibrated"}  # each rank keeps its buffers, one seed
+# each rank keeps its buffers, one seed
+KEPT = {(name, "kept") for name in MODULES if name != "calibrated"}
 
 
 def batches(rank):
