@@ -12,6 +12,8 @@
 * positive_maps: error of positive maps
 * hybrids: hybrids beside their parts
 * attention: features, a coreset and the mean of the values
+* decoding: a step of linear attention in torch beside a cache of keys
+* derf: DERF and FAVOR++ while a module of torch is trained
 * pairs: orthogonal frequencies or antithetic pairs
 * linear_models: ridge on features beside Nystroem and boosting
 * intervals: error bars of ridge on features, Gaussian processes and forests
@@ -38,6 +40,7 @@ from . import (
     hybrids,
     linear,
     metric,
+    modules,
     positive,
     processes,
     quantiles,
@@ -52,8 +55,9 @@ OPTIONS = {
     "others": "sets that the choice was not made on",
     "methods": "to compare",
     "fits": "for the observed error of n_components_for",
-    "rows": "number of rows of the blends, or the most of a set",
+    "rows": "number of rows of the blends or a cache, or the most of a set",
     "repeats": "of what is timed",
+    "steps": "of training",
 }
 
 
@@ -191,6 +195,8 @@ CHOICES = (
         {"widths": (64,), "seeds": 1, "sets": ("banknote", "wine")},
     ),
     Choice(attention.attention, "attention.inc", {"widths": (32,), "seeds": 1}),
+    Choice(modules.decoding, "attention_decoding.inc", {"rows": (1000,), "repeats": 5}),
+    Choice(modules.derf, "attention_derf.inc", {"seeds": 1, "steps": 3}),
     Choice(
         linear.linear_models,
         "linear_models.inc",
