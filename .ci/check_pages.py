@@ -3,7 +3,8 @@
 Tables: a page has the tables and rows that its source says, list-tables all of them,
 since in a simple table a wrapped first cell becomes a row of its own. Pages: each can
 be reached from the first in three clicks, and none loads anything from elsewhere.
-Files of the repository that a page links to exist. Gallery: one picture an example.
+References: none is a list. Files of the repository that a page links to exist.
+Gallery: one picture per example.
 """
 
 import re
@@ -25,6 +26,7 @@ class Page(HTMLParser):
     def __init__(self, path):
         super().__init__()
         self.tables, self.links, self.loads, self.open = [], [], [], []
+        self.lettered = False
         self.feed(path.read_text())
 
     def handle_starttag(self, tag, attrs):
@@ -34,6 +36,8 @@ class Page(HTMLParser):
             self.open.append(len(self.tables) - 1)
         elif tag == "tr" and self.open:
             self.tables[self.open[-1]] += 1
+        elif tag == "ol" and re.search("roman|alpha", attrs.get("class") or ""):
+            self.lettered = True
         elif tag == "a" and attrs.get("href"):
             self.links.append(attrs["href"])
         elif tag == "link" and attrs.get("rel") in ("stylesheet", "icon", "preload"):
@@ -91,6 +95,13 @@ def check_loads(pages):
         for load in page.loads:
             if urlsplit(load).netloc:
                 yield f"{name}: loads {load}"
+
+
+def check_lists(pages):
+    """Yield pages with a lettered list: the initial of an author became its number."""
+    for name, page in pages.items():
+        if page.lettered:
+            yield f"{name}: a lettered list, where a reference begins with an initial?"
 
 
 def check_files(pages, root):
@@ -159,6 +170,7 @@ def main(html):
     problems = [
         *check_tables(pages, DOC),
         *check_loads(pages),
+        *check_lists(pages),
         *check_files(pages, DOC.parent),
         *check_clicks(pages),
         *check_gallery(html, pages),

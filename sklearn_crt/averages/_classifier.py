@@ -95,7 +95,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
     ----------
     .. [1] E. A. Nadaraya, "On Estimating Regression", Theory of Probability & Its
        Applications 9 (1964), :doi:`10.1137/1109020`.
-    .. [2] G. S. Watson, "Smooth Regression Analysis", Sankhya A 26 (1964).
+    .. [2] Geoffrey S. Watson, "Smooth Regression Analysis", Sankhya A 26 (1964).
     .. [3] V. Likhosherstov et al., "Chefs' Random Tables: Non-Trigonometric Random
        Features", NeurIPS 2022, :arxiv:`2205.15317`.
 

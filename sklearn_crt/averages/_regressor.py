@@ -73,7 +73,7 @@ class NadarayaWatsonRegressor(QuantilesMixin, RegressorMixin, BaseNadarayaWatson
     ----------
     .. [1] E. A. Nadaraya, "On Estimating Regression", Theory of Probability & Its
        Applications 9 (1964), :doi:`10.1137/1109020`.
-    .. [2] G. S. Watson, "Smooth Regression Analysis", Sankhya A 26 (1964).
+    .. [2] Geoffrey S. Watson, "Smooth Regression Analysis", Sankhya A 26 (1964).
 
     Examples
     --------
