@@ -22,7 +22,7 @@ S = TypeVar("S")
 
 
 def fit_heads(sampler: S, q: Array, k: Array) -> list[S]:
-    """Fit one sampler a head, each with frequencies and parameters of its own.
+    """Fit one sampler per head, each with frequencies and parameters of its own.
 
     Parameters
     ----------
