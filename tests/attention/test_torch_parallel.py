@@ -24,9 +24,10 @@ MODULES = {
     "redraw": {"feature_map": "favor+", "redraw_interval": 1},
     "calibrated": {"momentum": 0.0},
 }
-SENT = {(name, "sent") for name in MODULES}  # buffers before each pass, other seeds
-SEEDED = {(name, "seeded") for name in MODULES}  # the same, one seed
-# each rank keeps its buffers, one seed
+# buffers are sent to the others before each pass, and the seeds differ, or not; or each
+# rank keeps its own, and the seeds are the same
+SENT = {(name, "sent") for name in MODULES}
+SEEDED = {(name, "seeded") for name in MODULES}
 KEPT = {(name, "kept") for name in MODULES if name != "calibrated"}
 
 
