@@ -57,6 +57,7 @@ OPTIONS = {
     "fits": "for the observed error of n_components_for",
     "rows": "number of rows of the blends or a cache, or the most of a set",
     "repeats": "of what is timed",
+    "runs": "of which the best counts",
     "steps": "of training",
 }
 
@@ -195,7 +196,7 @@ CHOICES = (
         {"widths": (64,), "seeds": 1, "sets": ("banknote", "wine")},
     ),
     Choice(attention.attention, "attention.inc", {"widths": (32,), "seeds": 1}),
-    Choice(modules.decoding, "attention_decoding.inc", {"rows": (1000,), "repeats": 5}),
+    Choice(modules.decoding, "attention_decoding.inc", {"rows": (1000,), "runs": 5}),
     Choice(modules.derf, "attention_derf.inc", {"seeds": 1, "steps": 3}),
     Choice(
         linear.linear_models,

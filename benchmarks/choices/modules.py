@@ -20,13 +20,13 @@ N_LETTERS, WORD, WIDTH, N_HEADS = 8, 15, 64, 4
 WARM, N_TIMED = 16, 48  # batches: DERF makes a map before three of the latter
 
 
-def decoding(rows=(1000, 4000, 16_000, 32_000), repeats=25):
+def decoding(rows=(1000, 4000, 16_000, 32_000), runs=25):
     """Time of a token of causal attention, after so many.
 
     Milliseconds of one thread, with the projections of the inputs and the output, batch
     1, d = 64, float32: a step of LinearAttention (FAVOR++, 256 columns), whatever came
     before, beside torch's scaled_dot_product_attention to a cache of keys and values
-    that is made once. Each is timed for 20 tokens at a time, in turns.
+    that is made once. The best of a few runs (--runs) of 20 tokens, in turns.
     """
     import torch
     from torch.nn import functional as F
@@ -56,7 +56,8 @@ def decoding(rows=(1000, 4000, 16_000, 32_000), repeats=25):
                 cache = torch.randn(2, 1, n_heads, n, D)
                 steps[n] = partial(with_cache, layer, x[:, :1], cache)
             tokens = {name: partial(_repeat, step) for name, step in steps.items()}
-            times = interleave(tokens, repeats, time.process_time)
+            clock, summary = time.process_time, np.min
+            times = interleave(tokens, runs, clock, summary=summary)
         table.append(
             [str(n_heads), *(f"{1e3 * t / TOKENS:.2f}" for t in times.values())]
         )
