@@ -11,8 +11,7 @@ import numpy as np
 from .._kernels import log_weights, one_hot_weights, sq_distances
 from ..rows import Frame, Moments, Rows
 from ._agop import MOST_FREQUENCIES, MULTIPLES, Round, Table, learn_rounds
-from ._diagonal import learn_columns
-from ._neighbourhood import learn_nca
+from ._descent import learn_columns, learn_nca
 from ._targets import Coding, Sample, fingerprints
 
 _POOL_ROWS, _POOL_ENTRIES = 2**15, 2**22  # that NCA draws from

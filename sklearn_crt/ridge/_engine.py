@@ -24,8 +24,7 @@ from .._workers import (
 from ..maps import FeatureMap, iter_path
 from ..rows import Rows
 from ..samplers import TrigRBFSampler
-from ._moments import Moments, MomentSums
-from ._solution import Solution, path_table
+from ._solution import Moments, MomentSums, Solution, path_table
 
 _MULTIPLES = 0.25, 0.5, 1.0, 2.0  # of sigma="scale", of the default sampler
 _OF_FEW = *_MULTIPLES, 4.0, 8.0  # in few columns, targets may vary as fast as this

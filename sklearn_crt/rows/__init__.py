@@ -4,9 +4,8 @@ Private: what extensions need is in ``sklearn_crt.extend``.
 """
 
 from .centers import Centers
-from .frame import Frame
+from .frame import Frame, Sigma, check_sigma, metric_factor, resolve_sigma
 from .inputs import DenseInputs, Inputs, Rows, SparseInputs, TableLike
-from .sigma import Sigma, check_sigma, metric_factor, resolve_sigma
 from .statistics import Covariance, Moments, RowSample, Statistics
 from .targets import (
     check_same_classes,

@@ -12,7 +12,7 @@ from .._types import RandomState
 from ..frequencies import Coupling, Frequencies, Independent, Orthogonal, student_law
 from ..maps import LaplacianRadial
 from ..rows import Sigma
-from ._heavy_tailed import HeavyTailedSampler
+from ._trigonometric import HeavyTailedSampler
 
 
 class LaplacianSampler(HeavyTailedSampler):

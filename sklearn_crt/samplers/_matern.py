@@ -11,7 +11,7 @@ from .._types import RandomState
 from ..frequencies import Coupling, student_law
 from ..maps import MaternRadial
 from ..rows import Sigma
-from ._heavy_tailed import HeavyTailedSampler
+from ._trigonometric import HeavyTailedSampler
 
 
 class MaternSampler(HeavyTailedSampler):

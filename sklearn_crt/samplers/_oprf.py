@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from ._base import fitted
-from ._exponential import ExponentialSampler, mean_squares
-from ._optimal_A import optimal_A, optimal_antithetic_A
+from ._exponential import (
+    ExponentialSampler,
+    mean_squares,
+    optimal_A,
+    optimal_antithetic_A,
+)
 
 
 class OPRFSampler(ExponentialSampler):

@@ -1,15 +1,19 @@
-"""The map of sines and cosines that the parameters of a sampler make."""
+"""Sines and cosines: the map that parameters make, and what heavy tails need."""
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-from ..frequencies import Coupling, get_coupling
+import numpy as np
+
+from .._compat import warn
+from ..frequencies import Coupling, Frequencies, get_coupling
 from ..maps import PairedColumns, RadialKernel, TrigonometricMap
-from ..rows import Statistics
-from ._base import BaseFeatureSampler
+from ..rows import Statistics, metric_factor
+from ._base import BaseFeatureSampler, fitted
 
 
 def make_trigonometric_map(
@@ -48,4 +52,94 @@ def make_trigonometric_map(
         columns,
         phase,
         **fields,
+    )
+
+
+_LIGHT_TAIL = 0.3  # least index of the tail without a warning
+_FEW_FEATURES = 32  # products of Hadamard matrices have inner products of exactly 0
+
+
+class HeavyTailedSampler(BaseFeatureSampler):
+    """Sines and cosines for kernels whose frequencies have heavy tails.
+
+    Adds ``metric`` and ``random_phase``, and care for large phases. A subclass states
+    ``_radial``, ``_radial_law`` and ``_tail_index``.
+    """
+
+    _parameter_constraints: dict = {
+        **BaseFeatureSampler._parameter_constraints,
+        "coupling": [str, Coupling],
+        "metric": ["array-like", None],
+        "random_phase": ["boolean"],
+    }
+
+    # ------------------------------------------------------------------- hooks
+    _tail_advice = "another kernel"
+
+    @abstractmethod
+    def _radial(self) -> RadialKernel:
+        """Return the kernel."""
+
+    @abstractmethod
+    def _radial_law(self, n_features: int):
+        """Return the law of the norm of a frequency in this dimension."""
+
+    @abstractmethod
+    def _tail_index(self) -> float:
+        """Return the b of P(|w| > R) ~ R^-b; infinity for light tails."""
+
+    def _coupling(self) -> Coupling:
+        """Return the coupling of the parameter."""
+        return get_coupling(self.coupling, type(self).__name__)
+
+    def _draw(self, coupling: Coupling) -> Callable:
+        """Return the function that draws the frequencies."""
+        return lambda m, d, rng: coupling.draw(self._radial_law, m, d, rng)
+
+    # ------------------------------------------------------------------ fitting
+    def _make_map(self, statistics, drawn):
+        factor = metric_factor(self.metric, statistics.n_features)
+        coupling = self._coupling()
+        if drawn is None:
+            self._check_tail(coupling, statistics.n_features)
+
+        def draw(n_frequencies, n_features, rng):
+            frequencies = self._draw(coupling)(n_frequencies, n_features, rng)
+            if factor is None:
+                return frequencies
+            return Frequencies(factor @ frequencies.to_dense())
+
+        return make_trigonometric_map(
+            self,
+            statistics,
+            drawn,
+            self._radial(),
+            self._radial_law,
+            coupling=coupling,
+            draw=draw,
+            metric_factor=factor,
+            folds=True,
+        )
+
+    def _check_tail(self, coupling, n_features):
+        index = self._tail_index()
+        if index < _LIGHT_TAIL:
+            warn(
+                f"A norm |w| of {type(self).__name__} exceeds R with a chance of about "
+                f"R^-{index:.2g}, so many phases w.x are beyond what a float resolves "
+                "(2^24 in float32, 2^53 in float64), and their sines are noise; norms "
+                f"are cut at 1e15. Use float64, {self._tail_advice}, or the exact "
+                "kernel of sklearn_crt.kernels.",
+                RuntimeWarning,
+            )
+        if index < 2 and not coupling.exact and n_features <= _FEW_FEATURES:
+            raise ValueError(
+                f"coupling={self.coupling!r} has directions that are only nearly "
+                f"uniform, which biases {type(self).__name__} with up to "
+                f"{_FEW_FEATURES} columns, got X with {n_features}: its large "
+                "frequencies resolve the difference; use 'orthogonal'."
+            )
+
+    phase_: float | np.ndarray = fitted(
+        "map_.phase", "Phases of single columns, in radians."
     )

@@ -5,8 +5,8 @@ from numpy.testing import assert_allclose
 from scipy.optimize import approx_fprime
 from scipy.special import logsumexp
 
-from sklearn_crt.metric import _neighbourhood
-from sklearn_crt.metric._neighbourhood import learn_nca, nca_gradient
+from sklearn_crt.metric import _descent
+from sklearn_crt.metric._descent import learn_nca, nca_gradient
 
 
 def loss(A, X, codes, weights, n_queries):
@@ -56,9 +56,9 @@ def test_a_class_that_is_far(rng):
 
 def test_steps_are_those_of_adam(rng, monkeypatch):
     """A transcription of the steps, with the same minibatches."""
-    monkeypatch.setattr(_neighbourhood, "_N_STEPS", 20)
-    monkeypatch.setattr(_neighbourhood, "_N_KEYS", 60)
-    monkeypatch.setattr(_neighbourhood, "_N_QUERIES", 30)
+    monkeypatch.setattr(_descent, "_NCA_STEPS", 20)
+    monkeypatch.setattr(_descent, "_NCA_KEYS", 60)
+    monkeypatch.setattr(_descent, "_NCA_QUERIES", 30)
     X, codes, weights = table(rng, 200)
     start = 0.8 * np.eye(3)
     found = learn_nca(X, codes, weights, start, seed=3)

@@ -25,8 +25,7 @@ from sklearn_crt import (
     TrigRBFSampler,
 )
 from sklearn_crt.ridge import _engine
-from sklearn_crt.ridge._moments import MomentSums
-from sklearn_crt.ridge._solution import Solution
+from sklearn_crt.ridge._solution import MomentSums, Solution
 
 READS_NOTHING = TrigRBFSampler(sigma=0.5, n_components=50, random_state=0)
 

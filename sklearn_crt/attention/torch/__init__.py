@@ -1,11 +1,16 @@
 """Linear attention as modules of torch, which the extra ``torch`` installs."""
 
-import torch
+from __future__ import annotations
 
-from ..._array import register_namespace
-from ._features import RandomFeatures
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..._array import Namespace, namespace_of, register_namespace
+from ._maps import RandomFeatures
 from ._module import LinearAttention
-from ._namespace import torch_namespace
 from ._positions import rotary
 from ._replace import calibrate, replace_attention
 
@@ -17,5 +22,73 @@ __all__ = [
     "rotary",
 ]
 
+
+# The functions of torch under the names of the array API standard: those of
+# array_api_compat promote types in Python, which cannot be compiled and takes longer
+# than a short operation. Arrays in this package have one type where they meet.
+
+
+def _extremum(function: Any) -> Any:
+    def reduced(x: Tensor, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+        return function(x, () if axis is None else axis, keepdims)
+
+    return reduced
+
+
+def _stack(arrays: Any, *, axis: int = 0) -> Tensor:
+    return torch.stack(tuple(arrays), axis)
+
+
+def _astype(x: Tensor, dtype: torch.dtype, *, copy: bool = True) -> Tensor:
+    return x.to(dtype, copy=copy)
+
+
+def _take(x: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
+    return torch.index_select(x, axis, indices)
+
+
+def _cumulative(function: Any) -> Any:
+    def running(x: Tensor, *, axis: int) -> Tensor:
+        return function(x, axis).values
+
+    return running
+
+
+def _may_look(x: Tensor) -> bool:
+    """Return whether numbers are known, on the host, and not those of ``vmap``."""
+    if torch.compiler.is_compiling() or x.device.type != "cpu":
+        return False
+    return not torch._C._functorch.is_batchedtensor(x)
+
+
+def _same(*names: str) -> dict[str, Any]:
+    return {name: getattr(torch, name) for name in names}
+
+
+def _torch_namespace() -> Namespace:
+    """Return the functions, those of array_api_compat where torch has others."""
+    compat = vars(namespace_of(torch.empty(0)))
+    own = {
+        **_same("add", "broadcast_to", "divide", "multiply", "sign", "subtract"),
+        **_same("abs", "all", "any", "clip", "concat", "cos", "exp", "floor", "full"),
+        **_same("full_like", "isinf", "log", "log1p", "matmul", "maximum", "minimum"),
+        **_same("ones_like", "reshape", "sin", "sqrt", "square", "sum"),
+        **_same("arange", "where", "zeros_like"),
+        "astype": _astype,
+        "broadcast_arrays": torch.broadcast_tensors,
+        "cumulative_max": _cumulative(torch.cummax),
+        "cumulative_min": _cumulative(torch.cummin),
+        "cumulative_sum": torch.cumsum,
+        "matrix_transpose": torch.Tensor.mT.__get__,
+        "max": _extremum(torch.amax),
+        "may_look": _may_look,
+        "moveaxis": torch.movedim,
+        "min": _extremum(torch.amin),
+        "stack": _stack,
+        "take": _take,
+    }
+    return SimpleNamespace(**{**compat, **own})
+
+
 if isinstance(torch.Tensor, type):  # no mock, with which documentation is built
-    register_namespace(torch.Tensor, torch_namespace())
+    register_namespace(torch.Tensor, _torch_namespace())

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .._heads import get_sampler
-from .._linear import causal_rows, linear_attention
+from .._linear import causal_rows, get_sampler, linear_attention
 from .._softmax import softmax_attention
 from .._state import LinearAttentionState, with_ones
 from ._maps import MapsOfHeads, at_least_float32

@@ -16,17 +16,20 @@ from .._base import BaseFeatureSampler
 from .._oprf import OPRFSampler
 from .._positive import PositiveRBFSampler
 from .._trig_rbf import TrigRBFSampler
-from .clustered import ClusteredSampler, cluster_sides, massive_pairs, pair_diagonal
-from .coefficients import AngularCoefficient, GaussianCoefficient, MixtureCoefficient
-from .complex_exponential import ComplexExponentialSampler
-from .parts import (
+from .clustered import (
+    ClusteredSampler,
     Sample,
+    cluster_sides,
     columns_per_frequency,
     fit_base,
     fit_part,
     map_of,
+    massive_pairs,
+    pair_diagonal,
     unit_samples,
 )
+from .coefficients import AngularCoefficient, GaussianCoefficient, MixtureCoefficient
+from .complex_exponential import ComplexExponentialSampler
 
 _NEEDED = ("fit", "transform", "exact_kernel", "kernel_variance")  # of each map
 
