@@ -1,12 +1,14 @@
-"""Print the conda recipe of a build: python .ci/conda_recipe.py DIST.
+"""Print the conda recipe of a build: python .ci/conda_recipe.py DIST [MAINTAINER ...].
 
 In the format of conda-forge (recipe.yaml), with the requirements that the wheel states
 and the hash of the sdist: what goes to conda-forge/staged-recipes, once the sdist is on
-PyPI. Where py-rattler-build is installed, it judges the recipe first.
+PyPI. Where py-rattler-build is installed, it judges the recipe first. conda-forge's
+linter also asks for at least one maintainer, by a name on GitHub.
 """
 
 import hashlib
 import importlib.util
+import json
 import re
 import sys
 import zipfile
@@ -61,7 +63,7 @@ about:
   license_file: LICENSE
 
 extra:
-  recipe-maintainers: [] # filled by those who send it to conda-forge
+  recipe-maintainers: {maintainers}
 """
 
 
@@ -72,7 +74,7 @@ def metadata_of(wheel):
         return message_from_bytes(archive.read(name))
 
 
-def recipe_of(dist):
+def recipe_of(dist, maintainers):
     """Return the recipe as text."""
     (wheel,), (sdist,) = Path(dist).glob("*.whl"), Path(dist).glob("*.tar.gz")
     metadata = metadata_of(wheel)
@@ -87,12 +89,13 @@ def recipe_of(dist):
         requirements="\n".join(f"    - {name} {rest}" for name, rest in pairs),
         summary=metadata["Summary"],
         license=metadata["License-Expression"],
+        maintainers=json.dumps(maintainers),
         **dict(url.split(", ") for url in metadata.get_all("Project-URL")),
     )
 
 
 if __name__ == "__main__":
-    recipe = recipe_of(sys.argv[1])
+    recipe = recipe_of(sys.argv[1], sys.argv[2:])
     if importlib.util.find_spec("rattler_build"):
         from rattler_build import Stage0Recipe
 
