@@ -53,7 +53,9 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from /proc")
-@pytest.mark.parametrize("way", ["batches", "at once"])
+@pytest.mark.parametrize(
+    "way", ["batches", pytest.param("at once", marks=pytest.mark.slow)]
+)
 def test_two_million_rows_take_less_than_300_megabytes(way, folder):
     """Their features would take 1024."""
     command = [sys.executable, "-c", SCRIPT, "X.npy", "y.npy", way]

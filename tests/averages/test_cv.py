@@ -114,7 +114,7 @@ def test_ties_in_ten_folds():
     """Equal scores in another order of folds differ in the last bit of the mean."""
     X, y = load_iris(return_X_y=True)
     X, sigmas = StandardScaler().fit_transform(X), np.logspace(-2, 2, 10)
-    compare(OPRFSampler(random_state=0), X, y, [16, 32, 48], sigmas, cv=10)
+    compare(OPRFSampler(random_state=0), X, y, [16, 32], sigmas[::2], cv=10)
 
 
 def test_learned_sigmas_and_sizes_out_of_order(wine):

@@ -185,7 +185,6 @@ def test_labels_of_all_kinds(rng):
         y.astype(bool),
         np.array(["a", "b"])[y],
         y.astype(object),
-        y.astype(float),
         5 - y[:, None],
     ):
         found = LearnedMetric(**options).fit(X, labels).components_

@@ -140,7 +140,7 @@ def test_pivots_are_drawn_as_one_by_one(rng):
     for i in range(3):
         left = weights * (1 - kernel[i] ** 2)
         expected[i] = weights[i] / weights.sum() * left / left.sum()
-    found, n_draws = np.zeros((3, 3)), 5000
+    found, n_draws = np.zeros((3, 3)), 2000
     rows = Frame().rows(X)
     for seed in range(n_draws):
         first, second = random_pivots(rows, weights, 2, seed=seed)

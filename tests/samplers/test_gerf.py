@@ -318,7 +318,7 @@ def test_two_sets_of_rows(A, s, coupling):
 def test_odd_number_of_columns(A, s, columns, coupling):
     X = np.array([[0.5, 0.1, -0.2], [-0.2, 0.4, 0.6]])
     sampler = Member(A=A, s=s, n_components=columns, coupling=coupling)
-    estimates = seed_estimates(sampler, X, n_draws=1000)
+    estimates = seed_estimates(sampler, X, n_draws=500)
     fitted = sampler.fit(X)
     assert_mean(estimates, fitted.exact_kernel(X))
     squares = (estimates - fitted.exact_kernel(X)) ** 2
