@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 _PACKAGE = __name__.partition(".")[0]
 _TYPE = f"type of {_PACKAGE}"
@@ -57,6 +58,15 @@ def same(a: Any, b: Any) -> bool:
     if is_dataclass(a) or (type(a).__eq__ is object.__eq__ and hasattr(a, "__dict__")):
         return same(a.__getstate__(), b.__getstate__())
     return bool(a == b)
+
+
+def check_mergeable(one: Any, other: Any) -> None:
+    """Raise ValueError where another is no estimator of the class, fitted like this."""
+    check_is_fitted(one)
+    if type(other) is not type(one):
+        raise ValueError(f"merge needs another {type(one).__name__}, got {other!r}.")
+    check_is_fitted(other)
+    check_same_columns(one, other)
 
 
 def check_same_columns(one: Any, other: Any) -> None:

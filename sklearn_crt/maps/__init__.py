@@ -22,6 +22,7 @@ from .quadratic import (
     DenseQuadratic,
     DiagonalQuadratic,
     IsotropicQuadratic,
+    Quadratic,
     ScaledQuadratic,
     real_form,
 )
@@ -66,6 +67,7 @@ __all__ = [
     "MaternRadial",
     "PairedColumns",
     "PoissonLaw",
+    "Quadratic",
     "RadialKernel",
     "ScaledQuadratic",
     "SignMap",

@@ -169,56 +169,43 @@ def _make_loss(rows, y, weights) -> Loss:
     _, group = np.unique(rows, axis=0, return_inverse=True)
     group = group.ravel()
     # equal rows are left out with a row: a weight of two is a row that comes twice
-    log_weights = np.where(group[:, None] == group, -np.inf, np.log(weights))
+    of_others = np.where(group[:, None] == group, -np.inf, np.log(weights))
     if y.ndim == 1:
         same = y[:, None] == y
-        usable = np.isfinite(np.where(same, log_weights, -np.inf)).any(axis=1)
+        usable = np.isfinite(np.where(same, of_others, -np.inf)).any(axis=1)
     else:
-        usable = np.isfinite(log_weights).any(axis=1)
+        usable = np.isfinite(of_others).any(axis=1)
     share = np.where(usable, weights, 0.0)
     if not usable.any():  # nothing to learn from: any number is as good
         return lambda D: (0.0, np.zeros_like(D))
-    share /= share.sum()
+    share = share[usable] / share.sum()
+    of_others = of_others[usable]
     if y.ndim == 1:
-        return _LogLoss(log_weights[usable], same[usable], share[usable], usable)
-    mean = np.average(y, axis=0, weights=weights)
-    deviation = np.sqrt(np.average((y - mean) ** 2, axis=0, weights=weights))
-    y = (y - mean) / np.where(deviation > 0, deviation, 1.0)
-    return _SquaredError(log_weights[usable], y, share[usable], usable)
+        same = same[usable]
+    else:
+        mean = np.average(y, axis=0, weights=weights)
+        deviation = np.sqrt(np.average((y - mean) ** 2, axis=0, weights=weights))
+        y = (y - mean) / np.where(deviation > 0, deviation, 1.0)
 
+    def log_loss(logs):  # minus the log of the probability of the own class
+        losses, own = log_loss_terms(logs, same)
+        own *= 0.5 * share[:, None]
+        return losses, own
 
-class _LogLoss:
-    """Minus the log of the probability of the own class."""
-
-    def __init__(self, log_weights, same, share, usable):
-        self._log_weights, self._same = log_weights, same
-        self._share, self._usable = share, usable
-
-    def __call__(self, D):
-        logs = self._log_weights - 0.5 * D[self._usable]
-        losses, own = log_loss_terms(logs, self._same)
-        own *= 0.5 * self._share[:, None]
-        G = np.zeros_like(D)
-        G[self._usable] = own
-        return float(self._share @ losses), G
-
-
-class _SquaredError:
-    """Squared error of the averages."""
-
-    def __init__(self, log_weights, y, share, usable):
-        self._log_weights, self._y = log_weights, y
-        self._share, self._usable = share, usable
-
-    def __call__(self, D):
-        logs = self._log_weights - 0.5 * D[self._usable]
+    def squared_error(logs):  # of the averages
         P, _ = log_weights(logs, overwrite=True)
         P /= P.sum(axis=1, keepdims=True)
-        found = P @ self._y
-        gap = found - self._y[self._usable]
-        value = self._share @ np.sum(gap**2, axis=1)
-        P *= gap @ self._y.T - np.sum(gap * found, axis=1, keepdims=True)
-        P *= -self._share[:, None]
+        found = P @ y
+        gap = found - y[usable]
+        P *= gap @ y.T - np.sum(gap * found, axis=1, keepdims=True)
+        P *= -share[:, None]
+        return np.sum(gap**2, axis=1), P
+
+    losses_of = log_loss if y.ndim == 1 else squared_error
+
+    def loss(D):
         G = np.zeros_like(D)
-        G[self._usable] = P
-        return float(value), G
+        losses, G[usable] = losses_of(of_others - 0.5 * D[usable])
+        return float(share @ losses), G
+
+    return loss

@@ -35,7 +35,7 @@ from .._compat import (
     available_if,
 )
 from .._kernels import product
-from .._state import STATE_METHODS, aside, check_same_columns, same
+from .._state import STATE_METHODS, aside, check_mergeable, same
 from .._types import RandomState
 from .._workers import blas_within_processors
 from ..rows import Rows, TableLike, weighted_rows
@@ -394,11 +394,7 @@ class LearnedMetric(
         ValueError
             If the two do not fit together.
         """
-        check_is_fitted(self)
-        if not isinstance(other, LearnedMetric):
-            raise ValueError(f"merge needs another LearnedMetric, got {other!r}.")
-        check_is_fitted(other)
-        check_same_columns(self, other)
+        check_mergeable(self, other)
         for one in (self, other):
             if not one._has_sums:
                 raise ValueError(

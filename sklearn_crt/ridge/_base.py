@@ -33,7 +33,7 @@ from .._compat import (
     _fit_context,
     warn,
 )
-from .._state import STATE_METHODS, aside, check_names, check_same_columns, same
+from .._state import STATE_METHODS, aside, check_mergeable, check_names, same
 from ..rows import TableLike, weighted_rows
 from ._engine import RidgeEngine, Settings, WideEnough, multiples_of
 
@@ -138,13 +138,7 @@ class BaseRandomFeatureRidge(
         ValueError
             If the two do not fit together.
         """
-        check_is_fitted(self)
-        if type(other) is not type(self):
-            raise ValueError(
-                f"merge needs another {type(self).__name__}, got {other!r}."
-            )
-        check_is_fitted(other)
-        check_same_columns(self, other)
+        check_mergeable(self, other)
         for name in ("alphas", "fit_intercept"):
             pair = [getattr(e._engine.settings, name) for e in (self, other)]
             if not same(*pair):

@@ -41,7 +41,7 @@ from .._compat import (
     _safe_indexing,
     warn,
 )
-from .._state import STATE_METHODS, aside, check_same_columns, same
+from .._state import STATE_METHODS, aside, check_mergeable, same
 from .._workers import blas_within_processors
 from ..frequencies import Frequencies
 from ..maps import FeatureMap, relative_error, transform, variance_in_blocks
@@ -242,15 +242,9 @@ class BaseFeatureSampler(
         ValueError
             If classes, parameters or columns differ, or a sampler is frozen.
         """
-        check_is_fitted(self)
-        if type(other) is not type(self):
-            raise ValueError(
-                f"merge needs another {type(self).__name__}, got {other!r}."
-            )
-        check_is_fitted(other)
+        check_mergeable(self, other)
         for sampler in (self, other):
             sampler._check_not_frozen("merge")
-        check_same_columns(self, other)
         mine, theirs = (
             {**sampler._recipe.get_params(), "n_jobs": None, "random_state": None}
             for sampler in (self, other)

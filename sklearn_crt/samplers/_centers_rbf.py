@@ -31,7 +31,7 @@ from .._compat import (
     TypedTransformerMixin,
     _fit_context,
 )
-from .._state import aside, check_same_columns
+from .._state import aside, check_mergeable
 from .._types import RandomState
 from .._workers import effective_n_threads, in_threads, row_chunks
 from ..rows import (
@@ -90,9 +90,8 @@ class CentersRBFSampler(
     ----------
     sigma : float, {"scale", "median"} or array-like, default="scale"
         Inverse length scale that multiplies the inputs: one number, or one per column.
-        ``"scale"`` is scikit-learn's ``gamma="scale"`` for the Gaussian kernel, with
-        ``gamma = sigma**2 / 2``; ``"median"`` is one over the median distance between
-        up to 1000 rows.
+        ``"scale"`` is scikit-learn's ``gamma="scale"`` with ``gamma = sigma**2 / 2``;
+        ``"median"`` is one over the median distance between up to 1000 rows.
     n_components : int, default=100
         Number of columns, one per centre; fewer where there are fewer distinct rows.
     centers : {"kmeans", "rpcholesky", "random"} or array-like, default="kmeans"
@@ -109,8 +108,8 @@ class CentersRBFSampler(
         Whether to multiply the columns by :math:`K_{ZZ}^{-1/2}`, as Nystroem does: for
         models whose penalty is that of coefficients of one scale.
     n_jobs : int, default=None
-        Number of threads of ``transform``; -1 uses all processors. None uses as many as
-        NumPy's linear algebra would, and one inside joblib workers.
+        Threads of ``transform``; -1 uses all processors, None as many as NumPy's linear
+        algebra would, and one inside joblib workers.
     random_state : int, RandomState instance or None, default=None
         Seed of the centres, and of the rows sampled for ``sigma="median"``.
 
@@ -300,11 +299,7 @@ class CentersRBFSampler(
             If the other is not such a sampler of the same columns, or one of the two
             was given an array of centres.
         """
-        check_is_fitted(self)
-        if not isinstance(other, CentersRBFSampler):
-            raise ValueError(f"merge needs another CentersRBFSampler, got {other!r}.")
-        check_is_fitted(other)
-        check_same_columns(self, other)
+        check_mergeable(self, other)
         ours, theirs = self._settings, other._settings
         given = [each.centers == "given" for each in (ours, theirs)]
         if any(given) and not all(given):

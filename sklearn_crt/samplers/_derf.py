@@ -4,26 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._compat import StrOptions
-from .._types import GaussianOrSoftmax, RandomState
-from ..frequencies import Coupling, chi_law, get_coupling
-from ..maps import (
-    AffineQuadratic,
-    DenseQuadratic,
-    ExponentialMap,
-    GaussianKernel,
-    PairedColumns,
-)
-from ..rows import Frame, Sigma, Statistics
-from ._base import BaseFeatureSampler, fitted
-from ._exponential import middle
+from ..maps import AffineQuadratic, DenseQuadratic
+from ..rows import Frame, Statistics
+from ._base import fitted
+from ._exponential import ExponentialSampler
 
 _MOST_FEATURES = 4096  # whose matrix has 134 MB
 _RIDGE = 0.3  # share of the pooled covariance added to each side's, where n = d
 _LEAST = 1e-6  # the same where n is large, and of the mean variance, for rounding
 
 
-class DERFSampler(BaseFeatureSampler):
+class DERFSampler(ExponentialSampler):
     r"""Gaussian or softmax kernel from positive features of the covariance (DERF).
 
     :class:`OPRFSampler` with a matrix A in place of a number: one parameter for each
@@ -36,30 +27,28 @@ class DERFSampler(BaseFeatureSampler):
     ----------
     sigma : float, {"scale", "median"} or array-like, default="scale"
         Inverse length scale that multiplies the inputs: one number, or one per column.
-        ``"scale"`` is scikit-learn's ``gamma="scale"`` for the Gaussian kernel, with
-        ``gamma = sigma**2 / 2``; ``"median"`` is one over the median distance between
-        up to 1000 rows.
+        ``"scale"`` is scikit-learn's ``gamma="scale"`` with ``gamma = sigma**2 / 2``;
+        ``"median"`` is one over the median distance between up to 1000 rows.
     n_components : int, default=100
         Number of columns: one per frequency, or two with ``coupling="antithetic"``.
     coupling : str or Coupling, default="orthogonal"
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"antithetic"``, ``"halton"``, ``"sobol"``,
         ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All but the
-        structured ones leave the estimate exactly unbiased. ``"antithetic"`` draws
+        structured ones are exactly unbiased. ``"antithetic"`` draws
         pairs w, -w on orthogonal directions: the least error from d columns on, for
         half the products.
     center : bool, default=True
         Whether to subtract the column means first. The kernel stays the same, and the
         variance is often much smaller. Sparse rows stay sparse.
     kernel : {"gaussian", "softmax"}, default="gaussian"
-        ``"softmax"`` is ``exp(sigma**2 * x.y)``: each row of the features of the
-        Gaussian kernel is multiplied by ``exp(|sigma * x|**2 / 2)``.
+        ``"softmax"`` is ``exp(sigma**2 * x.y)``, by features of the Gaussian kernel
+        times ``exp(|sigma * x|**2 / 2)``.
     n_jobs : int, default=None
-        Number of threads of ``transform``; -1 uses all processors. None uses as many as
-        NumPy's linear algebra would, and one inside joblib workers.
+        Threads of ``transform``; -1 uses all processors, None as many as NumPy's linear
+        algebra would, and one inside joblib workers.
     random_state : int, RandomState instance or None, default=None
-        Seed of the frequencies. Draws are nested: a fit with half the columns uses the
-        first half of these frequencies.
+        Seed of the frequencies. Draws are nested: half the columns use the first half.
 
     Attributes
     ----------
@@ -72,7 +61,7 @@ class DERFSampler(BaseFeatureSampler):
     map_ : FeatureMap
         The drawn map, an immutable value that works without the sampler.
     frequencies_ : Frequencies
-        The frequencies of the map, for rows already multiplied by sigma.
+        Frequencies of the map, for rows multiplied by sigma.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -136,38 +125,10 @@ class DERFSampler(BaseFeatureSampler):
     0.00146
     """
 
-    _parameter_constraints: dict = {
-        **BaseFeatureSampler._parameter_constraints,
-        "coupling": [str, Coupling],
-        "center": ["boolean"],
-        "kernel": [StrOptions({"gaussian", "softmax"})],
-    }
-
-    def __init__(
-        self,
-        *,
-        sigma: Sigma = "scale",
-        n_components: int = 100,
-        coupling: str | Coupling = "orthogonal",
-        center: bool = True,
-        kernel: GaussianOrSoftmax = "gaussian",
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-    ):
-        self.sigma = sigma
-        self.n_components = n_components
-        self.coupling = coupling
-        self.center = center
-        self.kernel = kernel
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    _takes_pairs = True
 
     def _reads(self):
         return {"covariance": True}
-
-    def _get_coupling(self):
-        coupling = get_coupling(self.coupling, type(self).__name__, opposite=True)
-        return coupling.weigh(None)  # norms do not say how a matrix weighs
 
     def _validate(self, X, reset):
         X = super()._validate(X, reset)
@@ -179,24 +140,8 @@ class DERFSampler(BaseFeatureSampler):
             )
         return X
 
-    def _make_map(self, statistics, drawn):
-        frame = self._frame(statistics, middle(statistics) if self.center else None)
-        coupling, d = self._get_coupling(), statistics.n_features
-        columns = PairedColumns.of(self.n_components, single=not coupling.opposite)
-        if drawn is not None:
-            frequencies = drawn.frequencies
-        else:
-            rng = statistics.frequency_stream()
-            frequencies = coupling.draw(chi_law, columns.n_frequencies, d, rng)
-        return ExponentialMap(
-            frame,
-            self.n_components,
-            frequencies,
-            coupling,
-            best_quadratic(statistics, frame),
-            columns,
-            GaussianKernel(softmax=self.kernel == "softmax"),
-        )
+    def _choose(self, statistics, frame):
+        return best_quadratic(statistics, frame)
 
     A_: np.ndarray = fitted(
         "map_.A", "Coefficient of the squares of the frequency, a matrix."

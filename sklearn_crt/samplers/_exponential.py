@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from ..maps import (
     GaussianKernel,
     IsotropicQuadratic,
     PairedColumns,
+    Quadratic,
 )
 from ..rows import Frame, Sigma, Statistics
 from ._base import BaseFeatureSampler
@@ -63,13 +63,36 @@ def optimal_for(A: float, n_features: int) -> float:
     return -4 * n_features * A / (1 + rho)
 
 
+def make_exponential_map(
+    sampler: Any,
+    statistics: Statistics,
+    drawn: ExponentialMap | None,
+    frame: Frame,
+    quadratic: Quadratic,
+    coupling: Coupling,
+) -> ExponentialMap:
+    """Return the map of a quadratic form, with frequencies of a coupling."""
+    single = quadratic.is_real and not coupling.opposite
+    columns = PairedColumns.of(sampler.n_components, single=single)
+    m = columns.n_frequencies
+    if drawn is None or drawn.n_frequencies != m or coupling.weight_dependent:
+        rng = statistics.frequency_stream()
+        frequencies = coupling.draw(chi_law, m, statistics.n_features, rng)
+        phase = float(rng.spawn(1)[0].uniform(0, 2 * math.pi))
+    else:
+        frequencies, phase = drawn.frequencies, drawn.phase
+    kernel = GaussianKernel(softmax=getattr(sampler, "kernel", None) == "softmax")
+    fields = frame, sampler.n_components, frequencies, coupling
+    return ExponentialMap(*fields, quadratic, columns, kernel, phase)
+
+
 class ExponentialSampler(BaseFeatureSampler):
     r"""Exponential features of the Gaussian or softmax kernel.
 
     .. math:: f(w, x) = (1 - 4A)^{d/4} \exp(A |w|^2 + \sqrt{1 - 4A}\, w \cdot x - |x|^2)
 
     for s = +1 and a real A <= 0, which makes them positive; complex ones for s = -1 or
-    a complex A (:class:`GERFSampler`). A subclass states ``_choose``: s and A.
+    a complex A (:class:`GERFSampler`), with a matrix A (:class:`DERFSampler`).
     """
 
     _parameter_constraints: dict = {
@@ -100,9 +123,9 @@ class ExponentialSampler(BaseFeatureSampler):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    @abstractmethod
-    def _choose(self, statistics: Statistics, frame: Frame) -> tuple[int, complex]:
-        """Return the sign s and the parameter A of the map."""
+    def _choose(self, statistics: Statistics, frame: Frame) -> Quadratic:
+        """Return the quadratic form of the map, here that of A = 0."""
+        return IsotropicQuadratic(0.0)
 
     def _get_coupling(self) -> Coupling:
         name = type(self).__name__
@@ -110,26 +133,15 @@ class ExponentialSampler(BaseFeatureSampler):
 
     def _make_map(self, statistics, drawn):
         frame = self._frame(statistics, middle(statistics) if self.center else None)
-        (s, A), d = self._choose(statistics, frame), statistics.n_features
-        coupling = self._get_coupling()
-        quadratic = IsotropicQuadratic(A.real, A.imag, s)
-        is_real = quadratic.is_real
-        single = is_real and not coupling.opposite
-        columns = PairedColumns.of(self.n_components, single=single)
-        # angles that follow the norms lower the variance up to a bound
-        follows = is_real and optimal_for(A.real, d) <= 0.5 + 1e-9
-        coupling = coupling.weigh(2 * A.real if follows else None)
-        m = columns.n_frequencies
-        same = drawn is not None and drawn.n_frequencies == m
-        if same and not coupling.weight_dependent:
-            frequencies, phase = drawn.frequencies, drawn.phase
-        else:
-            rng = statistics.frequency_stream()
-            frequencies = coupling.draw(chi_law, m, d, rng)
-            phase = float(rng.spawn(1)[0].uniform(0, 2 * math.pi))
-        kernel = GaussianKernel(softmax=self.kernel == "softmax")
-        fields = frame, self.n_components, frequencies, coupling
-        return ExponentialMap(*fields, quadratic, columns, kernel, phase)
+        quadratic, coupling = self._choose(statistics, frame), self._get_coupling()
+        factor = None  # norms do not say how a matrix weighs
+        if isinstance(quadratic, IsotropicQuadratic) and quadratic.is_real:
+            A = quadratic.real
+            # angles that follow the norms lower the variance up to a bound
+            if optimal_for(A, statistics.n_features) <= 0.5 + 1e-9:
+                factor = 2 * A
+        form = frame, quadratic, coupling.weigh(factor)
+        return make_exponential_map(self, statistics, drawn, *form)
 
 
 def middle(statistics: Statistics) -> np.ndarray:

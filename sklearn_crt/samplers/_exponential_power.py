@@ -29,9 +29,8 @@ class ExponentialPowerSampler(HeavyTailedSampler):
         frequencies are too large for floats.
     sigma : float, {"scale", "median"} or array-like, default="scale"
         Inverse length scale that multiplies the inputs: one number, or one per column.
-        ``"scale"`` is scikit-learn's ``gamma="scale"`` for the Gaussian kernel, with
-        ``gamma = sigma**2 / 2``; ``"median"`` is one over the median distance between
-        up to 1000 rows.
+        ``"scale"`` is scikit-learn's ``gamma="scale"`` with ``gamma = sigma**2 / 2``;
+        ``"median"`` is one over the median distance between up to 1000 rows.
     n_components : int, default=100
         Number of columns: two per frequency, or one with ``random_phase``. With an odd
         number the last frequency has one column with a random phase.
@@ -39,20 +38,19 @@ class ExponentialPowerSampler(HeavyTailedSampler):
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
         ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All but the
-        structured ones leave the estimate exactly unbiased.
+        structured ones are exactly unbiased.
     metric : array-like of shape (n_features, n_features), default=None
         Symmetric positive definite matrix M of the distance ``sqrt(u' M u)``, where ``u
         = sigma * (x - y)``. None is the identity.
     random_phase : bool, default=False
         Whether each column is ``sqrt(2 / m) * cos(w.x + b)`` with a frequency w and a
         phase b of its own. At equal columns this has less variance where the kernel is
-        small, and pairs of sines and cosines have less near x = y.
+        small, and pairs have less near x = y.
     n_jobs : int, default=None
-        Number of threads of ``transform``; -1 uses all processors. None uses as many as
-        NumPy's linear algebra would, and one inside joblib workers.
+        Threads of ``transform``; -1 uses all processors, None as many as NumPy's linear
+        algebra would, and one inside joblib workers.
     random_state : int, RandomState instance or None, default=None
-        Seed of the frequencies. Draws are nested: a fit with half the columns uses the
-        first half of these frequencies.
+        Seed of the frequencies. Draws are nested: half the columns use the first half.
 
     Attributes
     ----------
@@ -64,7 +62,7 @@ class ExponentialPowerSampler(HeavyTailedSampler):
     map_ : FeatureMap
         The drawn map, an immutable value that works without the sampler.
     frequencies_ : Frequencies
-        The frequencies of the map, for rows already multiplied by sigma.
+        Frequencies of the map, for rows multiplied by sigma.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -86,21 +84,9 @@ class ExponentialPowerSampler(HeavyTailedSampler):
     so the norm for M = I is :math:`\chi_d \sqrt S`; S is drawn by Kanter's form of the
     method of Chambers, Mallows and Stuck ([1]_, theorems 11 and 12; the latter lacks
     :math:`\chi_d` and the root). The probability that the norm exceeds R falls as
-    :math:`R^{-\alpha}`. The features are
-    :math:`(\cos w \cdot x, \sin w \cdot x) / \sqrt m` and
-
-    .. math:: \operatorname{Var} = \frac{1 + \kappa(2r) - 2 \kappa(r)^2}{2m}
-       - \frac{p}{m^2} g(r)
-
-    where :math:`\kappa(r)` is the kernel at the distance r, m the number of
-    frequencies, p that of ordered pairs of frequencies in common blocks, and g(r) the
-    variance reduction of an orthogonal pair: that of the Gaussian kernel averaged over
-    a distribution of scales, by quadrature to about 1e-6. For couplings other than
-    ``"iid"`` and ``"orthogonal"``, including stratified ones, ``kernel_variance`` is
-    that of independent frequencies (p = 0).
-
-    In float32, inner products w.x beyond 2^20 are computed in float64.
-    For alpha below 0.05 ``kernel_variance`` is that of independent frequencies, too.
+    :math:`R^{-\alpha}`. The features, their variance and float32 are as for
+    :class:`MaternSampler`, with this kernel for :math:`\kappa`.
+    For alpha below 0.05 ``kernel_variance`` is that of independent frequencies.
 
     References
     ----------

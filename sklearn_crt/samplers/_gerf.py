@@ -11,6 +11,7 @@ from scipy import optimize, special
 
 from ..maps import (
     ExponentialMap,
+    IsotropicQuadratic,
     log_one_minus,
     log_rho,
     scaled_variance,
@@ -34,9 +35,8 @@ class GERFSampler(ExponentialSampler):
     ----------
     sigma : float, {"scale", "median"} or array-like, default="scale"
         Inverse length scale that multiplies the inputs: one number, or one per column.
-        ``"scale"`` is scikit-learn's ``gamma="scale"`` for the Gaussian kernel, with
-        ``gamma = sigma**2 / 2``; ``"median"`` is one over the median distance between
-        up to 1000 rows.
+        ``"scale"`` is scikit-learn's ``gamma="scale"`` with ``gamma = sigma**2 / 2``;
+        ``"median"`` is one over the median distance between up to 1000 rows.
     n_components : int, default=100
         Number of columns: two per frequency, the real and the imaginary part, or one
         where the features are positive (s = +1, real A). With an odd number the last
@@ -45,19 +45,18 @@ class GERFSampler(ExponentialSampler):
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
         ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All but the
-        structured ones leave the estimate exactly unbiased.
+        structured ones are exactly unbiased.
     center : bool, default=True
         Whether to subtract the column means first. The kernel stays the same, and the
         variance is often much smaller. Sparse rows stay sparse.
     kernel : {"gaussian", "softmax"}, default="gaussian"
-        ``"softmax"`` is ``exp(sigma**2 * x.y)``: each row of the features of the
-        Gaussian kernel is multiplied by ``exp(|sigma * x|**2 / 2)``.
+        ``"softmax"`` is ``exp(sigma**2 * x.y)``, by features of the Gaussian kernel
+        times ``exp(|sigma * x|**2 / 2)``.
     n_jobs : int, default=None
-        Number of threads of ``transform``; -1 uses all processors. None uses as many as
-        NumPy's linear algebra would, and one inside joblib workers.
+        Threads of ``transform``; -1 uses all processors, None as many as NumPy's linear
+        algebra would, and one inside joblib workers.
     random_state : int, RandomState instance or None, default=None
-        Seed of the frequencies. Draws are nested: a fit with half the columns uses the
-        first half of these frequencies.
+        Seed of the frequencies. Draws are nested: half the columns use the first half.
 
     Attributes
     ----------
@@ -75,7 +74,7 @@ class GERFSampler(ExponentialSampler):
     map_ : FeatureMap
         The drawn map, an immutable value that works without the sampler.
     frequencies_ : Frequencies
-        The frequencies of the map, for rows already multiplied by sigma.
+        Frequencies of the map, for rows multiplied by sigma.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -133,9 +132,7 @@ class GERFSampler(ExponentialSampler):
 
     ``kernel_variance`` is this formula for ``"iid"`` and ``"orthogonal"``; for
     ``"simplex"`` and objects of any fixed angle another function replaces 1F1 (user
-    guide, couplings). For other couplings it is that of independent frequencies, p = 0,
-    or of the exact blocks that unpadded structured ones approximate;
-    ``variance_is_exact_`` is then False.
+    guide, couplings); the method says what it is for others.
 
     References
     ----------
@@ -160,7 +157,8 @@ class GERFSampler(ExponentialSampler):
         d = statistics.n_features
         q_plus, q_minus = mean_squares(statistics, frame)
         optima = {-1: trigonometric_A(q_minus, d), 1: optimal_A(q_plus, d)}
-        return best_member(optima, {-1: q_minus, 1: q_plus}, d)
+        s, A = best_member(optima, {-1: q_minus, 1: q_plus}, d)
+        return IsotropicQuadratic(A.real, A.imag, s)
 
     s_: int = fitted("map_.s", "The chosen sign, +1 or -1.")
     phase_: float = fitted("map_.phase", "Phase of a last single column, in radians.")

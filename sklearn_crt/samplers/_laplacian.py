@@ -29,9 +29,8 @@ class LaplacianSampler(HeavyTailedSampler):
         which is not isotropic.
     sigma : float, {"scale", "median"} or array-like, default="scale"
         Inverse length scale that multiplies the inputs: one number, or one per column.
-        ``"scale"`` is scikit-learn's ``gamma="scale"`` for the Gaussian kernel, with
-        ``gamma = sigma**2 / 2``; ``"median"`` is one over the median distance between
-        up to 1000 rows.
+        ``"scale"`` is scikit-learn's ``gamma="scale"`` with ``gamma = sigma**2 / 2``;
+        ``"median"`` is one over the median distance between up to 1000 rows.
     n_components : int, default=100
         Number of columns: two per frequency, or one with ``random_phase``. With an odd
         number the last frequency has one column with a random phase.
@@ -45,13 +44,12 @@ class LaplacianSampler(HeavyTailedSampler):
     random_phase : bool, default=False
         Whether each column is ``sqrt(2 / m) * cos(w.x + b)`` with a frequency w and a
         phase b of its own. At equal columns this has less variance where the kernel is
-        small, and pairs of sines and cosines have less near x = y.
+        small, and pairs have less near x = y.
     n_jobs : int, default=None
-        Number of threads of ``transform``; -1 uses all processors. None uses as many as
-        NumPy's linear algebra would, and one inside joblib workers.
+        Threads of ``transform``; -1 uses all processors, None as many as NumPy's linear
+        algebra would, and one inside joblib workers.
     random_state : int, RandomState instance or None, default=None
-        Seed of the frequencies. Draws are nested: a fit with half the columns uses the
-        first half of these frequencies.
+        Seed of the frequencies. Draws are nested: half the columns use the first half.
 
     Attributes
     ----------
@@ -63,7 +61,7 @@ class LaplacianSampler(HeavyTailedSampler):
     map_ : FeatureMap
         The drawn map, an immutable value that works without the sampler.
     frequencies_ : Frequencies
-        The frequencies of the map, for rows already multiplied by sigma.
+        Frequencies of the map, for rows multiplied by sigma.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -84,20 +82,9 @@ class LaplacianSampler(HeavyTailedSampler):
 
     with one n per frequency ([1]_, theorem 11; its table 1 reads as one n per column of
     the data, which is the L1 kernel). The norm for M = I is :math:`\sqrt B`, B beta
-    prime of d/2 and 1/2; its probability to exceed R falls as 1/R. The features are
-    :math:`(\cos w \cdot x, \sin w \cdot x) / \sqrt m` and
-
-    .. math:: \operatorname{Var} = \frac{1 + \kappa(2r) - 2 \kappa(r)^2}{2m}
-       - \frac{p}{m^2} g(r)
-
-    where :math:`\kappa(r)` is the kernel at the distance r, m the number of
-    frequencies, p that of ordered pairs of frequencies in common blocks, and g(r) the
-    variance reduction of an orthogonal pair: that of the Gaussian kernel averaged over
-    a distribution of scales, by quadrature to about 1e-6. For couplings other than
-    ``"iid"`` and ``"orthogonal"``, including stratified ones, ``kernel_variance`` is
-    that of independent frequencies (p = 0).
-
-    In float32, inner products w.x beyond 2^20 are computed in float64.
+    prime of d/2 and 1/2; its probability to exceed R falls as 1/R. The features,
+    their variance and float32 are as for :class:`MaternSampler`, with this kernel for
+    :math:`\kappa`.
 
     With ``norm="l1"``, ``fit`` raises ValueError for a ``metric`` and for couplings
     other than ``"auto"`` and ``"iid"``.

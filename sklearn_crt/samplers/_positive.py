@@ -15,30 +15,28 @@ class PositiveRBFSampler(ExponentialSampler):
     ----------
     sigma : float, {"scale", "median"} or array-like, default="scale"
         Inverse length scale that multiplies the inputs: one number, or one per column.
-        ``"scale"`` is scikit-learn's ``gamma="scale"`` for the Gaussian kernel, with
-        ``gamma = sigma**2 / 2``; ``"median"`` is one over the median distance between
-        up to 1000 rows.
+        ``"scale"`` is scikit-learn's ``gamma="scale"`` with ``gamma = sigma**2 / 2``;
+        ``"median"`` is one over the median distance between up to 1000 rows.
     n_components : int, default=100
         Number of columns: one per frequency, or two with ``coupling="antithetic"``.
     coupling : str or Coupling, default="orthogonal"
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"antithetic"``, ``"halton"``, ``"sobol"``,
         ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All but the
-        structured ones leave the estimate exactly unbiased. ``"antithetic"`` draws
+        structured ones are exactly unbiased. ``"antithetic"`` draws
         pairs w, -w on orthogonal directions: the least error from d columns on, for
         half the products.
     center : bool, default=True
         Whether to subtract the column means first. The kernel stays the same, and the
         variance is often much smaller. Sparse rows stay sparse.
     kernel : {"gaussian", "softmax"}, default="gaussian"
-        ``"softmax"`` is ``exp(sigma**2 * x.y)``: each row of the features of the
-        Gaussian kernel is multiplied by ``exp(|sigma * x|**2 / 2)``.
+        ``"softmax"`` is ``exp(sigma**2 * x.y)``, by features of the Gaussian kernel
+        times ``exp(|sigma * x|**2 / 2)``.
     n_jobs : int, default=None
-        Number of threads of ``transform``; -1 uses all processors. None uses as many as
-        NumPy's linear algebra would, and one inside joblib workers.
+        Threads of ``transform``; -1 uses all processors, None as many as NumPy's linear
+        algebra would, and one inside joblib workers.
     random_state : int, RandomState instance or None, default=None
-        Seed of the frequencies. Draws are nested: a fit with half the columns uses the
-        first half of these frequencies.
+        Seed of the frequencies. Draws are nested: half the columns use the first half.
 
     Attributes
     ----------
@@ -49,7 +47,7 @@ class PositiveRBFSampler(ExponentialSampler):
     map_ : FeatureMap
         The drawn map, an immutable value that works without the sampler.
     frequencies_ : Frequencies
-        The frequencies of the map, for rows already multiplied by sigma.
+        Frequencies of the map, for rows multiplied by sigma.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -74,9 +72,7 @@ class PositiveRBFSampler(ExponentialSampler):
 
     ``kernel_variance`` is this formula for ``"iid"`` and ``"orthogonal"``; for
     ``"simplex"`` and objects of any fixed angle another function replaces 1F1 (user
-    guide, couplings). For other couplings it is that of independent frequencies, p = 0,
-    or of the exact blocks that unpadded structured ones approximate;
-    ``variance_is_exact_`` is then False.
+    guide, couplings); the method says what it is for others.
 
     References
     ----------
@@ -97,6 +93,3 @@ class PositiveRBFSampler(ExponentialSampler):
     """
 
     _takes_pairs = True
-
-    def _choose(self, statistics, frame):
-        return 1, 0.0

@@ -23,9 +23,8 @@ class TrigRBFSampler(BaseFeatureSampler):
     ----------
     sigma : float, {"scale", "median"} or array-like, default="scale"
         Inverse length scale that multiplies the inputs: one number, or one per column.
-        ``"scale"`` is scikit-learn's ``gamma="scale"`` for the Gaussian kernel, with
-        ``gamma = sigma**2 / 2``; ``"median"`` is one over the median distance between
-        up to 1000 rows.
+        ``"scale"`` is scikit-learn's ``gamma="scale"`` with ``gamma = sigma**2 / 2``;
+        ``"median"`` is one over the median distance between up to 1000 rows.
     n_components : int, default=100
         Number of columns: two per frequency, or one with ``random_phase``. With an odd
         number the last frequency has one column with a random phase.
@@ -33,20 +32,19 @@ class TrigRBFSampler(BaseFeatureSampler):
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
         ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All but the
-        structured ones leave the estimate exactly unbiased.
+        structured ones are exactly unbiased.
     kernel : {"gaussian", "softmax"}, default="gaussian"
-        ``"softmax"`` is ``exp(sigma**2 * x.y)``: each row of the features of the
-        Gaussian kernel is multiplied by ``exp(|sigma * x|**2 / 2)``.
+        ``"softmax"`` is ``exp(sigma**2 * x.y)``, by features of the Gaussian kernel
+        times ``exp(|sigma * x|**2 / 2)``.
     random_phase : bool, default=False
         Whether each column is ``sqrt(2 / m) * cos(w.x + b)`` with a frequency w and a
         phase b of its own. At equal columns this has less variance where the kernel is
-        small, and pairs of sines and cosines have less near x = y.
+        small, and pairs have less near x = y.
     n_jobs : int, default=None
-        Number of threads of ``transform``; -1 uses all processors. None uses as many as
-        NumPy's linear algebra would, and one inside joblib workers.
+        Threads of ``transform``; -1 uses all processors, None as many as NumPy's linear
+        algebra would, and one inside joblib workers.
     random_state : int, RandomState instance or None, default=None
-        Seed of the frequencies. Draws are nested: a fit with half the columns uses the
-        first half of these frequencies.
+        Seed of the frequencies. Draws are nested: half the columns use the first half.
 
     Attributes
     ----------
@@ -58,7 +56,7 @@ class TrigRBFSampler(BaseFeatureSampler):
     map_ : FeatureMap
         The drawn map, an immutable value that works without the sampler.
     frequencies_ : Frequencies
-        The frequencies of the map, for rows already multiplied by sigma.
+        Frequencies of the map, for rows multiplied by sigma.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -82,9 +80,7 @@ class TrigRBFSampler(BaseFeatureSampler):
 
     ``kernel_variance`` is this formula for ``"iid"`` and ``"orthogonal"``; for
     ``"simplex"`` and objects of any fixed angle another function replaces 1F1 (user
-    guide, couplings). For other couplings it is that of independent frequencies, p = 0,
-    or of the exact blocks that unpadded structured ones approximate;
-    ``variance_is_exact_`` is then False.
+    guide, couplings); the method says what it is for others.
 
     References
     ----------

@@ -14,6 +14,7 @@ from sklearn_crt import (
 )
 
 # the second moment and its minimum, formulas that a fitted sampler shows at one point
+from sklearn_crt.maps import IsotropicQuadratic
 from sklearn_crt.samplers._gerf import (
     best_member,
     complex_candidates,
@@ -74,7 +75,7 @@ class Member(GERFSampler):
         self.s = s
 
     def _choose(self, statistics, frame):
-        return self.s, complex(self.A)
+        return IsotropicQuadratic(self.A.real, self.A.imag, self.s)
 
 
 # the fourth moments of larger A are too heavy for a test of the variance

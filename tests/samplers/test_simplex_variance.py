@@ -13,6 +13,7 @@ from sklearn_crt import (
     TrigRBFSampler,
 )
 from sklearn_crt.extend import Orthogonal, Simplex, chi_law
+from sklearn_crt.maps import IsotropicQuadratic
 from sklearn_crt.testing import assert_mean, assert_variance, seed_estimates
 from sklearn_crt.theory import (
     rf_conformity,
@@ -222,7 +223,7 @@ def test_other_members_of_the_family(s, A, columns):
 
     class Member(GERFSampler):
         def _choose(self, statistics, frame):
-            return s, complex(A)
+            return IsotropicQuadratic(A.real, A.imag, s)
 
     X, Y = pair_with_sum(3, 0.8)
     model = Member(sigma=1.0, coupling="simplex", center=False, n_components=columns)

@@ -122,9 +122,8 @@ class ClusteredSampler(BaseFeatureSampler):
         The map of the other pairs; TrigRBFSampler if None.
     sigma : float, {"scale", "median"} or array-like, default="scale"
         Inverse length scale that multiplies the inputs: one number, or one per column.
-        ``"scale"`` is scikit-learn's ``gamma="scale"`` for the Gaussian kernel, with
-        ``gamma = sigma**2 / 2``; ``"median"`` is one over the median distance between
-        up to 1000 rows.
+        ``"scale"`` is scikit-learn's ``gamma="scale"`` with ``gamma = sigma**2 / 2``;
+        ``"median"`` is one over the median distance between up to 1000 rows.
     n_components : int, default=100
         Number of columns, split over the maps as evenly as their frequencies allow. A
         last column that no map can use is zero.
@@ -132,13 +131,12 @@ class ClusteredSampler(BaseFeatureSampler):
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
         ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All but the
-        structured ones leave the estimate exactly unbiased.
+        structured ones are exactly unbiased.
     n_jobs : int, default=None
-        Number of threads of ``transform``; -1 uses all processors. None uses as many as
-        NumPy's linear algebra would, and one inside joblib workers.
+        Threads of ``transform``; -1 uses all processors, None as many as NumPy's linear
+        algebra would, and one inside joblib workers.
     random_state : int, RandomState instance or None, default=None
-        Seed of the frequencies. Draws are nested: a fit with half the columns uses the
-        first half of these frequencies.
+        Seed of the frequencies. Draws are nested: half the columns use the first half.
 
     Attributes
     ----------
@@ -151,7 +149,7 @@ class ClusteredSampler(BaseFeatureSampler):
     map_ : FeatureMap
         The drawn map, an immutable value that works without the sampler.
     frequencies_ : Frequencies
-        The frequencies of the map, for rows already multiplied by sigma.
+        Frequencies of the map, for rows multiplied by sigma.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)

@@ -12,17 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._types import RandomState
 from ...frequencies import Coupling, chi_law, get_coupling
-from ...maps import (
-    ExponentialMap,
-    GaussianKernel,
-    GaussianRadial,
-    PairedColumns,
-    ScaledQuadratic,
-    SignMap,
-    WeightedMap,
-)
+from ...maps import GaussianRadial, ScaledQuadratic, SignMap, WeightedMap
 from ...rows import Frame, Sigma
 from .._base import BaseFeatureSampler, fitted
+from .._exponential import make_exponential_map
 from .._trigonometric import make_trigonometric_map
 
 # not the structured ones: a row on an axis has products that are exactly zero
@@ -43,11 +36,10 @@ class AngularCoefficient(BaseFeatureSampler):
         How the directions depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"`` or an exact object.
     n_jobs : int, default=None
-        Number of threads of ``transform``; -1 uses all processors. None uses as many as
-        NumPy's linear algebra would, and one inside joblib workers.
+        Threads of ``transform``; -1 uses all processors, None as many as NumPy's linear
+        algebra would, and one inside joblib workers.
     random_state : int, RandomState instance or None, default=None
-        Seed of the frequencies. Draws are nested: a fit with half the columns uses the
-        first half of these frequencies.
+        Seed of the frequencies. Draws are nested: half the columns use the first half.
 
     Attributes
     ----------
@@ -58,7 +50,7 @@ class AngularCoefficient(BaseFeatureSampler):
     map_ : FeatureMap
         The drawn map, an immutable value that works without the sampler.
     frequencies_ : Frequencies
-        The frequencies of the map, for rows already multiplied by sigma.
+        Frequencies of the map, for rows multiplied by sigma.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -177,13 +169,12 @@ class GaussianCoefficient(BaseFeatureSampler):
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
         ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All but the
-        structured ones leave the estimate exactly unbiased.
+        structured ones are exactly unbiased.
     n_jobs : int, default=None
-        Number of threads of ``transform``; -1 uses all processors. None uses as many as
-        NumPy's linear algebra would, and one inside joblib workers.
+        Threads of ``transform``; -1 uses all processors, None as many as NumPy's linear
+        algebra would, and one inside joblib workers.
     random_state : int, RandomState instance or None, default=None
-        Seed of the frequencies. Draws are nested: a fit with half the columns uses the
-        first half of these frequencies.
+        Seed of the frequencies. Draws are nested: half the columns use the first half.
 
     Attributes
     ----------
@@ -196,7 +187,7 @@ class GaussianCoefficient(BaseFeatureSampler):
     map_ : FeatureMap
         The drawn map, an immutable value that works without the sampler.
     frequencies_ : Frequencies
-        The frequencies of the map, for rows already multiplied by sigma.
+        Frequencies of the map, for rows multiplied by sigma.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -306,13 +297,12 @@ class MixtureCoefficient(BaseFeatureSampler):
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
         ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All but the
-        structured ones leave the estimate exactly unbiased.
+        structured ones are exactly unbiased.
     n_jobs : int, default=None
-        Number of threads of ``transform``; -1 uses all processors. None uses as many as
-        NumPy's linear algebra would, and one inside joblib workers.
+        Threads of ``transform``; -1 uses all processors, None as many as NumPy's linear
+        algebra would, and one inside joblib workers.
     random_state : int, RandomState instance or None, default=None
-        Seed of the frequencies. Draws are nested: a fit with half the columns uses the
-        first half of these frequencies.
+        Seed of the frequencies. Draws are nested: half the columns use the first half.
 
     Attributes
     ----------
@@ -321,7 +311,7 @@ class MixtureCoefficient(BaseFeatureSampler):
     map_ : FeatureMap
         The drawn map, an immutable value that works without the sampler.
     frequencies_ : Frequencies
-        The frequencies of the map, for rows already multiplied by sigma.
+        Frequencies of the map, for rows multiplied by sigma.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -386,14 +376,5 @@ class MixtureCoefficient(BaseFeatureSampler):
     def _make_map(self, statistics, drawn):
         a = np.broadcast_to(np.asarray(self.diagonal, float), statistics.n_features)
         coupling = get_coupling(self.coupling, type(self).__name__)
-        n, rng = self.n_components, statistics.frequency_stream()
-        frequencies = coupling.draw(chi_law, n, statistics.n_features, rng)
-        return ExponentialMap(
-            self._frame(statistics),
-            n,
-            frequencies,
-            coupling,
-            ScaledQuadratic(a.copy(), -1 / a),
-            PairedColumns.of(n, single=True),
-            GaussianKernel(),
-        )
+        form = self._frame(statistics), ScaledQuadratic(a.copy(), -1 / a), coupling
+        return make_exponential_map(self, statistics, drawn, *form)

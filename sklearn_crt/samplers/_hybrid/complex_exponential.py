@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._compat import StrOptions
 from ..._types import GaussianOrSoftmax, RandomState
-from ...frequencies import Coupling, chi_law, get_coupling
-from ...maps import (
-    DiagonalQuadratic,
-    ExponentialMap,
-    GaussianKernel,
-    PairedColumns,
-)
+from ...frequencies import Coupling, get_coupling
+from ...maps import DiagonalQuadratic
 from ...rows import Sigma
 from .._base import BaseFeatureSampler, fitted
+from .._exponential import make_exponential_map
 
 
 class ComplexExponentialSampler(BaseFeatureSampler):
@@ -30,9 +24,8 @@ class ComplexExponentialSampler(BaseFeatureSampler):
         features, the imaginary unit sines and cosines.
     sigma : float, {"scale", "median"} or array-like, default="scale"
         Inverse length scale that multiplies the inputs: one number, or one per column.
-        ``"scale"`` is scikit-learn's ``gamma="scale"`` for the Gaussian kernel, with
-        ``gamma = sigma**2 / 2``; ``"median"`` is one over the median distance between
-        up to 1000 rows.
+        ``"scale"`` is scikit-learn's ``gamma="scale"`` with ``gamma = sigma**2 / 2``;
+        ``"median"`` is one over the median distance between up to 1000 rows.
     n_components : int, default=100
         Number of columns: one per frequency where a is real, otherwise two. With an odd
         number the last frequency then has one column with a random phase.
@@ -40,16 +33,15 @@ class ComplexExponentialSampler(BaseFeatureSampler):
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
         ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All but the
-        structured ones leave the estimate exactly unbiased.
+        structured ones are exactly unbiased.
     kernel : {"gaussian", "softmax"}, default="gaussian"
-        ``"softmax"`` is ``exp(sigma**2 * x.y)``: each row of the features of the
-        Gaussian kernel is multiplied by ``exp(|sigma * x|**2 / 2)``.
+        ``"softmax"`` is ``exp(sigma**2 * x.y)``, by features of the Gaussian kernel
+        times ``exp(|sigma * x|**2 / 2)``.
     n_jobs : int, default=None
-        Number of threads of ``transform``; -1 uses all processors. None uses as many as
-        NumPy's linear algebra would, and one inside joblib workers.
+        Threads of ``transform``; -1 uses all processors, None as many as NumPy's linear
+        algebra would, and one inside joblib workers.
     random_state : int, RandomState instance or None, default=None
-        Seed of the frequencies. Draws are nested: a fit with half the columns uses the
-        first half of these frequencies.
+        Seed of the frequencies. Draws are nested: half the columns use the first half.
 
     Attributes
     ----------
@@ -63,7 +55,7 @@ class ComplexExponentialSampler(BaseFeatureSampler):
     map_ : FeatureMap
         The drawn map, an immutable value that works without the sampler.
     frequencies_ : Frequencies
-        The frequencies of the map, for rows already multiplied by sigma.
+        Frequencies of the map, for rows multiplied by sigma.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -134,24 +126,9 @@ class ComplexExponentialSampler(BaseFeatureSampler):
 
     def _make_map(self, statistics, drawn):
         diagonal = self._full_diagonal(statistics.n_features)
-        single = not np.iscomplexobj(diagonal)
-        columns = PairedColumns.of(self.n_components, single=single)
         coupling = get_coupling(self.coupling, type(self).__name__)
-        rng = statistics.frequency_stream()
-        frequencies = coupling.draw(
-            chi_law, columns.n_frequencies, statistics.n_features, rng
-        )
-        phase = float(rng.spawn(1)[0].uniform(0, 2 * math.pi))
-        return ExponentialMap(
-            self._frame(statistics),
-            self.n_components,
-            frequencies,
-            coupling,
-            DiagonalQuadratic(diagonal),
-            columns,
-            GaussianKernel(softmax=self.kernel == "softmax"),
-            phase,
-        )
+        form = self._frame(statistics), DiagonalQuadratic(diagonal), coupling
+        return make_exponential_map(self, statistics, drawn, *form)
 
     def _full_diagonal(self, d):
         """Return the diagonal of each feature, real if it can be."""

@@ -70,9 +70,8 @@ class HybridSampler(BaseFeatureSampler):
         Whether the maps of ``kind="clustered"`` may have imaginary diagonals.
     sigma : float, {"scale", "median"} or array-like, default="scale"
         Inverse length scale that multiplies the inputs: one number, or one per column.
-        ``"scale"`` is scikit-learn's ``gamma="scale"`` for the Gaussian kernel, with
-        ``gamma = sigma**2 / 2``; ``"median"`` is one over the median distance between
-        up to 1000 rows.
+        ``"scale"`` is scikit-learn's ``gamma="scale"`` with ``gamma = sigma**2 / 2``;
+        ``"median"`` is one over the median distance between up to 1000 rows.
     n_components : int, default=100
         Number of columns. All are used: by the largest layout that fits, then by
         further frequencies of single base maps, then by a spare map like the last
@@ -83,19 +82,18 @@ class HybridSampler(BaseFeatureSampler):
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
         ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All but the
-        structured ones leave the estimate exactly unbiased.
+        structured ones are exactly unbiased.
     center : bool, default=False
         Whether to subtract the column means first, so that angles and coefficients are
         those of centred rows. Sparse rows are made dense chunk by chunk.
     kernel : {"gaussian", "softmax"}, default="gaussian"
-        ``"softmax"`` is ``exp(sigma**2 * x.y)``: each row of the features of the
-        Gaussian kernel is multiplied by ``exp(|sigma * x|**2 / 2)``.
+        ``"softmax"`` is ``exp(sigma**2 * x.y)``, by features of the Gaussian kernel
+        times ``exp(|sigma * x|**2 / 2)``.
     n_jobs : int, default=None
-        Number of threads of ``transform``; -1 uses all processors. None uses as many as
-        NumPy's linear algebra would, and one inside joblib workers.
+        Threads of ``transform``; -1 uses all processors, None as many as NumPy's linear
+        algebra would, and one inside joblib workers.
     random_state : int, RandomState instance or None, default=None
-        Seed of the frequencies. Draws are nested: a fit with half the columns uses the
-        first half of these frequencies.
+        Seed of the frequencies. Draws are nested: half the columns use the first half.
 
     Attributes
     ----------
@@ -112,7 +110,7 @@ class HybridSampler(BaseFeatureSampler):
     map_ : FeatureMap
         The drawn map, an immutable value that works without the sampler.
     frequencies_ : Frequencies
-        The frequencies of the map, for rows already multiplied by sigma.
+        Frequencies of the map, for rows multiplied by sigma.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
