@@ -4,20 +4,47 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from numbers import Integral, Real
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..._compat import Interval, StrOptions
+from ..._compat import Interval, StrOptions, warn
 from ..._types import GaussianOrSoftmax, RandomState
-from ...frequencies import Coupling
+from ...frequencies import Antithetic, Coupling, get_coupling
 from ...maps import FeatureMap, GaussianKernel, SumOfProductsMap
 from ...rows import Frame, Sigma, Statistics
 from .._base import BaseFeatureSampler
 from .._exponential import middle
-from .fit import HybridParts, fit_hybrid
+from .._oprf import OPRFSampler
+from .._positive import PositiveRBFSampler
+from .._trig_rbf import TrigRBFSampler
+from .clustered import (
+    ClusteredSampler,
+    Sample,
+    cluster_sides,
+    columns_per_frequency,
+    fit_base,
+    fit_part,
+    map_of,
+    massive_pairs,
+    pair_diagonal,
+    unit_samples,
+)
+from .coefficients import AngularCoefficient, GaussianCoefficient, MixtureCoefficient
+from .complex_exponential import ComplexExponentialSampler
+
+_NEEDED = ("fit", "transform", "exact_kernel", "kernel_variance")  # of each map
+
+
+class HybridParts(NamedTuple):
+    """The fitted samplers whose maps make a hybrid."""
+
+    bases: list[Any]
+    coefficients: list[Any]
+    spare: list[Any]  # none or one, for the columns that the products leave
+    samples: list[Sample]
 
 
 class HybridSampler(BaseFeatureSampler):
@@ -73,11 +100,10 @@ class HybridSampler(BaseFeatureSampler):
         ``"scale"`` is scikit-learn's ``gamma="scale"`` with ``gamma = sigma**2 / 2``;
         ``"median"`` is one over the median distance between up to 1000 rows.
     n_components : int, default=100
-        Number of columns. All are used: by the largest layout that fits, then by
-        further frequencies of single base maps, then by a spare map like the last
-        base, which counts in the estimate by its share of the columns. Where not even
-        the smallest layout fits, the last base map is used alone, and a warning says
-        how many columns the hybrid needs.
+        Number of columns, for the largest layout that fits, then for further
+        frequencies of single base maps, then for a spare map like the last base, which
+        counts in the estimate by its share of the columns. Where no layout fits, the
+        last base map is used alone, and a warning says how many columns are needed.
     coupling : str or Coupling, default="orthogonal"
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
@@ -150,8 +176,7 @@ class HybridSampler(BaseFeatureSampler):
     \hat\lambda)`. Where ``variance_is_exact_`` is False, ``kernel_variance`` is that
     of independent maps.
 
-    The parameters of the maps, the clusters and the variances of layouts come from up
-    to 1000 rows of each side.
+    What is read of the rows comes from up to 1000 of each side.
 
     References
     ----------
@@ -164,10 +189,7 @@ class HybridSampler(BaseFeatureSampler):
     >>> from sklearn_crt import HybridSampler
     >>> X = np.random.default_rng(0).normal(size=(100, 5))
     >>> X /= np.linalg.norm(X, axis=1, keepdims=True)
-    >>> options = {"sigma": 1.0, "n_components": 200, "random_state": 0}
-    >>> sampler = HybridSampler(**options).fit(X)
-    >>> sampler.transform(X).shape
-    (100, 200)
+    >>> sampler = HybridSampler(sigma=1.0, n_components=200, random_state=0).fit(X)
     >>> bool(np.diag(sampler.kernel_variance(X)).max() < 1e-15)
     True
     """
@@ -231,19 +253,44 @@ class HybridSampler(BaseFeatureSampler):
         return {"rows": 1000}
 
     def _make_map(self, statistics, drawn):
-        parts = self._fit_parts(statistics)
-        whole = parts.joint_map(self.n_components, self.shared)
+        *sides, samples = self._fit_parts(statistics)
+        bases, coefficients, spare = (
+            tuple(map_of(part, samples) for part in side) for side in sides
+        )
+        constants = tuple(map(_constant_of, sides[1]))
+        last = spare[0] if spare else None
         kernel = GaussianKernel(softmax=self.kernel == "softmax")
-        return replace(whole, frame=self._centred_frame(statistics), factor=kernel)
+        fields = bases, coefficients, constants, self.shared, last, kernel
+        frame = self._centred_frame(statistics)
+        return SumOfProductsMap(frame, self.n_components, *fields)
 
     def _fit_parts(self, statistics: Statistics) -> HybridParts:
-        """Return the fitted maps of parts, which follow from the statistics."""
-        return fit_hybrid(self, statistics, self._centred_frame(statistics))
+        """Return the fitted samplers, which follow from the statistics."""
+        get_coupling(self.coupling, type(self).__name__)  # or ValueError
+        streams = statistics.frequency_stream().spawn(4)
+        base_rng, coefficient_rng, spare_rng, cluster_rng = streams
+        samples = unit_samples(statistics, self._centred_frame(statistics))
+        bases, unfitted = _unfitted_parts(self, samples, cluster_rng)
+        base_seeds = base_rng.integers(2**31 - 1, size=len(bases))
+        seeds = coefficient_rng.integers(2**31 - 1, size=len(bases))
+        # the last base has the first seed: alone it is the map that it is in a hybrid
+        base_seeds = base_seeds[[0] * len(bases)] if self.shared else base_seeds[::-1]
+        pairs = zip(unfitted, seeds, strict=False)
+        coefficients = [fit_part(part, samples, seed) for part, seed in pairs]
+        split = _split_columns(self.n_components, bases, coefficients, samples)
+        last = getattr(bases[-1], "fallback", bases[-1])
+        if split is None:
+            bases, coefficients, split = [last], [], ([self.n_components], 0)
+        widths, rest = split
+        parts = zip(bases, widths, base_seeds[-len(bases) :], strict=True)
+        fitted = [fit_base(part, samples, width, seed) for part, width, seed in parts]
+        seed = int(spare_rng.integers(2**31 - 1))
+        spare = [fit_base(last, samples, rest, seed)] if rest else []
+        return HybridParts(fitted, coefficients, spare, samples)
 
     def _centred_frame(self, statistics) -> Frame:
         return self._frame(statistics, middle(statistics) if self.center else None)
 
-    # --------------------------------------------------------------- attributes
     @property
     def bases_(self) -> list[FeatureMap]:
         """The base maps."""
@@ -263,3 +310,139 @@ class HybridSampler(BaseFeatureSampler):
     def a_(self) -> list[float]:
         """The constant parts of the coefficients."""
         return list(self.map_.constants)
+
+
+# -------------------------------------------------- what a kind of hybrid stands for
+def _constant_of(coefficient: Any) -> float:
+    """Return the constant part of a fitted coefficient, 0 where it states none."""
+    return float(getattr(coefficient, "a_", 0.0))
+
+
+def _split_columns(
+    n_components: int, bases: Sequence[Any], coefficients: list[Any], samples: Any
+) -> tuple[list[int], int] | None:
+    """Return the columns of the base maps and those left, or warn and return None.
+
+    All have as many frequencies; what is left goes to one more of single maps, the
+    last map first.
+    """
+    constants = [_constant_of(part) for part in coefficients]
+    counts = [map_of(part, samples).n_components for part in coefficients]
+    units = [columns_per_frequency(base, samples) for base in bases]
+    plain = [int(a != 0) for a in (*constants, 1 - sum(constants))]
+    # columns of the hybrid for one frequency of each base map
+    each = zip(units, plain, [*counts, sum(counts)], strict=True)
+    costs = [unit * (constant + count) for unit, constant, count in each]
+    frequencies, rest = divmod(n_components, sum(costs))
+    pairs = zip(bases, units, strict=True)
+    least = max(-(-getattr(base, "min_components", 1) // unit) for base, unit in pairs)
+    if frequencies < least:
+        warn(
+            f"This hybrid needs n_components={least * sum(costs)} or more, got "
+            f"n_components={n_components}: the last base map is used alone.",
+            UserWarning,
+        )
+        return None
+    widths = [frequencies * unit for unit in units]
+    for k in reversed(range(len(costs))):
+        if 0 < costs[k] <= rest:
+            widths[k] += units[k]
+            rest -= costs[k]
+    return widths, rest
+
+
+def _unfitted_parts(
+    sampler: Any, samples: list[Sample], rng: np.random.Generator
+) -> tuple[Sequence[Any], Sequence[Any]]:
+    """Return the base maps and coefficients that the parameters of a hybrid ask for."""
+    own = sampler.bases is None and sampler.coefficients is None
+    mixture = own and sampler.kind == "clustered" and sampler.mixture == "gaussian"
+    _check_effects(sampler, mixture)
+    if mixture:
+        return _mixture_parts(sampler, samples, rng)
+    own_bases, own_coefficients = _parts_of_kind(sampler)
+    bases, coefficients = sampler.bases, sampler.coefficients
+    bases = own_bases if bases is None else bases
+    coefficients = own_coefficients if coefficients is None else coefficients
+    for part in (*bases, *coefficients):
+        missing = [name for name in _NEEDED if not hasattr(part, name)]
+        if missing or isinstance(part, type):
+            lack = f"it lacks {', '.join(missing)}" if missing else "it is a class"
+            raise ValueError(
+                f"{part!r} is no sampler: {lack}. Give objects with "
+                f"{', '.join(_NEEDED)} as bases and coefficients."
+            )
+    if len(bases) != len(coefficients) + 1:
+        raise ValueError(
+            f"{len(bases)} bases and {len(coefficients)} coefficients do not fit: "
+            "each base but the last, which has what remains of one, needs one."
+        )
+    return bases, coefficients
+
+
+def _check_effects(sampler: Any, mixture: bool) -> None:
+    """Raise ValueError where a parameter that is not its default would not count."""
+    kind, own = sampler.kind, sampler.coefficients is None
+    clustered = kind == "clustered" and sampler.bases is None
+    counts = {  # whether the parameter counts, and where it does
+        "n_clusters": (clustered, "kind='clustered' without own bases"),
+        "mixture": (mixture, "kind='clustered' without own bases and coefficients"),
+        "diagonal": (
+            clustered and not mixture,
+            "kind='clustered' and mixture='zero-one' without own bases",
+        ),
+        "lambda_sigma": (
+            mixture or (own and kind == "gaussian"),
+            "kind='gaussian' or mixture='gaussian' without own coefficients",
+        ),
+        "n_coefficients": (
+            mixture or (own and kind != "clustered"),
+            "kinds but 'clustered', or mixture='gaussian', without own coefficients",
+        ),
+    }
+    defaults = type(sampler)().get_params(deep=False)
+    for name, (has_effect, where) in counts.items():
+        value, default = getattr(sampler, name), defaults[name]
+        # one cluster is none, which is true of every kind; scikit-learn's checks set it
+        harmless = value == default or (name == "n_clusters" and value == 1)
+        if not harmless and not has_effect:
+            raise ValueError(
+                f"{name}={value!r} has no effect with kind={kind!r} and the other "
+                f"parameters given: it counts for {where}. Leave it at its default, "
+                f"{default!r}, or change these."
+            )
+
+
+def _parts_of_kind(sampler: Any) -> tuple[list[Any], list[Any]]:
+    """Return the base maps and the coefficients that a kind stands for."""
+    kind, coupling, n = sampler.kind, sampler.coupling, sampler.n_coefficients
+    if kind == "clustered":
+        options = {"n_clusters": sampler.n_clusters, "diagonal": sampler.diagonal}
+        return [ClusteredSampler(coupling=coupling, **options)], []
+    pairs = get_coupling(coupling, type(sampler).__name__)
+    exact = pairs if pairs.exact else "orthogonal"  # few directions need their law
+    if not pairs.weight_dependent:  # angles that follow the norms make no pairs
+        pairs = Antithetic(pairs)
+    positive: Any = PositiveRBFSampler(coupling=pairs, center=False)
+    if kind == "optimal":
+        positive = OPRFSampler(coupling=pairs)
+    coefficient: Any = AngularCoefficient(n_components=n, coupling=exact)
+    if kind == "gaussian":
+        options = {"sigma": sampler.lambda_sigma, "coupling": exact}
+        coefficient = GaussianCoefficient(n_components=2 * n, **options)
+    return [positive, TrigRBFSampler(coupling=coupling)], [coefficient]
+
+
+def _mixture_parts(
+    sampler: Any, samples: list[Sample], rng: np.random.Generator
+) -> tuple[list[Any], list[Any]]:
+    """Return base maps and coefficients for all pairs of clusters, and the rest."""
+    queries, keys = cluster_sides(samples, sampler.n_clusters, None, rng)
+    coupling, bases, coefficients = sampler.coupling, [], []
+    options = {"n_components": sampler.n_coefficients, "coupling": coupling}
+    for i, j in massive_pairs(queries, keys, None):
+        a = pair_diagonal(queries, keys, i, j, real=True, moments=True).real
+        bases.append(ComplexExponentialSampler(a, coupling=coupling))
+        part = MixtureCoefficient(a, sigma=sampler.lambda_sigma, **options)
+        coefficients.append(part)
+    return [*bases, TrigRBFSampler(coupling=coupling)], coefficients
