@@ -12,7 +12,7 @@ from .base import (
     get_coupling,
     register,
 )
-from .blocks import Antithetic, BlockCoupling, Independent, Orthogonal, check_quantiles
+from .blocks import Antithetic, BlockCoupling, Independent, Orthogonal
 from .quasi import Halton, Sobol
 from .radial import RadialLaw, chi_law, stable_law, stable_nodes, student_law
 from .simplex import Simplex, SimplexPlus
@@ -34,7 +34,6 @@ __all__ = [
     "Sobol",
     "StructuredOrthogonal",
     "StructuredSimplex",
-    "check_quantiles",
     "chi_law",
     "coupling_names",
     "get_coupling",

@@ -62,8 +62,7 @@ class Simplex(BlockCoupling):
 
     The directions of a block are d unit vectors with pairwise cosine -1/(d - 1), the
     widest common angle of d vectors, rotated at random [1]_; the norms are independent.
-    The last block may be partial: the first vectors of a full one, with its angles,
-    from as many vectors of the rotation.
+    A last partial block has the first vectors of a full one.
 
     Parameters
     ----------

@@ -79,10 +79,10 @@ class FeatureMap(ABC):
 
     @cached_property
     def tables(self) -> Any:
-        """What ``log_features`` computes with, made once: a tree of arrays.
+        """What ``log_features`` computes with, made once: a tree of arrays, a hook.
 
-        A hook. Nodes are tuples, frequencies, affine forms and maps; ``to`` moves the
-        leaves to another library, and the formulas stay where they are.
+        Nodes are tuples, frequencies, affine forms and maps; ``to`` moves the leaves to
+        another library.
         """
         return ()
 
@@ -342,18 +342,6 @@ class FrequencyMap(FeatureMap):
     coupling: Coupling
 
     def astype(self: FMap, dtype: DTypeLike) -> FMap:
-        """Return the map with its frequencies in a floating type.
-
-        Parameters
-        ----------
-        dtype : dtype
-            One of float32 and float64.
-
-        Returns
-        -------
-        map : FrequencyMap
-            This one where it is so already.
-        """
         frequencies = self.frequencies.to(np.empty(0, dtype))
         same = frequencies is self.frequencies
         return self if same else replace(self, frequencies=frequencies)

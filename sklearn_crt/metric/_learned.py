@@ -134,8 +134,8 @@ class LearnedMetric(
 
     A supervised transformer in front of anything that works with distances: kernel
     averages, nearest neighbours, samplers with ridge regression, support vectors.
-    Columns that say nothing of the targets are shrunk, and so are directions. Scale of
-    the columns does not matter: they are standardised inside.
+    Columns and directions that say nothing of the targets are shrunk. Columns are
+    standardised inside, so their scale does not matter.
 
     Parameters
     ----------
@@ -148,8 +148,8 @@ class LearnedMetric(
         and takes the simplest one which no other errs plainly less than on the rest.
         ``"nca"`` needs labels, also as floats. ``"none"`` standardises the columns.
     max_iter : int, default=8
-        Most rounds of ``"agop"``; it stops when the error on rows held out no longer
-        falls. The other methods take a fixed number of steps.
+        Most rounds of ``"agop"``, which stops when the error on rows held out no longer
+        falls.
     validation_fraction : float, default=0.25
         Share of the rows by which ``"auto"`` chooses. The metric that it chose is then
         learned from all rows.
@@ -216,9 +216,8 @@ class LearnedMetric(
     keeps the rows up to about 4 million entries of X: until then it equals ``fit`` with
     ``method="agop"`` on all rows together, and so does ``merge``, in any order, up to
     rounding. Then frequencies and sigma, the scale of the columns and the metric of the
-    rounds before are fixed for good, the rows are forgotten, and further rows are added
-    to the sums of the last round: the metric of these sums equals, up to rounding, that
-    of the same frequencies and all rows at once.
+    rounds before are fixed, the rows are forgotten, and further rows are added to the
+    sums of the last round, as if all had come at once.
 
     A weight of two is a row that comes twice, as long as there are no more rows than
     are sampled: 4096 by which sigma is chosen, 2000 by which ``"auto"`` judges. Beyond
@@ -336,11 +335,10 @@ class LearnedMetric(
     ) -> Self:
         """Add a batch of rows, for ``method="agop"``, which ``"auto"`` is here too.
 
-        Equals ``fit`` with ``method="agop"`` on all rows while they are kept, up to
-        about 4 million entries of X; later batches are added to the sums at the
-        frequencies of these. After ``fit`` they are added to its sums, but with
-        ``method="auto"``, where ``fit`` keeps none, this begins with a new table. There
-        may be labels that were not seen before.
+        Equals ``fit`` with ``method="agop"`` on all rows while they are kept (Notes).
+        After ``fit`` rows are added to its sums, but with ``method="auto"``, where
+        ``fit`` keeps none, this begins with a new table. There may be labels that were
+        not seen before.
 
         Parameters
         ----------
@@ -354,7 +352,7 @@ class LearnedMetric(
         Returns
         -------
         self : object
-            The transformer. The metric is computed when it is first needed.
+            The metric is computed when it is first needed.
 
         Raises
         ------
@@ -374,9 +372,9 @@ class LearnedMetric(
     def merge(self, other: LearnedMetric) -> Self:
         """Add the rows of another transformer that was fitted by ``partial_fit``.
 
-        Equals one that has seen the rows of both, with the seed of this one, while the
-        rows are kept. Beyond that, both must be copies of one transformer whose
-        frequencies are fixed: its own rows then count once.
+        Equals one that has seen the rows of both, with the seed of this one, while they
+        are kept. Beyond that, both must be copies of one transformer whose frequencies
+        are fixed, and its own rows count once.
 
         Parameters
         ----------
@@ -524,7 +522,7 @@ class LearnedMetric(
         return self.__sklearn_is_fitted__() and bool(self._batches or self._running)
 
     def _add(self, batch: Batch) -> None:
-        """Keep a batch, or add it to the sums."""
+        """Keep a batch, or add it up."""
         self._known = None
         if self._running is None:
             self._batches = (*self._batches, batch)

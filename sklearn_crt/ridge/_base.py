@@ -155,10 +155,9 @@ class BaseRandomFeatureRidge(
     def freeze(self) -> Self:
         """Fix the map and sigma for good, and forget the training rows kept so far.
 
-        ``partial_fit`` keeps up to about 4 million entries of X, so that the map can
-        depend on all of them. Call this after the last batch, before the model is
-        stored or sent: a pickle then holds no training row. ``fit`` does it by itself.
-        Further batches are added to the sums of the fixed map.
+        Call this after the last batch of ``partial_fit``, before the model is stored or
+        sent: a pickle then holds no training row. ``fit`` does it by itself. Further
+        batches are added to the sums of the fixed map.
 
         Returns
         -------

@@ -18,9 +18,8 @@ from ._base import BaseRandomFeatureRidge
 class RandomFeatureRidgeClassifier(ClassifierMixin, BaseRandomFeatureRidge):
     r"""Ridge regression of class indicators on random features.
 
-    From the products of features and indicators, which are added up over the rows,
-    follow the coefficients for any penalty and their scores. So one pass is enough,
-    rows may come in batches, and none is kept.
+    As for :class:`RandomFeatureRidge`, one pass over the rows is enough, these may come
+    in batches, and none is kept.
 
     Parameters
     ----------
@@ -74,9 +73,8 @@ class RandomFeatureRidgeClassifier(ClassifierMixin, BaseRandomFeatureRidge):
     Scores are those of :class:`RandomFeatureRidge`, summed over the classes. The
     targets are 1 for the class of a row and -1 for the others, as in
     :class:`~sklearn.linear_model.RidgeClassifier`, and a row is of the class of largest
-    prediction. There is no ``predict_proba``: least squares know no probabilities. Put
-    the estimator into :class:`~sklearn.calibration.CalibratedClassifierCV` where they
-    are needed.
+    prediction. Least squares know no probabilities: for ``predict_proba`` put the
+    estimator into :class:`~sklearn.calibration.CalibratedClassifierCV`.
 
     Examples
     --------

@@ -173,9 +173,7 @@ class Frame:
         return max(1.0, float(np.max(self.sigma)))
 
     def count_beyond(self, X: Any, norm: float) -> int:
-        """Return how many rows are longer than a norm, 0 for other libraries."""
-        if not on_host(X):
-            return 0
+        """Return how many rows are longer than a norm, on the host."""
         values = X.data if sparse.issparse(X) else X.ravel(order="K")
         with np.errstate(over="ignore"):
             most = math.sqrt(float(np.dot(values, values)))

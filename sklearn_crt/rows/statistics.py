@@ -72,12 +72,9 @@ class Moments:
         """Collect the statistics of the rows of a table."""
         # X (n_rows, n_features), sample_weight (n_rows,)
         of_rows = cls._of_sparse if sparse.issparse(X) else cls._of_dense
-        total = None
+        batches = _batches(X, sample_weight, _MOMENT_BYTES)
         with np.errstate(over="ignore", invalid="ignore"):
-            for batch in _batches(X, sample_weight, _MOMENT_BYTES):
-                new = of_rows(*batch)
-                total = new if total is None else total + new
-        assert total is not None  # a table has rows
+            total = reduce(add, (of_rows(*batch) for batch in batches))
         if not np.isfinite(total.variance).all():
             raise ValueError(
                 "Input X contains values whose squares are too large for float64. "

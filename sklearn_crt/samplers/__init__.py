@@ -12,15 +12,14 @@ if TYPE_CHECKING:
     from ._exponential_power import ExponentialPowerSampler
     from ._geometric import GeometricSampler
     from ._gerf import GERFSampler
-    from ._hybrid import (
+    from ._hybrid.clustered import ClusteredSampler
+    from ._hybrid.coefficients import (
         AngularCoefficient,
-        ClusteredSampler,
-        ComplexExponentialSampler,
         GaussianCoefficient,
-        HybridSampler,
         MixtureCoefficient,
-        best_diagonal,
     )
+    from ._hybrid.complex_exponential import ComplexExponentialSampler, best_diagonal
+    from ._hybrid.sampler import HybridSampler
     from ._laplacian import LaplacianSampler
     from ._matern import MaternSampler
     from ._oprf import OPRFSampler
@@ -55,25 +54,25 @@ __all__ = [
 
 _HOMES = {
     "AnchoredRBFSampler": "_anchored_rbf",
-    "AngularCoefficient": "_hybrid",
+    "AngularCoefficient": "_hybrid.coefficients",
     "BaseFeatureSampler": "_base",
     "CentersRBFSampler": "_centers_rbf",
-    "ClusteredSampler": "_hybrid",
-    "ComplexExponentialSampler": "_hybrid",
+    "ClusteredSampler": "_hybrid.clustered",
+    "ComplexExponentialSampler": "_hybrid.complex_exponential",
     "DERFSampler": "_derf",
     "ExponentialPowerSampler": "_exponential_power",
     "GERFSampler": "_gerf",
-    "GaussianCoefficient": "_hybrid",
+    "GaussianCoefficient": "_hybrid.coefficients",
     "GeometricSampler": "_geometric",
-    "HybridSampler": "_hybrid",
+    "HybridSampler": "_hybrid.sampler",
     "LaplacianSampler": "_laplacian",
     "MaternSampler": "_matern",
-    "MixtureCoefficient": "_hybrid",
+    "MixtureCoefficient": "_hybrid.coefficients",
     "OPRFSampler": "_oprf",
     "PoissonSampler": "_poisson",
     "PositiveRBFSampler": "_positive",
     "SimplexRBFSampler": "_simplex_rbf",
     "TrigRBFSampler": "_trig_rbf",
-    "best_diagonal": "_hybrid",
+    "best_diagonal": "_hybrid.complex_exponential",
 }
 __getattr__, __dir__ = names_on_demand(__name__, _HOMES)

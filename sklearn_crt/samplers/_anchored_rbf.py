@@ -30,7 +30,7 @@ class AnchoredRBFSampler(BaseFeatureSampler):
     sigma : float, {"scale", "median"} or array-like, default="scale"
         Inverse length scale that multiplies the inputs: one number, or one per column.
         ``"scale"`` is scikit-learn's ``gamma="scale"`` with ``gamma = sigma**2 / 2``;
-        ``"median"`` is one over the median distance between up to 1000 rows.
+        ``"median"`` is one over the median distance of up to 1000 rows.
     n_components : int, default=100
         Number of columns, one per point.
     n_anchors : int, default=2000
@@ -57,9 +57,9 @@ class AnchoredRBFSampler(BaseFeatureSampler):
     sigma_ : float or ndarray of shape (n_features,)
         The multiplier in use.
     map_ : FeatureMap
-        The drawn map, an immutable value that works without the sampler.
+        The drawn map: immutable, of use without the sampler.
     frequencies_ : Frequencies
-        Frequencies of the map, for rows multiplied by sigma.
+        Its frequencies, for rows multiplied by sigma.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -97,13 +97,11 @@ class AnchoredRBFSampler(BaseFeatureSampler):
 
     There is no closed form of the variance. ``kernel_variance`` estimates that of
     independent points (of independent pairs for ``"antithetic"``) from 16384 draws of
-    its own, and returns its standard error with ``return_error=True``. All couplings
-    but ``"iid"`` also use the rows evenly, which in practice lowers the variance by up
-    to a half.
+    its own. All couplings but ``"iid"`` also use the rows evenly, which in practice
+    lowers the variance by up to a half.
 
     Samples of rows merge, so ``partial_fit`` in batches and ``merge`` equal one fit, up
-    to the choice of rows where there are more than ``n_anchors``. ``freeze`` forgets
-    the rows, and with them ``kernel_variance``.
+    to the choice of rows where there are more than ``n_anchors``.
 
     References
     ----------
@@ -214,9 +212,7 @@ class AnchoredRBFSampler(BaseFeatureSampler):
     def kernel_variance(
         self, X: TableLike, Y: TableLike | None = None, *, return_error: bool = False
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
-        """Return an estimate of the variance of ``approximate_kernel``.
-
-        It is that of independent points, estimated from draws of its own.
+        """Return an estimate of the variance of ``approximate_kernel`` (Notes).
 
         Parameters
         ----------
@@ -240,8 +236,8 @@ class AnchoredRBFSampler(BaseFeatureSampler):
         ValueError
             If the sampler is frozen.
         """
-        queries, keys, _ = self._pair(X, Y)
-        pair = self.map_.frame.pair(queries, keys)
+        rows = self._pair(X, Y)
+        pair = self.map_.frame.pair(*rows)
         estimate = self.map_.variance_with_error(*pair)
         return estimate if return_error else estimate[0]
 

@@ -168,11 +168,9 @@ class BaseFeatureSampler(
         """Add a batch to the statistics; equals ``fit`` on all rows together.
 
         The order of the batches does not matter, except where more than 1000 rows are
-        sampled (``sigma="median"``). The parameters are those of the first call.
-
-        The map follows the rows: ``transform`` returns other features after a further
-        batch, and a warning says so. Read all batches first, then ``freeze()``, then
-        transform.
+        sampled (``sigma="median"``). The parameters are those of the first call. The
+        map follows the rows, so read all batches first, then ``freeze()``, then
+        ``transform``; a warning says where features change.
 
         Parameters
         ----------
@@ -202,7 +200,7 @@ class BaseFeatureSampler(
                 made._start_fit()
             made._check_not_frozen("partial_fit")
             made._read(X, X_key, sample_weight, reset=first)
-        if _was_used(before) and not self._has_same_features(before):
+        if self._differs_from_used(before):
             name = type(self).__name__
             warn(
                 f"partial_fit changed the map of this {name} after transform had been "
@@ -214,12 +212,14 @@ class BaseFeatureSampler(
             )
         return self
 
-    def _has_same_features(self, other: Any) -> bool:
-        """Return whether the map gives a row the features of another map."""
+    def _differs_from_used(self, before: FeatureMap | None) -> bool:
+        """Return whether a row has other features than by a map that was used."""
+        if before is None or "was_used" not in vars(before):
+            return False
         probe = np.ones((1, self.n_features_in_), self._dtype)
         with np.errstate(all="ignore"):
-            old, new = (transform(m, probe)[0] for m in (other, self.map_))
-        return old.shape == new.shape and np.array_equal(old, new, equal_nan=True)
+            old, new = (transform(m, probe)[0] for m in (before, self.map_))
+        return not np.array_equal(old, new, equal_nan=True)
 
     def merge(self, other: Self) -> Self:
         """Add the rows of another fitted sampler to the statistics.
@@ -428,8 +428,9 @@ class BaseFeatureSampler(
         rows = self._rows(X)
         vars(self.map_)["was_used"] = True
         self._warn_of_phases(rows)
-        found = transform(self.map_, rows, key=key, n_jobs=self.n_jobs)
-        features, n_zero, overflows = found
+        features, n_zero, overflows = transform(
+            self.map_, rows, key=key, n_jobs=self.n_jobs
+        )
         name = type(self).__name__
         if n_zero:
             warn(
@@ -449,7 +450,7 @@ class BaseFeatureSampler(
     def _warn_of_phases(self, rows: Any) -> None:
         """Warn where sines are of phases that their type does not resolve."""
         rate = self.map_.phase_rate
-        if rate == 0 or not on_host(rows):
+        if rate == 0 or not on_host(rows):  # where a look waits for the device
             return
         most = _MOST_PHASE[rows.dtype.itemsize]
         n_rows = self.map_.frame.count_beyond(rows, most / rate)
@@ -478,11 +479,18 @@ class BaseFeatureSampler(
         kernel : ndarray of shape (n_X, n_Y)
             Kernel values, in the type of X.
         """
-        queries, keys, dtype = self._pair(X, Y)
+        queries, keys = self._pair(X, Y)
         with np.errstate(over="ignore"):  # the warning says more
             kernel = self.map_.kernel(*self.map_.frame.pair(queries, keys))
-            kernel = kernel.astype(dtype, copy=False)
-        self._warn_of_infinity(kernel)
+            kernel = kernel.astype(queries.dtype, copy=False)
+        n_pairs = int(np.count_nonzero(np.isinf(kernel)))
+        if n_pairs:
+            warn(
+                f"Kernel values of {type(self).__name__} for {n_pairs} pairs of rows "
+                f"are too large for {kernel.dtype} and became infinite. Use a "
+                "smaller sigma or float64.",
+                RuntimeWarning,
+            )
         return to_namespace_of(kernel, X)
 
     def approximate_kernel(
@@ -504,7 +512,7 @@ class BaseFeatureSampler(
         kernel : ndarray of shape (n_X, n_Y)
             Unbiased estimates, in the type of X.
         """
-        queries, keys, _ = self._pair(X, Y)
+        queries, keys = self._pair(X, Y)
         feature_map = self.map_.to(queries)
         rows = feature_map.frame.rows(queries)
         others = rows
@@ -535,30 +543,17 @@ class BaseFeatureSampler(
             The mean squared errors of the unbiased estimates, infinite where they are
             too large for float64.
         """
-        queries, keys, _ = self._pair(X, Y)
-        pair = self.map_.frame.pair(queries, keys)
+        rows = self._pair(X, Y)
+        pair = self.map_.frame.pair(*rows)
         with np.errstate(over="ignore"):
             variance = variance_in_blocks(self.map_, *pair)
         return to_namespace_of(variance, X)
 
-    def _warn_of_infinity(self, values: np.ndarray) -> None:
-        """Warn where kernel values are infinite, as ``transform`` does of features."""
-        n_pairs = int(np.count_nonzero(np.isinf(values)))
-        if n_pairs:
-            warn(
-                f"Kernel values of {type(self).__name__} for {n_pairs} pairs of rows "
-                f"are too large for {values.dtype} and became infinite. Use a "
-                "smaller sigma or float64.",
-                RuntimeWarning,
-            )
-
-    def _pair(
-        self, X: TableLike, Y: TableLike | None
-    ) -> tuple[Rows, Rows | None, np.dtype]:
-        """Return validated rows on the host, where SciPy works, and their type."""
+    def _pair(self, X: TableLike, Y: TableLike | None) -> tuple[Rows, Rows | None]:
+        """Return validated rows on the host, where SciPy works."""
         check_is_fitted(self)
         queries = to_host(self._rows(X))
-        return queries, None if Y is None else to_host(self._rows(Y)), queries.dtype
+        return queries, None if Y is None else to_host(self._rows(Y))
 
     # ------------------------------------------------------------ other numbers
     def with_sigma(self, sigma: Sigma) -> Self:
@@ -626,8 +621,3 @@ def _unfitted_copy(sampler):
         if isinstance(value, (list, tuple, np.ndarray)) or hasattr(value, "get_params"):
             params[name] = clone(value, safe=False)
     return type(sampler)(**params)
-
-
-def _was_used(feature_map: FeatureMap | None) -> bool:
-    """Return whether a sampler made features with a map."""
-    return feature_map is not None and "was_used" in vars(feature_map)

@@ -77,21 +77,20 @@ class CentersRBFSampler(
     r"""Gaussian kernel columns at centres of the rows: features for ridge regression.
 
     The features of a row are its kernel values at ``n_components`` centres of the
-    training rows. A linear model on them is a weighted sum of Gaussian bumps (a radial
-    basis function network). In front of ridge regression they are as good as the same
-    number of Nystroem's columns, which span the same space, without the whitening that
-    makes Nystroem slow; ``whiten=True`` is for other linear models.
+    training rows. A linear model on them is a radial basis function network. In front
+    of ridge regression they are as good as Nystroem's columns, which span the same
+    space, without the whitening that makes Nystroem slow; ``whiten=True`` is for other
+    linear models.
 
     Unlike the other samplers this is **no estimate of the kernel** unless it whitens:
-    inner products of the features are not close to kernel values. So it is not for
-    kernel averages, and it has no ``exact_kernel`` and no variance.
+    it is not for kernel averages, and has no ``exact_kernel`` and no variance.
 
     Parameters
     ----------
     sigma : float, {"scale", "median"} or array-like, default="scale"
         Inverse length scale that multiplies the inputs: one number, or one per column.
         ``"scale"`` is scikit-learn's ``gamma="scale"`` with ``gamma = sigma**2 / 2``;
-        ``"median"`` is one over the median distance between up to 1000 rows.
+        ``"median"`` is one over the median distance of up to 1000 rows.
     n_components : int, default=100
         Number of columns, one per centre; fewer where there are fewer distinct rows.
     centers : {"kmeans", "rpcholesky", "random"} or array-like, default="kmeans"
@@ -147,10 +146,10 @@ class CentersRBFSampler(
     the kernel is so wide that :math:`K_{ZZ}` is singular up to rounding. A plain
     penalty :math:`\alpha |b|^2` with a small alpha does about as well. Models that need
     columns of one scale are worse on raw kernel columns: logistic regression,
-    ``LinearSVC``, ``SGDClassifier`` and ridge, each with its default penalty. The user
-    guide measures it. ``whiten=True`` is as good there as Nystroem, and takes about as
-    long: it costs ``n_components**2`` per row. What is rounding of :math:`K_{ZZ}` in
-    the type of the centres is left out. k-means centres for random rows are those
+    ``LinearSVC``, ``SGDClassifier`` and ridge, each with its default penalty (user
+    guide). ``whiten=True`` is as good there as Nystroem, and takes about as long,
+    ``n_components**2`` per row. Rounding of :math:`K_{ZZ}` in the type of the centres
+    is left out. k-means centres for random rows are those
     of [2]_; "rpcholesky" takes memory for ``10 * n_components**2`` numbers of float64.
 
     ``partial_fit`` keeps a random sample of the rows so far, of the size above, and no

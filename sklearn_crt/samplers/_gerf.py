@@ -36,7 +36,7 @@ class GERFSampler(ExponentialSampler):
     sigma : float, {"scale", "median"} or array-like, default="scale"
         Inverse length scale that multiplies the inputs: one number, or one per column.
         ``"scale"`` is scikit-learn's ``gamma="scale"`` with ``gamma = sigma**2 / 2``;
-        ``"median"`` is one over the median distance between up to 1000 rows.
+        ``"median"`` is one over the median distance of up to 1000 rows.
     n_components : int, default=100
         Number of columns: two per frequency, the real and the imaginary part, or one
         where the features are positive (s = +1, real A). With an odd number the last
@@ -72,9 +72,9 @@ class GERFSampler(ExponentialSampler):
     sigma_ : float or ndarray of shape (n_features,)
         The multiplier in use.
     map_ : FeatureMap
-        The drawn map, an immutable value that works without the sampler.
+        The drawn map: immutable, of use without the sampler.
     frequencies_ : Frequencies
-        Frequencies of the map, for rows multiplied by sigma.
+        Its frequencies, for rows multiplied by sigma.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -116,10 +116,10 @@ class GERFSampler(ExponentialSampler):
        b &= d \log \frac{1 + \rho}{2 \sqrt\rho} + s (1 + \rho) q .
 
     ``fit`` minimises the logarithm of this, at the means of q over all pairs of rows,
-    over s and log rho: for each s by 50 iterations of L-BFGS-B from the best three
-    points of a grid, and over real A. The result is never worse there than OPRF or
-    TrigRF. In all trials known to us no complex A was better than the real optimum of
-    its sign, so ``A_`` ends up real.
+    over s and log rho (which needs no constraint, unlike A in [1]_, section 9.10): for
+    each s by 50 iterations of L-BFGS-B from the best three points of a grid, and over
+    real A. The result is never worse there than OPRF or TrigRF. In all trials known to
+    us no complex A was better than the real optimum of its sign: ``A_`` ends up real.
 
     Orthogonal frequencies reduce the variance by the same amount for every A: with p
     ordered pairs in common blocks,
@@ -127,8 +127,7 @@ class GERFSampler(ExponentialSampler):
     .. math:: \frac{p}{m^2}\, e^{-(s+1)(|x|^2 + |y|^2)}
        \left(e^{sq} - {}_1F_1(d; d/2; sq/2)\right) .
 
-    A last single column adds half of :math:`E|fg|^2` to its second moment. The paper's
-    search ([1]_, section 9.10) is over A; that over log rho needs no constraint.
+    A last single column adds half of :math:`E|fg|^2` to its second moment.
 
     ``kernel_variance`` is this formula for ``"iid"`` and ``"orthogonal"``; for
     ``"simplex"`` and objects of any fixed angle another function replaces 1F1 (user

@@ -123,7 +123,7 @@ class ClusteredSampler(BaseFeatureSampler):
     sigma : float, {"scale", "median"} or array-like, default="scale"
         Inverse length scale that multiplies the inputs: one number, or one per column.
         ``"scale"`` is scikit-learn's ``gamma="scale"`` with ``gamma = sigma**2 / 2``;
-        ``"median"`` is one over the median distance between up to 1000 rows.
+        ``"median"`` is one over the median distance of up to 1000 rows.
     n_components : int, default=100
         Number of columns, split over the maps as evenly as their frequencies allow. A
         last column that no map can use is zero.
@@ -147,9 +147,9 @@ class ClusteredSampler(BaseFeatureSampler):
     sigma_ : float or ndarray of shape (n_features,)
         The multiplier in use.
     map_ : FeatureMap
-        The drawn map, an immutable value that works without the sampler.
+        The drawn map: immutable, of use without the sampler.
     frequencies_ : Frequencies
-        Frequencies of the map, for rows multiplied by sigma.
+        Its frequencies, for rows multiplied by sigma.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)

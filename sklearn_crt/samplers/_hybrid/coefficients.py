@@ -48,9 +48,9 @@ class AngularCoefficient(BaseFeatureSampler):
     sigma_ : float or ndarray of shape (n_features,)
         The multiplier in use.
     map_ : FeatureMap
-        The drawn map, an immutable value that works without the sampler.
+        The drawn map: immutable, of use without the sampler.
     frequencies_ : Frequencies
-        Frequencies of the map, for rows multiplied by sigma.
+        Its frequencies, for rows multiplied by sigma.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -185,9 +185,9 @@ class GaussianCoefficient(BaseFeatureSampler):
     sigma_ : float or ndarray of shape (n_features,)
         The multiplier in use.
     map_ : FeatureMap
-        The drawn map, an immutable value that works without the sampler.
+        The drawn map: immutable, of use without the sampler.
     frequencies_ : Frequencies
-        Frequencies of the map, for rows multiplied by sigma.
+        Its frequencies, for rows multiplied by sigma.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -309,9 +309,9 @@ class MixtureCoefficient(BaseFeatureSampler):
     sigma_ : float or ndarray of shape (n_features,)
         The multiplier in use.
     map_ : FeatureMap
-        The drawn map, an immutable value that works without the sampler.
+        The drawn map: immutable, of use without the sampler.
     frequencies_ : Frequencies
-        Frequencies of the map, for rows multiplied by sigma.
+        Its frequencies, for rows multiplied by sigma.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
