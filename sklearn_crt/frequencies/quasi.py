@@ -24,7 +24,6 @@ class QuasiCoupling(Coupling):
 
     The normal quantiles of a point are its direction and, through the quantile of the
     radial law, its norm; a scrambled point is uniform, so each frequency has its law.
-    All frequencies depend on each other. A subclass states ``_points``.
     """
 
     def block_sizes(self, n_frequencies: int, n_features: int) -> np.ndarray:

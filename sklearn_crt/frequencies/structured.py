@@ -49,8 +49,7 @@ def hadamard_transform(
 class HadamardFrequencies(Frequencies):
     """Blocks of frequencies that are applied by fast transforms, never written out.
 
-    A block maps x, padded with zeros, to norms * S H D_3 H D_2 H D_1 x, with diagonal
-    matrices D of random signs, H the orthonormal Walsh-Hadamard matrix, and S the
+    A block maps x, padded with zeros, to norms * S H D_3 H D_2 H D_1 x, with S the
     identity or the simplex matrix.
     """
 

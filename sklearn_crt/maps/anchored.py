@@ -63,13 +63,9 @@ _N_BATCHES, _BATCH = 64, 256  # points behind the estimate of the variance
 
 @dataclass(frozen=True, eq=False)
 class AnchoredMap(FrequencyMap):
-    r"""Positive features of the Gaussian or softmax kernel about training rows.
+    """Features exp(-|x - z|^2) over the root of D times a mean of exp(-2 |z - a|^2).
 
-    .. math:: f(x) = \frac{1}{\sqrt{D}}\, e^{-|x - z|^2}
-       \left(\sum_a p_a e^{-2 |z - a|^2}\right)^{-1/2}
-
-    The ``frequencies`` are the standard normal vectors w of the points
-    :math:`z = a \pm w / 2`.
+    The ``frequencies`` are the standard normal vectors w of the points z = a +- w / 2.
     """
 
     points: Frequencies

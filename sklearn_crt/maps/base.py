@@ -407,9 +407,8 @@ class PairedColumns:
 class GaussianKernel:
     r"""The kernel :math:`K = e^{-|x-y|^2/2}`, or :math:`e^{x \cdot y}`.
 
-    Since :math:`e^{x \cdot y} = K e^{|x|^2/2} e^{|y|^2/2}`, a map of the softmax kernel
-    is the map of the Gaussian kernel with a factor for each row, and its variance has
-    the squares of these factors.
+    Since :math:`e^{x \cdot y} = K e^{|x|^2/2} e^{|y|^2/2}`, features of the softmax
+    kernel are those of the Gaussian kernel with a factor for each row.
     """
 
     softmax: bool = False

@@ -101,10 +101,7 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ClusteredMap(ComposedMap):
-    """Features of a row in the blocks of its cluster, zeros elsewhere.
-
-    So exactly one map estimates a pair of rows.
-    """
+    """Features of a row in the blocks of its cluster, zeros elsewhere."""
 
     clusters: tuple[Clusters, Clusters]
     blocks: tuple[Block, ...]
@@ -216,10 +213,10 @@ class Term(NamedTuple):
 class SumOfProductsMap(ComposedMap):
     r"""The map of :math:`\sum_k \lambda_k K_k + (1 - \sum_k \lambda_k) K_{last}`.
 
-    Sums of maps are concatenations, products of maps are row-wise outer products. All
-    the maps are independent. A coefficient is a constant plus the estimate of a map,
+    Sums of maps are concatenations, products of maps are row-wise outer products. A
+    coefficient is a constant plus the estimate of a map,
     :math:`\lambda_k = a_k + r_{1k} \cdot r_{2k}`. The columns that the products leave
-    are those of a spare map, which counts in the estimate by its share of the columns.
+    are those of a spare map, which counts by its share of the columns.
     """
 
     bases: tuple[FeatureMap, ...]

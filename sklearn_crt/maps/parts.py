@@ -19,10 +19,9 @@ from .variance import angles, orthogonal_sign_moment
 
 @dataclass(frozen=True, eq=False)
 class SignMap(FrequencyMap):
-    r"""Features :math:`\pm \operatorname{sign}(t \cdot x) / \sqrt{2n}` of n directions.
+    """Features sign(t.x) / sqrt(2n) of n directions, minus that on the key side.
 
-    Plus on the query side and minus on the key side: the estimate is that of
-    :math:`\theta / \pi - 1/2`, theta the angle of the rows.
+    They estimate the angle of the rows over pi, less 1/2.
     """
 
     @property
@@ -61,10 +60,9 @@ class SignMap(FrequencyMap):
 
 @dataclass(frozen=True, eq=False)
 class WeightedMap(FeatureMap):
-    r"""A number w times the kernel of another map of the same frame.
+    """A number w times the kernel of another map of the same frame.
 
-    Queries have :math:`\sqrt{|w|}` times the features of the other map, keys
-    :math:`\operatorname{sign}(w) \sqrt{|w|}` times.
+    Queries have sqrt(abs(w)) times its features, keys sign(w) sqrt(abs(w)) times.
     """
 
     base: FrequencyMap

@@ -107,8 +107,7 @@ def _fold(
 ) -> Array:
     """Return phases, the large ones from float64; in float32 less multiples of 2 pi.
 
-    A product of BLAS has other roundings for one row than for many, and a rounding
-    of a phase of 1e15 is a large angle.
+    A product of BLAS has other roundings for one row than for many.
     """
     wide = float_types(phases)[0]
     on_numpy, is_narrow = isinstance(phases, np.ndarray), itemsize(phases) == 4

@@ -324,17 +324,14 @@ def mixture_block_covariance(
 # the plane have the density (1 - u - v + u v sin(delta)^2)^((d - 5)/2), and these are
 # its integrals over v and u.
 def angles(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """Return the angles of all pairs of rows, pi / 2 where one of the two is zero.
-
-    Twice the arc tangent of ``|u - v| / |u + v|`` for the unit vectors, which is
-    accurate at 0 and at pi.
-    """
+    """Return the angles of all pairs of rows, pi / 2 where one of the two is zero."""
     # X, Y (n_X, n_features) -> (n_X, n_Y)
     lengths = [np.linalg.norm(Z, axis=1) for Z in (X, Y)]
     units = [
         Z / np.where(length > 0, length, 1)[:, None]
         for Z, length in zip((X, Y), lengths, strict=True)
     ]
+    # accurate at 0 and at pi
     theta = 2 * np.arctan2(cdist(*units), cdist(units[0], -units[1]))
     zero = [length == 0 for length in lengths]
     theta[zero[0][:, None] != zero[1]] = np.pi / 2

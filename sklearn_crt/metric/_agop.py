@@ -315,8 +315,7 @@ def learn_rounds(
     """Return the round that makes the metric, and the multiples of sigma up to it.
 
     Each round draws its frequencies in the metric of the one before, as long as the
-    error on the rows held out falls. The first tries the multiples that are given. The
-    sums of the last round are those of all rows.
+    error on the rows held out falls. The sums of the last are those of all rows.
     """
     # live (n_features,), which columns are not constant
     n_distinct = np.unique(table.marks).size

@@ -55,10 +55,9 @@ class Learned:
         return np.diag(self.live.astype(float))
 
     def components(self, n_components: int | None) -> np.ndarray:
-        """Return the map of standardised columns.
+        """Return the root of the metric, or its directions in which rows vary most.
 
-        The root of the metric, or the directions in which rows vary most under it. The
-        total variance of what it makes is the number of columns that are not constant.
+        The total variance of what it makes is the number of columns not constant.
         """
         # -> (n_components, n_features)
         L, (d, r) = self.L, self.L.shape
@@ -151,8 +150,7 @@ class _Rows:
     def _choose(self) -> tuple[str, dict[str, float], float]:
         """Return the simplest method that none errs plainly less than, and all scores.
 
-        And the first multiple that AGOP took. Errors are those of kernel averages
-        on rows that no candidate has seen.
+        And the first multiple that AGOP took.
         """
         table, share = self.table, self.parameters.validation_fraction
         held = table.marks < share

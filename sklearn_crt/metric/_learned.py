@@ -245,10 +245,11 @@ class LearnedMetric(
     >>> metric = LearnedMetric(random_state=0).fit(X[:600], y[:600])
     >>> bool(metric.feature_importances_[:2].sum() > 0.9)
     True
-    >>> model = make_pipeline(LearnedMetric(random_state=0), KNeighborsRegressor())
-    >>> plain = KNeighborsRegressor().fit(X[:600], y[:600]).score(X[600:], y[600:])
-    >>> bool(model.fit(X[:600], y[:600]).score(X[600:], y[600:]) > plain + 0.2)
-    True
+    >>> for ahead in ("passthrough", LearnedMetric(random_state=0)):
+    ...     model = make_pipeline(ahead, KNeighborsRegressor()).fit(X[:600], y[:600])
+    ...     print(f"{model.score(X[600:], y[600:]):.1f}")
+    0.7
+    1.0
     """
 
     _doc_link_module, _doc_link_template, _doc_link_url_param_generator = DOC_LINK

@@ -79,8 +79,8 @@ def as_outputs(y: np.ndarray) -> np.ndarray:
 def fingerprints(X: Rows, frame: Frame, seed: int) -> np.ndarray:
     """Return numbers in [0, 1), even over rows, the same for the same content.
 
-    So what is chosen by them does not depend on the order of rows, nor on the batch
-    that they came in, and a weight of two is a row that comes twice.
+    So what is chosen by them does not depend on the order of rows or on batches, and a
+    weight of two is a row that comes twice.
     """
     # X (n_rows, n_features) -> (n_rows,)
     draws = np.random.default_rng(seed).standard_normal(X.shape[1])

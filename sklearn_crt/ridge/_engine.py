@@ -1,4 +1,4 @@
-"""Moments of the features of rows, for one sigma or for several until one is chosen."""
+"""Moments of the features of rows for a path over sigma, and their solutions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MULTIPLES = 0.25, 0.5, 1.0, 2.0  # of sigma="scale", of the default sampler
 _OF_FEW = *_MULTIPLES, 4.0, 8.0  # in few columns, targets may vary as fast as this
 _FEW = 2
 _FEWEST, _MOST = 128, 1024  # columns of the default sampler
-_ROWS_A_COLUMN = 128  # among which sigma is chosen
+_ROWS_A_COLUMN = 128  # among which sigma is chosen: more would change it little
 
 
 class WideEnough(TrigRBFSampler):
@@ -85,11 +85,7 @@ class Settings:
 
 
 class RidgeEngine(MapEngine):
-    """Moments of features and targets, and the map that makes the features.
-
-    While sigma is not chosen there are moments for each of them. It is chosen when the
-    map is fixed, among at most 128 rows per column: the others would change it little.
-    """
+    """Moments of features and targets for each sigma, until the map is fixed."""
 
     parameter = "sampler"
 
@@ -261,9 +257,10 @@ class RidgeEngine(MapEngine):
                 "fit_intercept": self.settings.fit_intercept,
                 "shared": classes,
             }
+            penalties = (getattr(member, "penalty_", None) for member in self._path)
             self._solved = tuple(
-                Solution(found, penalty_of(member), self.settings.alphas, **options)
-                for found, member in zip(self._moments, self._path, strict=True)
+                Solution(found, penalty, self.settings.alphas, **options)
+                for found, penalty in zip(self._moments, penalties, strict=True)
             )
         return self._solved
 
@@ -316,11 +313,6 @@ class RidgeEngine(MapEngine):
 
         blocks = [block for part in self._by_threads(of_part, X) for block in part]
         return [np.concatenate(each) for each in zip(*blocks, strict=True)]
-
-
-def penalty_of(sampler: Any) -> np.ndarray | None:
-    """Return the matrix of the penalty that a sampler states, None for the identity."""
-    return getattr(sampler, "penalty_", None)
 
 
 def chunks_of(

@@ -18,9 +18,8 @@ from ._base import BaseRandomFeatureRidge
 class RandomFeatureRidge(RegressorMixin, BaseRandomFeatureRidge):
     r"""Ridge regression on random features, with its penalty, sigma and errors.
 
-    From the products of features and targets, which are added up over the rows, follow
-    the coefficients for any penalty, their scores and the variance of predictions. So
-    one pass is enough, rows may come in batches, and none is kept.
+    All follows from the products of features and targets, which are added up over the
+    rows. So one pass is enough, rows may come in batches, and none is kept.
 
     Parameters
     ----------
@@ -190,8 +189,7 @@ class RandomFeatureRidge(RegressorMixin, BaseRandomFeatureRidge):
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Expected targets, in float64 also for float32 rows: targets may need their
-            digits.
+            Expected targets, in float64 also for float32 rows.
         std : ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Standard deviations of targets of new rows, noise included; infinite where
             the training rows leave no degree of freedom to know the noise by. Only with

@@ -24,8 +24,7 @@ _SPANNED = 1e-10  # of a kernel value of one that columns leave: little but roun
 class Centers:
     """Points that stand for groups of rows; ``a + b`` is both sets of points.
 
-    A group is at first one row. ``reduced`` makes few large groups of many small ones
-    by k-means: sums of weights and means are exact.
+    A group is at first one row. Sums of weights and means stay exact.
     """
 
     points: Rows  # (n_points, n_features)
@@ -129,9 +128,8 @@ def random_pivots(
     """Return rows by a randomly pivoted Cholesky factorisation of their kernel.
 
     A row is drawn in proportion to its weight and to what the columns of those before
-    leave of its kernel value with itself. A block is drawn at once, and each of it
-    stays with the probability that the others of the block leave it: so all are drawn
-    as one by one. Memory for n_points numbers a row. Fewer where nothing is left.
+    leave of its kernel value with itself: a block at once, each of which stays with the
+    probability that the others of the block leave it. Fewer where nothing is left.
     """
     # weights (n_rows,) -> (at most n_points,)
     rng, n_rows = np.random.default_rng(seed), rows.shape[0]

@@ -91,8 +91,7 @@ class Inputs(ABC):
     ) -> np.ndarray:
         """Return w.x in float64, for some of the frequencies, column after column.
 
-        So a row has the same sum alone, among others and in a sparse table: BLAS takes
-        another order for one row than for many.
+        BLAS takes another order for one row than for many.
         """
         weights = to_host(frequencies.to_dense())[:, index].astype(np.float64)
         total = np.zeros((self.shape[0], index.size))

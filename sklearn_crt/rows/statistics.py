@@ -55,9 +55,8 @@ def _batches(
 class Moments:
     """Weighted count, mean, variance, mean magnitude and minimum of each column.
 
-    All statistics are in float64 and merge exactly up to rounding, in any order.
-    Squares are kept about the mean, and what rounding takes from the mean beside it, so
-    a column far from zero loses nothing.
+    In float64; they merge up to rounding, in any order. Squares are kept about the
+    mean, and its rounding beside it, so a column far from zero loses nothing.
     """
 
     weight: float
@@ -212,8 +211,8 @@ class Covariance:
 class RowSample:
     """Uniform random sample of some of the rows of positive weight.
 
-    Each row gets a random priority and the smallest stay. So two samples merge,
-    ``a + b``, and the sample of rows that come in batches is that of the rows together.
+    Each row gets a random priority and the smallest stay, so two samples merge, ``a +
+    b``, and batches give the sample of the rows together.
     """
 
     rows: Rows  # (n_rows, n_features)
@@ -277,8 +276,7 @@ class RowSample:
     def distinct(self) -> tuple[Rows, np.ndarray]:
         """Return the distinct rows and their weights, in an order of their own.
 
-        So what is fitted to them does not depend on the order of the rows of a table,
-        and a weight of two is a row that comes twice.
+        So the order of the table does not matter, and a weight of two is two rows.
         """
         # -> (n_distinct, n_features), (n_distinct,)
         rows, weights = self.rows, self.weights
@@ -315,9 +313,7 @@ T = TypeVar("T", Moments, RowSample, Covariance)
 class Statistics:
     """What ``fit`` reads of the rows of one side or two; ``a + b`` is that of both.
 
-    A map is a function of the parameters of its sampler and of this value: of the
-    moments, of second moments of pairs of columns or of some rows per side where a
-    mechanism needs them, and of the seed.
+    A map is a function of the parameters of its sampler and of this value.
     """
 
     seed: tuple[int, ...]

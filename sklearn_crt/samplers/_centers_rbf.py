@@ -389,7 +389,7 @@ class CentersRBFSampler(
 
     @property
     def _model(self):
-        """What the rows have made: centres, sigma and the matrix that whitens."""
+        """What the rows have made."""
         check_is_fitted(self)
         if self._fitted is None:
             sigma, n_points, method, whiten, seed = self._settings

@@ -21,13 +21,7 @@ _NEAR = 0.1  # coordinates, at unit bandwidth, of rows near others that are all 
 
 
 class DiscreteSampler(BaseFeatureSampler):
-    r"""Features from monomials of integer frequencies, coordinates independent.
-
-    .. math:: f(w, x) = e^{-|x|^2/2} \prod_l \frac{x_l^{w_l}}{\sqrt{w_l!\, p(w_l)}}
-
-    with 0^0 = 1, where p is the law of the counts, which a subclass chooses in
-    ``_choose_law``.
-    """
+    """Features from monomials of counts, whose law a subclass chooses."""
 
     _parameter_constraints: dict = {
         **BaseFeatureSampler._parameter_constraints,
@@ -70,14 +64,6 @@ class DiscreteSampler(BaseFeatureSampler):
     def _law_of(self, sizes: np.ndarray) -> CountLaw:
         """Return the law of the counts for rows with coordinates of these sizes."""
 
-    def _warn_of_equal_rows(self, n_features):
-        warn(
-            f"All rows are equal, which says nothing about the exponents of "
-            f"{type(self).__name__}: they are those for rows at distances of about "
-            f"{_NEAR * math.sqrt(n_features):.2g} / sigma from there.",
-            UserWarning,
-        )
-
     def _make_map(self, statistics, drawn):
         frame = self._frame(statistics)
         if self.positive:
@@ -90,7 +76,12 @@ class DiscreteSampler(BaseFeatureSampler):
         rng = statistics.frequency_stream()
         if _are_all_alike(statistics, self.center or self.positive):
             law = self._law_of(np.full(statistics.n_features, _NEAR))
-            self._warn_of_equal_rows(statistics.n_features)
+            warn(
+                f"All rows are equal, which says nothing about the exponents of "
+                f"{type(self).__name__}: they are those for rows at distances of about "
+                f"{_NEAR * math.sqrt(statistics.n_features):.2g} / sigma from there.",
+                UserWarning,
+            )
         else:
             law = self._choose_law(statistics, frame)
         # frequency after frequency, so the first of them need no others

@@ -87,13 +87,7 @@ def make_exponential_map(
 
 
 class ExponentialSampler(BaseFeatureSampler):
-    r"""Exponential features of the Gaussian or softmax kernel.
-
-    .. math:: f(w, x) = (1 - 4A)^{d/4} \exp(A |w|^2 + \sqrt{1 - 4A}\, w \cdot x - |x|^2)
-
-    for s = +1 and a real A <= 0, which makes them positive; complex ones for s = -1 or
-    a complex A (:class:`GERFSampler`), with a matrix A (:class:`DERFSampler`).
-    """
+    """Exponential features, of A = 0 unless a subclass chooses another form."""
 
     _parameter_constraints: dict = {
         **BaseFeatureSampler._parameter_constraints,
@@ -124,7 +118,7 @@ class ExponentialSampler(BaseFeatureSampler):
         self.random_state = random_state
 
     def _choose(self, statistics: Statistics, frame: Frame) -> Quadratic:
-        """Return the quadratic form of the map, here that of A = 0."""
+        """Return the quadratic form of the map."""
         return IsotropicQuadratic(0.0)
 
     def _get_coupling(self) -> Coupling:

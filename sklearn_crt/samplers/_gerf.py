@@ -303,9 +303,8 @@ def best_member(
 ) -> tuple[int, complex]:
     """Return s and A of least variance a column at the averages q of |x + sy|^2.
 
-    The kernel is the same for both signs, so the least second moment is the least
-    variance, and the variance has digits where the second moment is near 1. What the
-    search finds must be better than the real optimum of its sign by more than rounding.
+    The variance has digits where the second moment is near 1. What the search finds
+    must be better than the real optimum of its sign by more than rounding.
     """
     best, member = math.inf, (-1, complex(real_optima[-1]))
     for s, A in sorted(real_optima.items()):

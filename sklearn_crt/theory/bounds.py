@@ -400,7 +400,7 @@ def hrf_max_relative_error(
     n_frequencies, n_coefficients : int
         Numbers m and n of frequencies of each base map and of the coefficient.
     kind : {"angular", "gaussian", "trigonometric", "positive"}, default="angular"
-        The hybrid or the map, as for :func:`hrf_relative_error`.
+        As for :func:`hrf_relative_error`.
     lambda_sigma : float, default=1.0
         Bandwidth of the Gaussian coefficient.
 
