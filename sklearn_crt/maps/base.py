@@ -281,8 +281,8 @@ class FeatureMap(ABC):
         Returns
         -------
         map : FeatureMap
-            A copy that is made once for each place. Its kernel and its variance are
-            computed on the host as before.
+            A copy that is made once for each place; kernel and variance stay on the
+            host.
         """
         place = place_of(like)
         known = self.__dict__.setdefault("_moved", {})
@@ -378,8 +378,7 @@ class FrequencyMap(FeatureMap):
 class PairedColumns:
     """Two columns per frequency: first all cosines, then all sines, then single ones.
 
-    An odd number of columns leaves the last frequency one column, which takes a random
-    phase.
+    The last of an odd number of columns is single, and has a random phase.
     """
 
     n_pairs: int

@@ -21,9 +21,9 @@ class AnchoredRBFSampler(BaseFeatureSampler):
     r"""Gaussian or softmax kernel from positive features about training rows.
 
     Each column is a bump :math:`e^{-|x - z|^2}` at a random point z near a sampled
-    training row, so columns are spent where the data are. Choose it for averages
-    (Nadaraya-Watson, attention) with a large sigma, where all other positive features
-    need very many columns. It is unbiased for every row, also far from the sample.
+    training row. Choose it for averages (Nadaraya-Watson, attention) with a large
+    sigma, where all other positive features need very many columns. It is unbiased for
+    every row, also far from the sample.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class AnchoredRBFSampler(BaseFeatureSampler):
     sigma_ : float or ndarray of shape (n_features,)
         The multiplier in use.
     map_ : FeatureMap
-        The drawn map: immutable, of use without the sampler.
+        The drawn map, immutable, which works without the sampler.
     frequencies_ : Frequencies
         Its frequencies, for rows multiplied by sigma.
     n_features_in_ : int

@@ -284,7 +284,7 @@ class CentersRBFSampler(
         Parameters
         ----------
         other : CentersRBFSampler
-            Fitted on other rows with the same columns; it stays as it was. The
+            Fitted on other rows with the same columns; it does not change. The
             parameters of this one rule, and its array of centres stays.
 
         Returns
@@ -295,8 +295,7 @@ class CentersRBFSampler(
         Raises
         ------
         ValueError
-            If the other is not such a sampler of the same columns, or one of the two
-            was given an array of centres.
+            If the other is no such sampler, or one of the two had an array of centres.
         """
         check_mergeable(self, other)
         ours, theirs = self._settings, other._settings

@@ -57,7 +57,7 @@ class GeometricSampler(DiscreteSampler):
     positive : bool, default=False
         Whether to subtract the column minima, less ``epsilon``, instead of the means,
         so that all features are positive. Values below the minima seen by ``fit`` are
-        raised to them, and the estimate is that of the kernel at the raised rows.
+        raised to them, and estimate and variance are those of the raised rows.
     epsilon : float, default=1e-8
         Smallest coordinate with ``positive=True``, after multiplication by sigma.
     center : bool, default=True
@@ -82,7 +82,7 @@ class GeometricSampler(DiscreteSampler):
     sigma_ : float or ndarray of shape (n_features,)
         The multiplier in use.
     map_ : FeatureMap
-        The drawn map: immutable, of use without the sampler.
+        The drawn map, immutable, which works without the sampler.
     frequencies_ : Frequencies
         Its frequencies, for rows multiplied by sigma.
     n_features_in_ : int
@@ -113,9 +113,6 @@ class GeometricSampler(DiscreteSampler):
     where bars are means over rows, in place of :math:`|x_l y_l|` ([1]_, equation 14);
     it is convex in :math:`\log(1 - p)`. The frequencies depend on ``p_``, so
     ``partial_fit`` draws them again.
-
-    ``kernel_variance`` is this formula; with ``positive=True`` it is that of the raised
-    rows.
 
     References
     ----------

@@ -27,9 +27,9 @@ _BOUNDS = ((-40.0, 40.0), (0.0, math.pi / 2 - 1e-6))
 class GERFSampler(ExponentialSampler):
     r"""Gaussian or softmax kernel from the best exponential features, complex A (GERF).
 
-    The family contains positive features (s = +1 and a real A: PosRF, OPRF) and sines
-    and cosines (s = -1, A = 0). From the means and variances of the columns ``fit``
-    searches the sign s and the complex A of least second moment.
+    They are positive for s = +1 and a real A, and sines and cosines for s = -1, A = 0.
+    From the means and variances of the columns ``fit`` searches the sign s and the
+    complex A of least second moment.
 
     Parameters
     ----------
@@ -47,8 +47,8 @@ class GERFSampler(ExponentialSampler):
         ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All but the
         structured ones are exactly unbiased.
     center : bool, default=True
-        Whether to subtract the column means first. The kernel stays the same, and the
-        variance is often much smaller. Sparse rows stay sparse.
+        Whether to subtract the column means first: the same kernel, often with much
+        less variance. Sparse rows stay sparse.
     kernel : {"gaussian", "softmax"}, default="gaussian"
         ``"softmax"`` is ``exp(sigma**2 * x.y)``, by features of the Gaussian kernel
         times ``exp(|sigma * x|**2 / 2)``.
@@ -72,7 +72,7 @@ class GERFSampler(ExponentialSampler):
     sigma_ : float or ndarray of shape (n_features,)
         The multiplier in use.
     map_ : FeatureMap
-        The drawn map: immutable, of use without the sampler.
+        The drawn map, immutable, which works without the sampler.
     frequencies_ : Frequencies
         Its frequencies, for rows multiplied by sigma.
     n_features_in_ : int

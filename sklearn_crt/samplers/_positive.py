@@ -27,8 +27,8 @@ class PositiveRBFSampler(ExponentialSampler):
         pairs w, -w on orthogonal directions: the least error from d columns on, for
         half the products.
     center : bool, default=True
-        Whether to subtract the column means first. The kernel stays the same, and the
-        variance is often much smaller. Sparse rows stay sparse.
+        Whether to subtract the column means first: the same kernel, often with much
+        less variance. Sparse rows stay sparse.
     kernel : {"gaussian", "softmax"}, default="gaussian"
         ``"softmax"`` is ``exp(sigma**2 * x.y)``, by features of the Gaussian kernel
         times ``exp(|sigma * x|**2 / 2)``.
@@ -45,7 +45,7 @@ class PositiveRBFSampler(ExponentialSampler):
     sigma_ : float or ndarray of shape (n_features,)
         The multiplier in use.
     map_ : FeatureMap
-        The drawn map: immutable, of use without the sampler.
+        The drawn map, immutable, which works without the sampler.
     frequencies_ : Frequencies
         Its frequencies, for rows multiplied by sigma.
     n_features_in_ : int

@@ -286,7 +286,6 @@ def _non_negative(value: ArrayLike, name: str) -> float | np.ndarray:
     return value
 
 
-_COUNT = [Interval(Integral, 1, None, closed="left")]
 _SPHERE: dict[str, list[object]] = {
     "radius": [Interval(Real, 0, None, closed="neither")],
     "n_frequencies": _COUNT,

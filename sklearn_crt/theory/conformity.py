@@ -255,13 +255,11 @@ def sample_conformity(v: float, frequencies: ArrayLike) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_crt.theory.conformity import rf_conformity, sample_conformity
+    >>> from sklearn_crt.theory.conformity import sample_conformity
     >>> from sklearn_crt.extend import Orthogonal, chi_law
     >>> rng = np.random.default_rng(0)
     >>> draws = [Orthogonal().draw(chi_law, 6, 6, rng).to_dense() for _ in range(2000)]
     >>> print(f"{np.mean([sample_conformity(1.0, W) for W in draws]):.1f}")
-    2.6
-    >>> print(f"{rf_conformity(1.0, 6, 0.0):.1f}")
     2.6
     """
     frequencies = np.asarray(frequencies, dtype=np.float64)

@@ -97,9 +97,9 @@ class ClusteredSampler(BaseFeatureSampler):
     r"""Gaussian kernel from a map for each pair of clusters (zero-one mixture).
 
     ``fit`` clusters queries and keys, and gives each pair of clusters a
-    :class:`ComplexExponentialSampler` with a diagonal of small variance there. A query
-    has the columns of the pairs of its cluster and zeros elsewhere, and so has a key:
-    exactly one map estimates each pair of rows.
+    :class:`ComplexExponentialSampler` with a diagonal of small variance there. A row
+    has the columns of the pairs of its cluster and zeros elsewhere: exactly one map
+    estimates each pair of rows.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ class ClusteredSampler(BaseFeatureSampler):
     sigma_ : float or ndarray of shape (n_features,)
         The multiplier in use.
     map_ : FeatureMap
-        The drawn map: immutable, of use without the sampler.
+        The drawn map, immutable, which works without the sampler.
     frequencies_ : Frequencies
         Its frequencies, for rows multiplied by sigma.
     n_features_in_ : int

@@ -134,7 +134,7 @@ class HybridSampler(BaseFeatureSampler):
     sigma_ : float or ndarray of shape (n_features,)
         The multiplier in use.
     map_ : FeatureMap
-        The drawn map: immutable, of use without the sampler.
+        The drawn map, immutable, which works without the sampler.
     frequencies_ : Frequencies
         Its frequencies, for rows multiplied by sigma.
     n_features_in_ : int
