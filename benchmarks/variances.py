@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from sklearn_crt.extend import coupling_names
-from sklearn_crt.testing import sampler_cases
+from tests.cases import sampler_cases
 
 from .tables import Table, header, report
 

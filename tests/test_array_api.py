@@ -36,7 +36,8 @@ from sklearn_crt import (
     Prototypes,
     TrigRBFSampler,
 )
-from sklearn_crt.testing import sampler_cases
+
+from .cases import sampler_cases
 
 ARRAY_API = parse_version(sklearn.__version__) >= parse_version("1.9.dev0")
 pytestmark = [

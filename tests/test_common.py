@@ -20,7 +20,8 @@ from sklearn_crt import (
     RandomFeatureRidgeClassifier,
     TrigRBFSampler,
 )
-from sklearn_crt.testing import sampler_cases, sampler_classes
+
+from .cases import sampler_cases, sampler_classes
 
 Classifier, Regressor = NadarayaWatsonClassifier, NadarayaWatsonRegressor
 # Always: each public estimator as constructed, and an average of each kind of source.

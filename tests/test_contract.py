@@ -31,12 +31,9 @@ from sklearn_crt.samplers import (
     GaussianCoefficient,
     MixtureCoefficient,
 )
-from sklearn_crt.testing import (
-    assert_coupling,
-    check_sampler,
-    contract_rows,
-    sampler_classes,
-)
+from sklearn_crt.testing import assert_coupling, check_sampler, contract_rows
+
+from .cases import sampler_classes
 
 pytestmark = pytest.mark.usefixtures("shared_draws")
 

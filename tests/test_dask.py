@@ -23,7 +23,8 @@ from sklearn_crt import (
     Prototypes,
     TrigRBFSampler,
 )
-from sklearn_crt.testing import sampler_cases
+
+from .cases import sampler_cases
 
 dask = pytest.importorskip("dask", reason="needs the extra dask")
 da = pytest.importorskip("dask.array", reason="needs the extra dask")

@@ -30,9 +30,10 @@ from sklearn_crt.testing import (
     assert_variance,
     block_estimates,
     contract_rows,
-    sampler_cases,
     seed_estimates,
 )
+
+from .cases import sampler_cases
 
 ALL = [TrigRBFSampler, PositiveRBFSampler, OPRFSampler]
 

@@ -19,7 +19,8 @@ from sklearn_crt import (
     OPRFSampler,
     TrigRBFSampler,
 )
-from sklearn_crt.testing import sampler_cases
+
+from .cases import sampler_cases
 
 TOO_LARGE = {np.float32: [1e20, 1e37], np.float64: [1e155, 1e300]}
 DIRECTIONS = np.vstack([np.eye(4), -np.eye(4), np.ones((1, 4)), [[1, -1, 0.5, 0]]])

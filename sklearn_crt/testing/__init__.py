@@ -6,17 +6,6 @@ follow from probability: a correct sampler fails one call with a chance of about
 1e-6, whatever the number of pairs compared. All randomness is seeded.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from types import ModuleType
-
-from sklearn.base import BaseEstimator
-
-import sklearn_crt
-
-from .. import samplers
-from ..samplers import BaseFeatureSampler
 from .attention import check_attention
 from .checks import (
     assert_coupling,
@@ -40,72 +29,3 @@ __all__ = [
     "check_attention",
     "check_sampler",
 ]
-
-# Parameters beside the defaults, which are always a case. A new sampler needs a line
-# only if it has parameters of its own.
-_CASES: dict[str, list[dict[str, object]]] = {
-    "TrigRBFSampler": [
-        {"coupling": "iid", "kernel": "softmax", "n_components": 7},
-        {"random_phase": True},
-    ],
-    "PositiveRBFSampler": [{"center": False, "kernel": "softmax"}],
-    "SimplexRBFSampler": [
-        {"weight_dependent": True, "kernel": "softmax", "n_jobs": 2},
-    ],
-    "OPRFSampler": [
-        {"coupling": "simplex+"},
-        {"sigma": "median", "coupling": "iid", "n_jobs": 2},
-        {"coupling": "antithetic", "n_components": 7},
-    ],
-    "DERFSampler": [
-        {"coupling": "antithetic", "kernel": "softmax", "n_components": 7},
-        {"coupling": "iid", "center": False, "n_jobs": 2},
-    ],
-    "AnchoredRBFSampler": [
-        {"coupling": "antithetic", "kernel": "softmax", "n_components": 7},
-        {"coupling": "iid", "sigma": "median", "n_anchors": 500, "n_jobs": 2},
-    ],
-    "GERFSampler": [{"kernel": "softmax", "coupling": "iid", "n_components": 7}],
-    "PoissonSampler": [{"positive": True}, {"center": False, "kernel": "softmax"}],
-    "GeometricSampler": [
-        {"positive": True, "sigma": "median"},
-        {"center": False, "kernel": "softmax", "n_jobs": 2},
-    ],
-    "MaternSampler": [
-        {"nu": 4, "coupling": "iid", "n_components": 7, "sigma": "median"},
-    ],
-    "LaplacianSampler": [{"norm": "l1", "random_phase": True, "n_jobs": 2}],
-    "ExponentialPowerSampler": [{"alpha": 0.7, "random_phase": True}],
-    "HybridSampler": [
-        {"kind": "gaussian", "kernel": "softmax", "coupling": "iid"}
-        | {"n_components": 37},
-        {"kind": "clustered", "center": True, "n_jobs": 2},
-        {"kind": "clustered", "mixture": "gaussian", "n_components": 60},
-    ],
-    "ComplexExponentialSampler": [{"diagonal": 1j, "kernel": "softmax"}],
-    "ClusteredSampler": [{"diagonal": "real"}],
-}
-
-
-def sampler_classes(*, parts: bool = False) -> list[type[BaseFeatureSampler]]:
-    """Return the public samplers of the package."""
-    top = set(_classes(sklearn_crt))
-    found = set(_classes(samplers)) - top if parts else top
-    concrete = (cls for cls in found if not cls.__abstractmethods__)
-    return sorted(concrete, key=lambda cls: cls.__name__)
-
-
-def _classes(module: ModuleType) -> Iterator[type[BaseFeatureSampler]]:
-    members = (getattr(module, name) for name in module._HOMES)
-    for member in members:
-        if isinstance(member, type) and issubclass(member, BaseFeatureSampler):
-            yield member
-
-
-def sampler_cases(*, parts: bool = False) -> list[BaseEstimator]:
-    """Return unfitted samplers with the parameters that common tests go through."""
-    return [
-        cls(**params)
-        for cls in sampler_classes(parts=parts)
-        for params in [{}, *_CASES.get(cls.__name__, [])]
-    ]

@@ -29,7 +29,8 @@ from sklearn_crt import (
     Prototypes,
     TrigRBFSampler,
 )
-from sklearn_crt.testing import sampler_classes
+
+from ..cases import sampler_classes
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ from sklearn_crt import (
     PositiveRBFSampler,
     TrigRBFSampler,
 )
-from sklearn_crt.testing import sampler_cases
+
+from ..cases import sampler_cases
 
 POSITIVE = [PositiveRBFSampler, OPRFSampler]
 SIGMAS = np.logspace(-2, 2, 10)

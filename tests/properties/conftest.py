@@ -10,7 +10,8 @@ from scipy import sparse
 from sklearn.kernel_approximation import RBFSampler
 
 import sklearn_crt as crt
-from sklearn_crt.testing import sampler_classes
+
+from ..cases import sampler_classes
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn_crt import CentersRBFSampler, OPRFSampler
 from sklearn_crt.rows import Frame
 from sklearn_crt.rows.centers import random_pivots
-from sklearn_crt.testing import sampler_classes
+
+from ..cases import sampler_classes
 
 
 def groups(rng, n=400):

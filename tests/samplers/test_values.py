@@ -17,7 +17,8 @@ from sklearn_crt import (
     TrigRBFSampler,
 )
 from sklearn_crt.extend import FeatureMap
-from sklearn_crt.testing import sampler_cases
+
+from ..cases import sampler_cases
 
 quiet = pytest.mark.filterwarnings(
     "ignore:This hybrid needs|.* maps need:UserWarning",
