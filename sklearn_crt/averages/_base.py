@@ -72,6 +72,9 @@ class BaseNadarayaWatson(
     _doc_link_module, _doc_link_template, _doc_link_url_param_generator = DOC_LINK
     _engine: Any  # one of four, each of which merges with its own kind
     _made_of: RowKernel | None  # the kernel of rows behind it, as it was given
+    _seen: Any  # statistics of the targets
+    _check_targets: Any  # returns y as the array that the encoder takes
+    _check_mergeable: Any  # raises where the targets of another are of another kind
     _fit_namespace: Any = None  # tells where the rows of fit were, None for NumPy
     __sklearn_array_api_convert__ = convert_fit_namespace
     __getstate__, __setstate__, __copy__ = STATE_METHODS
@@ -186,7 +189,7 @@ class BaseNadarayaWatson(
         self._engine = engine
         self._dropped += tuple(self._n_given + gone for gone in other._dropped)
         self._n_given += other._n_given
-        self._merge_targets(other)
+        self._seen = self._seen + other._seen
         return self
 
     def freeze(self) -> Self:
@@ -243,7 +246,8 @@ class BaseNadarayaWatson(
         call = blas_within_processors(X.shape[0])
         call(engine.add, X, y, weights, final=final, step=step)
         self._engine = engine
-        self._add_targets(y, weights, first)
+        seen = self._statistics_of(y, weights)
+        self._seen = seen if first else self._seen + seen
         return X
 
     def _make_engine(self):
@@ -366,7 +370,7 @@ class BaseNadarayaWatson(
     def _warn_of_features(self, X):
         """Say once where features carry the averages badly."""
         if self._transformer is None:
-            self._warn_of_raw_rows()
+            self._warn_of_sums()
             return
         rows = taken(X, np.arange(0, X.shape[0], max(1, X.shape[0] // _N_CHECKED)))
         few = np.median(self._engine.effective_columns(rows))
@@ -389,10 +393,6 @@ class BaseNadarayaWatson(
         return other
 
     def _warn_of_sums(self):
-        """Warn of what sums over rows that are gone tell."""
-        self._warn_of_raw_rows()
-
-    def _warn_of_raw_rows(self):
         """Say where rows that are taken as features look like none."""
         reason = None if self._row_kernel else self._engine.why_no_features()
         if reason is not None:
@@ -449,17 +449,5 @@ class BaseNadarayaWatson(
         """Return the value that makes matrices of the targets."""
 
     @abstractmethod
-    def _check_targets(self, y, first, final):
-        """Return y as the array that the encoder takes."""
-
-    @abstractmethod
-    def _add_targets(self, y, weights, first):
-        """Update the statistics of the targets."""
-
-    @abstractmethod
-    def _check_mergeable(self, other):
-        """Raise where the targets of another estimator are not of the same kind."""
-
-    @abstractmethod
-    def _merge_targets(self, other):
-        """Add the statistics of the targets of another estimator."""
+    def _statistics_of(self, y, weights):
+        """Return what is kept of targets; sums of such values are those of all."""

@@ -21,11 +21,12 @@ from .._array import (
     to_namespace_of,
 )
 from .._compat import _check_partial_fit_first_call, _fit_context
+from .._kernels import class_sums
 from .._state import aside
 from ..rows import TableLike, check_same_classes, label_codes
 from ._base import BaseNadarayaWatson
 from ._errors import trust
-from ._targets import ClassCounts, OneHot
+from ._targets import OneHot
 
 
 class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
@@ -119,7 +120,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
     classes_: np.ndarray
     _check_targets = label_codes
     _check_mergeable = check_same_classes
-    _class_counts: ClassCounts
+    _seen: np.ndarray  # (n_classes,), sums of the weights of classes
     _y_checks: dict = {}
 
     @_fit_context(prefer_skip_nested_validation=False)
@@ -162,22 +163,22 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
     def _encoder(self):
         return OneHot(self.classes_.size)
 
-    def _add_targets(self, codes, weights, first):
-        counts = ClassCounts.of(codes, weights, self.classes_.size)
-        self._class_counts = counts if first else self._class_counts + counts
+    def _statistics_of(self, codes, weights):
+        return class_sums(codes, weights, self.classes_.size)
 
     @property
     def class_count_(self) -> np.ndarray:
         """Sum of the sample weights of each class."""
-        return to_fit_namespace(self, self._class_counts.sums)
+        return to_fit_namespace(self, self._seen)
 
     @property
     def class_prior_(self) -> np.ndarray:
         """Share of each class."""
-        return to_fit_namespace(self, self._class_counts.shares)
+        return to_fit_namespace(self, self._shares)
 
-    def _merge_targets(self, other):
-        self._class_counts = self._class_counts + other._class_counts
+    @property
+    def _shares(self):
+        return self._seen / self._seen.sum()
 
     def _decode(self, X, function, instead):
         """Return function(scores, log_scale, weight) of all rows, block after block.
@@ -187,10 +188,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
         """
         blocks, n_unreliable = [], 0
         for _, (scores, log_scale, error) in self._blocks_of_sums(X):
-            xp, prior = (
-                namespace_of(scores),
-                asarray_like(self._class_counts.shares, scores),
-            )
+            xp, prior = namespace_of(scores), asarray_like(self._shares, scores)
             empty = ~xp.any(scores > 0, axis=1)
             weight, unreliable = None, empty
             if error is not None:
@@ -207,7 +205,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
         """Return the codes of largest score, of the prior where none is positive."""
         empty = ~np.any(scores > 0, axis=1)
         best = np.argmax(scores, axis=1)
-        best[empty] = np.argmax(self._class_counts.shares)
+        best[empty] = np.argmax(self._shares)
         return best
 
     def predict(self, X: TableLike) -> np.ndarray:
@@ -250,7 +248,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
         self._check_rows(X, "predict_proba")
 
         def mixed(scores, _, weight):
-            return _mix(scores, weight, asarray_like(self._class_counts.shares, scores))
+            return _mix(scores, weight, asarray_like(self._shares, scores))
 
         instead = "the class prior is predicted there, in part or altogether"
         return self._cast(self._decode(X, mixed, instead), X)
@@ -277,7 +275,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
         def decision(scores, log_scale, weight):
             xp = namespace_of(scores)
             if self.classes_.size == 2:
-                prior = asarray_like(self._class_counts.shares, scores)
+                prior = asarray_like(self._shares, scores)
                 shares = _mix(scores, weight, prior)
                 return shares[:, 1] - shares[:, 0]
             peak = xp.max(xp.abs(scores), axis=1, keepdims=True)

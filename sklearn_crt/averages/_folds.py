@@ -107,7 +107,7 @@ def _fold_table(model, data, train, test, candidates, scoring):
     train = Part.of(train, np.flatnonzero(train.weights > 0))
     # fitted, but for the kernel sums: these are made for all candidates together
     targets = model._check_targets(train.y, first=True, final=True)
-    model._add_targets(targets, train.weights, first=True)
+    model._seen = model._statistics_of(targets, train.weights)
     model.n_features_in_ = test.X.shape[1]
     raw, train = train, train._replace(y=targets)
     by_label = is_classifier(model) and scoring in (None, "accuracy")
@@ -156,7 +156,7 @@ def _feature_blocks(model, train, X, sizes, sigmas, errors) -> Iterator[Block]:
 
     def encode(rows):
         if is_classifier(model):
-            return ClassWeights(y[rows], weights[rows], encoder.n_classes)
+            return ClassWeights(y[rows], weights[rows], encoder.n_averages)
         return encoder.encode(y[rows], weights[rows])
 
     rest = sorted(set(sizes))

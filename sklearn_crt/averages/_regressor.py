@@ -129,17 +129,13 @@ class NadarayaWatsonRegressor(QuantilesMixin, RegressorMixin, BaseNadarayaWatson
     def _encoder(self):
         return RegressionTargets(self._n_outputs)
 
-    def _add_targets(self, y, weights, first):
-        seen = TargetMoments.of(y, weights)
-        self._seen = seen if first else self._seen + seen
+    def _statistics_of(self, y, weights):
+        return TargetMoments.of(y, weights)
 
     @property
     def y_mean_(self) -> np.ndarray:
         """Weighted mean of each output."""
         return to_fit_namespace(self, self._seen.mean)
-
-    def _merge_targets(self, other):
-        self._seen = self._seen + other._seen
 
     def predict(self, X: TableLike) -> np.ndarray:
         """Return the averages of the targets.

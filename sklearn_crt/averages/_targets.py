@@ -18,8 +18,7 @@ from .._array import (
     namespace_of,
     to_host,
 )
-from .._compat import cached_property
-from .._kernels import class_sums, one_hot_weights
+from .._kernels import one_hot_weights
 from ..rows import Inputs
 
 RIDGES = np.inf, 10.0, 1.0, 1e-1, 1e-2, 1e-3, 1e-4, 0.0  # infinity: plain averages
@@ -32,6 +31,7 @@ class Targets(ABC):
     """Matrices of targets, whose kernel sums are averages times a weight."""
 
     are_labels: bool
+    n_averages: int  # columns that averages are taken of, the first ones
 
     @abstractmethod
     def encode(
@@ -48,11 +48,6 @@ class Targets(ABC):
         The widest: a small change of large targets is not to be lost in sums.
         """
         return float_types(X)[0]
-
-    @property
-    @abstractmethod
-    def n_averages(self) -> int:
-        """Number of columns that averages are taken of, the first ones."""
 
     @abstractmethod
     def weight(self, sums: Array) -> Array:
@@ -105,26 +100,19 @@ class Targets(ABC):
 class OneHot(Targets):
     """Class labels 0, 1, ...: a column per class, the weight in that of the label."""
 
-    n_classes: int
+    n_averages: int
     are_labels = True
 
     def encode(
         self, y: Array, weights: Array, dtype: Any = None, *of_rows: Any
     ) -> Array:
-        """Return the matrix of the rows, (n_rows, n_classes)."""
-        return one_hot_weights(y, weights, self.n_classes, dtype)
+        return one_hot_weights(y, weights, self.n_averages, dtype)
 
     def product_type(self, X: Any) -> Any:
         """Return the type of the rows."""
         return X.dtype
 
-    @property
-    def n_averages(self) -> int:
-        """Number of columns that averages are taken of, the first ones."""
-        return self.n_classes
-
     def weight(self, sums: Array) -> Array:
-        """Return the part of sums of targets that is the weight of the rows alone."""
         return namespace_of(sums).sum(sums, axis=1)
 
 
@@ -132,24 +120,17 @@ class OneHot(Targets):
 class RegressionTargets(Targets):
     """Numbers: a weighted column for each output, and one of the weights."""
 
-    n_outputs: int
+    n_averages: int
     are_labels = False
 
     def encode(
         self, y: Array, weights: Array, dtype: Any = None, *of_rows: Any
     ) -> Array:
-        """Return the matrix of the rows, (n_rows, n_outputs + 1)."""
         xp = namespace_of(y)
         weights = xp.astype(weights, float_types(y)[0])[:, None]
         return xp.concat([weights * y, weights], axis=1)
 
-    @property
-    def n_averages(self) -> int:
-        """Number of columns that averages are taken of, the first ones."""
-        return self.n_outputs
-
     def weight(self, sums: Array) -> Array:
-        """Return the part of sums of targets that is the weight of the rows alone."""
         return sums[:, -1]
 
 
@@ -215,12 +196,10 @@ class LocalLinear(Targets):
 
     @property
     def are_labels(self) -> bool:  # type: ignore[override]
-        """Whether the targets are classes."""
         return self.plain.are_labels
 
     @property
-    def n_averages(self) -> int:
-        """Number of columns that averages are taken of, the first ones."""
+    def n_averages(self) -> int:  # type: ignore[override]
         return self.plain.n_averages
 
     @property
@@ -228,7 +207,6 @@ class LocalLinear(Targets):
         return self.n_averages + (not self.are_labels)
 
     def weight(self, sums: Array) -> Array:
-        """Return the part of sums of targets that is the weight of the rows alone."""
         return self.plain.weight(sums[:, : self._n_plain])
 
     def candidates(self) -> tuple[Targets, ...]:
@@ -240,31 +218,27 @@ class LocalLinear(Targets):
         return [*RIDGES] if self.ridge == "auto" else [float(self.ridge)]
 
     def reduced(self) -> Targets:
-        """Return the plain average where the ridge leaves nothing else."""
         return self.plain if self.ridge == np.inf else self
 
     def solve(
         self, sums: Array, queries: Inputs, sigma: float = 1.0, unit: Any = 1.0
     ) -> Array:
-        """Return the sums whose ratios are the answers."""
         (found,) = self.solve_all(to_host(sums), queries, sigma)
         return asarray_like(found, sums)
 
     def solve_all(
         self, sums: np.ndarray, queries: Inputs, sigma: float
     ) -> list[np.ndarray]:
-        """Return what each of the candidates answers."""
         ridges = self._ridges
         plain = sums[:, : self._n_plain]
         if ridges == [np.inf]:
             return [plain]
         fit = self._fit(sums)
-        gaps = to_host(queries.dense).astype(np.float64) - fit.centers
-        gaps = np.einsum("qi,qij->qj", gaps, fit.directions)
+        gaps = fit.gaps(queries)
         weight = self.plain.weight(plain)[:, None]
         found = []
         for ridge in ridges:
-            shrunk = gaps / (fit.variances + fit.penalty(ridge, sigma))
+            shrunk = gaps / fit.penalized(ridge, sigma)
             answers = fit.means + np.einsum("qi,qik->qk", shrunk, fit.products)
             rest = plain[:, self.n_averages :]
             found.append(np.concatenate([weight * answers, rest], axis=1))
@@ -307,12 +281,18 @@ class Fits(NamedTuple):
     products: np.ndarray  # (n_queries, d, n_averages), of directions and targets
     least: np.ndarray  # (n_queries, 1), penalty that covers rounding errors
 
-    def penalty(self, ridge: float, sigma: float) -> np.ndarray:
-        """Return lambda, for a kernel of sigma times the rows."""
+    def gaps(self, queries: Inputs) -> np.ndarray:
+        """Return q - m of the queries, in the directions of each."""
+        gaps = to_host(queries.dense).astype(np.float64) - self.centers
+        return np.einsum("qi,qij->qj", gaps, self.directions)
+
+    def penalized(self, ridge: float, sigma: float) -> np.ndarray:
+        """Return variances plus lambda, for a kernel of sigma times the rows."""
         if ridge in (0, np.inf):
-            return self.least if ridge == 0 else np.full_like(self.least, np.inf)
+            return self.variances + (self.least if ridge == 0 else np.inf)
         spread = self.variances.mean(axis=1, keepdims=True)
-        return np.maximum(ridge * spread + _FLOOR / sigma**2, self.least)
+        penalty = np.maximum(ridge * spread + _FLOOR / sigma**2, self.least)
+        return self.variances + penalty
 
 
 @dataclass(frozen=True)
@@ -324,11 +304,8 @@ class Slopes(LocalLinear):
     ) -> Array:
         """Return the slopes, (n_queries, n_features * n_averages)."""
         fit = self._fit(to_host(sums))
-        shrunk = (
-            fit.products
-            / (fit.variances + fit.penalty(self._ridges[0], sigma))[:, :, None]
-        )
-        slopes = fit.directions @ shrunk
+        penalized = fit.penalized(self._ridges[0], sigma)
+        slopes = fit.directions @ (fit.products / penalized[:, :, None])
         slopes *= np.broadcast_to(to_host(unit), (1, slopes.shape[1]))[:, :, None]
         return asarray_like(slopes.reshape(len(slopes), -1), sums)
 
@@ -346,9 +323,7 @@ class Planes(LocalLinear):
         """
         sums = to_host(sums)
         fit, some = self._fit(sums), self.weight(sums) > 0
-        gaps = to_host(queries.dense).astype(np.float64) - fit.centers
-        gaps = np.einsum("qi,qij->qj", gaps, fit.directions)
-        gaps /= fit.variances + fit.penalty(self._ridges[0], sigma)
+        gaps = fit.gaps(queries) / fit.penalized(self._ridges[0], sigma)
         a = np.einsum("qij,qj->qi", fit.directions, gaps) * some[:, None]
         return np.hstack([a, np.sum(a * fit.centers, axis=1, keepdims=True)])
 
@@ -368,26 +343,6 @@ def _n_features(n_columns: int, n_averages: int, n_alone: int) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class ClassCounts:
-    """Sums of weights of classes; ``a + b`` is that of both sets of rows."""
-
-    sums: np.ndarray  # (n_classes,)
-
-    @classmethod
-    def of(cls, codes: Array, weights: Array, n_classes: int) -> ClassCounts:
-        """Return the sums of some rows."""
-        return cls(class_sums(codes, weights, n_classes))
-
-    @cached_property
-    def shares(self) -> np.ndarray:
-        """The sums over their total."""
-        return self.sums / self.sums.sum()
-
-    def __add__(self, other: ClassCounts) -> ClassCounts:
-        return ClassCounts(self.sums + other.sums)
-
-
-@dataclass(frozen=True, eq=False)
 class TargetMoments:
     """Weight, mean and range of targets; ``a + b`` is that of both sets of rows."""
 
@@ -403,7 +358,7 @@ class TargetMoments:
         weights = xp.astype(weights, float_types(y)[0])
         weight = float(xp.sum(weights))
         parts = (weights / weight) @ y, xp.min(y, axis=0), xp.max(y, axis=0)
-        return cls(weight, *(to_host(part).astype(np.float64) for part in parts))
+        return cls(weight, *[to_host(part).astype(np.float64) for part in parts])
 
     def __add__(self, other: TargetMoments) -> TargetMoments:
         weight = self.weight + other.weight
