@@ -19,7 +19,7 @@ from .._array import (
     transposed,
 )
 from .._kernels import LogSum
-from ..averages._errors import (
+from ..averages._features import (
     N_ERRORS,
     group_columns,
     group_shares,

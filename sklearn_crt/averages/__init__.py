@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ._classifier import NadarayaWatsonClassifier
 from ._cv import NadarayaWatsonClassifierCV, NadarayaWatsonRegressorCV
-from ._errors import ApproximationError
 from ._exact import ExactKernel
+from ._features import ApproximationError
 from ._local_linear import LocalLinearClassifier, LocalLinearRegressor
 from ._prototypes import Prototypes
 from ._regressor import NadarayaWatsonRegressor

@@ -44,9 +44,8 @@ from .._state import STATE_METHODS, aside, check_names, check_same_columns, same
 from .._workers import blas_within_processors
 from ..maps import FeatureMap
 from ..rows import TableLike, weighted_rows
-from ._errors import N_EFFECTIVE, ApproximationError
 from ._exact import KERNEL_NAMES, ExactKernel, RowKernel
-from ._features import FeatureEngine
+from ._features import N_EFFECTIVE, ApproximationError, FeatureEngine
 from ._prototypes import Prototypes
 from ._row_weights import RowWeightsMixin
 

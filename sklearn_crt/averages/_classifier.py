@@ -25,7 +25,7 @@ from .._kernels import class_sums
 from .._state import aside
 from ..rows import TableLike, check_same_classes, label_codes
 from ._base import BaseNadarayaWatson
-from ._errors import trust
+from ._features import trust
 from ._targets import OneHot
 
 

@@ -17,7 +17,8 @@ from .._compat import cached_property, warn
 from .._workers import blas_within_processors
 from ..maps import iter_path
 from ..rows import Rows
-from ._errors import (
+from ._exact import ExactKernel
+from ._features import (
     N_GROUPS,
     find_cancelling,
     group_columns,
@@ -25,7 +26,6 @@ from ._errors import (
     split_sums,
     with_error,
 )
-from ._exact import ExactKernel
 from ._sums import ClassWeights, FeatureSums, KernelSums
 
 
@@ -168,8 +168,8 @@ def _feature_blocks(model, train, X, sizes, sigmas, errors) -> Iterator[Block]:
         sums = [FeatureSums() for _ in path]
         for rows, features in iter_path(path, X_train, key=True):
             targets = encode(rows)
-            for total, (mantissa, exponent) in zip(sums, features, strict=True):
-                total.add(mantissa, exponent, targets)
+            for k, (mantissa, exponent) in enumerate(features):
+                sums[k] = sums[k].with_rows(mantissa, exponent, targets)
         columns = {size: [member.prefix(size) for member in path] for size in rest}
         rest = [size for size in rest if any(c is None for c in columns[size])]
         ready = {size: c for size, c in columns.items() if size not in rest}

@@ -19,7 +19,7 @@ from .._compat import _fit_context
 from .._state import aside
 from ..rows import TableLike, check_same_outputs, number_columns
 from ._base import BaseNadarayaWatson
-from ._errors import trust
+from ._features import trust
 from ._quantiles import QuantilesMixin
 from ._targets import RegressionTargets, TargetMoments
 

@@ -35,52 +35,42 @@ class KernelSums(NamedTuple):
     error: Array | None = None  # (n_rows,)
 
 
-class FeatureSums:
+class FeatureSums(NamedTuple):
     """Sums over rows j of features times targets, ``sum_j F[j, m] T[j, k]``.
 
     Features come as ``mantissa * exp(exponent)``. A scale is kept for each column m,
     the largest exponent seen: it cancels in the ratios of Nadaraya and Watson, as a
-    scale for each row would not. Adding and merging are exact up to rounding, in any
-    order. ``signed`` says of each column whether a feature was negative: sums of the
-    others are averages, in which nothing cancels.
+    scale for each row would not. Sums of sums are exact up to rounding, in any order.
+    ``signed`` says of each column whether a feature was negative: sums of the others
+    are averages, in which nothing cancels.
     """
 
-    def __init__(self, total: LogSum | None = None, signed: Any = np.False_):
-        self._total, self.signed = total, signed
-
-    @property
-    def empty(self) -> bool:
-        """Whether nothing was added yet."""
-        return self._total is None
+    total: Any = None  # a LogSum, None before there are rows
+    signed: Any = np.False_
 
     @property
     def sums(self) -> Array:
         """The sums over their scales, (n_components, k)."""
-        return self._known.values
+        return self.total.values
 
-    @property
-    def _known(self) -> LogSum:
-        assert self._total is not None  # callers add rows before they ask
-        return self._total
-
-    def add(
+    def with_rows(
         self,
         mantissa: Array | None,
         exponent: Array | None,
         targets: Any,
         workspace: Workspace | None = None,
-    ) -> None:
-        """Add rows: features (n, m) as mantissa and exponent, targets (n, k).
+    ) -> FeatureSums:
+        """Return the sums with further rows: features (n, m), targets (n, k).
 
         With a workspace, features that have an exponent are overwritten.
         """
-        if mantissa is not None and not (self.signed.ndim and self.signed.all()):
+        signed = self.signed
+        if mantissa is not None and not (signed.ndim and signed.all()):
             negative = namespace_of(mantissa).min(mantissa, axis=0) < 0
-            self.signed = self.signed | to_host(negative)
+            signed = signed | to_host(negative)
         if exponent is None:
-            found = LogSum(
-                _cast(transposed(mantissa), targets, workspace) @ targets, 0.0
-            )
+            features = _cast(transposed(mantissa), targets, workspace)
+            found = LogSum(features @ targets, 0.0)
         else:
             found = log_sum(
                 transposed(exponent),
@@ -89,29 +79,26 @@ class FeatureSums:
                 overwrite=workspace is not None,
                 cast=workspace.cast if workspace else None,
             )
-        sums, scale = to_host(found.values), to_host(found.log_scale)
-        sums, scale = np.asarray(sums, np.float64), np.asarray(scale, np.float64)
-        self._merge(LogSum(sums, np.atleast_2d(scale)))
+        sums, scale = (np.asarray(to_host(part), np.float64) for part in found)
+        return self.plus(FeatureSums(LogSum(sums, np.atleast_2d(scale)), signed))
 
-    def merge(self, other: FeatureSums) -> None:
-        """Add the sums of another set of rows."""
-        self.signed = self.signed | other.signed
-        if other._total is not None:
-            self._merge(other._total)
-
-    def _merge(self, total: LogSum) -> None:
-        self._total = total if self._total is None else self._total.plus(total)
+    def plus(self, other: FeatureSums) -> FeatureSums:
+        """Return the sums over both sets of rows."""
+        signed = self.signed | other.signed
+        if self.total is None or other.total is None:
+            return FeatureSums(self.total or other.total, signed)
+        return FeatureSums(self.total.plus(other.total), signed)
 
     def to(self, X: Any, dtype: Any) -> FeatureSums:
         """Return these sums for features of rows, products with them in a type."""
-        sums, log_scale = self._known
+        sums, log_scale = self.total
         like = like_table(X)
         values = asarray_like(sums, namespace_of(like).astype(like, dtype))
         return FeatureSums(LogSum(values, asarray_like(log_scale, like)), self.signed)
 
     def beside(self, columns: np.ndarray) -> FeatureSums:
         """Return these sums with further columns, of features on the same scale."""
-        sums, log_scale = self._known
+        sums, log_scale = self.total
         return FeatureSums(LogSum(np.hstack([sums, columns]), log_scale), self.signed)
 
     def scaled(
@@ -122,7 +109,7 @@ class FeatureSums:
     ) -> tuple[Array, Array]:
         """Return features of queries on the scale of the sums, and its log."""
         # -> (n_rows, n_components), (n_rows, 1)
-        shift = transposed(self._known.log_scale)
+        shift = transposed(self.total.log_scale)
         if exponent is None:
             if shift.shape[-1] == 1:  # of features without exponents: one
                 return mantissa, asarray_like(shift, mantissa)
@@ -160,7 +147,7 @@ class FeatureSums:
         segments: Sequence[slice | np.ndarray],
     ) -> Iterator[LogSum]:
         """Yield ``average`` over the first, the first two, ... segments of columns."""
-        sums, log_scale = self._known
+        sums, log_scale = self.total
         found = None
         for columns in segments:
             few = log_scale.shape[0] == 1
