@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -17,9 +16,9 @@ from .._compat import cached_property
 from .._kernels import LogSum, least_log, log_sum
 from .._workers import Workspace, effective_n_threads, in_threads
 from ..maps import GaussianRadial, RadialKernel
-from ..rows import DenseInputs, Inputs, Rows, Sigma
+from ..rows import DenseInputs, Inputs, Rows
 from ._exact import ExactEngine, Keys
-from ._sums import Kernel, KernelSums, add_block, log_kernel
+from ._sums import KernelSums, add_block, log_kernel
 from ._targets import LocalLinear, Targets
 
 _LEAST_ROWS = 4000  # from which clusters pay
@@ -313,15 +312,8 @@ class ClusteredEngine(ExactEngine):
 
     _held: tuple[Clusters | None, tuple] = (None, ())  # and rows that came later
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        sigma: Sigma,
-        seed: tuple[int, ...],
-        targets: Targets,
-        tol: float,
-    ):
-        super().__init__(kernel, sigma, seed, targets)
+    def __init__(self, tol: float, *parts: Any):
+        super().__init__(*parts)
         self._tol = tol
 
     @property
@@ -336,22 +328,10 @@ class ClusteredEngine(ExactEngine):
         clusters, parts = self._held
         return parts if clusters is None else (clusters.raw(), *parts)
 
-    def add(
-        self,
-        X: Rows,
-        y: np.ndarray,
-        weights: np.ndarray,
-        *,
-        final: bool = False,
-        step: Callable[[], None] | None = None,
-    ) -> None:
-        """Keep rows of positive weight; ``final`` sorts them at once."""
-        super().add(X, y, weights, final=final, step=step)
-        if final:
-            self._answers(part(X, slice(1)), [_multiplier(self.sigma)])
+    def _prepare(self, X):
+        self._answers(part(X, slice(1)), [_multiplier(self.sigma)])
 
     def sums(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
-        """Yield queries and their kernel sums, in which nothing cancels."""
         found = self._answers(X, [_multiplier(self.sigma)])
         if found is None:
             return ExactEngine.sums(self._plain(), X)
@@ -360,7 +340,6 @@ class ClusteredEngine(ExactEngine):
     def path_sums(
         self, X: Rows, sigmas: Sequence[float]
     ) -> Iterator[tuple[slice, list[KernelSums]]]:
-        """Yield queries and their kernel sums for several numbers sigma."""
         found = None if np.ndim(self.sigma) else self._answers(X, sigmas)
         if found is None:
             return ExactEngine.path_sums(self._plain(), X, sigmas)
@@ -368,12 +347,11 @@ class ClusteredEngine(ExactEngine):
 
     @property
     def keys(self) -> Keys:
-        """All the rows as they came, to be summed over."""
         return self._plain()._keys(self.chosen_targets)
 
     def _plain(self):
         """Return an engine with all the rows as they came."""
-        plain = copy.copy(self)
+        plain = self.copy()
         plain._held = None, self._all_parts()
         return plain
 

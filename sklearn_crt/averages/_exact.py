@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from abc import ABCMeta, abstractmethod
+from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -184,13 +184,12 @@ class ExactKernel(RowKernel):
         self.tol = tol
 
     def _make_engine(self, targets: Targets) -> Any:
-        kernel = get_kernel(self.kernel, self.nu)
-        parts = kernel, self.sigma, _SEED, targets
-        if self.tol > 0:
-            from ._clustered import ClusteredEngine  # built on the engine below
+        parts = get_kernel(self.kernel, self.nu), self.sigma, _SEED, targets
+        if self.tol == 0:
+            return ExactEngine(*parts)
+        from ._clustered import ClusteredEngine  # built on the engine below
 
-            return ClusteredEngine(*parts, float(self.tol))
-        return ExactEngine(*parts)
+        return ClusteredEngine(float(self.tol), *parts)
 
 
 @dataclass(frozen=True)
@@ -299,28 +298,75 @@ class Keys:
                 yield keys, self.targets.encode(y, weights, X.dtype, keys, *spread)
 
 
-class ExactEngine:
-    """The exact estimator: keeps the training rows."""
+class RowEngine(ABC):
+    """Sums over rows, or over points that stand for them, for one sigma."""
 
     quiet = False  # whether warnings are left to others
 
     def __init__(
-        self,
-        kernel: Kernel,
-        sigma: Sigma,
-        seed: tuple[int, ...],
-        targets: Targets,
+        self, kernel: Kernel, sigma: Sigma, seed: tuple[int, ...], targets: Targets
     ):
-        self.targets = targets
-        self._kernel, self._sigma = kernel, sigma
+        self.targets, self._kernel, self._sigma = targets, kernel, sigma
         self._statistics = Statistics(seed)
-        self._parts: tuple = ()
-        self._choice: Any = None  # sigma and targets, once they were asked for
+        self._choice: Any = None  # what follows from the rows, once it was asked for
         self.asked: dict[str, np.ndarray] = {}  # what else was computed of the rows
 
-    def copy(self) -> ExactEngine:
+    def copy(self) -> Self:
         """Return an engine that further rows may be added to, apart from this one."""
         return copy.copy(self)
+
+    def _read(self, X, weights):
+        """Read the statistics of further rows, after which nothing is chosen yet."""
+        median = isinstance(self._sigma, str) and self._sigma == "median"
+        self._statistics = self._statistics.read(X, None, weights, median=median)
+        self._choice, self.asked = None, {}
+
+    @property
+    def _is_auto(self) -> bool:
+        return isinstance(self._sigma, str) and self._sigma == "auto"
+
+    @property
+    def chosen(self) -> Any:
+        """Sigma and the targets for the rows seen so far, and what stands for these."""
+        if self._choice is None:
+            self._choice = self._choose(self._sigma)
+        return self._choice
+
+    @abstractmethod
+    def _choose(self, sigma):
+        """Return what follows from the rows for a parameter sigma."""
+
+    @property
+    def sigma(self) -> float | np.ndarray:
+        """The multiplier of the inputs for the rows seen so far."""
+        return self.chosen[0]
+
+    @property
+    def chosen_targets(self) -> Targets:
+        """The targets with what was chosen by rows left out."""
+        return self.chosen[1].reduced()
+
+    def with_targets(self, targets: Targets) -> Self:
+        """Return an engine that answers with other targets of the same matrix."""
+        sigma, _, *points = self.chosen
+        other = self.copy()
+        other._choice = sigma, targets, *points
+        return other
+
+    @property
+    @abstractmethod
+    def keys(self) -> Keys:
+        """What is summed over, with what was chosen."""
+
+    def sums(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
+        """Yield queries and their kernel sums, in which nothing cancels."""
+        yield from self.keys.sums(X, self.sigma)
+
+
+class ExactEngine(RowEngine):
+    """The exact estimator: keeps the training rows."""
+
+    _parts: tuple[Part, ...] = ()
 
     def add(
         self,
@@ -332,13 +378,16 @@ class ExactEngine:
         step: Callable[[], None] | None = None,
     ) -> None:
         """Keep rows of positive weight."""
-        median = isinstance(self._sigma, str) and self._sigma == "median"
-        self._statistics = self._statistics.read(X, None, weights, median=median)
+        self._read(X, weights)
         self._parts += ((X, y, weights),)
-        self._choice, self.asked = None, {}
         if final or not self._is_auto:  # raises for one that does not fit the rows
             sigma = self.sigma if final else self.resolve(self._sigma)
             self._keys().frame(X, sigma)[0].check(X)
+        if final:
+            self._prepare(X)
+
+    def _prepare(self, X):
+        """Do what the first query would else have to wait for."""
 
     def merge(self, other: ExactEngine) -> None:
         """Keep the rows of another engine too."""
@@ -347,28 +396,8 @@ class ExactEngine:
 
     def freeze(self) -> None:
         """Fix sigma for good; rows that are added later do not change it."""
-        self._sigma, self.targets = self._chosen
+        self._sigma, self.targets = self.chosen
         self._statistics = self._statistics.without_rows()
-
-    @property
-    def sigma(self) -> float | np.ndarray:
-        """The multiplier of the inputs for the rows seen so far."""
-        return self._chosen[0]
-
-    @property
-    def chosen_targets(self) -> Targets:
-        """The targets with what leave-one-out chose."""
-        return self._chosen[1].reduced()
-
-    @property
-    def _chosen(self) -> tuple[float | np.ndarray, Targets]:
-        if self._choice is None:
-            self._choice = self._choose(self._sigma)
-        return self._choice
-
-    @property
-    def _is_auto(self) -> bool:
-        return isinstance(self._sigma, str) and self._sigma == "auto"
 
     def resolve(self, sigma: Sigma) -> float | np.ndarray:
         """Return the number behind another sigma, for the rows seen so far."""
@@ -380,7 +409,7 @@ class ExactEngine:
         first = resolve_sigma("scale" if is_auto else sigma, self._statistics)
         if not is_auto and len(self.targets.candidates()) == 1:
             return first, self.targets
-        X, y, weights = self._rows()
+        X, y, weights = joined_parts(self._all_parts())
         keys = sample(X.shape[0])
         X_part, y_part, weights = (to_host(taken(a, keys)) for a in (X, y, weights))
         frame, kind = self._keys().frame(X_part, first)
@@ -397,28 +426,16 @@ class ExactEngine:
         """Return the rows in parts, as they came."""
         return self._parts
 
-    def _rows(self) -> tuple:
-        """Return all rows, their targets and weights, as single arrays."""
-        return joined_parts(self._all_parts())
-
-    def with_targets(self, targets: Targets) -> ExactEngine:
-        """Return an engine that answers with other targets of the same matrix."""
-        other = self.copy()
-        other._choice = self.sigma, targets
-        return other
-
     @property
     def keys(self) -> Keys:
-        """All the rows with what leave-one-out chose, to be summed over."""
         return self._keys(self.chosen_targets)
 
     def sums(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
-        """Yield queries and their kernel sums, in which nothing cancels."""
         if on_host(X) != on_host(self._parts[0][0]):  # the estimator was moved
             self._parts = tuple(
                 tuple(to_namespace_of(a, X) for a in rows) for rows in self._parts
             )
-        yield from self.keys.sums(X, self.sigma)
+        yield from super().sums(X)
 
     def path_sums(
         self, X: Rows, sigmas: Sequence[float]

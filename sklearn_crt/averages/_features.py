@@ -271,11 +271,12 @@ class FeatureEngine(MapEngine):
     def _take(self, tables, step):
         for X, y, weights in tables:
             workspace, dtype = Workspace(), self.targets.product_type(X)
-            for rows, *features in self._features(X, True, workspace):
+            for rows, mantissa, exponent in self._features(X, True, workspace):
                 targets = self.targets.encode(part(y, rows), weights[rows], dtype)
-                self._sums = self._sums.with_rows(*features, targets, workspace)
+                more = mantissa, exponent, targets, workspace
+                self._sums = self._sums.with_rows(*more)
                 if not isinstance(self.source, FeatureMap):
-                    self._norms += Norms.of(features[0], weights[rows])
+                    self._norms += Norms.of(mantissa, weights[rows])
                 step()
 
     def _features(self, X, key, workspace):

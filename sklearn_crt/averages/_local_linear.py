@@ -56,7 +56,7 @@ class LocalLinearMixin(BaseNadarayaWatson):
         return LocalLinear(plain, self.ridge)
 
     def _check_mergeable(self, other):
-        super()._check_mergeable(other)  # type: ignore[safe-super]
+        super()._check_mergeable(other)
         if not same(self.ridge, other.ridge):
             raise ValueError(
                 f"merge needs the same ridge on both sides, got {self.ridge!r} and "

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any, Literal, NamedTuple, Self
 
@@ -15,10 +14,9 @@ from sklearn.utils import check_random_state, gen_batches
 from .._array import to_host
 from .._compat import Interval
 from .._types import HasLogProfile, RandomState
-from ..rows import Centers, Rows, Sigma, Statistics, resolve_sigma
+from ..rows import Centers, Rows, Sigma, resolve_sigma
 from ._bandwidth import WIDE_OCTAVES, Left, best_multiple_left, sample
-from ._exact import Keys, RowKernel, as_kind, get_kernel
-from ._sums import Kernel, KernelSums
+from ._exact import Keys, RowEngine, RowKernel, as_kind, get_kernel
 from ._targets import Targets
 
 _N_BINS = 8  # of numbers
@@ -114,10 +112,10 @@ class Prototypes(RowKernel):
         self.random_state = random_state
 
     def _make_engine(self, targets: Targets) -> PrototypeEngine:
-        kernel = get_kernel(self.kernel, self.nu)
+        parts = {"kernel": get_kernel(self.kernel, self.nu), "targets": targets}
         draws = check_random_state(self.random_state).randint(2**31 - 1, size=4)
         seed = tuple(draws.tolist())
-        return PrototypeEngine(kernel, self.sigma, seed, targets, self.n_prototypes)
+        return PrototypeEngine(self.n_prototypes, seed, sigma=self.sigma, **parts)
 
     def _fitted(self, engine: Any) -> Self:
         fitted = super()._fitted(engine)
@@ -181,7 +179,7 @@ class Points(NamedTuple):
         return Points(self.centers + other.centers, y, spread)
 
 
-class PrototypeEngine:
+class PrototypeEngine(RowEngine):
     """The exact estimator on few points: k-means of the rows of each class.
 
     Rows are kept until about 4 million entries of X have come; then they are replaced
@@ -189,27 +187,12 @@ class PrototypeEngine:
     prototypes.
     """
 
-    quiet = False  # whether warnings are left to others
+    _points: tuple[Points, ...] = ()
+    _left: Left | None = None  # some rows, once they were replaced
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        sigma: Sigma,
-        seed: tuple[int, ...],
-        targets: Targets,
-        n_prototypes: int,
-    ):
-        self.targets, self._kernel, self._sigma = targets, kernel, sigma
-        self._n_prototypes = n_prototypes
-        self._seed = seed
-        self._statistics = Statistics(seed)
-        self._points: tuple[Points, ...] = ()
-        self._left: Left | None = None  # some rows, once they were replaced
-        self._model: tuple[Points, float | np.ndarray, Targets] | None = None
-
-    def copy(self) -> PrototypeEngine:
-        """Return an engine that further rows may be added to, apart from this one."""
-        return copy.copy(self)
+    def __init__(self, n_prototypes: int, seed: tuple[int, ...], **parts: Any):
+        super().__init__(seed=seed, **parts)
+        self._n_prototypes, self._seed = n_prototypes, seed[0]
 
     def add(
         self,
@@ -222,9 +205,7 @@ class PrototypeEngine:
     ) -> None:
         """Add rows of positive weight; ``final`` replaces them by prototypes."""
         X, y, weights = to_host(X), to_host(y), to_host(weights)  # for k-means
-        self._model = None
-        median = isinstance(self._sigma, str) and self._sigma == "median"
-        self._statistics = self._statistics.read(X, None, weights, median=median)
+        self._read(X, weights)
         if not isinstance(self._sigma, str):
             resolve_sigma(self._sigma, self._statistics)  # raises if it does not fit
         for rows in gen_batches(X.shape[0], max(1, _KEPT_ENTRIES // X.shape[1])):
@@ -256,55 +237,31 @@ class PrototypeEngine:
             self._left = other._left._replace(own=other._left.own + n_before)
         self._statistics = self._statistics + other._statistics
         self._points += other._points
-        self._model = None
+        self._choice = None
         self._make_room()
 
     def freeze(self) -> None:
         """Fix sigma and the prototypes for good, and forget the rows."""
-        points, self._sigma, self.targets = self.model
+        self._sigma, self.targets, points = self.chosen
         self._points, self._left = (points,), None
         self._statistics = self._statistics.without_rows()
 
     @property
-    def sigma(self) -> float | np.ndarray:
-        """The multiplier of the inputs for the rows seen so far."""
-        return self.model[1]
-
-    @property
-    def chosen_targets(self) -> Targets:
-        """The targets with what was chosen by rows left out."""
-        return self.model[2].reduced()
-
-    def with_targets(self, targets: Targets) -> PrototypeEngine:
-        """Return an engine that answers with other targets of the same matrix."""
-        other = self.copy()
-        other._model = *self.model[:2], targets
-        return other
-
-    @property
     def prototypes(self) -> Centers:
         """The points for the rows seen so far."""
-        return self.model[0].centers
+        return self.chosen[2].centers
 
-    @property
-    def model(self) -> tuple[Points, float | np.ndarray, Targets]:
-        """Points, sigma and targets, made when they are asked for."""
-        if self._model is None:
-            whole, targets = self._all(), self.targets
-            sigma = self._shape()
-            rows = whole.centers.points
-            self._keys(whole).frame(rows, sigma)[0].check(rows)
-            points, labels = self._reduced(whole, self._n_prototypes, sigma)
-            if self._is_left_out:
-                left = self._some(whole) if self._left is None else self._left
-                factor, targets = self._best(points, sigma, left.moved(labels))
-                sigma = sigma * factor
-            self._model = points, sigma, targets
-        return self._model
-
-    @property
-    def _is_auto(self):
-        return isinstance(self._sigma, str) and self._sigma == "auto"
+    def _choose(self, sigma):
+        """Return sigma, the targets, and the points."""
+        whole, targets = self._all(), self.targets
+        sigma, rows = self._shape(), whole.centers.points
+        self._keys(whole).frame(rows, sigma)[0].check(rows)
+        points, labels = self._reduced(whole, self._n_prototypes, sigma)
+        if self._is_left_out:
+            left = self._some(whole) if self._left is None else self._left
+            factor, targets = self._best(points, sigma, left.moved(labels))
+            sigma = sigma * factor
+        return sigma, targets, points
 
     @property
     def _is_left_out(self):
@@ -339,14 +296,14 @@ class PrototypeEngine:
             return whole, np.arange(len(y))
         groups = y
         if not self.targets.are_labels:
-            groups = group_numbers(y, centers.weights, n_points, self._seed[0])
+            groups = group_numbers(y, centers.weights, n_points, self._seed)
         counts = allocate(np.bincount(groups, centers.weights), n_points)
         frame, _ = self._keys(whole).frame(centers.points, sigma)
         labels, parts, n_before = np.empty(len(y), dtype=int), [], 0
         for group in np.flatnonzero(counts):
             own = np.flatnonzero(groups == group)
             few, found = centers.take(own).reduced(
-                counts[group], frame, seed=self._seed[0]
+                counts[group], frame, seed=self._seed
             )
             labels[own] = n_before + found
             n_before += few.shape[0]
@@ -374,15 +331,10 @@ class PrototypeEngine:
 
     @property
     def keys(self) -> Keys:
-        """The points with what was chosen, to be summed over."""
-        points, sigma, _ = self.model
+        sigma, _, points = self.chosen
         targets = self.chosen_targets
         spread = targets.scaled(points.spread, sigma)
         return self._keys(points, spread, targets=targets)
-
-    def sums(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
-        """Yield queries and their kernel sums, in which nothing cancels."""
-        yield from self.keys.sums(X, self.sigma)
 
     def _keys(
         self, points: Points, *spread: np.ndarray, targets: Targets | None = None
