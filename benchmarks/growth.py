@@ -174,7 +174,7 @@ def fit_on_workers(model, n_rows, client, *, kill_after=None):
 def same(a, b):
     """Return whether the sums of two fits agree to the last bit."""
     a, b = (fit.model._engine._sums for fit in (a, b))
-    return all(map(np.array_equal, a._total, b._total))
+    return all(map(np.array_equal, a.total, b.total))
 
 
 def largest_error(a, b):

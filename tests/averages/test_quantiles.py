@@ -33,7 +33,7 @@ def test_quantiles_of_weighted_targets(kernel, rows, monkeypatch):
     found = model.predict_quantiles(Q, LEVELS)
     shares = model.kernel_weights(Q).toarray()
     if kernel is not None and kernel != "laplacian":
-        y = model._engine.model[0].y
+        y = model._engine.chosen[2].y
     for i, own in enumerate(shares):
         for k in range(2):
             order = np.argsort(y[:, k])

@@ -112,7 +112,7 @@ def test_prototypes_count_for_their_rows(rows):
     model = NadarayaWatsonRegressor(Prototypes(30, random_state=0)).fit(X, y, weights)
     found = model.kernel_weights(Q)
     assert found.shape == (40, 30)
-    points = model._engine.model[0]
+    points = model._engine.chosen[2]
     assert_allclose(found @ points.y, model.predict(Q), atol=1e-10)
     wide = NadarayaWatsonRegressor(Prototypes(30, sigma=1e-6, random_state=0))
     assert_allclose(wide.fit(X, y, weights).effective_rows(Q), weights.sum())
