@@ -1,8 +1,7 @@
 """Attention in linear time from feature maps, and exact attention beside it."""
 
-from ._coreset import coreset_attention
 from ._linear import fit_heads, fmm_attention, linear_attention
-from ._softmax import softmax_attention
+from ._softmax import coreset_attention, softmax_attention
 from ._state import LinearAttentionState
 
 __all__ = [
