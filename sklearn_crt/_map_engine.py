@@ -1,7 +1,7 @@
-"""What holds a transformer, learns its map from the first rows, then keeps it still.
+"""Sums of features over batches of rows, with labels or numbers as targets.
 
-Sums of features stay valid only while the map stays still. So an engine keeps the first
-rows until the map is fixed: any order of batches then gives the same result.
+Sums stay valid only while the map stays still. So an engine keeps the first rows until
+the map is fixed: any order of batches then gives the same result.
 """
 
 from __future__ import annotations
@@ -12,29 +12,32 @@ from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import has_fit_parameter
 
-from ._array import Array, on_host, part
-from ._compat import array_device
-from ._state import same
+from ._array import Array, on_host, part, to_namespace_of
+from ._compat import _check_partial_fit_first_call, _fit_context, array_device
+from ._state import aside, same
 from ._workers import row_chunks
 from .maps import FeatureMap
-from .rows import Rows
+from .rows import (
+    Rows,
+    TableLike,
+    check_same_classes,
+    check_same_outputs,
+    label_codes,
+    number_columns,
+)
 
 _PENDING_ENTRIES = 2**22  # entries of X that partial_fit keeps before it fixes a map
 Table = tuple[Rows, np.ndarray, np.ndarray]  # rows, targets, weights
 
 
 class MapEngine(ABC):
-    """Sums of features, kept by a subclass, and the map that makes the features.
-
-    ``partial_fit`` keeps the first rows (up to 2**22 entries), so the map is fitted on
-    all of them and any order of batches gives the same result; then it is frozen and
-    the rows are forgotten.
-    """
+    """Sums of features, kept by a subclass, and the map that makes the features."""
 
     parameter = "kernel"  # of the estimator, that gives the sampler
 
@@ -188,3 +191,87 @@ def map_of(sampler: Any) -> Any:
     """Return the map of a fitted sampler of this package, else the transformer."""
     feature_map = getattr(sampler, "map_", None)
     return feature_map if isinstance(feature_map, FeatureMap) else sampler
+
+
+class LabelsMixin:
+    """Batches of rows with labels."""
+
+    classes_: np.ndarray
+    _y_checks: dict = {}
+    _check_targets = label_codes
+    _check_mergeable = check_same_classes
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def partial_fit(
+        self,
+        X: TableLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Add a batch of training rows.
+
+        Up to about 4 million entries of X a sampler is fitted on all rows so far, and
+        any order of batches equals ``fit`` on all of them. Beyond that, or after
+        ``freeze()``, the map is fixed, the rows are forgotten, and memory stays
+        constant.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            More rows.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that will occur; required in the first call.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative weights.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        classes = to_namespace_of(classes, None)
+        with aside(self) as made:
+            _check_partial_fit_first_call(made, classes)
+            made._add(X, y, sample_weight, final=False)  # type: ignore[attr-defined]
+        return self
+
+
+class NumbersMixin:
+    """Batches of rows with numbers."""
+
+    _one_output: bool
+    _y_checks: dict = {"multi_output": True, "y_numeric": True}
+    _check_targets = number_columns
+    _check_mergeable = check_same_outputs
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def partial_fit(
+        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Add a batch of training rows.
+
+        Up to about 4 million entries of X a sampler is fitted on all rows so far, and
+        any order of batches equals ``fit`` on all of them. Beyond that, or after
+        ``freeze()``, the map is fixed, the rows are forgotten, and memory stays
+        constant.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            More rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Their targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative weights.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        with aside(self) as made:
+            made._add(X, y, sample_weight, final=False)  # type: ignore[attr-defined]
+        return self

@@ -72,6 +72,7 @@ class BaseNadarayaWatson(
     _engine: Any  # one of four, each of which merges with its own kind
     _made_of: RowKernel | None  # the kernel of rows behind it, as it was given
     _seen: Any  # statistics of the targets
+    _y_checks: dict
     _check_targets: Any  # returns y as the array that the encoder takes
     _check_mergeable: Any  # raises where the targets of another are of another kind
     _fit_namespace: Any = None  # tells where the rows of fit were, None for NumPy

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 
 from .._array import (
@@ -20,16 +18,15 @@ from .._array import (
     to_host,
     to_namespace_of,
 )
-from .._compat import _check_partial_fit_first_call, _fit_context
 from .._kernels import class_sums
-from .._state import aside
-from ..rows import TableLike, check_same_classes, label_codes
+from .._map_engine import LabelsMixin
+from ..rows import TableLike
 from ._base import BaseNadarayaWatson
 from ._features import trust
 from ._targets import OneHot
 
 
-class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
+class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson):
     r"""Class probabilities as kernel-weighted frequencies of the training labels.
 
     Parameters
@@ -117,48 +114,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, BaseNadarayaWatson):
     0.95
     """
 
-    classes_: np.ndarray
-    _check_targets = label_codes
-    _check_mergeable = check_same_classes
     _seen: np.ndarray  # (n_classes,), sums of the weights of classes
-    _y_checks: dict = {}
-
-    @_fit_context(prefer_skip_nested_validation=False)
-    def partial_fit(
-        self,
-        X: TableLike,
-        y: ArrayLike,
-        classes: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Add a batch of training rows.
-
-        Up to about 4 million entries of X a sampler is fitted on all rows so far, and
-        any order of batches equals ``fit`` on all of them. Beyond that, or after
-        ``freeze()``, the map is fixed, the rows are forgotten, and memory stays
-        constant. ``Prototypes`` then absorb later rows; ``ExactKernel`` keeps them all.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            More rows.
-        y : array-like of shape (n_samples,)
-            Their labels.
-        classes : array-like of shape (n_classes,), default=None
-            All labels that will occur; required in the first call.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights.
-
-        Returns
-        -------
-        self : object
-            The estimator.
-        """
-        classes = to_namespace_of(classes, None)
-        with aside(self) as made:
-            _check_partial_fit_first_call(made, classes)
-            made._add(X, y, sample_weight, final=False)
-        return self
 
     def _encoder(self):
         return OneHot(self.classes_.size)

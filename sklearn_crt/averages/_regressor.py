@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
 from .._array import (
@@ -15,16 +12,17 @@ from .._array import (
     to_fit_namespace,
     to_namespace_of,
 )
-from .._compat import _fit_context
-from .._state import aside
-from ..rows import TableLike, check_same_outputs, number_columns
+from .._map_engine import NumbersMixin
+from ..rows import TableLike
 from ._base import BaseNadarayaWatson
 from ._features import trust
 from ._quantiles import QuantilesMixin
 from ._targets import RegressionTargets, TargetMoments
 
 
-class NadarayaWatsonRegressor(QuantilesMixin, RegressorMixin, BaseNadarayaWatson):
+class NadarayaWatsonRegressor(
+    QuantilesMixin, NumbersMixin, RegressorMixin, BaseNadarayaWatson
+):
     r"""Kernel-weighted averages of the training targets.
 
     Parameters
@@ -93,38 +91,6 @@ class NadarayaWatsonRegressor(QuantilesMixin, RegressorMixin, BaseNadarayaWatson
     """
 
     _seen: TargetMoments
-    _y_checks: dict = {"multi_output": True, "y_numeric": True}
-    _check_targets = number_columns
-    _check_mergeable = check_same_outputs
-
-    @_fit_context(prefer_skip_nested_validation=False)
-    def partial_fit(
-        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> Self:
-        """Add a batch of training rows.
-
-        Up to about 4 million entries of X a sampler is fitted on all rows so far, and
-        any order of batches equals ``fit`` on all of them. Beyond that, or after
-        ``freeze()``, the map is fixed, the rows are forgotten, and memory stays
-        constant. ``Prototypes`` then absorb later rows; ``ExactKernel`` keeps them all.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            More rows.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Their targets.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights.
-
-        Returns
-        -------
-        self : object
-            The estimator.
-        """
-        with aside(self) as made:
-            made._add(X, y, sample_weight, final=False)
-        return self
 
     def _encoder(self):
         return RegressionTargets(self._n_outputs)

@@ -45,7 +45,7 @@ class BaseRandomFeatureRidge(
 
     _doc_link_module, _doc_link_template, _doc_link_url_param_generator = DOC_LINK
     _engine: RidgeEngine
-    _y_checks: dict = {}
+    _y_checks: dict
     _row_kernel = None  # the model keeps no rows
     _fit_namespace: Any = None  # tells where the rows of fit were, None for NumPy
     __sklearn_array_api_convert__ = convert_fit_namespace

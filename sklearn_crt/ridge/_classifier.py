@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 
 from .._array import to_namespace_of
-from .._compat import _check_partial_fit_first_call, _fit_context
-from .._state import aside
-from ..rows import TableLike, check_same_classes, label_codes
+from .._map_engine import LabelsMixin
+from ..rows import TableLike
 from ._base import BaseRandomFeatureRidge
 
 
-class RandomFeatureRidgeClassifier(ClassifierMixin, BaseRandomFeatureRidge):
+class RandomFeatureRidgeClassifier(
+    LabelsMixin, ClassifierMixin, BaseRandomFeatureRidge
+):
     r"""Ridge regression of class indicators on random features.
 
     As for :class:`RandomFeatureRidge`, one pass over the rows is enough, these may come
@@ -85,46 +83,6 @@ class RandomFeatureRidgeClassifier(ClassifierMixin, BaseRandomFeatureRidge):
     >>> model.score(X[1000:], y[1000:]) > 0.95
     True
     """
-
-    classes_: np.ndarray
-    _check_targets = label_codes
-    _check_mergeable = check_same_classes
-
-    @_fit_context(prefer_skip_nested_validation=False)
-    def partial_fit(
-        self,
-        X: TableLike,
-        y: ArrayLike,
-        classes: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Add a batch of training rows.
-
-        Up to about 4 million entries of X, batches in any order equal ``fit`` on all of
-        them. Beyond that, or after ``freeze()``, the map is fixed, the rows are
-        forgotten, and memory stays constant.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            More rows.
-        y : array-like of shape (n_samples,)
-            Their labels.
-        classes : array-like of shape (n_classes,), default=None
-            All labels that will occur; required in the first call.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights.
-
-        Returns
-        -------
-        self : object
-            The estimator.
-        """
-        classes = to_namespace_of(classes, None)
-        with aside(self) as made:
-            _check_partial_fit_first_call(made, classes)
-            made._add(X, y, sample_weight, final=False)
-        return self
 
     @property
     def _n_classes(self):

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self, overload
+from typing import Any, Literal, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
 from .._array import to_namespace_of
-from .._compat import _fit_context
-from .._state import aside
-from ..rows import TableLike, check_same_outputs, number_columns
+from .._map_engine import NumbersMixin
+from ..rows import TableLike
 from ._base import BaseRandomFeatureRidge
 
 
-class RandomFeatureRidge(RegressorMixin, BaseRandomFeatureRidge):
+class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
     r"""Ridge regression on random features, with its penalty, sigma and errors.
 
     All follows from the products of features and targets, which are added up over the
@@ -123,38 +121,7 @@ class RandomFeatureRidge(RegressorMixin, BaseRandomFeatureRidge):
     True
     """
 
-    _y_checks: dict = {"multi_output": True, "y_numeric": True}
-    _check_targets = number_columns
-    _check_mergeable = check_same_outputs
     _n_classes = None
-
-    @_fit_context(prefer_skip_nested_validation=False)
-    def partial_fit(
-        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> Self:
-        """Add a batch of training rows.
-
-        Up to about 4 million entries of X, batches in any order equal ``fit`` on all of
-        them. Beyond that, or after ``freeze()``, the map is fixed, the rows are
-        forgotten, and memory stays constant.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            More rows.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Their targets.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights.
-
-        Returns
-        -------
-        self : object
-            The estimator.
-        """
-        with aside(self) as made:
-            made._add(X, y, sample_weight, final=False)
-        return self
 
     def _squeezed(self, values):
         return values[0] if self._one_output else values
