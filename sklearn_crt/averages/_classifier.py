@@ -23,7 +23,7 @@ from .._map_engine import LabelsMixin
 from ..rows import TableLike
 from ._base import BaseNadarayaWatson
 from ._features import trust
-from ._targets import OneHot
+from ._targets import ClassCounts, OneHot
 
 
 class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson):
@@ -114,27 +114,23 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
     0.95
     """
 
-    _seen: np.ndarray  # (n_classes,), sums of the weights of classes
+    _seen: ClassCounts
 
     def _encoder(self):
         return OneHot(self.classes_.size)
 
     def _statistics_of(self, codes, weights):
-        return class_sums(codes, weights, self.classes_.size)
+        return ClassCounts(class_sums(codes, weights, self.classes_.size))
 
     @property
     def class_count_(self) -> np.ndarray:
         """Sum of the sample weights of each class."""
-        return to_fit_namespace(self, self._seen)
+        return to_fit_namespace(self, self._seen.sums)
 
     @property
     def class_prior_(self) -> np.ndarray:
         """Share of each class."""
-        return to_fit_namespace(self, self._shares)
-
-    @property
-    def _shares(self):
-        return self._seen / self._seen.sum()
+        return to_fit_namespace(self, self._seen.shares)
 
     def _decode(self, X, function, instead):
         """Return function(scores, log_scale, weight) of all rows, block after block.
@@ -144,7 +140,7 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         """
         blocks, n_unreliable = [], 0
         for _, (scores, log_scale, error) in self._blocks_of_sums(X):
-            xp, prior = namespace_of(scores), asarray_like(self._shares, scores)
+            xp, prior = namespace_of(scores), asarray_like(self._seen.shares, scores)
             empty = ~xp.any(scores > 0, axis=1)
             weight, unreliable = None, empty
             if error is not None:
@@ -161,7 +157,7 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         """Return the codes of largest score, of the prior where none is positive."""
         empty = ~np.any(scores > 0, axis=1)
         best = np.argmax(scores, axis=1)
-        best[empty] = np.argmax(self._shares)
+        best[empty] = np.argmax(self._seen.shares)
         return best
 
     def predict(self, X: TableLike) -> np.ndarray:
@@ -204,7 +200,7 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         self._check_rows(X, "predict_proba")
 
         def mixed(scores, _, weight):
-            return _mix(scores, weight, asarray_like(self._shares, scores))
+            return _mix(scores, weight, asarray_like(self._seen.shares, scores))
 
         instead = "the class prior is predicted there, in part or altogether"
         return self._cast(self._decode(X, mixed, instead), X)
@@ -231,7 +227,7 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         def decision(scores, log_scale, weight):
             xp = namespace_of(scores)
             if self.classes_.size == 2:
-                prior = asarray_like(self._shares, scores)
+                prior = asarray_like(self._seen.shares, scores)
                 shares = _mix(scores, weight, prior)
                 return shares[:, 1] - shares[:, 0]
             peak = xp.max(xp.abs(scores), axis=1, keepdims=True)

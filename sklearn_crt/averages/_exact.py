@@ -131,12 +131,11 @@ class ExactKernel(RowKernel):
 
     With ``tol``, ``fit`` answers 2000 of the training rows without themselves, and
     takes the largest share of summaries for which none of these answers is off by more
-    than the tolerance, with a margin of 64. So the promise is one for queries of the
-    same law as the training rows: on ten sets and five bandwidths none of 127,805
-    answers was off by more than ``tol=0.01`` (``python -m benchmarks.choices
-    tolerance_error``; tables that the rule was not made on are in the guide). Queries
-    farther out than the training rows are sums of all rows. Copies of rows with little
-    noise, as of augmented tables, make the training rows look safer than new rows are.
+    than the tolerance, with a margin of 64. That is a promise for queries of the law of
+    the training rows: of 127,805 answers on ten sets none was off by more than
+    ``tol=0.01``, on sets that the rule was not made on a few were (see the guide).
+    Queries farther out are sums of all rows. Copies of rows with little noise make the
+    training rows look safer than new rows are.
 
     A parameter out of range is a ValueError of the estimator's ``fit``.
 

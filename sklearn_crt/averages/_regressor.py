@@ -28,14 +28,9 @@ class NadarayaWatsonRegressor(
     Parameters
     ----------
     kernel : kernel, transformer or str, default=None
-        Where the weights come from. None is ``ExactKernel()``, the Gaussian kernel of
-        all the training rows, with the bandwidth of least leave-one-out error;
-        ``"gaussian"``, ``"laplacian"`` and ``"matern"`` are the exact kernels of these
-        names. :class:`Prototypes` answers from a few points. A sampler, or any
-        transformer, answers from the sums of its features: it is cloned, fitted, and
-        applied in log space, so nothing over- or underflows; a ``FrozenEstimator``
-        around a fitted one is used as it is. ``"linear"`` is the inner product of the
-        rows, which are features already, as in the last step of a Pipeline.
+        Where the weights come from, as in :class:`NadarayaWatsonClassifier`: an
+        :class:`ExactKernel` (None, or its name), :class:`Prototypes`, a sampler or any
+        transformer, or ``"linear"``.
 
     Attributes
     ----------
@@ -81,9 +76,6 @@ class NadarayaWatsonRegressor(
     >>> model = NadarayaWatsonRegressor().fit(x[::2], np.sin(x[::2, 0]))
     >>> bool(model.score(x[1::2], np.sin(x[1::2, 0])) > 0.99)
     True
-
-    Features of a sampler cost the same however many rows there are:
-
     >>> sampler = OPRFSampler(sigma=4.0, n_components=512, random_state=0)
     >>> model = NadarayaWatsonRegressor(sampler).fit(x, np.sin(x[:, 0]))
     >>> bool(model.score(x, np.sin(x[:, 0])) > 0.9)

@@ -343,6 +343,21 @@ def _n_features(n_columns: int, n_averages: int, n_alone: int) -> int:
 
 
 @dataclass(frozen=True, eq=False)
+class ClassCounts:
+    """Sums of weights of classes; ``a + b`` is that of both sets of rows."""
+
+    sums: np.ndarray  # (n_classes,)
+
+    @property
+    def shares(self) -> np.ndarray:
+        """The sums over their total."""
+        return self.sums / self.sums.sum()
+
+    def __add__(self, other: ClassCounts) -> ClassCounts:
+        return ClassCounts(self.sums + other.sums)
+
+
+@dataclass(frozen=True, eq=False)
 class TargetMoments:
     """Weight, mean and range of targets; ``a + b`` is that of both sets of rows."""
 
