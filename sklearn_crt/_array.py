@@ -64,8 +64,7 @@ def device_of(array: Array) -> Any:
 def may_look(array: Array) -> bool:
     """Return whether the path may depend on the numbers of an array.
 
-    Not where a program is compiled, nor where a device would be waited for. Others than
-    registered libraries raise TypeError where they are traced.
+    Not where a program is compiled, nor where a device would be waited for.
     """
     if isinstance(array, np.ndarray):
         return True
@@ -100,7 +99,7 @@ def asarray_like(values: Any, like: Array) -> Array:
 
     They are the numbers given where these are so already: not to be written to.
     """
-    if on_host(like):
+    if isinstance(like, (np.ndarray, np.generic)):
         return np.asarray(values, like.dtype)
     xp = namespace_of(like)
     if not on_host(values) and hasattr(values, "shape"):
@@ -168,7 +167,7 @@ def taken(rows: Array, index: np.ndarray) -> Array:
 
 def part(rows: Array, chunk: slice) -> Array:
     """Return rows that follow each other, of an array with any number of axes."""
-    return rows[chunk] if on_host(rows) else rows[(chunk, ...)]
+    return rows[chunk, ...]
 
 
 def joined(blocks: list[Array], axis: int = 0) -> Array:
@@ -217,6 +216,9 @@ def uncut(pieces: Array, n: int, axis: int = -2) -> Array:
     return xp.take(whole, positions(n, whole), axis=axis)  # a slice asks for its length
 
 
+_NO_VIEW = AttributeError, BufferError, RuntimeError, TypeError, ValueError
+
+
 def to_host(array: Array) -> Any:
     """Return an array as a NumPy array: statistics, never rows of a table."""
     if isinstance(array, np.ndarray) or issparse(array):
@@ -228,19 +230,11 @@ def to_host(array: Array) -> Any:
             break
     try:
         return np.from_dlpack(array)
-    except (AttributeError, BufferError, RuntimeError, TypeError, ValueError):
+    except _NO_VIEW:
         return np.asarray(array)
 
 
 # ------------------------------------------------------------------- rows of a user
-_NO_VIEW = (
-    AttributeError,
-    BufferError,
-    NotImplementedError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
 _ROWS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 
 
@@ -267,8 +261,8 @@ def to_namespace_of(values: Any, rows: Any) -> Any:
     """Return targets, weights or results in the library and on the device of rows."""
     if values is None or rows is values:
         return values
-    if on_host(rows) or not is_foreign(rows):
-        if isinstance(values, np.ndarray) or not is_foreign(values):
+    if not is_foreign(rows):
+        if not is_foreign(values):
             return values
         view = host_view(without_gradient(values))
         return to_host(values) if view is None else view

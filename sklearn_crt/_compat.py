@@ -70,11 +70,7 @@ else:
     from contextlib import nullcontext
 
     def cached_property(function):
-        """Leave out the lock of Python 3.11, one for the objects of all threads.
-
-        They would wait for each other, and in a process that is forked meanwhile, for
-        a thread that is not there.
-        """
+        """Leave out the lock of Python 3.11, which all threads and forks wait for."""
         made = functools.cached_property(function)
         made.lock = nullcontext()
         return made

@@ -90,9 +90,12 @@ class MapEngine(ABC):
         self._fit_sampler(X, weights)
         self._pending += ((X, y, weights),)
         self._forget()
-        n_pending = sum(rows.shape[0] * rows.shape[1] for rows, *_ in self._pending)
-        if final or n_pending > _PENDING_ENTRIES or self.frozen:
+        if final or self.frozen or self._n_pending > _PENDING_ENTRIES:
             self.freeze(step)
+
+    @property
+    def _n_pending(self):
+        return sum(X.shape[0] * X.shape[1] for X, *_ in self._pending)
 
     def freeze(self, step: Callable[[], None] = lambda: None) -> None:
         """Fix the map for good, and forget the rows kept until now."""

@@ -73,10 +73,9 @@ def in_threads(
 ) -> list[Result]:
     """Call a function on even slices of the rows, in threads with one of BLAS each.
 
-    BLAS has one thread also where there is one of ours: products of a chunk are short,
-    and its threads would wait for each other after each of them. joblib's pool would
-    sleep between looks for results, longer than a small transform takes, and under a
-    backend of processes it would fill copies of the output.
+    Also where there is one of ours: after each short product of a chunk those of BLAS
+    would wait for each other. joblib's pool would sleep between looks for results,
+    longer than a small transform takes, and processes would fill copies of the output.
     """
     if n_rows <= _LEAST:  # a single chunk
         return [function(slice(None))]
@@ -94,10 +93,7 @@ _n_serving = 0
 
 
 def _shared(function: Callable[[slice], Result], parts: list[slice]) -> list[Result]:
-    """Return results from threads, which stay.
-
-    To start two takes as long as a small transform.
-    """
+    """Return results from threads, which stay: to start them takes long."""
     global _n_serving
     while _n_serving < len(parts):
         _thread.start_new_thread(_serve, ())
@@ -292,11 +288,7 @@ _kept = threading.local()
 
 @contextmanager
 def kept_workspace() -> Iterator[Workspace]:
-    """Lend the workspace that this thread keeps between loops.
-
-    The system clears each page of new memory, and where a loop has few chunks this
-    takes as long as the rest.
-    """
+    """Lend the workspace that this thread keeps: new pages of memory take long."""
     workspace = getattr(_kept, "workspace", None) or Workspace()
     _kept.workspace = None
     try:

@@ -29,9 +29,8 @@ def causal_block(
 ) -> tuple[LogSum, LogSum]:
     """Return the numerators of a chunk of rows over all the keys up to each of them.
 
-    Where the exponents of the keys lie close together, one product of the features
-    does; else a key may vanish beside a later one, and halves of halves are taken,
-    where the second half sees all keys of the first.
+    One product of the features does where the exponents of the keys lie close together;
+    else a key may vanish beside a later one, and halves of halves are taken.
     """
     # values (..., n_rows, n_values + 1)
     inside = keys.sum_over_rows(values)

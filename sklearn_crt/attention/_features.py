@@ -19,10 +19,8 @@ _RELU_FLOOR = 1e-3  # keeps denominators positive
 
 
 def _elu_plus_one(rows):
-    """Return the logs of x + 1 where x > 0 and of exp(x) elsewhere.
-
-    As logs, since products of such numbers may be less than the least of float32.
-    """
+    """Return the logs of x + 1 where x > 0 and of exp(x) elsewhere."""
+    # logs: products of such numbers may be less than the least of float32
     xp = namespace_of(rows)
     positive = xp.where(rows > 0, rows, xp.zeros_like(rows))
     return None, xp.where(rows > 0, xp.log1p(positive), rows)
@@ -105,10 +103,7 @@ class Features(NamedTuple):
 
 
 def _nan_where_not_finite(rows):
-    """Return 0 for rows of finite numbers, and NaN for others, as a column.
-
-    Some maps lose them: a comparison with NaN is false, the exponent of infinity zero.
-    """
+    """Return 0 for rows of finite numbers, and NaN, which maps may lose, for others."""
     # one pass, where all(isfinite) takes several
     return namespace_of(rows).sum(rows * 0, axis=-1, keepdims=True)
 
@@ -116,8 +111,7 @@ def _nan_where_not_finite(rows):
 def resolve(feature_map: Any, like: Array) -> Any:
     """Return what a ``feature_map`` argument stands for, for rows like an array.
 
-    A list has one for each head: it becomes one map with a leading axis where these
-    differ in their numbers alone, and stays a list elsewhere.
+    A list of one a head becomes a map with a leading axis, where they are of one kind.
     """
     if isinstance(feature_map, Sequence) and not isinstance(feature_map, str):
         return _resolve_heads(feature_map, like)
@@ -222,8 +216,7 @@ def check_rows(rows: Array, name: str) -> None:
 def check_finite(rows: Array, name: str) -> None:
     """Raise where an array of NumPy has numbers that are not finite.
 
-    In other libraries they become NaN in the output: looking would wait for the device,
-    and cannot be done where a program is traced.
+    In other libraries they become NaN in the output: looking would wait for the device.
     """
     if isinstance(rows, np.ndarray):
         assert_all_finite(rows, input_name=name)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from .._array import Array, may_look, namespace_of
+from .._array import Array, joined, may_look, namespace_of, to_host
+from .._kernels import itemsize
 from ..samplers import (
     DERFSampler,
     HybridSampler,
@@ -41,10 +42,9 @@ def linear_attention(
     r"""Estimate softmax attention in time and memory linear in the number of rows.
 
     Attention replaces each query by an average of the values, with weights
-    :math:`e^{q \cdot k / \sqrt d}`. Computed as it is written it takes a number for
-    each pair of rows. With features f, g whose inner products estimate
-    :math:`e^{q \cdot k / \sqrt d}`, sums over the keys are taken once, and each query
-    reads them.
+    :math:`e^{q \cdot k / \sqrt d}`, a number for each pair of rows. With features f, g
+    whose inner products estimate these, sums over the keys are taken once, and each
+    query reads them.
 
     Parameters
     ----------
@@ -249,7 +249,7 @@ def _bidirectional(state, q, k, values, bias, chunk_size):
         part = None if bias is None else bias[..., rows, :]
         state = state._plus(k[..., rows, :], values[..., rows, :], part)
     output = [state.attend(q[..., rows, :]) for rows in _chunks(q, state, chunk_size)]
-    return _joined(output)
+    return joined(output, axis=-2)
 
 
 def causal_rows(
@@ -276,13 +276,7 @@ def causal_rows(
         own, keys, targets = (array[..., rows, :] for array in (q, k, values))
         chunk, state = state._causal(own, keys, targets, part)
         output.append(chunk)
-    return _joined(output), state
-
-
-def _joined(parts):
-    return (
-        parts[0] if len(parts) == 1 else namespace_of(parts[0]).concat(parts, axis=-2)
-    )
+    return joined(output, axis=-2), state
 
 
 def _chunks(rows, state, chunk_size) -> Iterator[slice]:
@@ -291,12 +285,9 @@ def _chunks(rows, state, chunk_size) -> Iterator[slice]:
         yield slice(None)
         return
     if chunk_size is None:
-        leading = 1
-        for size in rows.shape[:-2]:
-            leading *= size
         width = max(rows.shape[-1], state.feature_map.n_components or 0)
-        itemsize = 8 if "float64" in str(rows.dtype) else 4
-        chunk_size = max(128, _BLOCK_BYTES // (leading * width * itemsize))
+        n_bytes = math.prod(rows.shape[:-2]) * width * itemsize(rows)
+        chunk_size = max(128, _BLOCK_BYTES // n_bytes)
     for start in range(0, n, chunk_size):
         yield slice(start, min(start + chunk_size, n))
 
@@ -348,19 +339,13 @@ def fit_heads(sampler: S, q: Array, k: Array) -> list[S]:
     rng = check_random_state(getattr(sampler, "random_state", None))
     samplers = []
     for h in range(q.shape[-3]):
-        queries, keys = (_as_numpy(array[..., h, :, :]) for array in (q, k))
+        heads = (to_host(array[..., h, :, :]) for array in (q, k))
+        queries, keys = (rows.reshape(-1, rows.shape[-1]) for rows in heads)
         one = clone(sampler).set_params(
             sigma=queries.shape[-1] ** -0.25, random_state=rng.randint(2**31 - 1)
         )
         samplers.append(one.fit(queries, X_key=keys))
     return samplers
-
-
-def _as_numpy(rows):
-    """Return rows as a NumPy table."""
-    if hasattr(rows, "detach"):
-        rows = rows.detach().cpu()
-    return np.asarray(rows).reshape(-1, rows.shape[-1])
 
 
 _SAMPLERS = {

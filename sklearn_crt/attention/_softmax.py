@@ -324,11 +324,8 @@ def _cluster(keys: np.ndarray, n_points: int) -> np.ndarray:
 
 
 def _spread(rows: np.ndarray, n_points: int, rng: np.random.RandomState) -> np.ndarray:
-    """Return some rows as k-means++ chooses them, by the squared distance to others.
-
-    scikit-learn's function validates all rows for each point: of a few thousand keys it
-    takes more time than all else here.
-    """
+    """Return some rows as k-means++ chooses them, by the squared distance to others."""
+    # scikit-learn's validates all rows for each point, longer than all else takes here
     chosen, left = [rng.randint(len(rows))], np.full(len(rows), np.inf)
     while len(chosen) < n_points:
         left = np.minimum(left, sq_norms(rows - rows[chosen[-1]])[:, 0])

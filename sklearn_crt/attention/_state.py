@@ -354,10 +354,8 @@ class Seen:
         if bias is not None:
             values = values * xp.exp(bias)
             none = constant((1,) * v.ndim, xp.inf, v)
-            low, high = (
-                xp.where(bias == -xp.inf, none, v),
-                xp.where(bias == -xp.inf, -none, v),
-            )
+            hidden = bias == -xp.inf
+            low, high = xp.where(hidden, none, v), xp.where(hidden, -none, v)
         if not causal:
             return cls(
                 xp.sum(values, axis=-2, keepdims=True),

@@ -19,7 +19,7 @@ _QUARTERS = 2.0 ** np.arange(-0.75, 1, 0.25)  # about the best octave
 _HALVES = 2.0 ** np.arange(-0.5, 1, 0.5)  # enough for local linear averages
 _N_QUERIES, _N_KEYS = 1000, 10_000  # rows that are predicted, and averaged over
 _MOST_PRODUCTS = 2**32  # of weights and targets for one multiple: 0.3 s
-_BRIER = 0.2  # of the Brier score beside the mistakes
+_BRIER = 0.2  # of the Brier score beside the mistakes, which are few: chance decides
 _TIE = 1e-6  # of shares or errors: they are the same, up to rounding
 _QUERY_ROWS, _KEY_ROWS = 125, 1024  # kernel values computed at a time
 
@@ -37,20 +37,12 @@ def best_multiple(
     n_rows: int,
     octaves: np.ndarray = OCTAVES,
 ) -> tuple[float, Targets]:
-    r"""Return the factor of the rows whose kernel averages err least on other rows.
+    """Return the factor of the rows whose kernel averages err least on other rows.
 
-    The first 1000 rows are predicted from the others with the kernel at the multiples
-    1/2, 1, ..., 32 of the bandwidth, and at quarters of octaves about the best of
-    these. Rows at distance 0 are left out with a row, so weights count as repeated rows
-    and a table that repeats its rows is not learned by heart. The error of labels is
-    the share of mistakes and a fifth of the Brier score: the mistakes alone are few,
-    and their least is where chance has it. That of numbers is
-
-    .. math:: \sum_i w_i \sum_k (\hat t_{ik} - t_{ik})^2 / v_k
-
-    with t the outputs and v their variances. Of n rows with d columns, where only m are
-    averaged over, the factor is that of m times (n / m)^(1 / (d + 4)), the rate at
-    which the best bandwidth shrinks (Scott's rule).
+    Rows at distance 0 are left out with a row, so weights count as repeated rows and a
+    table that repeats its rows is not learned by heart. Of n rows with d columns, where
+    only m are averaged over, the factor is that of m times (n / m)^(1 / (d + 4)), the
+    rate at which the best bandwidth shrinks (Scott's rule).
     """
     # encoded (m, k)
     n_keys, n_features = rows.shape
@@ -71,10 +63,8 @@ def best_multiple(
 
 
 def _search(octaves, batches, encoded, targets) -> tuple[float, Targets]:
-    """Return the best of the octaves, and then of the quarters about it.
-
-    Batches of rows come with their own sums, and those of the others at each multiple.
-    """
+    """Return the best of the octaves, and then of the quarters about it."""
+    # batches of rows, their own sums, and those of the others at each multiple
     mean, spread = _moments(encoded, targets)
     candidates = targets.candidates()
 
@@ -119,9 +109,8 @@ def _is_least(errors: np.ndarray) -> np.ndarray:
 def _largest_of_least(multiples: np.ndarray, errors: np.ndarray) -> float:
     """Return the largest multiple of least error, up to rounding.
 
-    On a table of categories all rows but the equal ones, which are left out, may be at
-    one distance. Then no multiple errs less than another, and the largest leaves the
-    average to the equal rows.
+    It leaves the average to equal rows where all others are at one distance, as on a
+    table of categories: then no multiple errs less than another.
     """
     return float(multiples[_is_least(errors)][-1])
 
@@ -183,10 +172,7 @@ def best_multiple_left(
     targets: Targets,
     octaves: np.ndarray = WIDE_OCTAVES,
 ) -> tuple[float, Targets]:
-    """Return the factor of sigma for which prototypes err least on rows left out.
-
-    And the targets of least error.
-    """
+    """Return factor of sigma, and targets, erring least on rows left out of points."""
     # encoded (m, k)
 
     def batches(multiples):

@@ -270,11 +270,10 @@ class BaseNadarayaWatson(
 
     def _keeps_library(self, X):
         """Return whether a third-party transformer is to see arrays of a library."""
-        transformer = self._transformer
-        if transformer is None or not is_foreign(X):
+        transformer = self._transformer if is_foreign(X) else None
+        if transformer is None or hasattr(transformer, "_fit_namespace"):  # of ours
             return False
-        ours = hasattr(transformer, "_fit_namespace")
-        return not ours and get_tags(transformer).array_api_support
+        return get_tags(transformer).array_api_support
 
     def _check_rows(self, X, method):
         check_is_fitted(self)

@@ -135,8 +135,7 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
     def _decode(self, X, function, instead):
         """Return function(scores, log_scale, weight) of all rows, block after block.
 
-        Scores are over exp(log_scale); where none is positive the prior stands. The
-        weight is that of the average of a row beside the prior, None for 1.
+        The weight is that of the average of a row beside the prior, None for 1.
         """
         blocks, n_unreliable = [], 0
         for _, (scores, log_scale, error) in self._blocks_of_sums(X):
@@ -246,8 +245,7 @@ def _first(scores, *_):
 def _mix(scores, weight, prior):
     """Return the shares of the scores, mixed with the prior by weight and 1 - weight.
 
-    Negative scores count as 0. The weight is raised to the least that leaves the class
-    of largest score first: this is the one that ``predict`` returns.
+    The weight is at least what leaves the class first that ``predict`` returns.
     """
     xp = namespace_of(scores)
     positive = at_least(scores, 0.0)

@@ -145,9 +145,8 @@ def _blurred(logs, spread, n_features):
 def _labels(X):
     """Return the cluster of each row, and their number, which stands for no cluster.
 
-    Mini-batch k-means of a sample, drawn with a fixed seed, gives the centres, and each
-    row goes to the nearest one. Rows that are much farther from it than the others are
-    in no cluster: a query beside one of them is far from the cluster, too.
+    Rows that are much farther from their centre than others are in none: a query beside
+    one of them is far from the cluster, too.
     """
     from sklearn.cluster import MiniBatchKMeans  # slow to import, and few need it
 
@@ -304,11 +303,7 @@ def _gaps(found, exact, y, targets):
 
 
 class ClusteredEngine(ExactEngine):
-    """The exact estimator, to a tolerance.
-
-    Dense rows from 4000 on are kept sorted by cluster; fewer of them, sparse ones and
-    those of a kernel that is no function of the distance are all summed.
-    """
+    """The exact estimator, to a tolerance; sparse and few rows are all summed."""
 
     _held: tuple[Clusters | None, tuple] = (None, ())  # and rows that came later
 
@@ -382,10 +377,9 @@ class ClusteredEngine(ExactEngine):
     def _share(self, clusters, sigma):
         """Return the largest share of clouds that is safe; None where it does not pay.
 
-        Up to 2000 training rows, drawn with a fixed seed, are answered without
-        themselves and the rows that equal them. No answer may be off by more than the
-        tolerance, nor by more than ten times as much with 64 times the share: where a
-        single near row decides, errors grow from nothing to 1 at once.
+        No answer at a training row left out may be off by more than the tolerance, nor
+        by more than ten times as much with 64 times the share: where a single near row
+        decides, errors grow from nothing to 1 at once.
         """
         if sigma in clusters.shares:
             return clusters.shares[sigma]

@@ -4,10 +4,10 @@ One small matrix, the sums of features times targets, stands for the training ro
 
 A kernel average is a numerator over a denominator :math:`S = \sum_m F_m Z_m`, with the
 features :math:`F_m` of a query and the sums :math:`Z_m` of those of the training rows.
-The columns are dealt to groups, and the parts of S (the grouped jackknife: B. Efron, R.
-Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 11) tell its error; the
-notes of NadarayaWatsonClassifier and the user guide have the formulas. Features of
-third-party transformers may not be exchangeable, so their error is
+The parts of S from groups of columns tell its error, as NadarayaWatsonClassifier says
+(the grouped jackknife: B. Efron, R. Tibshirani, "An Introduction to the Bootstrap",
+1993, chapter 11). Features of third-party transformers may not be exchangeable, so
+their error is
 
 .. math:: s = \frac{1}{\sqrt D} \sum_m |F_m Z_m| + \sqrt\epsilon\, |F| \sqrt{W Q}
 
@@ -230,14 +230,12 @@ class Norms:
         )
 
     def why_no_features(self, sums: np.ndarray) -> str | None:
-        r"""Return why the rows are hardly features of a kernel, or None.
+        """Return why the rows are hardly features of a kernel, or None.
 
-        With the sums Z of the rows times their weights, W the sum of the weights and Q
-        that of the weights times squared norms, :math:`|Z|^2 / (W Q)` is the mean inner
-        product of all pairs over the mean squared norm. Features of a kernel that is
-        nowhere negative have at least 1 over the number of rows there. Near 1 all pairs
-        are alike and so are all averages: raw rows far from zero, or a very small
-        sigma; the norms of features are at 1 then, and those of raw rows are not.
+        The mean inner product of all pairs over the mean squared norm is at least 1
+        over the number of rows for a kernel that is nowhere negative. Near 1 all pairs
+        are alike: raw rows far from zero, or a very small sigma, where the norms of
+        features are at 1 and those of raw rows are not.
         """
         # sums (n_components,)
         if self.squares <= 0:

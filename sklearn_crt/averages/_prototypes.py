@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from numbers import Integral
+from operator import add
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -180,12 +182,7 @@ class Points(NamedTuple):
 
 
 class PrototypeEngine(RowEngine):
-    """The exact estimator on few points: k-means of the rows of each class.
-
-    Rows are kept until about 4 million entries of X have come; then they are replaced
-    by eight times as many points as there are to be, and these in the end by the
-    prototypes.
-    """
+    """The exact estimator on few points: k-means of the rows of each class."""
 
     _points: tuple[Points, ...] = ()
     _left: Left | None = None  # some rows, once they were replaced
@@ -222,7 +219,7 @@ class PrototypeEngine(RowEngine):
         n_points, few = sum(n for n, _ in shapes), _FINER * self._n_prototypes
         if n_points <= 2 * few or n_points * shapes[0][1] <= _KEPT_ENTRIES:
             return
-        whole = self._all()
+        whole = reduce(add, self._points)
         if self._left is None and self._is_left_out:
             self._left = self._some(whole)
         points, labels = self._reduced(whole, few, self._shape())
@@ -253,7 +250,7 @@ class PrototypeEngine(RowEngine):
 
     def _choose(self, sigma):
         """Return sigma, the targets, and the points."""
-        whole, targets = self._all(), self.targets
+        whole, targets = reduce(add, self._points), self.targets
         sigma, rows = self._shape(), whole.centers.points
         self._keys(whole).frame(rows, sigma)[0].check(rows)
         points, labels = self._reduced(whole, self._n_prototypes, sigma)
@@ -268,12 +265,6 @@ class PrototypeEngine(RowEngine):
         """Whether something is chosen by rows that are left out."""
         return self._is_auto or len(self.targets.candidates()) > 1
 
-    def _all(self):
-        total = self._points[0]
-        for part in self._points[1:]:
-            total = total + part
-        return total
-
     def _shape(self):
         """Return sigma, but for a factor where that depends on the targets."""
         return resolve_sigma(
@@ -281,16 +272,14 @@ class PrototypeEngine(RowEngine):
         )
 
     def _some(self, whole):
-        """Return rows to choose a factor of sigma with."""
+        """Return rows by which something is chosen."""
         own = sample(whole.y.shape[0])[:_N_LEFT]
         few = whole.centers.take(own)
         return Left(few.points, whole.y[own], few.weights, own)
 
     def _reduced(self, whole, n_points, sigma):
-        """Return fewer points, by k-means in each class or in bins of the targets.
-
-        And for each old point the number of its new one.
-        """
+        """Return fewer points, and for each old one the number of its new one."""
+        # by k-means in each class or in bins of the targets
         centers, y, _ = whole
         if centers.shape[0] <= n_points:
             return whole, np.arange(len(y))
@@ -308,9 +297,7 @@ class PrototypeEngine(RowEngine):
             labels[own] = n_before + found
             n_before += few.shape[0]
             parts.append(few)
-        points = parts[0]
-        for part in parts[1:]:
-            points = points + part
+        points = reduce(add, parts)
         share = centers.weights / np.bincount(labels, centers.weights)[labels]
         rest = y, share, labels, whole.spread
         spread = self.targets.spread_of(centers.points, *rest)
@@ -345,7 +332,7 @@ class PrototypeEngine(RowEngine):
 
 
 def _averages(y, share, labels):
-    """Return the targets of groups of rows: the class of all, or the mean."""
+    """Return the targets of groups: the class of all rows, or the mean."""
     if y.ndim == 1:
         codes = np.empty(labels.max() + 1, dtype=y.dtype)
         codes[labels] = y

@@ -40,13 +40,11 @@ class FeatureSums(NamedTuple):
 
     Features come as ``mantissa * exp(exponent)``. A scale is kept for each column m,
     the largest exponent seen: it cancels in the ratios of Nadaraya and Watson, as a
-    scale for each row would not. Sums of sums are exact up to rounding, in any order.
-    ``signed`` says of each column whether a feature was negative: sums of the others
-    are averages, in which nothing cancels.
+    scale for each row would not.
     """
 
     total: Any = None  # a LogSum, None before there are rows
-    signed: Any = np.False_
+    signed: Any = np.False_  # whether a feature of a column was negative
 
     @property
     def sums(self) -> Array:
@@ -79,8 +77,10 @@ class FeatureSums(NamedTuple):
                 overwrite=workspace is not None,
                 cast=workspace.cast if workspace else None,
             )
-        sums, scale = (np.asarray(to_host(part), np.float64) for part in found)
-        return self.plus(FeatureSums(LogSum(sums, np.atleast_2d(scale)), signed))
+        sums, scale = map(to_host, found)
+        scale = np.atleast_2d(np.asarray(scale, np.float64))
+        total = LogSum(np.asarray(sums, np.float64), scale)
+        return self.plus(FeatureSums(total, signed))
 
     def plus(self, other: FeatureSums) -> FeatureSums:
         """Return the sums over both sets of rows."""

@@ -138,9 +138,8 @@ class RegressionTargets(Targets):
 class LocalLinear(Targets):
     """Moments of rows and targets, whose kernel sums make a linear fit at each query.
 
-    With weights w of sum one, m and t the means of the rows x and the targets y, the
-    answer at q is t + B'(q - m), with B = (G + lambda I)^-1 c, G the covariance of the
-    rows and c that with the targets. All in float64: differences of moments cancel.
+    The letters are those of ``LocalLinearRegressor``. All is in float64: differences of
+    moments cancel.
     """
 
     plain: Targets
@@ -373,7 +372,9 @@ class TargetMoments:
         weights = xp.astype(weights, float_types(y)[0])
         weight = float(xp.sum(weights))
         parts = (weights / weight) @ y, xp.min(y, axis=0), xp.max(y, axis=0)
-        return cls(weight, *[to_host(part).astype(np.float64) for part in parts])
+        mean, least, most = map(to_host, parts)
+        ends = least.astype(np.float64), most.astype(np.float64)
+        return cls(weight, mean.astype(np.float64), *ends)
 
     def __add__(self, other: TargetMoments) -> TargetMoments:
         weight = self.weight + other.weight

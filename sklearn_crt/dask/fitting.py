@@ -95,9 +95,13 @@ def _collect(sampler, layout, number, table, n_before):
         return None
     sampler = copy.copy(sampler)
     statistics, dtype = sampler._collect_statistics(X, None, weights, True, n_before)
-    names = ("n_features_in_", "feature_names_in_")
-    columns = {name: vars(sampler)[name] for name in names if name in vars(sampler)}
-    return Collected(statistics, dtype, columns)
+    return Collected(statistics, dtype, _columns_of(sampler))
+
+
+def _columns_of(estimator):
+    """Return what an estimator has noted of the columns of rows."""
+    names = "n_features_in_", "feature_names_in_"
+    return {name: vars(estimator)[name] for name in names if name in vars(estimator)}
 
 
 def _unique(table):
@@ -138,9 +142,8 @@ def fit(
     A block is read twice: for the statistics that choose the map, then for the sums of
     its features, at each of the sigmas of ridge regression. Once is enough with a fixed
     map, ``FrozenEstimator(sampler)``, and with ``classes``; each scaler of a pipeline
-    reads it once more. Blocks return statistics and sums, which are added in a tree of
-    fixed order: two runs agree to the last bit whichever worker computes what, also
-    where one is lost. They differ from
+    reads it once more. Statistics and sums are added in a tree of fixed order: two runs
+    agree to the last bit whichever worker computes what. They differ from
     ``estimator.fit`` on all the rows by rounding alone, but for ``sigma="median"`` and
     hybrids: blocks of unknown lengths (those of a DataFrame) have another sample of the
     rows.
@@ -412,9 +415,8 @@ def _draw(shell, layout, number, table):
         return None
     part = copy.copy(shell)
     batch = part._validate_batch(X, y, weights, copy=False)
-    names = ("n_features_in_", "feature_names_in_")
-    columns = {name: vars(part)[name] for name in names if name in vars(part)}
-    return Drawn(batch, np.random.default_rng(number).random(len(batch[1])), columns)
+    priorities = np.random.default_rng(number).random(len(batch[1]))
+    return Drawn(batch, priorities, _columns_of(part))
 
 
 def _add_metric(shell, layout, number, table):

@@ -106,8 +106,6 @@ _ENTRIES = (
         separator="\t",
         column_names="router_1 router_2 router_3 router_4 router_5 router_6 router_7 "
         "room",
-        n_rows=245_057,
-        classes=(1, 2),
         citation="Bhatt, R. (2017). Wireless Indoor Localization. doi:10.24432/C51880",
     ),
     UCIDataset(

@@ -14,7 +14,6 @@ from sklearn import config_context
 from sklearn.base import clone
 
 from .._compat import cached_property
-from ..frequencies import Coupling
 from ..maps import FeatureMap
 from ..samplers import BaseFeatureSampler
 
@@ -133,14 +132,9 @@ def assert_mean(
     )
 
 
-def _coupling(sampler: BaseFeatureSampler) -> Coupling | None:
-    """Return the coupling of the frequencies of a fitted sampler, or None."""
-    return getattr(getattr(sampler, "map_", None), "coupling", None)
-
-
 def coupled_size(sampler: BaseFeatureSampler, n_features: int) -> int:
     """Return after how many frequencies the coupling starts anew; 0 for never."""
-    coupling = _coupling(sampler)
+    coupling = getattr(getattr(sampler, "map_", None), "coupling", None)
     if coupling is None:
         return n_features
     sizes = coupling.block_sizes(32 * n_features, n_features)  # some pad to 16
@@ -257,11 +251,7 @@ def block_estimates(
     block: int | None = None,
     random_state: int = 0,
 ) -> tuple[np.ndarray, BaseFeatureSampler]:
-    """Return independent estimates of the kernel, one per block of frequencies.
-
-    One wide fit stands for many narrow ones: its blocks are independent and each has
-    the law of a fit with as many frequencies.
-    """
+    """Return independent estimates of the kernel, one per block of a wide fit."""
     # X, Y (n_X, n_features) -> (n_blocks, n_X, n_Y)
     block = X.shape[1] if block is None else block
     wide = WideFit(sampler, X, Y, [(n_blocks, block)], random_state)
@@ -300,13 +290,9 @@ def _parts(fitted: Any) -> Any:
     return fitted._recipe._fit_parts(fitted._statistics)
 
 
-def _has_blocks(part: Any) -> bool:
-    return hasattr(part, "blocks_")
-
-
 def _is_simple(part: Any) -> bool:
     """Whether blocks of frequencies make estimates as a map, or its parts, do."""
-    if _has_blocks(part):
+    if hasattr(part, "blocks_"):
         return all(map(_is_simple, _parts(part).samplers))
     cut = hasattr(part, "map_") and cuts_into_blocks(part)
     return cut and part.n_components % part.map_.columns_per_frequency == 0
@@ -316,7 +302,7 @@ def _part_estimates(
     part: Any, X: np.ndarray, Y: np.ndarray, n_blocks: int, seed: int
 ) -> np.ndarray:
     """Return independent estimates of a fitted map, or of the map of each block."""
-    if not _has_blocks(part):
+    if not hasattr(part, "blocks_"):
         options = {"n_blocks": n_blocks, "random_state": seed}
         block = part.map_.n_frequencies
         return block_estimates(part, X, Y, block=block, **options)[0]

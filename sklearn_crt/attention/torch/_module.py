@@ -98,8 +98,7 @@ class LinearAttention(MapsOfHeads):
     ``redraw_interval``, and ``torch.export`` for any length, where causal with
     ``prefer_deferred_runtime_asserts_over_guards=True``.
 
-    Attention weights are never formed: the second output is always None. Inputs of half
-    precision are computed in float32.
+    Inputs of half precision are computed in float32.
 
     Examples
     --------
