@@ -14,12 +14,7 @@ from sklearn.utils import assert_all_finite, gen_batches
 
 from ._array import plain_sparse
 from ._compat import Interval, StrOptions, validate_params
-from .maps import (
-    ExponentialPowerRadial,
-    LaplacianRadial,
-    MaternRadial,
-    RadialKernel,
-)
+from .maps import ExponentialPowerRadial, LaplacianRadial, MaternRadial, RadialKernel
 from .rows import DenseInputs, Frame, Rows, Sigma, TableLike, check_sigma, metric_factor
 
 __all__ = ["exponential_power_kernel", "laplacian_kernel", "matern_kernel"]

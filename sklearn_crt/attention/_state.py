@@ -26,14 +26,7 @@ from ..averages._features import (
     jackknife_variance,
 )
 from ._causal import causal_block
-from ._features import (
-    Features,
-    Map,
-    check_finite,
-    check_rows,
-    check_values,
-    resolve,
-)
+from ._features import Features, Map, check_finite, check_rows, check_values, resolve
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from sklearn.utils import gen_batches
 from .._kernels import log_weights
 from ..maps import RadialKernel
 from ..rows import Inputs
-from ._sums import Kernel, log_kernel, path_sums
+from ._sums import Kernel, log_kernel, path_over_blocks
 from ._targets import Targets
 
 OCTAVES = 2.0 ** np.arange(-1, 6)
@@ -54,9 +54,9 @@ def best_multiple(
 
     def batches(multiples):
         for batch in gen_batches(n_queries, _QUERY_ROWS):
-            part = rows.take(batch)
-            rest = blocks, multiples
-            yield part, encoded[batch], _sums_without_own(kernel, part, *rest)
+            parts = rows.take(batch), blocks, multiples
+            path = path_over_blocks(kernel, *parts, left_out=True)
+            yield parts[0], encoded[batch], [sums.values for sums in path]
 
     best, chosen = _search(octaves, batches, encoded, targets)
     return best * (n_rows / n_keys) ** (1 / (n_features + 4)), chosen
@@ -113,17 +113,6 @@ def _largest_of_least(multiples: np.ndarray, errors: np.ndarray) -> float:
     table of categories: then no multiple errs less than another.
     """
     return float(multiples[_is_least(errors)][-1])
-
-
-def _sums_without_own(kernel, queries, blocks, multiples):
-    """Return the kernel sums of rows at each multiple, without rows at distance 0."""
-    totals: list[Any] = [None for _ in multiples]
-    for keys, targets in blocks:
-        own = queries.sq_distances(keys) == 0
-        path = path_sums(kernel, queries, keys, targets, multiples, own)
-        for k, found in enumerate(path):
-            totals[k] = found if totals[k] is None else totals[k].plus(found)
-    return [total.values for total in totals]
 
 
 def _ratio(sums, targets, mean):

@@ -85,7 +85,7 @@ class BaseNadarayaWatson(
             Prototypes,
             HasMethods(["fit", "transform"]),
             None,
-        ],
+        ]
     }
 
     def __init__(

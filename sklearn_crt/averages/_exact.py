@@ -23,13 +23,7 @@ from .._array import (
     to_host,
     to_namespace_of,
 )
-from .._compat import (
-    DOC_LINK,
-    HasMethods,
-    Interval,
-    StrOptions,
-    TypedBaseEstimator,
-)
+from .._compat import DOC_LINK, HasMethods, Interval, StrOptions, TypedBaseEstimator
 from .._types import HasLogProfile
 from .._workers import Workspace
 from ..maps import GaussianRadial, LaplacianRadial, MaternRadial, RadialKernel
@@ -41,7 +35,7 @@ from ._sums import (
     add_block,
     check_kernel_values,
     log_kernel,
-    path_sums,
+    path_over_blocks,
 )
 from ._targets import Targets
 
@@ -262,11 +256,7 @@ class Keys:
         keys = list(self._blocks(frame, X, kind, _KEY_ROWS))
         for rows in gen_batches(X.shape[0], _QUERY_ROWS):
             queries = frame.rows(as_kind(X[rows], kind))
-            totals: list[Any] = [None for _ in sigmas]
-            for block, targets in keys:
-                path = path_sums(self.kernel, queries, block, targets, sigmas)
-                for k, found in enumerate(path):
-                    totals[k] = found if totals[k] is None else totals[k].plus(found)
+            totals = path_over_blocks(self.kernel, queries, keys, sigmas)
             yield rows, [KernelSums(*total) for total in totals]
 
     def frame(self, X: Any, sigma: Any) -> tuple[Frame, Any]:

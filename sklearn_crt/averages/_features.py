@@ -114,10 +114,7 @@ class ApproximationError(NamedTuple):
 
 
 def approximation_error(
-    weights: np.ndarray,
-    sums: FeatureSums,
-    groups: list[np.ndarray],
-    targets: Targets,
+    weights: np.ndarray, sums: FeatureSums, groups: list[np.ndarray], targets: Targets
 ) -> ApproximationError:
     """Return the standard errors of the averages of queries."""
     # weights (n_rows, n_components)

@@ -308,10 +308,7 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
     _parameter_constraints = LocalLinearMixin._parameter_constraints
 
     def __init__(
-        self,
-        kernel: RowKernelLike = None,
-        *,
-        ridge: float | Literal["auto"] = "auto",
+        self, kernel: RowKernelLike = None, *, ridge: float | Literal["auto"] = "auto"
     ):
         self.kernel = kernel
         self.ridge = ridge

@@ -8,20 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._array import (
-    Array,
-    asarray_like,
-    like_table,
-    namespace_of,
-    to_host,
-    transposed,
-)
-from .._kernels import (
-    LogSum,
-    least_log,
-    log_sum,
-    log_weights,
-)
+from .._array import Array, asarray_like, like_table, namespace_of, to_host, transposed
+from .._kernels import LogSum, least_log, log_sum, log_weights
 from .._workers import Workspace
 from ..maps import GaussianRadial, RadialKernel
 from ..rows import Inputs
@@ -304,6 +292,24 @@ def path_sums(
         with np.errstate(over="ignore"):  # of rows without weight
             log_scale = np.maximum(log_scale * 2.0**step, least_log(log_scale))
         yield LogSum(_cast(weights, targets, None) @ targets, log_scale)
+
+
+def path_over_blocks(
+    kernel: Kernel,
+    queries: Inputs,
+    blocks: Iterable[tuple[Inputs, Array]],
+    sigmas: Sequence[float],
+    *,
+    left_out: bool = False,
+) -> list[LogSum]:
+    """Return the sums over blocks of keys, maybe without those at distance 0."""
+    totals: list[Any] = [None for _ in sigmas]
+    for keys, targets in blocks:
+        gone = queries.sq_distances(keys) == 0 if left_out else None
+        path = path_sums(kernel, queries, keys, targets, sigmas, gone)
+        for k, found in enumerate(path):
+            totals[k] = found if totals[k] is None else totals[k].plus(found)
+    return totals
 
 
 def add_block(

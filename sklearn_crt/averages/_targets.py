@@ -11,13 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn.utils import gen_batches
 
-from .._array import (
-    Array,
-    asarray_like,
-    float_types,
-    namespace_of,
-    to_host,
-)
+from .._array import Array, asarray_like, float_types, namespace_of, to_host
 from .._kernels import one_hot_weights
 from ..rows import Inputs
 
