@@ -35,11 +35,10 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         Where the weights come from. None is ``ExactKernel()``, the Gaussian kernel of
         all the training rows, with the bandwidth of least leave-one-out error;
         ``"gaussian"``, ``"laplacian"`` and ``"matern"`` are the exact kernels of these
-        names. :class:`Prototypes` answers from a few points. A sampler, or any
-        transformer, answers from the sums of its features: it is cloned, fitted, and
-        applied in log space, so nothing over- or underflows; a ``FrozenEstimator``
-        around a fitted one is used as it is. ``"linear"`` is the inner product of the
-        rows, which are features already, as in the last step of a Pipeline.
+        names. :class:`Prototypes` answers from a few points; a sampler, or any
+        transformer, from the sums of its features: it is cloned and fitted, unless it
+        is in a ``FrozenEstimator``. ``"linear"`` is the inner product of rows that are
+        features already, as in the last step of a Pipeline.
 
     Attributes
     ----------
@@ -72,7 +71,8 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
     With features :math:`K(x, y) \approx f(x) \cdot g(y)` the sums over j are one
     vector per class, so fitting n rows costs O(n D), and the model holds D numbers per
     class ([3]_ section 5.2). Features are kept as logarithms: the largest exponent of
-    each column is factored out, and cancels in the ratio.
+    each column is factored out, and cancels in the ratio, so nothing over- or
+    underflows.
 
     Maps that can be negative (sines and cosines) give scores of either sign.
     ``predict`` takes the largest, as [3]_ does; for probabilities, negative scores

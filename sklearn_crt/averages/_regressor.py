@@ -28,9 +28,13 @@ class NadarayaWatsonRegressor(
     Parameters
     ----------
     kernel : kernel, transformer or str, default=None
-        Where the weights come from, as in :class:`NadarayaWatsonClassifier`: an
-        :class:`ExactKernel` (None, or its name), :class:`Prototypes`, a sampler or any
-        transformer, or ``"linear"``.
+        Where the weights come from. None is ``ExactKernel()``, the Gaussian kernel of
+        all the training rows, with the bandwidth of least leave-one-out error;
+        ``"gaussian"``, ``"laplacian"`` and ``"matern"`` are the exact kernels of these
+        names. :class:`Prototypes` answers from a few points; a sampler, or any
+        transformer, from the sums of its features: it is cloned and fitted, unless it
+        is in a ``FrozenEstimator``. ``"linear"`` is the inner product of rows that are
+        features already, as in the last step of a Pipeline.
 
     Attributes
     ----------
