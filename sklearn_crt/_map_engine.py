@@ -214,10 +214,9 @@ class LabelsMixin:
     ) -> Self:
         """Add a batch of training rows.
 
-        Up to about 4 million entries of X a sampler is fitted on all rows so far, and
-        any order of batches equals ``fit`` on all of them. Beyond that, or after
-        ``freeze()``, the map is fixed, the rows are forgotten, and memory stays
-        constant.
+        Up to about 4 million entries of X, batches in any order equal ``fit`` on all of
+        them. Beyond that, or after ``freeze()``, the map is fixed, the rows are
+        forgotten, and memory stays constant.
 
         Parameters
         ----------
@@ -256,10 +255,9 @@ class NumbersMixin:
     ) -> Self:
         """Add a batch of training rows.
 
-        Up to about 4 million entries of X a sampler is fitted on all rows so far, and
-        any order of batches equals ``fit`` on all of them. Beyond that, or after
-        ``freeze()``, the map is fixed, the rows are forgotten, and memory stays
-        constant.
+        Up to about 4 million entries of X, batches in any order equal ``fit`` on all of
+        them. Beyond that, or after ``freeze()``, the map is fixed, the rows are
+        forgotten, and memory stays constant.
 
         Parameters
         ----------

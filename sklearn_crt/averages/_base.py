@@ -219,8 +219,7 @@ class BaseNadarayaWatson(
 
     def _add(self, X, y, sample_weight, final, context=None):
         """Add rows to the engine and the targets, and return them as validated."""
-        instead = "sklearn_crt.dask.fit(estimator, X, y)"
-        refuse_lazy(self, instead, X, y, sample_weight)
+        refuse_lazy(self, "sklearn_crt.dask.fit(estimator, X, y)", X, y, sample_weight)
         first = getattr(self, "_engine", None) is None
         if first:
             self._fit_namespace = fit_namespace_of(X)
@@ -417,10 +416,9 @@ class BaseNadarayaWatson(
     @property
     def kernel_(self) -> Any:
         """The fitted kernel: of rows with ``sigma_``, a transformer, or "linear"."""
-        engine = self._engine
         if self._made_of is not None:
-            return self._made_of._fitted(engine)
-        sampler = engine.sampler
+            return self._made_of._fitted(self._engine)
+        sampler = self._engine.sampler
         if sampler is None:
             return "linear"
         fitted_on = self._fit_namespace

@@ -337,9 +337,8 @@ class RowEngine(ABC):
 
     def with_targets(self, targets: Targets) -> Self:
         """Return an engine that answers with other targets of the same matrix."""
-        sigma, _, *points = self.chosen
         other = self.copy()
-        other._choice = sigma, targets, *points
+        other._choice = self.sigma, targets, *self.chosen[2:]
         return other
 
     @property
@@ -405,11 +404,9 @@ class ExactEngine(RowEngine):
         rows = frame.rows(as_kind(X_part, kind))
         encoded = self.targets.encode(y_part, weights, X_part.dtype, rows)
         parts = self._kernel, rows, encoded, self.targets
-        if is_auto:
-            best, targets = best_multiple(*parts, X.shape[0])
-            return first * best, targets
-        _, targets = best_multiple(*parts, rows.shape[0], np.ones(1))
-        return first, targets
+        rest = (X.shape[0],) if is_auto else (rows.shape[0], np.ones(1))
+        best, targets = best_multiple(*parts, *rest)
+        return (first * best if is_auto else first), targets
 
     def _all_parts(self) -> tuple:
         """Return the rows in parts, as they came."""
