@@ -69,7 +69,7 @@ GATE = {
     "sites of squared distances": [6],
     "on_host and isinstance of ndarray": [31],
     "public names": [94],
-    "OPRFSampler.fit: calls, moves": [72, 57],
+    "OPRFSampler.fit: calls, moves": [75, 57],
     "TrigRBFSampler.fit and transform: calls, moves": [131, 95],
     "NadarayaWatsonClassifier(OPRFSampler()).fit: calls, moves": [277, 192],
     "own classes in the MRO of OPRF, Matern, GERF, Hybrid": [3, 3, 3, 2],
