@@ -68,7 +68,7 @@ class _Fitted(NamedTuple):
 
     points: Centers
     sigma: float | np.ndarray
-    root: np.ndarray | None  # (n_columns, n_columns), where features are whitened
+    root: np.ndarray | None  # (n_columns, n_columns), upper; None: not whitened
 
 
 class CentersRBFSampler(
@@ -104,8 +104,8 @@ class CentersRBFSampler(
         - ``"random"``: rows at random, as Nystroem's.
         - an array or a sparse matrix (n_components, n_features): its rows.
     whiten : bool, default=False
-        Whether to multiply the columns by :math:`K_{ZZ}^{-1/2}`, as Nystroem does: for
-        models whose penalty is that of coefficients of one scale.
+        Whether to multiply the columns by a root of :math:`K_{ZZ}^{-1}`, as Nystroem
+        does: for models whose penalty is that of coefficients of one scale.
     n_jobs : int, default=None
         Threads of ``transform``; -1 uses all processors, None as many as NumPy's linear
         algebra would, and one inside joblib workers.
@@ -147,10 +147,13 @@ class CentersRBFSampler(
     penalty :math:`\alpha |b|^2` with a small alpha does about as well. Models that need
     columns of one scale are worse on raw kernel columns: logistic regression,
     ``LinearSVC``, ``SGDClassifier`` and ridge, each with its default penalty (user
-    guide). ``whiten=True`` is as good there as Nystroem, and takes about as long,
-    ``n_components**2`` per row. Rounding of :math:`K_{ZZ}` in the type of the centres
-    is left out. k-means centres for random rows are those
-    of [2]_; "rpcholesky" takes memory for ``10 * n_components**2`` numbers of float64.
+    guide). ``whiten=True`` is as good there as Nystroem. Its columns are a rotation of
+    Nystroem's for these centres, :math:`F L^{-T}` with the Cholesky factor
+    :math:`K_{ZZ} = L L'`: a triangle takes half the products of a symmetric root.
+    Rounding of :math:`K_{ZZ}` in the type of the centres is left out.
+
+    k-means centres for random rows are those of [2]_; "rpcholesky" takes memory for
+    ``10 * n_components**2`` numbers of float64.
 
     ``partial_fit`` keeps a random sample of the rows so far, of the size above, and no
     rows for an array; the centres are computed when they are first needed, and are
@@ -457,16 +460,19 @@ class CentersRBFSampler(
         out = np.empty((n_rows, width), dtype=X.dtype)
         kernel, root = self._kernel(X), self._model.root
         if root is not None:
-            root = root.astype(X.dtype, copy=False)
+            root = root.astype(X.dtype, order="F", copy=False)
+            (times_triangle,) = linalg.get_blas_funcs(("trmm",), (root,))
 
         def write(part):
             start = part.indices(n_rows)[0]
             for chunk in row_chunks(X[part], width):
                 rows = slice(start + chunk.start, start + chunk.stop)
-                if root is None:
-                    out[rows] = kernel(rows)
-                else:
-                    np.matmul(kernel(rows), root, out=out[rows])
+                values = kernel(rows)
+                if root is not None:  # its transpose times that of the values, in place
+                    values = times_triangle(
+                        1.0, root, values.T, trans_a=1, overwrite_b=1
+                    ).T
+                out[rows] = values
 
         in_threads(write, n_rows, effective_n_threads(self.n_jobs, n_rows, width))
         return to_namespace_of(out, asked)
@@ -504,8 +510,14 @@ class CentersRBFSampler(
 
 
 def _inverse_root(kernel, dtype):
-    """Return K_ZZ^-1/2, zero where K_ZZ is rounding in this type."""
+    """Return R of R R' = K_ZZ^-1, upper triangular, without rounding of this type."""
+    least = 10 * np.finfo(dtype).eps  # of the largest eigenvalue
+    factor, info = linalg.lapack.dpotrf(kernel, lower=1)
+    if info == 0:
+        inverse, info = linalg.lapack.dtrtri(factor, lower=1)
+        # its squared norm is at least the inverse of the smallest eigenvalue
+        if info == 0 and least * linalg.norm(kernel, np.inf) * np.sum(inverse**2) < 1:
+            return np.asfortranarray(inverse.T)
     values, vectors = linalg.eigh(kernel)
-    kept = values > 10 * np.finfo(dtype).eps * values[-1]
-    scaled = vectors[:, kept] * values[kept] ** -0.5
-    return scaled @ vectors[:, kept].T
+    values = np.where(values > least * values[-1], values, np.inf)
+    return np.asfortranarray(linalg.rq(vectors / np.sqrt(values), mode="r"))
