@@ -26,7 +26,7 @@ class RandomFeatureRidgeClassifier(
         fitted one is used as it is. With ``CentersRBFSampler`` the penalty is that of
         kernel ridge regression at its centres. ``"linear"``: the rows are features
         already. None is ``TrigRBFSampler(random_state=0)`` with one column for each
-        row, at least 128 and at most 1024.
+        row, at least 512 and at most 1024.
     alphas : float, array-like or "auto", default="auto"
         Penalties to choose from. ``"auto"`` are 30 numbers from 1e-7 times the mean
         squared norm of the centred features (for float32 rows at least 5e-7 times the
@@ -53,7 +53,7 @@ class RandomFeatureRidgeClassifier(
         Bandwidth of least score, where the sampler has one.
     gcv_scores_ : ndarray of shape (n_sigmas, n_alphas)
         Generalised cross-validation of the indicators, summed over the classes;
-        infinite where hardly a degree of freedom is left.
+        infinite where effective columns are more than half of the rows.
     sampler_ : sampler, transformer or "linear"
         The fitted sampler, with the best sigma.
     n_features_in_ : int
@@ -68,7 +68,8 @@ class RandomFeatureRidgeClassifier(
 
     Notes
     -----
-    Scores are those of :class:`RandomFeatureRidge`, summed over the classes. The
+    Scores are those of :class:`RandomFeatureRidge` with :math:`\gamma = 1`, summed over
+    the classes, of penalties with :math:`t` at most half of the rows. The
     targets are 1 for the class of a row and -1 for the others, as in
     :class:`~sklearn.linear_model.RidgeClassifier`, and a row is of the class of largest
     prediction. Least squares know no probabilities: for ``predict_proba`` put the

@@ -29,15 +29,15 @@ from ._solution import Moments, MomentSums, Solution, path_table
 _MULTIPLES = 0.25, 0.5, 1.0, 2.0  # of sigma="scale", of the default sampler
 _OF_FEW = *_MULTIPLES, 4.0, 8.0  # in few columns, targets may vary as fast as this
 _FEW = 2
-_FEWEST, _MOST = 128, 1024  # columns of the default sampler
+_FEWEST, _MOST = 512, 1024  # columns of the default sampler
 _ROWS_A_COLUMN = 128  # among which sigma is chosen: more would change it little
 
 
 class WideEnough(TrigRBFSampler):
-    """Sines and cosines, as many columns as rows, between 128 and 1024.
+    """Sines and cosines, as many columns as rows, between 512 and 1024.
 
-    More columns than rows span no more functions of these rows, and the time for many
-    grows with their square.
+    Fewer would be a rough estimate of the kernel, however few the rows, and the time
+    for many grows with their square.
     """
 
     def _make_map(self, statistics, drawn):

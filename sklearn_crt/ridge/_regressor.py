@@ -26,7 +26,7 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         fitted one is used as it is. With ``CentersRBFSampler`` the penalty is that of
         kernel ridge regression at its centres. ``"linear"``: the rows are features
         already. None is ``TrigRBFSampler(random_state=0)`` with one column for each
-        row, at least 128 and at most 1024.
+        row, at least 512 and at most 1024.
     alphas : float, array-like or "auto", default="auto"
         Penalties to choose from. ``"auto"`` are 30 numbers from 1e-7 times the mean
         squared norm of the centred features (for float32 rows at least 5e-7 times the

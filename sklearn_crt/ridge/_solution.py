@@ -128,10 +128,12 @@ class MomentSums:
 
 N_ALPHAS = 30  # of alphas="auto"
 _LEAST, _MOST = 1e-7, 10.0  # times the mean square of a row, the largest eigenvalue
-# Of columns, in the degrees of freedom of the scores: where leverages differ widely,
-# or columns are as many as rows, the plain score takes too small a penalty.
-_GAMMA = 1.2
-_LEAST_FREEDOM = 0.01  # of the rows: with fewer degrees of freedom GCV is 0 over 0
+# Gamma, a factor of columns in the degrees of freedom of the scores, and the least of
+# these for each row. Where leverages differ widely, or columns are as many as rows, the
+# plain score takes too small a penalty for numbers. The labels of the largest of many
+# indicators are best with a smaller penalty than their squares, short of interpolation.
+_OF_NUMBERS = 1.2, 0.01
+_OF_CLASSES = 1.0, 0.5
 _CONSTANT = 1e-14  # of the mean: a spread that is rounding
 
 
@@ -224,8 +226,9 @@ class Solution:
     @cached_property
     def gcv(self) -> np.ndarray:
         """Generalised cross-validation, (n_alphas, k); infinite without freedom."""
-        freedom = self.freedom - (_GAMMA - 1) * self.effective_columns
-        enough = freedom > _LEAST_FREEDOM * self.moments.weight
+        gamma, least = _OF_CLASSES if self._shared else _OF_NUMBERS
+        freedom = self.freedom - (gamma - 1) * self.effective_columns
+        enough = freedom > least * self.moments.weight
         freedom = np.where(enough, freedom, 1)[:, None]
         scores = self.moments.weight * self.residuals / freedom**2
         return np.where(enough[:, None], scores, np.inf)

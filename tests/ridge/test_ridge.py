@@ -121,6 +121,16 @@ def test_scores_are_those_of_the_formula(table, frozen):
     assert_allclose(path["sigma"], model.sigma_)
 
 
+def test_penalties_of_classes_leave_half_of_the_rows_free(table):
+    X, y, _ = table
+    model = RandomFeatureRidgeClassifier().fit(X[:60], np.digitize(y, [-1, 0, 1])[:60])
+    path = model.score_path()
+    used = np.asarray(path["effective_columns"])
+    assert used.max() > 31  # of 60 rows
+    assert_array_equal(np.isfinite(path["gcv"]), 59 - used > 30)
+    assert np.isin(model.alpha_, path["alpha"][np.isfinite(path["gcv"])])
+
+
 def test_centres_have_the_penalty_of_kernel_ridge(table):
     X, y, _ = table
     sampler = CentersRBFSampler(n_components=40, random_state=0)
@@ -366,9 +376,11 @@ def test_few_columns_may_have_many_waves(n_features, rng):
 
 def test_columns_of_the_default_grow_with_rows(table):
     X, y, _ = table
-    assert RandomFeatureRidge().fit(X, y).sampler_.n_components == 400
+    many = np.concatenate([X, X + 0.1])[:600]
+    numbers = np.concatenate([y, y])[:600]
+    assert RandomFeatureRidge().fit(many, numbers).sampler_.n_components == 600
     model = RandomFeatureRidge().fit(X[:50], y[:50])
-    assert model.sampler_.n_components == 128
+    assert model.sampler_.n_components == 512
     assert type(model.sampler_) is TrigRBFSampler
     rebuilt = clone(model.sampler_).fit(X[:50])
     assert_array_equal(rebuilt.transform(X), model.sampler_.transform(X))
