@@ -139,7 +139,7 @@ class BaseRandomFeatureRidge(
             If the two do not fit together.
         """
         check_mergeable(self, other)
-        for name in ("alphas", "fit_intercept"):
+        for name in ("alphas", "fit_intercept", "class_weight"):
             pair = [getattr(e._engine.settings, name) for e in (self, other)]
             if not same(*pair):
                 raise ValueError(
@@ -185,6 +185,9 @@ class BaseRandomFeatureRidge(
             check_names(self, self.sampler)
         y = self._check_targets(y, first, final)
         X, y, weights = weighted_rows(X, y, sample_weight)
+        class_weight = self._weights_of_classes(y, weights, final)
+        if class_weight is not None:
+            X, y, weights = weighted_rows(X, y, weights * class_weight[y])
 
         def step():  # of a progress bar: one batch of rows is summed
             if context is not None:
@@ -193,7 +196,7 @@ class BaseRandomFeatureRidge(
                 part.call_on_fit_task_end(estimator=self)
 
         if first:
-            engine = RidgeEngine(self._transformer, self._settings())
+            engine = RidgeEngine(self._transformer, self._settings(class_weight))
         else:
             engine = self._engine.copy()
         engine.add(X, y, weights, final=final, step=step)
@@ -208,7 +211,7 @@ class BaseRandomFeatureRidge(
             return WideEnough(random_state=0)
         return None if isinstance(self.sampler, str) else self.sampler
 
-    def _settings(self):
+    def _settings(self, class_weight):
         """Return what the parameters say."""
         sigmas, alphas = self.sigmas, self.alphas
         if sigmas is not None:
@@ -244,6 +247,7 @@ class BaseRandomFeatureRidge(
             alphas,
             self.fit_intercept,
             self._n_classes,
+            class_weight,
         )
 
     def _validate(self, X, *, reset, **options):
@@ -254,7 +258,7 @@ class BaseRandomFeatureRidge(
 
     def _warn_of_sums(self):
         """Say where weights that are no numbers of rows leave no degree of freedom."""
-        weight = self._engine.solution.moments.weight
+        weight = self._engine.solution.n_rows
         if weight < 1:
             warn(
                 f"Sample weights count rows, and here they sum to {weight:.2g}, so "
@@ -366,6 +370,10 @@ class BaseRandomFeatureRidge(
     @abstractmethod
     def _check_targets(self, y, first, final):
         """Return y as the array that the engine takes."""
+
+    def _weights_of_classes(self, y, weights, final):
+        """Return the weights of the classes, None where all are 1."""
+        return None
 
     @abstractmethod
     def _check_mergeable(self, other):

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any, Literal
+
 import numpy as np
-from sklearn.base import ClassifierMixin
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.class_weight import compute_class_weight
 
 from .._array import to_namespace_of
+from .._compat import StrOptions
 from .._map_engine import LabelsMixin
 from ..rows import TableLike
 from ._base import BaseRandomFeatureRidge
@@ -38,6 +44,10 @@ class RandomFeatureRidgeClassifier(
         two columns four and eight times too.
     fit_intercept : bool, default=True
         Whether there is a constant, which is not penalised.
+    class_weight : dict or "balanced", default=None
+        Weights of the classes, by label, with which those of their rows are multiplied;
+        1 for others. They count no rows, as ``sample_weight`` does. ``"balanced"``, for
+        ``fit`` alone, gives all classes the same sum of weights.
 
     Attributes
     ----------
@@ -84,6 +94,41 @@ class RandomFeatureRidgeClassifier(
     >>> model.score(X[1000:], y[1000:]) > 0.95
     True
     """
+
+    _parameter_constraints: dict = {
+        **BaseRandomFeatureRidge._parameter_constraints,
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+    }
+
+    def __init__(
+        self,
+        sampler: BaseEstimator | Literal["linear"] | None = None,
+        *,
+        alphas: float | ArrayLike | Literal["auto"] = "auto",
+        sigmas: Iterable[float | str] | None = None,
+        fit_intercept: bool = True,
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
+    ):
+        super().__init__(
+            sampler, alphas=alphas, sigmas=sigmas, fit_intercept=fit_intercept
+        )
+        self.class_weight = class_weight
+
+    def _weights_of_classes(self, y, weights, final):
+        if self.class_weight is None:
+            return None
+        if not isinstance(self.class_weight, str):
+            options = {"classes": self.classes_, "y": self.classes_[y]}
+            return compute_class_weight(self.class_weight, **options)
+        if not final:
+            raise ValueError(
+                "class_weight='balanced' needs all rows at once. For batches give a "
+                "number for each class: dict(zip(classes, compute_class_weight("
+                "'balanced', classes=classes, y=y))), of sklearn.utils.class_weight."
+            )
+        sums = np.bincount(y, weights, self.classes_.size)
+        known = sums > 0
+        return weights.sum() / known.sum() / np.where(known, sums, 1)
 
     @property
     def _n_classes(self):

@@ -71,6 +71,7 @@ class Settings:
     alphas: Any  # (n_alphas,) or "auto"
     fit_intercept: bool
     n_classes: int | None  # None for numbers
+    class_weight: np.ndarray | None  # (n_classes,), weights; None where all are 1
 
     def targets(self, y: np.ndarray) -> np.ndarray:
         """Return the matrix of targets, 1 and -1 for classes: (n,) or (n, k) -> (n, k).
@@ -82,6 +83,16 @@ class Settings:
         first = 0 if self.n_classes > 2 else self.n_classes - 1
         of_columns = np.arange(first, self.n_classes)
         return np.where(y[:, None] == of_columns, 1.0, -1.0)
+
+    def n_rows(self, moments: Moments) -> float:
+        """Return the sum of the weights of rows without those of their classes."""
+        if self.class_weight is None:
+            return moments.weight
+        shares = (moments.y_mean + 1) / 2  # of the weight
+        if shares.size == 1 < self.class_weight.size:
+            shares = np.append(1 - shares, shares)
+        known = self.class_weight > 0  # rows of other classes are left out
+        return moments.weight * float(np.sum(shares[known] / self.class_weight[known]))
 
 
 class RidgeEngine(MapEngine):
@@ -259,7 +270,13 @@ class RidgeEngine(MapEngine):
             }
             penalties = (getattr(member, "penalty_", None) for member in self._path)
             self._solved = tuple(
-                Solution(found, penalty, self.settings.alphas, **options)
+                Solution(
+                    found,
+                    penalty,
+                    self.settings.alphas,
+                    n_rows=self.settings.n_rows(found),
+                    **options,
+                )
                 for found, penalty in zip(self._moments, penalties, strict=True)
             )
         return self._solved

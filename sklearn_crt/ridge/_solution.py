@@ -152,9 +152,11 @@ class Solution:
         *,
         fit_intercept: bool,
         shared: bool,
+        n_rows: float,
     ):
         # penalty (D, D), None for the identity; alphas (n_alphas,) or "auto"
         self.moments = moments if fit_intercept else moments.about_zero()
+        self.n_rows = n_rows  # the weight, but for weights of classes
         self._n_fixed, self._shared = int(fit_intercept), shared
         self._decompose(moments, penalty)
         self.alphas = self._grid() if isinstance(alphas, str) else alphas
@@ -176,7 +178,7 @@ class Solution:
         rounding = eps**2 * moments.weight * float(moments.z_mean @ moments.z_mean)
         if np.trace(gram) <= 16 * rounding:
             values = np.zeros_like(values)
-        self._tiny = eps * values.max(initial=0)
+        self._tiny, self._rounding = eps * values.max(initial=0), 100 * eps
         values[values <= self._tiny] = 0
         self.values, self.vectors = values, vectors  # (r,), (D, r)
         known = values > 0
@@ -215,7 +217,7 @@ class Solution:
     @cached_property
     def freedom(self) -> np.ndarray:
         """Degrees of freedom that are left, (n_alphas,)."""
-        return self.moments.weight - self._n_fixed - self.effective_columns
+        return self.n_rows - self._n_fixed - self.effective_columns
 
     @cached_property
     def residuals(self) -> np.ndarray:
@@ -228,9 +230,11 @@ class Solution:
         """Generalised cross-validation, (n_alphas, k); infinite without freedom."""
         gamma, least = _OF_CLASSES if self._shared else _OF_NUMBERS
         freedom = self.freedom - (gamma - 1) * self.effective_columns
-        enough = freedom > least * self.moments.weight
+        enough = freedom > least * self.n_rows
         freedom = np.where(enough, freedom, 1)[:, None]
-        scores = self.moments.weight * self.residuals / freedom**2
+        # residuals that are rounding alone are equal, whatever sigma and the penalty
+        residuals = np.maximum(self.residuals, self._rounding * self._total)
+        scores = self.n_rows * residuals / freedom**2
         return np.where(enough[:, None], scores, np.inf)
 
     @property
@@ -274,7 +278,7 @@ class Solution:
         """Variance of targets about their expectation, (k,); infinite if unknown."""
         freedom = self.freedom[self.best]
         rss = self.residuals[self.best, np.arange(self.best.size)]
-        known = freedom > 1e-10 * self.moments.weight
+        known = freedom > 1e-10 * self.n_rows
         return np.where(known, rss / np.where(known, freedom, 1), np.inf)
 
     def predict(self, Z: np.ndarray) -> np.ndarray:

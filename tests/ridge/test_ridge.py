@@ -121,6 +121,49 @@ def test_scores_are_those_of_the_formula(table, frozen):
     assert_allclose(path["sigma"], model.sigma_)
 
 
+@pytest.mark.parametrize("class_weight", ["balanced", {"a": 3.0}, {"b": 0.0}])
+def test_class_weights_are_those_of_scikit_learn(class_weight, table, frozen):
+    X, y, _ = table
+    labels = np.array(["a", "b", "c"])[np.digitize(y, [100.5, 101.5])]
+    options = {"class_weight": class_weight}
+    found = RandomFeatureRidgeClassifier(frozen, alphas=0.1, **options).fit(X, labels)
+    expected = RidgeClassifier(0.1, **options).fit(frozen.transform(X), labels)
+    theirs = expected.decision_function(frozen.transform(X))
+    assert_allclose(found.decision_function(X), theirs, rtol=1e-6, atol=1e-9)
+    if class_weight == "balanced":
+        assert_allclose(found._engine.solution.moments.weight, len(X))
+
+
+def test_class_weights_times_weights_of_rows(table, frozen):
+    X, y, weights = table
+    labels = y > 101.5
+    model = RandomFeatureRidgeClassifier(frozen, alphas=0.1, class_weight="balanced")
+    model.fit(X, labels, weights)
+    shares = [weights[labels == label].sum() for label in (False, True)]
+    own = weights * (sum(shares) / 2 / np.array(shares))[labels.astype(int)]
+    plain = RandomFeatureRidgeClassifier(frozen, alphas=0.1).fit(X, labels, own)
+    assert_allclose(model.coef_, plain.coef_, rtol=1e-8)
+
+
+def test_batches_take_class_weights_that_are_numbers(table, frozen):
+    X, y, _ = table
+    labels, options = y > 101.5, {"alphas": 0.1, "class_weight": {True: 5.0}}
+    model = RandomFeatureRidgeClassifier(frozen, **options)
+    for rows in (slice(0, 150), slice(150, None)):
+        model.partial_fit(X[rows], labels[rows], classes=[False, True])
+    whole = RandomFeatureRidgeClassifier(frozen, **options).fit(X, labels)
+    assert_allclose(model.coef_, whole.coef_, rtol=1e-8)
+    assert_allclose(whole._engine.solution.n_rows, len(X))  # copies of none
+    other = clone(model).set_params(class_weight={True: 2.0}).fit(X, labels)
+    with pytest.raises(ValueError, match="but class_weight is"):
+        model.merge(other)
+    model = RandomFeatureRidgeClassifier(frozen, class_weight="balanced")
+    with pytest.raises(ValueError, match="'balanced' needs all rows at once"):
+        model.partial_fit(X, labels, classes=[False, True])
+    with pytest.raises(ValueError, match="Negative values in data"):
+        model.set_params(class_weight={True: -1.0}).fit(X, labels)
+
+
 def test_penalties_of_classes_leave_half_of_the_rows_free(table):
     X, y, _ = table
     model = RandomFeatureRidgeClassifier().fit(X[:60], np.digitize(y, [-1, 0, 1])[:60])
