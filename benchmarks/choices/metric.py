@@ -25,6 +25,8 @@ from sklearn_crt import (
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
+    RandomFeatureRidge,
+    RandomFeatureRidgeClassifier,
 )
 
 from ..tables import Table
@@ -42,7 +44,7 @@ NUMBERS = "abalone_rings", "diabetes", "housing", "sgemm"
 MOST_COLUMNS, FEW_COLUMNS = 40, 20  # of local linear averages
 BANDWIDTHS = 3.0, 10.0, 30.0
 NAMES = "k neighbours", "exact", "local linear", "boosting", "support vectors", "xRFM"
-NAMES += "metric, exact", "metric, local linear"
+NAMES += "metric, ridge", "metric, exact", "metric, local linear"
 
 
 class BestBandwidth(BaseEstimator):
@@ -105,11 +107,12 @@ def models_of(labels, n_features, seed):
     if labels:
         linear, average = LocalLinearClassifier(), NadarayaWatsonClassifier()
         neighbours, support = KNeighborsClassifier(), SVC(C=10)
+        ridge = RandomFeatureRidgeClassifier()
         options = {"l2_regularization": 1.0, "random_state": seed}
         boosting = HistGradientBoostingClassifier(**options)
     else:
         linear, average = LocalLinearRegressor(), NadarayaWatsonRegressor()
-        neighbours = KNeighborsRegressor()
+        neighbours, ridge = KNeighborsRegressor(), RandomFeatureRidge()
         boosting = HistGradientBoostingRegressor(random_state=seed)
         support = TransformedTargetRegressor(SVR(C=10), transformer=StandardScaler())
     found = {
@@ -119,6 +122,7 @@ def models_of(labels, n_features, seed):
         "boosting": boosting,
         "support vectors": support,
         "xRFM": BestBandwidth(labels),
+        "metric, ridge": make_pipeline(metric, ridge),
         "metric, exact": make_pipeline(metric, average),
         "metric, local linear": make_pipeline(metric, linear),
     }

@@ -23,6 +23,7 @@ from ._targets import LocalLinear
 
 _N_LEFT = 2000  # rows left out, by which intervals are widened
 _WIDER = 0.5  # times sigma: residuals change more slowly than answers
+_OF_ANSWERS = 0.5  # times their deviation: answers of one size have noise of one size
 _ROUNDING = 1e-12  # of a level, which sums of shares may miss by so much
 
 
@@ -50,39 +51,59 @@ class Residuals(NamedTuple):
     keys: Keys  # of these rows
     values: np.ndarray  # (n_rows, n_outputs)
     sigma: float | np.ndarray
-    centred: bool  # whether answers are to be added
+    answers: np.ndarray | None  # (n_rows, n_outputs), without each row; of local fits
 
     @classmethod
     def of(cls, engine: Any) -> Residuals:
         """Return targets of plain averages, and of fits residuals of rows left out."""
         keys, sigma = engine.keys, engine.sigma
         if not isinstance(keys.targets, LocalLinear):
-            return cls(keys, row_targets(keys)[0], sigma, False)
+            return cls(keys, row_targets(keys)[0], sigma, None)
         rows = [to_host(part) for part in joined_parts(keys.parts)]
         own = np.sort(sample(len(rows[1])))
         X, y, weights = (taken(part, own) for part in rows)
-        if "residuals" not in engine.asked:
-            engine.asked["residuals"] = y - left_out_answers(keys, X, sigma)
-        few = replace(keys, parts=((X, y, weights),))
-        return cls(few, engine.asked["residuals"], _WIDER * sigma, True)
+        if "answers" not in engine.asked:
+            engine.asked["answers"] = left_out_answers(keys, X, sigma)
+        few, answers = replace(keys, parts=((X, y, weights),)), engine.asked["answers"]
+        return cls(few, y - answers, _WIDER * sigma, answers)
 
     def quantiles(
-        self, X: Rows, levels: np.ndarray, *, left_out: bool = False
+        self,
+        X: Rows,
+        answers: np.ndarray | None,
+        levels: np.ndarray,
+        *,
+        left_out: bool = False,
     ) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield slices of queries, and their quantiles."""
-        # -> (n_queries, n_outputs, n_levels)
+        """Yield slices of queries, and their quantiles about the answers."""
+        # answers (n_queries, n_outputs) -> (n_queries, n_outputs, n_levels)
         _, weights = row_targets(self.keys)
         for rows, logs in log_kernels(self.keys, X, self.sigma, left_out=left_out):
-            shares = shares_of(logs, weights)
-            found = [weighted_quantiles(shares, v, levels) for v in self.values.T]
+            found = []
+            for k, values in enumerate(self.values.T):
+                near = logs
+                if answers is not None:
+                    near = logs + self._log_likeness(answers[rows, k], k, weights)
+                shares = shares_of(near, weights)
+                found.append(weighted_quantiles(shares, values, levels))
             yield rows, np.stack(found, axis=1)
+
+    def _log_likeness(self, queries, output, weights):
+        """Return the log kernel of answers of one output, (n_queries, n_rows)."""
+        own = self.answers[:, output]
+        mean = np.average(own, weights=weights)
+        width = _OF_ANSWERS * np.sqrt(np.average((own - mean) ** 2, weights=weights))
+        if width <= 1e-10 * abs(mean):  # a deviation that is rounding
+            return 0.0
+        return -0.5 * np.subtract.outer(queries / width, own / width) ** 2
 
     def margin(self, coverage: float) -> np.ndarray:
         """Return what intervals lack on both sides to hold rows left out, by output."""
         X, _, weights = map(to_host, joined_parts(self.keys.parts))
         own = sample(len(weights))[:_N_LEFT]
         levels = np.array([0.5 - coverage / 2, 0.5 + coverage / 2])
-        parts = self.quantiles(taken(X, own), levels, left_out=True)
+        answers = None if self.answers is None else self.answers[own]
+        parts = self.quantiles(taken(X, own), answers, levels, left_out=True)
         ends = np.concatenate([values for _, values in parts])
         values, weights = self.values[own], weights[own].astype(np.float64)
         outside = np.maximum(ends[..., 0] - values, values - ends[..., 1])
@@ -162,9 +183,11 @@ class QuantilesMixin:
         of the means of their points.
 
         For local linear fits it is the answer plus the distribution of the residuals of
-        10,000 training rows at most, each without itself and the rows that equal it,
-        with a kernel that is twice as wide. Residuals are computed at the first call,
-        which takes as long as answers at these rows.
+        10,000 training rows at most, each without itself and the rows that equal it.
+        Their weights are a kernel that is twice as wide, times a Gaussian kernel of the
+        answers, of half their standard deviation: noise often grows with the answer.
+        Residuals are computed at the first call, which takes as long as answers at
+        these rows.
 
         References
         ----------
@@ -269,9 +292,10 @@ class QuantilesMixin:
         """Return quantiles of the targets, (n_queries, n_outputs, n_levels)."""
         rows = self._host_rows(X, method)
         residuals = Residuals.of(self._engine)
-        answers = to_host(self._decode(rows)) if residuals.centred else None
+        is_plain = residuals.answers is None
+        answers = None if is_plain else to_host(self._decode(rows))
         found = np.empty((rows.shape[0], residuals.values.shape[1], len(levels)))
-        for batch, values in residuals.quantiles(rows, levels):
+        for batch, values in residuals.quantiles(rows, answers, levels):
             found[batch] = values
         if answers is not None:
             found += answers[:, :, None]
