@@ -52,7 +52,8 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
     gcv_scores_ : ndarray of shape (n_sigmas, n_alphas) or \
             (n_sigmas, n_alphas, n_outputs)
         Generalised cross-validation, an estimate of the mean squared error on new rows;
-        infinite where hardly a degree of freedom is left.
+        infinite where hardly a degree of freedom is left, or a penalty of ``"auto"`` is
+        too small for the spread of the targets (Notes).
     noise_variance_ : float or ndarray of shape (n_outputs,)
         Estimate of the variance of targets about their expectation.
     sampler_ : sampler, transformer or "linear"
@@ -78,10 +79,13 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
 
     [1]_, with :math:`\gamma = 1.2` against penalties that are too small where a few
     rows lie far from the others, or columns are as many as rows ([2]_ takes 1.4;
-    ``python -m benchmarks.choices ridge`` compares them). All outputs have one sigma,
-    that of the least sum of scores over variances. Where the sampler has a ``penalty_``
-    matrix K, the penalty is :math:`\alpha\, b'Kb` and :math:`Z'Zv = wKv`. The standard
-    deviation of a new target at features z (about their mean) is
+    ``python -m benchmarks.choices ridge`` compares them). With ``alphas="auto"`` the
+    prior standard deviation of the function, that below, is at most 30 times that of
+    the targets: a smaller penalty gives rows far from the others absurd answers. All
+    outputs have one sigma, that of the least sum of scores over variances. Where the
+    sampler has a ``penalty_`` matrix K, the penalty is :math:`\alpha\, b'Kb` and
+    :math:`Z'Zv = wKv`. The standard deviation of a new target at features z (about
+    their mean) is
 
     .. math:: \operatorname{std}^2 = s^2\left(1 + \frac1n
        + z'(Z'Z + \alpha K)^{-1} z\right), \qquad s^2 = \frac{|y - Zb|^2}{n - 1 - t},

@@ -135,6 +135,9 @@ _LEAST, _MOST = 1e-7, 10.0  # times the mean square of a row, the largest eigenv
 _OF_NUMBERS = 1.2, 0.01
 _OF_CLASSES = 1.0, 0.5
 _CONSTANT = 1e-14  # of the mean: a spread that is rounding
+# Most standard deviation of the function, by the prior that a penalty stands for, times
+# that of the numbers: with more, rows far from the others get absurd answers.
+_MOST_SPREAD = 30.0
 
 
 class Solution:
@@ -159,7 +162,8 @@ class Solution:
         self.n_rows = n_rows  # the weight, but for weights of classes
         self._n_fixed, self._shared = int(fit_intercept), shared
         self._decompose(moments, penalty)
-        self.alphas = self._grid() if isinstance(alphas, str) else alphas
+        self._is_auto = isinstance(alphas, str)
+        self.alphas = self._grid() if self._is_auto else alphas
 
     def _decompose(self, moments: Moments, penalty: np.ndarray | None) -> None:
         """Set the eigenvalues, the vectors, and the products of both with targets."""
@@ -235,7 +239,13 @@ class Solution:
         # residuals that are rounding alone are equal, whatever sigma and the penalty
         residuals = np.maximum(self.residuals, self._rounding * self._total)
         scores = self.n_rows * residuals / freedom**2
-        return np.where(enough[:, None], scores, np.inf)
+        allowed = enough[:, None]
+        if self._is_auto and not self._shared:
+            mean_square = self.values.sum() / self.moments.weight  # of a row
+            prior = mean_square / self.alphas[:, None] * residuals / freedom
+            most = _MOST_SPREAD**2 * self._total / self.moments.weight
+            allowed = allowed & (prior <= most)
+        return np.where(allowed, scores, np.inf)
 
     @property
     def scores(self) -> np.ndarray:

@@ -417,6 +417,23 @@ def test_few_columns_may_have_many_waves(n_features, rng):
     assert model.score(X[1500:], y[1500:]) > 0.8  # of .85 and .92 without noise
 
 
+def test_automatic_penalties_keep_the_prior_near_the_spread_of_targets(rng):
+    X = rng.standard_normal((400, 3))
+    y = X[:, 0] + 0.5 * rng.standard_normal(400)
+    sampler = FrozenEstimator(TrigRBFSampler(sigma=0.1, random_state=0).fit(X))
+    Z = sampler.transform(X)
+    size = np.mean(np.sum((Z - Z.mean(axis=0)) ** 2, axis=1))
+    path = RandomFeatureRidge(sampler).fit(X, y).score_path()
+    priors = [
+        np.sqrt(size * model.noise_variance_ / alpha)
+        for alpha in path["alpha"]
+        for model in [RandomFeatureRidge(sampler, alphas=alpha).fit(X, y)]
+    ]
+    allowed = np.array(priors) <= 30 * y.std()
+    assert 5 < allowed.sum() < 25
+    assert_array_equal(np.isfinite(path["gcv"]), allowed)
+
+
 def test_columns_of_the_default_grow_with_rows(table):
     X, y, _ = table
     many = np.concatenate([X, X + 0.1])[:600]
