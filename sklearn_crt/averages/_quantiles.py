@@ -52,20 +52,23 @@ class Residuals(NamedTuple):
     values: np.ndarray  # (n_rows, n_outputs)
     sigma: float | np.ndarray
     answers: np.ndarray | None  # (n_rows, n_outputs), without each row; of local fits
+    limits: tuple[np.ndarray, np.ndarray] | None  # of clipped answers, by output
 
     @classmethod
-    def of(cls, engine: Any) -> Residuals:
+    def of(cls, engine: Any, limits: tuple[Any, Any] | None) -> Residuals:
         """Return targets of plain averages, and of fits residuals of rows left out."""
         keys, sigma = engine.keys, engine.sigma
         if not isinstance(keys.targets, LocalLinear):
-            return cls(keys, row_targets(keys)[0], sigma, None)
+            return cls(keys, row_targets(keys)[0], sigma, None, None)
         rows = [to_host(part) for part in joined_parts(keys.parts)]
         own = np.sort(sample(len(rows[1])))
         X, y, weights = (taken(part, own) for part in rows)
         if "answers" not in engine.asked:
             engine.asked["answers"] = left_out_answers(keys, X, sigma)
         few, answers = replace(keys, parts=((X, y, weights),)), engine.asked["answers"]
-        return cls(few, y - answers, _WIDER * sigma, answers)
+        if limits is not None:
+            answers = np.clip(answers, *limits)
+        return cls(few, y - answers, _WIDER * sigma, answers, limits)
 
     def quantiles(
         self,
@@ -75,7 +78,7 @@ class Residuals(NamedTuple):
         *,
         left_out: bool = False,
     ) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield slices of queries, and their quantiles about the answers."""
+        """Yield slices of queries, and their quantiles."""
         # answers (n_queries, n_outputs) -> (n_queries, n_outputs, n_levels)
         _, weights = row_targets(self.keys)
         for rows, logs in log_kernels(self.keys, X, self.sigma, left_out=left_out):
@@ -86,10 +89,16 @@ class Residuals(NamedTuple):
                     near = logs + self._log_likeness(answers[rows, k], k, weights)
                 shares = shares_of(near, weights)
                 found.append(weighted_quantiles(shares, values, levels))
+                if answers is not None:
+                    found[k] += answers[rows, k, None]
+                if self.limits is not None:
+                    least, most = self.limits
+                    np.clip(found[k], least[k], most[k], out=found[k])
             yield rows, np.stack(found, axis=1)
 
     def _log_likeness(self, queries, output, weights):
         """Return the log kernel of answers of one output, (n_queries, n_rows)."""
+        assert self.answers is not None  # of local fits alone
         own = self.answers[:, output]
         mean = np.average(own, weights=weights)
         width = _OF_ANSWERS * np.sqrt(np.average((own - mean) ** 2, weights=weights))
@@ -105,7 +114,8 @@ class Residuals(NamedTuple):
         answers = None if self.answers is None else self.answers[own]
         parts = self.quantiles(taken(X, own), answers, levels, left_out=True)
         ends = np.concatenate([values for _, values in parts])
-        values, weights = self.values[own], weights[own].astype(np.float64)
+        values = self.values[own] if answers is None else self.values[own] + answers
+        weights = weights[own].astype(np.float64)
         outside = np.maximum(ends[..., 0] - values, values - ends[..., 1])
         level = np.array([min(1.0, coverage * (1 + 1 / len(own)))])
         shares = weights[None]
@@ -280,7 +290,8 @@ class QuantilesMixin:
         ends = self._quantiles(X, levels, "predict_interval")
         asked, name = self._engine.asked, f"margin of {coverage!r}"
         if name not in asked:
-            asked[name] = Residuals.of(self._engine).margin(float(coverage))
+            residuals = Residuals.of(self._engine, self._limits)
+            asked[name] = residuals.margin(float(coverage))
         margin = asked[name][:, None]
         ends += np.concatenate([-margin, margin], axis=1)
         middle = ends.mean(axis=2)  # where c is negative, they might cross
@@ -291,15 +302,16 @@ class QuantilesMixin:
     def _quantiles(self, X, levels, method):
         """Return quantiles of the targets, (n_queries, n_outputs, n_levels)."""
         rows = self._host_rows(X, method)
-        residuals = Residuals.of(self._engine)
+        residuals = Residuals.of(self._engine, self._limits)
         is_plain = residuals.answers is None
         answers = None if is_plain else to_host(self._decode(rows))
         found = np.empty((rows.shape[0], residuals.values.shape[1], len(levels)))
         for batch, values in residuals.quantiles(rows, answers, levels):
             found[batch] = values
-        if answers is not None:
-            found += answers[:, :, None]
-        if getattr(self, "clip", False):
-            least, most = self._seen.least[:, None], self._seen.most[:, None]
-            np.clip(found, least, most, out=found)
         return found
+
+    @property
+    def _limits(self):
+        """Least and most of each output, where answers are clipped."""
+        seen = self._seen
+        return (seen.least, seen.most) if getattr(self, "clip", False) else None

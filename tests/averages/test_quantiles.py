@@ -126,6 +126,19 @@ def test_intervals_hold_their_share(model, coverage, rng):
     assert widths[wide].mean() > 2 * widths[narrow].mean()
 
 
+@pytest.mark.parametrize("coverage", [0.5, 0.9])
+def test_clipped_intervals_hold_their_share(coverage, rng):
+    """Half of the targets are the least one, where many ends of intervals are too."""
+    X = rng.uniform(-2, 2, size=(5000, 2))
+    y = np.sin(2 * X[:, 1]) + X[:, 0] + 0.3 * rng.normal(size=5000)
+    y = np.maximum(y, 0)
+    model = LocalLinearRegressor(clip=True).fit(X[:1000], y[:1000])
+    ends = model.predict_interval(X[1000:], coverage)
+    inside = (ends[:, 0] <= y[1000:]) & (y[1000:] <= ends[:, 1])
+    spread = norm.isf(1e-7) * np.sqrt(coverage * (1 - coverage) * (1 / 1000 + 1 / 4000))
+    assert inside.mean() > coverage - spread
+
+
 def test_margin_is_of_rows_left_out(rng):
     """Where a row has nearly all the weight, its own target would be the interval."""
     X, y = rng.normal(size=(300, 8)), rng.normal(size=300)
