@@ -69,16 +69,23 @@ def _search(octaves, batches, encoded, targets) -> tuple[float, Targets]:
     candidates = targets.candidates()
 
     def best_of(multiples):
-        errors = np.zeros((len(candidates), multiples.size))
+        parts, shares = [], []
         for queries, own, path in batches(multiples):
             truth, weights = _ratio(own, targets, mean)
+            shares.append(weights)
+            errors = np.empty((len(candidates), multiples.size, len(truth)))
             for k, sums in enumerate(path):
                 answers = targets.solve_all(sums, queries, multiples[k])
                 for j, solved in enumerate(answers):
                     found, _ = _ratio(solved, targets, mean)
-                    error = _row_errors(found, truth, spread, targets)
-                    errors[j, k] += weights @ error
+                    errors[j, k] = _row_errors(found, truth, spread, targets)
+            parts.append(errors)
+        rows, weights = np.concatenate(parts, axis=2), np.concatenate(shares)
+        errors = rows @ weights
         best = int(_is_least(errors.min(axis=1)).argmax())
+        plain, least = (rows[j, errors[j].argmin()] for j in (0, best))
+        if not _is_plainly_positive(plain - least, weights):
+            best = 0
         return _largest_of_least(multiples, errors[best]), candidates[best]
 
     best = best_of(octaves)
@@ -99,6 +106,12 @@ def _row_errors(found, truth, spread, targets):
     first = found >= (1 - _TIE) * found.max(axis=1, keepdims=True)
     right = first[np.arange(len(first)), truth.argmax(axis=1)] / first.sum(axis=1)
     return 1 - right + _BRIER * squares.sum(axis=1)
+
+
+def _is_plainly_positive(gain: np.ndarray, weights: np.ndarray) -> bool:
+    """Return whether the mean of rows is more than one standard error above 0."""
+    total = weights @ gain
+    return bool(total > np.sqrt(weights @ (gain - total / weights.sum()) ** 2))
 
 
 def _is_least(errors: np.ndarray) -> np.ndarray:

@@ -139,7 +139,8 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
         Penalty of the slopes, as a share of the mean local variance of the columns: 0
         for none, infinity for the plain average. ``"auto"`` is the one of these two and
         the powers of ten from 0.0001 to 10 with the least leave-one-out error, chosen
-        together with ``sigma="auto"`` of the kernel.
+        together with ``sigma="auto"`` of the kernel; the plain average where none errs
+        less by more than one standard error.
     clip : bool, default=False
         Whether to keep predictions in the range of the training targets. Planes may
         leave it, most of all outside the training rows.
@@ -265,7 +266,8 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
         Penalty of the slopes, as a share of the mean local variance of the columns: 0
         for none, infinity for the plain average. ``"auto"`` is the one of these two and
         the powers of ten from 0.0001 to 10 with the least leave-one-out error, chosen
-        together with ``sigma="auto"`` of the kernel.
+        together with ``sigma="auto"`` of the kernel; the plain average where none errs
+        less by more than one standard error.
 
     Attributes
     ----------
