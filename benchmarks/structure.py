@@ -60,7 +60,7 @@ BLANK = {
 # The most that the gate allows of each number, in the order of its row. What grows for
 # a good reason moves its line here, in the commit that says why.
 GATE = {
-    "lines of the package": [28270],
+    "lines of the package": [28410],
     "modules": [113],
     "modules with one importer: private, not of the first names": [15, 24],
     "second classes of a map, for the array API": [0],
@@ -70,8 +70,8 @@ GATE = {
     "on_host and isinstance of ndarray": [31],
     "public names": [94],
     "OPRFSampler.fit: calls, moves": [75, 57],
-    "TrigRBFSampler.fit and transform: calls, moves": [131, 95],
-    "NadarayaWatsonClassifier(OPRFSampler()).fit: calls, moves": [277, 192],
+    "TrigRBFSampler.fit and transform: calls, moves": [130, 94],
+    "NadarayaWatsonClassifier(OPRFSampler()).fit: calls, moves": [265, 188],
     "own classes in the MRO of OPRF, Matern, GERF, Hybrid": [3, 3, 3, 2],
 }
 
