@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,7 +64,12 @@ def best_multiple(
 def _search(octaves, batches, encoded, targets) -> tuple[float, Targets]:
     """Return the best of the octaves, and then of the quarters about it."""
     # batches of rows, their own sums, and those of the others at each multiple
-    mean, spread = _moments(encoded, targets)
+    weights = targets.weight(encoded)
+    values, share = encoded[:, : targets.n_averages], weights / weights.sum()
+    values = values / weights[:, None]
+    mean = share @ values
+    spread = share @ (values - mean) ** 2
+    spread = np.where(spread > 0, spread, 1.0)  # of a constant target
     candidates = targets.candidates()
 
     def best_of(multiples):
@@ -82,11 +86,15 @@ def _search(octaves, batches, encoded, targets) -> tuple[float, Targets]:
             parts.append(errors)
         rows, weights = np.concatenate(parts, axis=2), np.concatenate(shares)
         errors = rows @ weights
-        best = int(_is_least(errors.min(axis=1)).argmax())
-        plain, least = (rows[j, errors[j].argmin()] for j in (0, best))
-        if not _is_plainly_positive(plain - least, weights):
+        least = errors.min(axis=1)
+        best = int((least <= least.min() * (1 + _TIE)).argmax())
+        plain, fits = (rows[j, errors[j].argmin()] for j in (0, best))
+        if not _is_plainly_positive(plain - fits, weights):
             best = 0
-        return _largest_of_least(multiples, errors[best]), candidates[best]
+        # the largest multiple of least error leaves the average to equal rows where all
+        # others are at one distance, as on a table of categories
+        ties = errors[best] <= least[best] * (1 + _TIE)
+        return float(multiples[ties][-1]), candidates[best]
 
     best = best_of(octaves)
     if octaves.size == 1:
@@ -114,20 +122,6 @@ def _is_plainly_positive(gain: np.ndarray, weights: np.ndarray) -> bool:
     return bool(total > np.sqrt(weights @ (gain - total / weights.sum()) ** 2))
 
 
-def _is_least(errors: np.ndarray) -> np.ndarray:
-    """Return which errors are the least one, up to rounding."""
-    return errors <= errors.min() * (1 + _TIE)
-
-
-def _largest_of_least(multiples: np.ndarray, errors: np.ndarray) -> float:
-    """Return the largest multiple of least error, up to rounding.
-
-    It leaves the average to equal rows where all others are at one distance, as on a
-    table of categories: then no multiple errs less than another.
-    """
-    return float(multiples[_is_least(errors)][-1])
-
-
 def _ratio(sums, targets, mean):
     """Return sums of targets over those of the weights, and these."""
     weights = targets.weight(sums)
@@ -135,16 +129,6 @@ def _ratio(sums, targets, mean):
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = sums[:, :n_columns] / weights[:, None]
     return np.where(weights[:, None] > 0, ratio, mean), weights
-
-
-def _moments(encoded, targets):
-    """Return the weighted means and variances of the targets, 1 for a constant one."""
-    weights = targets.weight(encoded)
-    values = encoded[:, : targets.n_averages] / weights[:, None]
-    share = weights / weights.sum()
-    mean = share @ values
-    spread = share @ (values - mean) ** 2
-    return mean, np.where(spread > 0, spread, 1.0)
 
 
 WIDE_OCTAVES = 2.0 ** np.arange(-3, 6)
@@ -176,41 +160,30 @@ def best_multiple_left(
 ) -> tuple[float, Targets]:
     """Return factor of sigma, and targets, erring least on rows left out of points."""
     # encoded (m, k)
+    is_radial = isinstance(kernel, RadialKernel)
 
     def batches(multiples):
         for batch in gen_batches(len(left.own), _LEFT_ROWS):
             rows, parts = left.X.take(batch), (left.y[batch], left.weights[batch])
             own = targets.encode(*parts, np.float64, rows)
-            part = left._replace(X=rows, own=left.own[batch])
-            rest = keys, encoded, own, targets, multiples
-            yield rows, own, _sums_without_share(kernel, part, *rest)
+            place = np.arange(len(own)), left.own[batch]
+            rest = 1 - targets.weight(own) / targets.weight(encoded)[place[1]]
+            # equal rows are left out too, as by the exact estimator
+            gone = rows.sq_distances(keys) == 0
+            gone[place] |= rest < _NOTHING
+            if is_radial:  # the mean of a group moves away from a row that leaves it
+                distances = kernel.distances(rows, keys).astype(np.float64)
+                distances[place] *= 1 / np.where(rest < _NOTHING, 1, rest)
+            path = []
+            for multiple in multiples:
+                if is_radial:
+                    logs = kernel.log_profile(distances * multiple)
+                else:
+                    scaled = (side.scaled(multiple) for side in (rows, keys))
+                    logs = log_kernel(kernel, *scaled)
+                logs[gone] = -np.inf
+                weights, _ = log_weights(logs, overwrite=True)
+                path.append(weights @ encoded - weights[place][:, None] * own)
+            yield rows, own, path
 
     return _search(octaves, batches, encoded, targets)
-
-
-def _sums_without_share(
-    kernel, left, keys, encoded, own, targets, multiples
-) -> Iterator[np.ndarray]:
-    """Yield the kernel sums of rows at each multiple, each out of its own group."""
-    place = np.arange(len(left.own)), left.own
-    rest = 1 - targets.weight(own) / targets.weight(encoded)[left.own]
-    gone = left.X.sq_distances(keys) == 0  # as equal rows with the exact estimator
-    gone[place] |= rest < _NOTHING
-    stretch = 1 / np.where(rest < _NOTHING, 1, rest)
-    path = _stretched_path(kernel, left.X, keys, place, stretch, multiples)
-    for logs in path:
-        logs[gone] = -np.inf
-        weights, _ = log_weights(logs, overwrite=True)
-        yield weights @ encoded - weights[place][:, None] * own
-
-
-def _stretched_path(kernel, rows, keys, place, stretch, multiples):
-    """Yield the logs of the kernel at each multiple."""
-    if isinstance(kernel, RadialKernel):
-        distances = kernel.distances(rows, keys).astype(np.float64)
-        distances[place] *= stretch
-        for multiple in multiples:
-            yield kernel.log_profile(distances * multiple)
-        return
-    for multiple in multiples:  # the means stay where they are
-        yield log_kernel(kernel, rows.scaled(multiple), keys.scaled(multiple))
