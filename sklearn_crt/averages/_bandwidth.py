@@ -160,7 +160,6 @@ def best_multiple_left(
 ) -> tuple[float, Targets]:
     """Return factor of sigma, and targets, erring least on rows left out of points."""
     # encoded (m, k)
-    is_radial = isinstance(kernel, RadialKernel)
 
     def batches(multiples):
         for batch in gen_batches(len(left.own), _LEFT_ROWS):
@@ -171,15 +170,15 @@ def best_multiple_left(
             # equal rows are left out too, as by the exact estimator
             gone = rows.sq_distances(keys) == 0
             gone[place] |= rest < _NOTHING
-            if is_radial:  # the mean of a group moves away from a row that leaves it
+            if isinstance(kernel, RadialKernel):  # the mean moves away from the row
                 distances = kernel.distances(rows, keys).astype(np.float64)
                 distances[place] *= 1 / np.where(rest < _NOTHING, 1, rest)
             path = []
             for multiple in multiples:
-                if is_radial:
+                if isinstance(kernel, RadialKernel):
                     logs = kernel.log_profile(distances * multiple)
-                else:
-                    scaled = (side.scaled(multiple) for side in (rows, keys))
+                else:  # the means stay where they are
+                    scaled = rows.scaled(multiple), keys.scaled(multiple)
                     logs = log_kernel(kernel, *scaled)
                 logs[gone] = -np.inf
                 weights, _ = log_weights(logs, overwrite=True)

@@ -40,7 +40,7 @@ from .._compat import (
     available_if,
     warn,
 )
-from .._state import STATE_METHODS, aside, check_names, check_same_columns, same
+from .._state import STATE_METHODS, aside, check_mergeable, check_names, same
 from .._workers import blas_within_processors
 from ..maps import FeatureMap
 from ..rows import TableLike, weighted_rows
@@ -169,19 +169,12 @@ class BaseNadarayaWatson(
         ValueError
             If the two do not fit together.
         """
-        check_is_fitted(self)
-        check_is_fitted(other)
-        engines = type(self._engine), type(getattr(other, "_engine", None))
-        if type(other) is not type(self) or engines[0] is not engines[1]:
-            raise ValueError(
-                f"merge needs another {type(self).__name__} with the same kind of "
-                f"kernel, got {other!r}."
-            )
-        check_same_columns(self, other)
-        if not same(self._made_of, other._made_of):
+        check_mergeable(self, other)
+        is_kind = type(self._engine) is type(other._engine)
+        if not (is_kind and same(self._made_of, other._made_of)):
             raise ValueError(
                 "merge needs the same kernel on both sides, got "
-                f"{self._made_of!r} and {other._made_of!r}."
+                f"{self.kernel!r} and {other.kernel!r}."
             )
         self._check_mergeable(other)
         engine = self._engine.copy()
@@ -225,7 +218,12 @@ class BaseNadarayaWatson(
             self._fit_namespace = fit_namespace_of(X)
         else:
             check_fit_namespace(self, X, "partial_fit")
-        X, y = self._validate_rows(X, y, first, final)
+        # what is kept is no array of the caller, who may write the next batch there
+        kept = not final or self._row_kernel is not None
+        options = {"keep_library": self._keeps_library(X), "y": y, **self._y_checks}
+        X, y = validate_rows(self, X, reset=first, copy=kept, **options)
+        if isinstance(self.kernel, FrozenEstimator):
+            check_names(self, self.kernel)
         y = to_namespace_of(self._check_targets(y, first, final), X)
         n_rows = X.shape[0]
         X, y, weights = weighted_rows(X, y, sample_weight)
@@ -257,15 +255,6 @@ class BaseNadarayaWatson(
             return FeatureEngine(self._transformer, self._encoder())
         self._made_of._validate_params()
         return self._made_of._make_engine(self._encoder())
-
-    def _validate_rows(self, X, y, first, final):
-        # what is kept is no array of the caller, who may write the next batch there
-        kept = not final or self._row_kernel is not None
-        options = {"keep_library": self._keeps_library(X), "y": y, **self._y_checks}
-        X, y = validate_rows(self, X, reset=first, copy=kept, **options)
-        if isinstance(self.kernel, FrozenEstimator):
-            check_names(self, self.kernel)
-        return X, y
 
     def _keeps_library(self, X):
         """Return whether a third-party transformer is to see arrays of a library."""
@@ -385,9 +374,10 @@ class BaseNadarayaWatson(
     def _with_features_of(self, sampler):
         """Return a copy with a fitted sampler as its kernel, the rows if None."""
         other = copy.copy(self)
-        fixed = sampler is None or isinstance(sampler, FrozenEstimator)
+        fixed = isinstance(sampler, FrozenEstimator)
         other.kernel = sampler if fixed else FrozenEstimator(sampler)
-        other.kernel = "linear" if sampler is None else other.kernel
+        if sampler is None:
+            other.kernel = "linear"
         return other
 
     def _warn_of_sums(self):

@@ -133,7 +133,7 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         return to_fit_namespace(self, self._seen.shares)
 
     def _decode(self, X, function, instead):
-        """Return function(scores, log_scale, weight) of all rows, block after block.
+        """Return function(scores, log_scale, prior, weight) of all rows, in blocks.
 
         The weight is that of the average of a row beside the prior, None for 1.
         """
@@ -147,17 +147,10 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
                 unreliable = empty | (weight[:, 0] < 1)
             scores = xp.where(empty[:, None], prior, scores)
             log_scale = xp.where(empty[:, None], xp.zeros_like(log_scale), log_scale)
-            blocks.append(function(scores, log_scale, weight))
+            blocks.append(function(scores, log_scale, prior, weight))
             n_unreliable += int(xp.count_nonzero(unreliable))
         self._warn_unreliable(n_unreliable, instead)
         return joined(blocks)
-
-    def _best_codes(self, scores):
-        """Return the codes of largest score, of the prior where none is positive."""
-        empty = ~np.any(scores > 0, axis=1)
-        best = np.argmax(scores, axis=1)
-        best[empty] = np.argmax(self._seen.shares)
-        return best
 
     def predict(self, X: TableLike) -> np.ndarray:
         """Return the labels of largest score.
@@ -174,7 +167,9 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         """
         self._check_rows(X, "predict")
         instead = "the largest score counts, and the class prior where none is positive"
-        codes = self._decode(X, _first, instead)
+        codes = self._decode(
+            X, lambda scores, *_: namespace_of(scores).argmax(scores, axis=1), instead
+        )
         if on_host(codes):
             return to_namespace_of(self.classes_[codes], X)
         classes = to_namespace_of(self.classes_, codes)
@@ -197,12 +192,8 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
             unreliable it is ``class_prior_``, in part or altogether.
         """
         self._check_rows(X, "predict_proba")
-
-        def mixed(scores, _, weight):
-            return _mix(scores, weight, asarray_like(self._seen.shares, scores))
-
         instead = "the class prior is predicted there, in part or altogether"
-        return self._cast(self._decode(X, mixed, instead), X)
+        return self._cast(self._decode(X, _mix, instead), X)
 
     def decision_function(self, X: TableLike) -> np.ndarray:
         """Return the class scores, ``sum_j w_j K(x, x_j) [y_j = c]``.
@@ -223,11 +214,10 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         self._check_rows(X, "decision_function")
         limit = 0.95 * math.log(np.finfo(self._float_type(X)).max)
 
-        def decision(scores, log_scale, weight):
+        def decision(scores, log_scale, prior, weight):
             xp = namespace_of(scores)
             if self.classes_.size == 2:
-                prior = asarray_like(self._seen.shares, scores)
-                shares = _mix(scores, weight, prior)
+                shares = _mix(scores, log_scale, prior, weight)
                 return shares[:, 1] - shares[:, 0]
             peak = xp.max(xp.abs(scores), axis=1, keepdims=True)
             inside = clipped(log_scale + xp.log(peak), -limit, limit)
@@ -237,12 +227,7 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         return self._cast(self._decode(X, decision, instead), X)
 
 
-def _first(scores, *_):
-    """Return the codes of largest score."""
-    return namespace_of(scores).argmax(scores, axis=1)
-
-
-def _mix(scores, weight, prior):
+def _mix(scores, _, prior, weight):
     """Return the shares of the scores, mixed with the prior by weight and 1 - weight.
 
     The weight is at least what leaves the class first that ``predict`` returns.

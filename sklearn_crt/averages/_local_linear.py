@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from numbers import Real
 from typing import Literal
 
 import numpy as np
 
 from .._array import (
-    asarray_like,
     constant,
     joined,
     namespace_of,
-    to_host,
     validate_rows,
 )
 from .._compat import Interval, StrOptions
@@ -24,7 +21,7 @@ from ._classifier import NadarayaWatsonClassifier
 from ._exact import KERNEL_NAMES, ExactKernel
 from ._prototypes import Prototypes
 from ._regressor import NadarayaWatsonRegressor
-from ._targets import LocalLinear, Planes, Slopes
+from ._targets import LocalLinear, Slopes
 
 _MOST_COLUMNS = 40  # which have 860 moments
 RowKernelLike = (
@@ -41,17 +38,13 @@ class LocalLinearMixin(BaseNadarayaWatson):
         "ridge": [StrOptions({"auto"}), Interval(Real, 0, None, closed="both")],
     }
 
-    def _validate_rows(self, X, y, first, final):
-        X, y = super()._validate_rows(X, y, first, final)
-        if X.shape[1] > _MOST_COLUMNS:
+    def _encoder(self):
+        if self.n_features_in_ > _MOST_COLUMNS:
             raise ValueError(
-                f"X has {X.shape[1]} features, and local linear averages take at most "
-                f"{_MOST_COLUMNS}: put LearnedMetric(n_components=20) or "
+                f"X has {self.n_features_in_} features, and local linear averages take "
+                f"at most {_MOST_COLUMNS}: put LearnedMetric(n_components=20) or "
                 "PCA(n_components=20) in front."
             )
-        return X, y
-
-    def _encoder(self):
         plain = super()._encoder()  # type: ignore[safe-super]  # of the other base
         return LocalLinear(plain, self.ridge)
 
@@ -101,23 +94,6 @@ class LocalLinearMixin(BaseNadarayaWatson):
             values = constant(size, 0.0, rows)
         shape = values.shape[0], n_features, targets.n_averages
         return self._cast(namespace_of(values).reshape(values, shape), X)
-
-    def _answer_shares(self, rows, keys):
-        targets, sigma = keys.targets, self._engine.sigma
-        shares = super()._answer_shares(rows, keys)
-        if not isinstance(targets, LocalLinear):
-            yield from shares
-            return
-        planes = replace(keys, targets=Planes(targets.plain, targets.ridge))
-        found = [to_host(sums.scores) for _, sums in planes.sums(rows, sigma)]
-        frame, start = keys.frame(rows, sigma)[0], 0
-        points = [frame.rows(to_host(part[0])).dense for part in keys.parts]
-        slopes, offsets = np.split(np.concatenate(found), [rows.shape[1]], axis=1)
-        for block in shares:
-            some = slice(start, start + len(block))
-            tilt = np.hstack([slopes[some] @ part.T for part in points])
-            yield block * (1 + tilt - offsets[some])
-            start = some.stop
 
 
 class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
@@ -237,14 +213,7 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
 
     def _decode(self, X):
         answers = super()._decode(X)
-        if not self.clip:
-            return answers
-        xp = namespace_of(answers)
-        least, most = (
-            asarray_like(e, answers) for e in (self._seen.least, self._seen.most)
-        )
-        answers = xp.where(answers > most, most, answers)
-        return xp.where(answers < least, least, answers)
+        return self._in_range(answers) if self.clip else answers
 
 
 class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):

@@ -51,7 +51,7 @@ class Residuals(NamedTuple):
     keys: Keys  # of these rows
     values: np.ndarray  # (n_rows, n_outputs)
     sigma: float | np.ndarray
-    answers: np.ndarray | None  # (n_rows, n_outputs), without each row; of local fits
+    answers: Any  # (n_rows, n_outputs), of local fits without each row, else None
     limits: tuple[np.ndarray, np.ndarray] | None  # of clipped answers, by output
 
     @classmethod

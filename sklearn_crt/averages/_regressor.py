@@ -123,20 +123,14 @@ class NadarayaWatsonRegressor(
     def _decode(self, X):
         blocks, n_unreliable = [], 0
         for _, (scores, _, error) in self._blocks_of_sums(X):
-            xp, seen = namespace_of(scores), self._seen
-            mean, least, most = (
-                asarray_like(part, scores)
-                for part in (seen.mean, seen.least, seen.most)
-            )
+            xp, mean = namespace_of(scores), asarray_like(self._seen.mean, scores)
             weights = scores[:, -1]
             empty = ~(weights > 0)
             divisors = xp.where(empty, xp.ones_like(weights), weights)
             block = scores[:, :-1] / divisors[:, None]
             block = xp.where(empty[:, None], mean, block)
             if error is not None:  # averages with negative weights may leave the range
-                inside = xp.where(block > most, most, block)
-                inside = xp.where(inside < least, least, inside)
-                block = xp.where((error > 0)[:, None], inside, block)
+                block = xp.where((error > 0)[:, None], self._in_range(block), block)
                 share = trust(weights, error)[:, None]
                 block = block + (1 - share) * (mean - block)
                 empty = share[:, 0] < 1
@@ -148,6 +142,13 @@ class NadarayaWatsonRegressor(
         )
         answers = joined(blocks)  # in the widest type, as targets may need their digits
         return to_namespace_of(answers, X)
+
+    def _in_range(self, answers):
+        """Return answers moved into the range of the training targets."""
+        xp, seen = namespace_of(answers), self._seen
+        least, most = (asarray_like(end, answers) for end in (seen.least, seen.most))
+        answers = xp.where(answers > most, most, answers)
+        return xp.where(answers < least, least, answers)
 
     def __sklearn_tags__(self):
         """Return the tags of scikit-learn: several outputs."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -17,7 +18,7 @@ from .._state import copied
 from ..rows import TableLike
 from ._exact import Keys, as_kind
 from ._sums import log_kernel
-from ._targets import LocalLinear
+from ._targets import LocalLinear, Planes
 
 _PAIRS = 2**21  # of queries and rows, whose weights are held at a time
 CUT = 1e-13  # of all the weight, which rows left out of a sparse row have together
@@ -72,25 +73,26 @@ def shares_of(logs: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return shares
 
 
-def sparse_rows(
-    shares: np.ndarray,
-    columns: tuple[np.ndarray, int] | None,
-    n_largest: int | None,
-    cut: float,
-) -> sparse.csr_array:
-    """Return the largest shares, in the columns of the rows that came."""
-    n_queries, n_rows = shares.shape
-    shares = np.where(np.abs(shares) > cut / n_rows, shares, 0)
-    shares /= shares.sum(axis=1, keepdims=True)
-    if n_largest is not None and n_largest < n_rows:
-        order = np.argpartition(-np.abs(shares), n_largest - 1, axis=1)
-        np.put_along_axis(shares, order[:, n_largest:], 0, axis=1)
-    found = sparse.coo_array(shares)
-    if columns is None:
-        return found.tocsr()
-    numbers, size = columns
-    places = found.row, numbers[found.col]
-    return sparse.coo_array((found.data, places), shape=(n_queries, size)).tocsr()
+def answer_shares(
+    keys: Keys, X: Any, sigma: float | np.ndarray
+) -> Iterator[np.ndarray]:
+    """Yield the weights of all the rows in the answers of batches of queries."""
+    # -> (n_queries, n_rows)
+    targets: Any = keys.targets
+    _, weights = row_targets(keys)
+    is_fit = isinstance(targets, LocalLinear)
+    if is_fit:  # the shares of a plane are tilted, those of a mean are not
+        planes = replace(keys, targets=Planes(targets.plain, targets.ridge))
+        found = [to_host(sums.scores) for _, sums in planes.sums(X, sigma)]
+        slopes, offsets = np.split(np.concatenate(found), [X.shape[1]], axis=1)
+        frame, _ = keys.frame(X, sigma)
+        points = [frame.rows(to_host(part[0])).dense for part in keys.parts]
+    for batch, logs in log_kernels(keys, X, sigma):
+        shares = shares_of(logs, weights)
+        if is_fit:
+            tilt = np.hstack([slopes[batch] @ part.T for part in points])
+            shares *= 1 + tilt - offsets[batch]
+        yield shares
 
 
 def _has_rows(model):
@@ -180,13 +182,23 @@ class RowWeightsMixin:
         if n_largest is not None:
             check_scalar(n_largest, "n_largest", Integral, min_val=1)
         rows, keys = self._host_rows(X, "kernel_weights"), self._engine.keys
-        cut = CUT
+        cut, blocks = CUT, []
         if not isinstance(keys.targets, LocalLinear):  # which has negative weights
             cut = max(CUT, getattr(self._row_kernel, "tol", 0.0))
-        columns, blocks = self._columns(), []
-        for shares in self._answer_shares(rows, keys):
-            blocks.append(sparse_rows(shares, columns, n_largest, cut))
-        return sparse.vstack(blocks, format="csr").astype(self._float_type(X))
+        for shares in answer_shares(keys, rows, self._engine.sigma):
+            n_rows = shares.shape[1]
+            some = np.where(np.abs(shares) > cut / n_rows, shares, 0)
+            some /= some.sum(axis=1, keepdims=True)
+            if n_largest is not None and n_largest < n_rows:
+                order = np.argpartition(-np.abs(some), n_largest - 1, axis=1)
+                np.put_along_axis(some, order[:, n_largest:], 0, axis=1)
+            blocks.append(sparse.csr_array(some))
+        found = sparse.vstack(blocks, format="csr").astype(self._float_type(X))
+        if not self._dropped:
+            return found
+        kept = np.delete(np.arange(self._n_given), np.concatenate(self._dropped))
+        parts, shape = (found.data, kept[found.indices], found.indptr), found.shape
+        return sparse.csr_array(parts, shape=(shape[0], self._n_given))
 
     @available_if(_has_rows)
     def effective_rows(self, X: TableLike) -> np.ndarray:
@@ -297,16 +309,3 @@ class RowWeightsMixin:
         made = copied(self)
         made._engine = self._engine.with_targets(targets)
         return made
-
-    def _answer_shares(self, rows, keys):
-        """Yield the weights of the rows of fit in answers."""
-        _, weights = row_targets(keys)
-        for _, logs in log_kernels(keys, rows, self._engine.sigma):
-            yield shares_of(logs, weights)
-
-    def _columns(self):
-        """Return the numbers of the rows that are kept, and how many came."""
-        if not self._dropped:
-            return None
-        gone = np.concatenate(self._dropped)
-        return np.delete(np.arange(self._n_given), gone), self._n_given
