@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from abc import ABCMeta, abstractmethod
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -63,9 +62,7 @@ def _has_columns(model):
     return True
 
 
-class BaseNadarayaWatson(
-    RowWeightsMixin, CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta
-):
+class BaseNadarayaWatson(RowWeightsMixin, CallbackSupportMixin, TypedBaseEstimator):
     """Kernel-weighted averages of targets. A subclass encodes and decodes them."""
 
     _doc_link_module, _doc_link_template, _doc_link_url_param_generator = DOC_LINK
@@ -73,6 +70,8 @@ class BaseNadarayaWatson(
     _made_of: RowKernel | None  # the kernel of rows behind it, as it was given
     _seen: Any  # statistics of the targets
     _y_checks: dict
+    _encoder: Any  # returns the value that makes matrices of the targets
+    _statistics_of: Any  # of targets and weights; sums of such values are those of all
     _check_targets: Any  # returns y as the array that the encoder takes
     _check_mergeable: Any  # raises where the targets of another are of another kind
     _fit_namespace: Any = None  # tells where the rows of fit were, None for NumPy
@@ -430,11 +429,3 @@ class BaseNadarayaWatson(
         on_devices = part is None or part.array_api_support
         tags.array_api_support = ARRAY_API and on_devices
         return tags
-
-    @abstractmethod
-    def _encoder(self):
-        """Return the value that makes matrices of the targets."""
-
-    @abstractmethod
-    def _statistics_of(self, y, weights):
-        """Return what is kept of targets; sums of such values are those of all."""

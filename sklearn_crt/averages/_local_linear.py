@@ -45,7 +45,7 @@ class LocalLinearMixin(BaseNadarayaWatson):
                 f"at most {_MOST_COLUMNS}: put LearnedMetric(n_components=20) or "
                 "PCA(n_components=20) in front."
             )
-        plain = super()._encoder()  # type: ignore[safe-super]  # of the other base
+        plain = super()._encoder()  # of the other base
         return LocalLinear(plain, self.ridge)
 
     def _check_mergeable(self, other):

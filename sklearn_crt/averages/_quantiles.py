@@ -16,9 +16,9 @@ from .._compat import available_if
 from .._kernels import least_log
 from ..rows import Rows, TableLike
 from ._bandwidth import sample
-from ._exact import Keys, joined_parts
+from ._exact import Keys
 from ._prototypes import Prototypes
-from ._row_weights import CUT, _has_rows, log_kernels, row_targets, shares_of
+from ._row_weights import CUT, _has_rows, all_rows, log_kernels, shares_of
 from ._targets import LocalLinear
 
 _N_LEFT = 2000  # rows left out, by which intervals are widened
@@ -59,8 +59,8 @@ class Residuals(NamedTuple):
         """Return targets of plain averages, and of fits residuals of rows left out."""
         keys, sigma = engine.keys, engine.sigma
         if not isinstance(keys.targets, LocalLinear):
-            return cls(keys, row_targets(keys)[0], sigma, None, None)
-        rows = [to_host(part) for part in joined_parts(keys.parts)]
+            return cls(keys, all_rows(keys)[1], sigma, None, None)
+        rows = all_rows(keys)
         own = np.sort(sample(len(rows[1])))
         X, y, weights = (taken(part, own) for part in rows)
         if "answers" not in engine.asked:
@@ -80,7 +80,7 @@ class Residuals(NamedTuple):
     ) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield slices of queries, and their quantiles."""
         # answers (n_queries, n_outputs) -> (n_queries, n_outputs, n_levels)
-        _, weights = row_targets(self.keys)
+        *_, weights = all_rows(self.keys)
         for rows, logs in log_kernels(self.keys, X, self.sigma, left_out=left_out):
             found = []
             for k, values in enumerate(self.values.T):
@@ -108,14 +108,14 @@ class Residuals(NamedTuple):
 
     def margin(self, coverage: float) -> np.ndarray:
         """Return what intervals lack on both sides to hold rows left out, by output."""
-        X, _, weights = map(to_host, joined_parts(self.keys.parts))
+        X, _, weights = all_rows(self.keys)
         own = sample(len(weights))[:_N_LEFT]
         levels = np.array([0.5 - coverage / 2, 0.5 + coverage / 2])
         answers = None if self.answers is None else self.answers[own]
         parts = self.quantiles(taken(X, own), answers, levels, left_out=True)
         ends = np.concatenate([values for _, values in parts])
         values = self.values[own] if answers is None else self.values[own] + answers
-        weights = weights[own].astype(np.float64)
+        weights = weights[own]
         outside = np.maximum(ends[..., 0] - values, values - ends[..., 1])
         level = np.array([min(1.0, coverage * (1 + 1 / len(own)))])
         shares = weights[None]
@@ -125,7 +125,7 @@ class Residuals(NamedTuple):
 
 def left_out_answers(keys: Keys, X: Rows, sigma: float | np.ndarray) -> np.ndarray:
     """Return what is answered at rows without them and those that equal them."""
-    y, weights = row_targets(keys)
+    _, y, weights = all_rows(keys)
     answers = np.tile(np.average(y, axis=0, weights=weights), (X.shape[0], 1))
     for rows, sums in keys.sums(X, sigma, left_out=True):
         found = keys.targets.weight(sums.scores)

@@ -16,7 +16,7 @@ from .._compat import available_if
 from .._kernels import log_weights
 from .._state import copied
 from ..rows import TableLike
-from ._exact import Keys, as_kind
+from ._exact import Keys, as_kind, joined_parts
 from ._sums import log_kernel
 from ._targets import LocalLinear, Planes
 
@@ -24,10 +24,10 @@ _PAIRS = 2**21  # of queries and rows, whose weights are held at a time
 CUT = 1e-13  # of all the weight, which rows left out of a sparse row have together
 
 
-def row_targets(keys: Keys) -> tuple[np.ndarray, np.ndarray]:
-    """Return the targets of all the rows, and their sample weights."""
-    y, weights = zip(*((to_host(p[1]), to_host(p[2])) for p in keys.parts), strict=True)
-    return np.concatenate(y), np.concatenate(weights).astype(np.float64)
+def all_rows(keys: Keys) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Return all the rows, their targets and their sample weights, on the host."""
+    X, y, weights = map(to_host, joined_parts(keys.parts)[:3])
+    return X, y, weights.astype(np.float64)
 
 
 def log_kernels(
@@ -40,21 +40,13 @@ def log_kernels(
     # -> (n_queries, n_rows), in float64
     frame, kind = keys.frame(X, sigma)
     frame.check(X)
-    blocks = []
-    for part in keys.parts:
-        rows = to_host(part[0]).astype(X.dtype, copy=False)
-        blocks.append(frame.rows(as_kind(rows, kind)))
-    n_rows = sum(block.shape[0] for block in blocks)
-    for batch in gen_batches(X.shape[0], max(1, _PAIRS // n_rows)):
+    rows = all_rows(keys)[0].astype(X.dtype, copy=False)
+    rows = frame.rows(as_kind(rows, kind))
+    for batch in gen_batches(X.shape[0], max(1, _PAIRS // rows.shape[0])):
         queries = frame.rows(as_kind(X[batch], kind))
-        logs = np.empty((queries.shape[0], n_rows))
-        start = 0
-        for block in blocks:
-            some = logs[:, start : start + block.shape[0]]
-            some[:] = log_kernel(keys.kernel, queries, block)
-            if left_out:
-                some[queries.sq_distances(block) == 0] = -np.inf
-            start += block.shape[0]
+        logs = log_kernel(keys.kernel, queries, rows).astype(np.float64)
+        if left_out:
+            logs[queries.sq_distances(rows) == 0] = -np.inf
         yield batch, logs
 
 
@@ -79,19 +71,18 @@ def answer_shares(
     """Yield the weights of all the rows in the answers of batches of queries."""
     # -> (n_queries, n_rows)
     targets: Any = keys.targets
-    _, weights = row_targets(keys)
+    rows, _, weights = all_rows(keys)
     is_fit = isinstance(targets, LocalLinear)
     if is_fit:  # the shares of a plane are tilted, those of a mean are not
         planes = replace(keys, targets=Planes(targets.plain, targets.ridge))
         found = [to_host(sums.scores) for _, sums in planes.sums(X, sigma)]
         slopes, offsets = np.split(np.concatenate(found), [X.shape[1]], axis=1)
         frame, _ = keys.frame(X, sigma)
-        points = [frame.rows(to_host(part[0])).dense for part in keys.parts]
+        points = frame.rows(rows).dense
     for batch, logs in log_kernels(keys, X, sigma):
         shares = shares_of(logs, weights)
         if is_fit:
-            tilt = np.hstack([slopes[batch] @ part.T for part in points])
-            shares *= 1 + tilt - offsets[batch]
+            shares *= 1 + slopes[batch] @ points.T - offsets[batch]
         yield shares
 
 
@@ -240,7 +231,7 @@ class RowWeightsMixin:
         array([2.2, 1. ])
         """
         rows, keys = self._host_rows(X, "effective_rows"), self._engine.keys
-        found, (_, weights) = np.empty(rows.shape[0]), row_targets(keys)
+        found, (*_, weights) = np.empty(rows.shape[0]), all_rows(keys)
         for batch, logs in log_kernels(keys, rows, self._engine.sigma):
             shares = shares_of(logs, weights)
             ratios = np.where(shares > 0, shares / weights, 1)
