@@ -138,7 +138,7 @@ class BaseNadarayaWatson(RowWeightsMixin, CallbackSupportMixin, TypedBaseEstimat
         context = self._init_callback_context(max_subtasks=None)
         context.call_on_fit_task_begin(estimator=self, X=X, y=y)
         with aside(self) as made:
-            made._engine = None
+            made._engine, made._n_given, made._dropped = None, 0, ()
             rows = made._add(X, y, sample_weight, final=True, context=context)
             made._warn_of_features(rows)
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
@@ -226,11 +226,10 @@ class BaseNadarayaWatson(RowWeightsMixin, CallbackSupportMixin, TypedBaseEstimat
         y = to_namespace_of(self._check_targets(y, first, final), X)
         n_rows = X.shape[0]
         X, y, weights = weighted_rows(X, y, sample_weight)
-        before, dropped = (0, ()) if first else (self._n_given, self._dropped)
         if X.shape[0] < n_rows and isinstance(self._row_kernel, ExactKernel):
             gone = np.asarray(to_host(to_namespace_of(sample_weight, X))) <= 0
-            dropped += (before + np.flatnonzero(gone),)
-        self._n_given, self._dropped = before + n_rows, dropped
+            self._dropped += (self._n_given + np.flatnonzero(gone),)
+        self._n_given += n_rows
 
         def step():  # of a progress bar: one chunk of rows is summed
             if context is not None:
