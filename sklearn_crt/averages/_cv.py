@@ -17,8 +17,8 @@ class NadarayaWatsonClassifierCV(ClassifierMixin, BaseNadarayaWatsonCV):
 
     The scores and the choice are those of ``GridSearchCV`` around
     :class:`NadarayaWatsonClassifier`, in a fraction of the time: in each fold the
-    frequencies are applied to the training rows once for all sigmas, and each of their
-    features is computed once for all numbers of components.
+    frequencies are applied once for all sigmas, and each feature is computed once for
+    all numbers of components.
 
     Parameters
     ----------
@@ -74,14 +74,13 @@ class NadarayaWatsonClassifierCV(ClassifierMixin, BaseNadarayaWatsonCV):
     Notes
     -----
     With :math:`x = \sigma (X - c)` a feature reads the rows through
-    :math:`w \cdot x = \sigma\, w \cdot (X - c)` and :math:`|x|^2` only, so the training
-    rows of a fold need one product with the frequencies; the parameters of a sampler
-    (``A_``) follow from the moments of the columns. Where the distribution of the
-    frequencies depends on these parameters they are drawn again for each sigma. The
-    features of fewer components are the first of those of more, except for an odd
-    number of sines and cosines, which is computed separately. With ``ExactKernel`` the
-    distances are computed once for all sigmas; kernels of other kinds are fitted for
-    each candidate.
+    :math:`w \cdot x = \sigma\, w \cdot (X - c)` and :math:`|x|^2` only, so a fold needs
+    one product with the frequencies; the parameters of a sampler (``A_``) follow from
+    the moments of the columns. Where the distribution of the frequencies depends on
+    these parameters they are drawn again for each sigma. The features of fewer
+    components are the first of those of more, except for an odd number of sines and
+    cosines, which is computed separately. With ``ExactKernel`` the distances are
+    computed once for all sigmas; kernels of other kinds are fitted for each candidate.
 
     Scores equal those of ``GridSearchCV`` up to rounding: a row whose two largest class
     scores agree to the last digits may get the other label. Rows without a positive
@@ -104,9 +103,11 @@ class NadarayaWatsonClassifierCV(ClassifierMixin, BaseNadarayaWatsonCV):
     {'n_components': 400, 'sigma': 0.6}
     """
 
-    _model = NadarayaWatsonClassifier
     best_estimator_: NadarayaWatsonClassifier
     classes_: np.ndarray
+
+    def _make_model(self, kernel):
+        return NadarayaWatsonClassifier(kernel)
 
     @available_if(_has_best)
     def predict_proba(self, X: TableLike) -> np.ndarray:
@@ -146,8 +147,8 @@ class NadarayaWatsonRegressorCV(RegressorMixin, BaseNadarayaWatsonCV):
 
     The scores and the choice are those of ``GridSearchCV`` around
     :class:`NadarayaWatsonRegressor`, in a fraction of the time: in each fold the
-    frequencies are applied to the training rows once for all sigmas, and each of their
-    features is computed once for all numbers of components.
+    frequencies are applied once for all sigmas, and each feature is computed once for
+    all numbers of components.
 
     Parameters
     ----------
@@ -213,8 +214,10 @@ class NadarayaWatsonRegressorCV(RegressorMixin, BaseNadarayaWatsonCV):
     {'sigma': 8}
     """
 
-    _model = NadarayaWatsonRegressor
     best_estimator_: NadarayaWatsonRegressor
+
+    def _make_model(self, kernel):
+        return NadarayaWatsonRegressor(kernel)
 
     def __sklearn_tags__(self):
         """Return the tags of scikit-learn: several outputs."""
