@@ -18,7 +18,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 from ..averages._base import BaseNadarayaWatson
 from ..metric import LearnedMetric
-from ..metric._learned import KEPT_ENTRIES, Batch, joined_batches
+from ..metric._learned import KEPT_ENTRIES, MOST_LABELS, Batch, joined_batches
 from ..ridge._base import BaseRandomFeatureRidge
 from ..rows import Statistics
 from ..samplers import BaseFeatureSampler, CentersRBFSampler
@@ -397,8 +397,14 @@ def _fit_metric(metric, tables, ahead, classes):
     drawn = [draw(shell, blocks.layout, *pair) for pair in enumerate(tables)]
     found = _or_raise(tree_sum(operator.add, drawn).compute(), sample_weight)
     metric.__dict__.update(found.columns)
-    metric._note_parameters(found.batch, "agop")
-    metric._learn(found.batch)
+    rows, targets, weights = found.batch
+    # integers of a block may be few where those of all blocks are counts
+    metric._are_counts = targets.dtype.kind == "f" or (
+        targets.dtype.kind in "iu" and np.unique(targets).size > MOST_LABELS
+    )
+    batch = rows, targets.astype(float) if metric._are_counts else targets, weights
+    metric._note_parameters(batch, "agop")
+    metric._learn(batch)
     if metric._running is None:  # nothing differs that could be learned from
         return metric
     metric._running, metric._known = metric._running.emptied(), None

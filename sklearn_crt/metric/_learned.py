@@ -44,7 +44,7 @@ from ._candidates import Learned, Parameters, learn
 from ._targets import Coding, fingerprints
 
 KEPT_ENTRIES = 2**22  # of X, which partial_fit keeps before frequencies are fixed
-_MOST_LABELS = 100  # of integers, from which they are numbers
+MOST_LABELS = 100  # of integers, from which they are numbers
 Batch = tuple[Rows, np.ndarray, np.ndarray]  # rows, targets, weights
 
 
@@ -478,7 +478,7 @@ class LearnedMetric(
         y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
         is_integer = y.ndim == 1 and y.dtype.kind in "iu"
         if first:
-            self._are_counts = is_integer and np.unique(y).size > _MOST_LABELS
+            self._are_counts = is_integer and np.unique(y).size > MOST_LABELS
         if is_integer and self._are_counts:
             y = y.astype(np.float64)
         if y.ndim == 2 and y.dtype.kind not in "fiub":

@@ -299,8 +299,9 @@ class RidgeEngine(MapEngine):
     @property
     def table(self) -> list[dict]:
         """Scores of each sigma: those of the best are of all rows."""
+        solutions = self.solutions  # they make the path
         sigmas = [getattr(member, "sigma_", None) for member in self._path]
-        table = path_table(sigmas, self.solutions)
+        table = path_table(sigmas, solutions)
         if not self._chosen_from:
             return table
         (best,) = table

@@ -398,6 +398,20 @@ def test_in_a_pipeline(rng):
 
 
 # ------------------------------------------------------------------------------ Dask
+@pytest.mark.parametrize("n_different", [3, 150])
+def test_integers_in_blocks_of_dask(n_different, rng):
+    """Up to 100 are labels, more are numbers, however few a block has."""
+    da = pytest.importorskip("dask.array", reason="needs the extra dask")
+    crt_dask = pytest.importorskip("sklearn_crt.dask", reason="needs the extra dask")
+    X = rng.normal(size=(300, 4))
+    y = np.argsort(np.argsort(X[:, 0])) * n_different // 300
+    options = {"method": "agop", "max_iter": 2, "random_state": 0}
+    expected = LearnedMetric(**options).fit(X, y).metric_
+    tables = da.from_array(X, chunks=(60, 4)), da.from_array(y, chunks=60)
+    found = crt_dask.fit(LearnedMetric(**options), *tables).metric_
+    assert_allclose(found, expected, atol=1e-10 * expected.max())
+
+
 def test_blocks_of_dask(rng, monkeypatch):
     """All rows fix the frequencies as long as there are few."""
     da = pytest.importorskip("dask.array", reason="needs the extra dask")

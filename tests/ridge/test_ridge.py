@@ -417,6 +417,15 @@ def test_few_columns_may_have_many_waves(n_features, rng):
     assert model.score(X[1500:], y[1500:]) > 0.8  # of .85 and .92 without noise
 
 
+def test_the_path_may_be_the_first_that_is_asked_for(table):
+    X, y, _ = table
+    options = {"sigmas": [0.3, 0.6]}
+    sampler = TrigRBFSampler(n_components=50, random_state=0)
+    model = RandomFeatureRidge(sampler, **options).partial_fit(X, y)
+    found = model.score_path()["gcv"]
+    assert_allclose(found, clone(model).fit(X, y).score_path()["gcv"], rtol=1e-8)
+
+
 def test_automatic_penalties_keep_the_prior_near_the_spread_of_targets(rng):
     X = rng.standard_normal((400, 3))
     y = X[:, 0] + 0.5 * rng.standard_normal(400)
