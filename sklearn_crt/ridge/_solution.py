@@ -235,14 +235,16 @@ class Solution:
         gamma, least = _OF_CLASSES if self._shared else _OF_NUMBERS
         freedom = self.freedom - (gamma - 1) * self.effective_columns
         enough = freedom > least * self.n_rows
-        freedom = np.where(enough, freedom, 1)[:, None]
+        freedom, plain = (
+            np.where(enough, each, 1)[:, None] for each in (freedom, self.freedom)
+        )
         # residuals that are rounding alone are equal, whatever sigma and the penalty
         residuals = np.maximum(self.residuals, self._rounding * self._total)
         scores = self.n_rows * residuals / freedom**2
         allowed = enough[:, None]
         if self._is_auto and not self._shared:
             mean_square = self.values.sum() / self.moments.weight  # of a row
-            prior = mean_square / self.alphas[:, None] * residuals / freedom
+            prior = mean_square / self.alphas[:, None] * residuals / plain
             most = _MOST_SPREAD**2 * self._total / self.moments.weight
             allowed = allowed & (prior <= most)
         return np.where(allowed, scores, np.inf)
