@@ -215,8 +215,8 @@ def centers(
     The last table has the choices of centres on ten sets, at the larger width: test
     score as above, and in brackets processor time of fit and transform of the training
     rows over that of Nystroem at the same sigma. The last columns count the sets where
-    that is at most one, and the score is at least Nystroem's, or not less by a t-test
-    of the splits at 5 %.
+    that is at most one, and the score is at least Nystroem's up to rounding, or not
+    less by a t-test of the splits at 5 %.
     """
     found = {
         name: _errors_and_scores(name, widths, seeds)
@@ -233,6 +233,10 @@ def _choices_of_centers(width, seeds, sets, n_rows):
             train, test, labels = _standardised(name, n_rows, seed)
             sigma = _exact_sigma(*train, labels)
             todo = {"Nystroem": _maps_and_centers(sigma, width, seed)["Nystroem"]}
+            rows = clone(todo["Nystroem"]).fit(train[0]).components_
+            todo["Nystroem's rows, whitened"] = crt.CentersRBFSampler(
+                sigma=sigma, n_components=width, centers=rows, whiten=True
+            )
             for method, whiten in product(("kmeans", "rpcholesky", "random"), (0, 1)):
                 todo[f"{method}, whitened" if whiten else method] = (
                     crt.CentersRBFSampler(
@@ -262,7 +266,7 @@ def _choices_of_centers(width, seeds, sets, n_rows):
         shown = [f"{s:.1f} ({r:.2f})" for s, r in zip(scores, ratios, strict=True)]
         mean = f"{np.mean(scores):.2f} ({np.exp(np.mean(np.log(ratios))):.2f})"
         fast = [n for n, ratio in zip(sets, ratios, strict=True) if ratio <= 1]
-        ahead = sum(means[label, n][0] >= means["Nystroem", n][0] for n in fast)
+        ahead = sum(means[label, n][0] > means["Nystroem", n][0] - 1e-3 for n in fast)
         behind = sum(_is_behind(cells[label, n], cells["Nystroem", n]) for n in fast)
         lines.append([label, *shown, mean, str(ahead), str(len(fast) - behind)])
     title = (
