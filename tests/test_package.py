@@ -14,11 +14,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import estimator_html_repr
 
 import sklearn_crt
-from sklearn_crt import frequencies, samplers, testing
+from sklearn_crt import extend, samplers, testing
 
 
 def test_public_names_exist():
-    for module in (sklearn_crt, frequencies, samplers, testing):
+    for module in (sklearn_crt, extend, samplers, testing):
         for name in module.__all__:
             assert hasattr(module, name), f"{module.__name__}.{name}"
     assert sklearn_crt.__version__ == metadata.version("sklearn-crt")

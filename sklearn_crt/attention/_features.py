@@ -111,7 +111,8 @@ def _nan_where_not_finite(rows):
 def resolve(feature_map: Any, like: Array) -> Any:
     """Return what a ``feature_map`` argument stands for, for rows like an array.
 
-    A list of one a head becomes a map with a leading axis, where they are of one kind.
+    A list with one for each head becomes a map with a leading axis, where they are of
+    one kind.
     """
     if isinstance(feature_map, Sequence) and not isinstance(feature_map, str):
         return _resolve_heads(feature_map, like)

@@ -171,9 +171,10 @@ class BaseNadarayaWatson(RowWeightsMixin, CallbackSupportMixin, TypedBaseEstimat
         check_mergeable(self, other)
         is_kind = type(self._engine) is type(other._engine)
         if not (is_kind and same(self._made_of, other._made_of)):
+            mine, theirs = (each._made_of or each.kernel for each in (self, other))
             raise ValueError(
-                "merge needs the same kernel on both sides, got "
-                f"{self.kernel!r} and {other.kernel!r}."
+                f"merge needs the same kernel on both sides, got {mine!r} and "
+                f"{theirs!r}."
             )
         self._check_mergeable(other)
         engine = self._engine.copy()

@@ -82,19 +82,23 @@ class Residuals(NamedTuple):
         # answers (n_queries, n_outputs) -> (n_queries, n_outputs, n_levels)
         *_, weights = all_rows(self.keys)
         for rows, logs in log_kernels(self.keys, X, self.sigma, left_out=left_out):
-            found = []
-            for k, values in enumerate(self.values.T):
-                near = logs
-                if answers is not None:
-                    near = logs + self._log_likeness(answers[rows, k], k, weights)
-                shares = shares_of(near, weights)
-                found.append(weighted_quantiles(shares, values, levels))
-                if answers is not None:
-                    found[k] += answers[rows, k, None]
-                if self.limits is not None:
-                    least, most = self.limits
-                    np.clip(found[k], least[k], most[k], out=found[k])
-            yield rows, np.stack(found, axis=1)
+            if answers is None:
+                shares = shares_of(logs, weights)
+                found = [weighted_quantiles(shares, v, levels) for v in self.values.T]
+            else:
+                found = []
+                for k, (values, middle) in enumerate(
+                    zip(self.values.T, answers[rows].T, strict=True)
+                ):
+                    near = logs + self._log_likeness(middle, k, weights)
+                    shares = shares_of(near, weights)
+                    quantiles = weighted_quantiles(shares, values, levels)
+                    found.append(quantiles + middle[:, None])
+            values = np.stack(found, axis=1)
+            if self.limits is not None:
+                least, most = (end[:, None] for end in self.limits)
+                np.clip(values, least, most, out=values)
+            yield rows, values
 
     def _log_likeness(self, queries, output, weights):
         """Return the log kernel of answers of one output, (n_queries, n_rows)."""

@@ -3,42 +3,25 @@
 Private: what extensions need is in ``sklearn_crt.extend``.
 """
 
-from .base import (
-    Affine,
-    Coupling,
-    Frequencies,
-    JointFrequencies,
-    coupling_names,
-    get_coupling,
-    register,
-)
-from .blocks import Antithetic, BlockCoupling, Independent, Orthogonal
-from .quasi import Halton, Sobol
-from .radial import RadialLaw, chi_law, stable_law, stable_nodes, student_law
-from .simplex import Simplex, SimplexPlus
-from .structured import StructuredOrthogonal, StructuredSimplex
-
-__all__ = [
-    "Affine",
-    "Antithetic",
-    "BlockCoupling",
-    "Coupling",
-    "Frequencies",
-    "Halton",
-    "Independent",
-    "JointFrequencies",
-    "Orthogonal",
-    "RadialLaw",
-    "Simplex",
-    "SimplexPlus",
-    "Sobol",
-    "StructuredOrthogonal",
-    "StructuredSimplex",
-    "chi_law",
-    "coupling_names",
-    "get_coupling",
-    "register",
-    "stable_law",
-    "stable_nodes",
-    "student_law",
-]
+from .base import Affine as Affine
+from .base import Coupling as Coupling
+from .base import Frequencies as Frequencies
+from .base import JointFrequencies as JointFrequencies
+from .base import coupling_names as coupling_names
+from .base import get_coupling as get_coupling
+from .base import register as register
+from .blocks import Antithetic as Antithetic
+from .blocks import BlockCoupling as BlockCoupling
+from .blocks import Independent as Independent
+from .blocks import Orthogonal as Orthogonal
+from .quasi import Halton as Halton
+from .quasi import Sobol as Sobol
+from .radial import RadialLaw as RadialLaw
+from .radial import chi_law as chi_law
+from .radial import stable_law as stable_law
+from .radial import stable_nodes as stable_nodes
+from .radial import student_law as student_law
+from .simplex import Simplex as Simplex
+from .simplex import SimplexPlus as SimplexPlus
+from .structured import StructuredOrthogonal as StructuredOrthogonal
+from .structured import StructuredSimplex as StructuredSimplex

@@ -3,90 +3,47 @@
 Private: what extensions need is in ``sklearn_crt.extend``.
 """
 
-from .anchored import AnchoredMap, AnchorMixture
-from .base import (
-    FeatureMap,
-    FrequencyMap,
-    GaussianKernel,
-    PairedColumns,
-    map_arrays,
-    with_ones,
-)
-from .composed import Block, ClusteredMap, Clusters, SumOfProductsMap
-from .discrete import CountLaw, DiscreteMap, GeometricLaw, PoissonLaw
-from .exponential import ExponentialMap
-from .loops import iter_path, relative_error, transform, variance_in_blocks
-from .parts import SignMap, ThirdPartyMap, WeightedMap
-from .quadratic import (
-    AffineQuadratic,
-    DenseQuadratic,
-    DiagonalQuadratic,
-    IsotropicQuadratic,
-    Quadratic,
-    ScaledQuadratic,
-    real_form,
-)
-from .radial import (
-    ExponentialPowerRadial,
-    GaussianRadial,
-    LaplacianRadial,
-    MaternRadial,
-    RadialKernel,
-)
-from .trigonometric import TrigonometricMap
-from .variance import (
-    log_conformity,
-    log_one_minus,
-    log_rho,
-    positive_block_covariance,
-    scaled_variance,
-    second_moment,
-    trigonometric_block_covariance,
-)
-
-__all__ = [
-    "AffineQuadratic",
-    "AnchorMixture",
-    "AnchoredMap",
-    "Block",
-    "ClusteredMap",
-    "Clusters",
-    "CountLaw",
-    "DenseQuadratic",
-    "DiagonalQuadratic",
-    "DiscreteMap",
-    "ExponentialMap",
-    "ExponentialPowerRadial",
-    "FeatureMap",
-    "FrequencyMap",
-    "GaussianKernel",
-    "GaussianRadial",
-    "GeometricLaw",
-    "IsotropicQuadratic",
-    "LaplacianRadial",
-    "MaternRadial",
-    "PairedColumns",
-    "PoissonLaw",
-    "Quadratic",
-    "RadialKernel",
-    "ScaledQuadratic",
-    "SignMap",
-    "SumOfProductsMap",
-    "ThirdPartyMap",
-    "TrigonometricMap",
-    "WeightedMap",
-    "iter_path",
-    "log_conformity",
-    "log_one_minus",
-    "log_rho",
-    "map_arrays",
-    "positive_block_covariance",
-    "real_form",
-    "relative_error",
-    "scaled_variance",
-    "second_moment",
-    "transform",
-    "trigonometric_block_covariance",
-    "variance_in_blocks",
-    "with_ones",
-]
+from .anchored import AnchoredMap as AnchoredMap
+from .anchored import AnchorMixture as AnchorMixture
+from .base import FeatureMap as FeatureMap
+from .base import FrequencyMap as FrequencyMap
+from .base import PairedColumns as PairedColumns
+from .base import map_arrays as map_arrays
+from .base import with_ones as with_ones
+from .composed import Block as Block
+from .composed import ClusteredMap as ClusteredMap
+from .composed import Clusters as Clusters
+from .composed import SumOfProductsMap as SumOfProductsMap
+from .discrete import CountLaw as CountLaw
+from .discrete import DiscreteMap as DiscreteMap
+from .discrete import GeometricLaw as GeometricLaw
+from .discrete import PoissonLaw as PoissonLaw
+from .exponential import ExponentialMap as ExponentialMap
+from .loops import iter_path as iter_path
+from .loops import relative_error as relative_error
+from .loops import transform as transform
+from .loops import variance_in_blocks as variance_in_blocks
+from .parts import SignMap as SignMap
+from .parts import ThirdPartyMap as ThirdPartyMap
+from .parts import WeightedMap as WeightedMap
+from .quadratic import AffineQuadratic as AffineQuadratic
+from .quadratic import DenseQuadratic as DenseQuadratic
+from .quadratic import DiagonalQuadratic as DiagonalQuadratic
+from .quadratic import IsotropicQuadratic as IsotropicQuadratic
+from .quadratic import Quadratic as Quadratic
+from .quadratic import ScaledQuadratic as ScaledQuadratic
+from .quadratic import real_form as real_form
+from .radial import ExponentialPowerRadial as ExponentialPowerRadial
+from .radial import GaussianKernel as GaussianKernel
+from .radial import GaussianRadial as GaussianRadial
+from .radial import LaplacianRadial as LaplacianRadial
+from .radial import MaternRadial as MaternRadial
+from .radial import RadialKernel as RadialKernel
+from .trigonometric import TrigonometricMap as TrigonometricMap
+from .variance import log_conformity as log_conformity
+from .variance import log_one_minus as log_one_minus
+from .variance import log_rho as log_rho
+from .variance import positive_block_covariance as positive_block_covariance
+from .variance import scaled_variance as scaled_variance
+from .variance import second_moment as second_moment
+from .variance import trigonometric_block_covariance as trigonometric_block_covariance

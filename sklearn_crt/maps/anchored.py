@@ -13,7 +13,8 @@ from .._compat import cached_property
 from .._kernels import log_sum
 from ..frequencies import Affine, Frequencies
 from ..rows import DenseInputs, Inputs
-from .base import _LARGEST, FrequencyMap, GaussianKernel, LogFeatures, PairedColumns
+from .base import FrequencyMap, LogFeatures, PairedColumns
+from .radial import LARGEST, GaussianKernel
 
 _CHUNK = 1024  # points whose distances to all anchors are held at a time
 _GOLDEN = (math.sqrt(5) - 1) / 2
@@ -131,7 +132,7 @@ class AnchoredMap(FrequencyMap):
         if self.gaussian.softmax:
             # products too small for a float, times a factor too large for one
             unknown = means < np.finfo(means.dtype).tiny
-            unknown &= 2 * self.gaussian.log_pair_factor(X, Y) > _LARGEST
+            unknown &= 2 * self.gaussian.log_pair_factor(X, Y) > LARGEST
             for values in found:
                 values[unknown] = np.inf
         return found[0], found[1]

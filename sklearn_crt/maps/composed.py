@@ -24,13 +24,12 @@ from .anchored import AnchoredMap
 from .base import (
     FeatureMap,
     FrequencyMap,
-    GaussianKernel,
     LogFeatures,
     with_ones,
 )
 from .exponential import ExponentialMap
 from .quadratic import IsotropicQuadratic, ScaledQuadratic
-from .radial import GaussianRadial
+from .radial import GaussianKernel, GaussianRadial
 from .trigonometric import TrigonometricMap
 
 

@@ -16,7 +16,8 @@ from .._compat import cached_property
 from .._kernels import exp_features, flip_odd, itemsize, log_magnitudes
 from ..frequencies import Affine, Frequencies
 from ..rows import Inputs
-from .base import FrequencyMap, GaussianKernel, LogFeatures
+from .base import FrequencyMap, LogFeatures
+from .radial import GaussianKernel
 
 # in place of minus infinity: times 0 it is 0, times a count nothing outweighs it, and
 # times a count of 1e15 it does not overflow

@@ -11,8 +11,9 @@ from .._array import columns
 from .._compat import cached_property
 from .._kernels import sincos, with_opposites
 from ..rows import Inputs
-from .base import FrequencyMap, GaussianKernel, LogFeatures, PairedColumns
+from .base import FrequencyMap, LogFeatures, PairedColumns
 from .quadratic import Quadratic, Side
+from .radial import GaussianKernel
 from .variance import positive_block_covariance
 
 

@@ -19,7 +19,8 @@ from .._workers import (
 )
 from ..frequencies import Antithetic, Coupling, Independent
 from ..rows import Frame, Inputs
-from .base import FeatureMap, GaussianKernel, LogFeatures, like_tuple
+from .base import FeatureMap, LogFeatures, like_tuple
+from .radial import GaussianKernel
 
 _PAIRS = 2**18  # of rows, whose variances are taken at once, for the cache
 

@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.polynomial import Polynomial
@@ -23,6 +24,7 @@ from .variance import (
     trigonometric_block_covariance,
 )
 
+LARGEST = 700.0  # whose exponential is finite, and may be multiplied a little
 _SMALLEST = 0.01  # distance below which blocks change a constant share of the variance
 _LEAST_ALPHA = 0.05  # exponent below which integrals over S are slow and overflow
 # A table of Bessel functions pays from some 2000 values: 2000 x 2000 pairs take 0.3 s,
@@ -30,6 +32,52 @@ _LEAST_ALPHA = 0.05  # exponent below which integrals over S are slow and overfl
 _MANY = 2048
 _FIRST, _LAST = 1e-3, 1e3  # range of the table
 _LARGE_ORDER = 25  # order from which the expansion for large nu is exact to rounding
+
+
+@dataclass(frozen=True)
+class GaussianKernel:
+    r"""The kernel :math:`K = e^{-|x-y|^2/2}`, or :math:`e^{x \cdot y}`.
+
+    Since :math:`e^{x \cdot y} = K e^{|x|^2/2} e^{|y|^2/2}`, features of the softmax
+    kernel are those of the Gaussian kernel with a factor for each row.
+    """
+
+    softmax: bool = False
+
+    def log_row_factor(self, rows: Inputs) -> Any:
+        """Return the logs of the row factors, (..., n_rows, 1), or None."""
+        return 0.5 * rows.raw_sq_norms if self.softmax else None
+
+    def plus_row_factor(self, term: Array, rows: Inputs) -> Array:
+        """Return a term of the exponents of rows plus the logs of the row factors."""
+        return term + 0.5 * rows.raw_sq_norms if self.softmax else term
+
+    def log_pair_factor(self, X: Inputs, Y: Inputs) -> np.ndarray | float:
+        """Return the log of kernel over Gaussian kernel, (n_X, n_Y)."""
+        if not self.softmax:
+            return 0.0
+        # each half first: the sum of two squares may overflow
+        return 0.5 * X.raw_sq_norms + 0.5 * Y.raw_sq_norms.T
+
+    def values(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        """Return the kernel, (n_X, n_Y)."""
+        return np.exp(self.log_pair_factor(X, Y) - 0.5 * X.sq_distances(Y))
+
+    def variance(
+        self, share: np.ndarray, log_unit: np.ndarray, X: Inputs, Y: Inputs
+    ) -> np.ndarray:
+        """Return the variance from that of the Gaussian kernel, share exp(log_unit)."""
+        # share, log_unit (n_X, n_Y), overwritten -> (n_X, n_Y)
+        np.maximum(share, 0, out=share)
+        if self.softmax:
+            log_unit += 2 * self.log_pair_factor(X, Y)
+        with np.errstate(over="ignore", divide="ignore"):
+            if log_unit.max(initial=0) < LARGEST:
+                share *= np.exp(log_unit, out=log_unit)
+                return share
+            log_unit[share == 0] = 0  # which may be infinite
+            log_unit += np.log(share, out=share)
+            return np.exp(log_unit, out=log_unit)
 
 
 class RadialKernel(ABC):

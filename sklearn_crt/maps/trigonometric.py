@@ -13,8 +13,8 @@ from .._compat import cached_property
 from .._kernels import itemsize, sincos
 from ..frequencies import Frequencies
 from ..rows import Inputs
-from .base import FrequencyMap, GaussianKernel, LogFeatures, PairedColumns
-from .radial import RadialKernel
+from .base import FrequencyMap, LogFeatures, PairedColumns
+from .radial import GaussianKernel, RadialKernel
 
 _LARGE_PHASE = 2.0**20  # from here float32 leaves less than three digits of a phase
 _LARGE_PHASE_IN_DOUBLE = 2.0**26  # from here roundings of products may be seen

@@ -24,7 +24,7 @@ from .._workers import (
 from ..maps import FeatureMap, iter_path
 from ..rows import Rows
 from ..samplers import TrigRBFSampler
-from ._solution import Moments, MomentSums, Solution, path_table
+from ._solution import Moments, MomentSums, Solution
 
 _MULTIPLES = 0.25, 0.5, 1.0, 2.0  # of sigma="scale", of the default sampler
 _OF_FEW = *_MULTIPLES, 4.0, 8.0  # in few columns, targets may vary as fast as this
@@ -300,8 +300,15 @@ class RidgeEngine(MapEngine):
     def table(self) -> list[dict]:
         """Scores of each sigma: those of the best are of all rows."""
         solutions = self.solutions  # they make the path
-        sigmas = [getattr(member, "sigma_", None) for member in self._path]
-        table = path_table(sigmas, solutions)
+        table = [
+            {
+                "sigma": getattr(member, "sigma_", None),
+                "alpha": solution.alphas,
+                "gcv": solution.scores,
+                "effective_columns": solution.effective_columns,
+            }
+            for member, solution in zip(self._path, solutions, strict=True)
+        ]
         if not self._chosen_from:
             return table
         (best,) = table

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -302,16 +301,3 @@ class Solution:
         along = ((Z - self.moments.z_mean) @ self.vectors) ** 2
         factor = along @ self._inverse(self.alpha)
         return self.noise * (1 + self._n_fixed / self.moments.weight + factor)
-
-
-def path_table(sigmas: Sequence[Any], solutions: Sequence[Solution]) -> list[dict]:
-    """Return what each sigma and penalty scored, one dictionary for each sigma."""
-    return [
-        {
-            "sigma": sigma,
-            "alpha": solution.alphas,
-            "gcv": solution.scores,
-            "effective_columns": solution.effective_columns,
-        }
-        for sigma, solution in zip(sigmas, solutions, strict=True)
-    ]

@@ -3,37 +3,23 @@
 Private: what extensions need is in ``sklearn_crt.extend``.
 """
 
-from .centers import Centers
-from .frame import Frame, Sigma, check_sigma, metric_factor, resolve_sigma
-from .inputs import DenseInputs, Inputs, Rows, SparseInputs, TableLike
-from .statistics import Covariance, Moments, RowSample, Statistics
-from .targets import (
-    check_same_classes,
-    check_same_outputs,
-    label_codes,
-    number_columns,
-    weighted_rows,
-)
-
-__all__ = [
-    "Centers",
-    "Covariance",
-    "DenseInputs",
-    "Frame",
-    "Inputs",
-    "Moments",
-    "RowSample",
-    "Rows",
-    "Sigma",
-    "SparseInputs",
-    "Statistics",
-    "TableLike",
-    "check_same_classes",
-    "check_same_outputs",
-    "check_sigma",
-    "label_codes",
-    "metric_factor",
-    "number_columns",
-    "resolve_sigma",
-    "weighted_rows",
-]
+from .centers import Centers as Centers
+from .frame import Frame as Frame
+from .frame import Sigma as Sigma
+from .frame import check_sigma as check_sigma
+from .frame import metric_factor as metric_factor
+from .frame import resolve_sigma as resolve_sigma
+from .inputs import DenseInputs as DenseInputs
+from .inputs import Inputs as Inputs
+from .inputs import Rows as Rows
+from .inputs import SparseInputs as SparseInputs
+from .inputs import TableLike as TableLike
+from .statistics import Covariance as Covariance
+from .statistics import Moments as Moments
+from .statistics import RowSample as RowSample
+from .statistics import Statistics as Statistics
+from .targets import check_same_classes as check_same_classes
+from .targets import check_same_outputs as check_same_outputs
+from .targets import label_codes as label_codes
+from .targets import number_columns as number_columns
+from .targets import weighted_rows as weighted_rows
