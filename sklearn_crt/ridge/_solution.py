@@ -134,6 +134,9 @@ _LEAST, _MOST = 1e-7, 10.0  # times the mean square of a row, the largest eigenv
 _OF_NUMBERS = 1.2, 0.01
 _OF_CLASSES = 1.0, 0.5
 _CONSTANT = 1e-14  # of the mean: a spread that is rounding
+# Residuals below this, of all squares, are equal. Their rounding is a thousandth of it,
+# so that the order of rows or the number of threads does not choose sigma.
+_EXACT = 2e-12
 # Most standard deviation of the function, by the prior that a penalty stands for, times
 # that of the numbers: with more, rows far from the others get absurd answers.
 _MOST_SPREAD = 30.0
@@ -181,7 +184,8 @@ class Solution:
         rounding = eps**2 * moments.weight * float(moments.z_mean @ moments.z_mean)
         if np.trace(gram) <= 16 * rounding:
             values = np.zeros_like(values)
-        self._tiny, self._rounding = eps * values.max(initial=0), 100 * eps
+        self._tiny = eps * values.max(initial=0)
+        self._rounding = max(100 * eps, _EXACT)
         values[values <= self._tiny] = 0
         self.values, self.vectors = values, vectors  # (r,), (D, r)
         known = values > 0
