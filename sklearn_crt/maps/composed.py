@@ -166,6 +166,9 @@ class ClusteredMap(ComposedMap):
             here, nothing = is_active[..., i : i + 1], xp.zeros_like(mantissa)
             mantissas.append(xp.where(here, mantissa, nothing))
             exponents.append(xp.where(here, exponent, nothing - math.inf))
+        for _ in range(self.blocks[-1].columns.stop, self.n_components):  # in no block
+            mantissas.append(rows.zeros())
+            exponents.append(rows.zeros() - math.inf)
         return xp.concat(mantissas, axis=-1), xp.concat(exponents, axis=-1)
 
     # ------------------------------------------------------------------- values

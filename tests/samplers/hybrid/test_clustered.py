@@ -192,3 +192,16 @@ def test_sines_of_rows_far_from_their_cluster_have_modulus_one(size):
         estimate = sampler.approximate_kernel(rows)
     assert_allclose(estimate.diagonal(), 1, rtol=1e-6)
     assert np.abs(estimate).max() < 1 + 1e-6
+
+
+@pytest.mark.parametrize("params", [{}, {"n_pairs": 2}, {"n_clusters": 3}], ids=str)
+def test_columns_that_no_map_has_are_zeros_in_both_forms(params, rng):
+    X = rng.normal(size=(60, 4))
+    for n_components in range(18, 26):
+        sampler = ClusteredSampler(
+            n_components=n_components, random_state=0, **params
+        ).fit(X)
+        features = sampler.transform(X)
+        ((_, mantissa, exponent),) = sampler.map_.iter_log_features(X)
+        assert mantissa.shape == exponent.shape == (60, n_components)
+        assert_allclose(mantissa * np.exp(exponent), features, rtol=1e-12)
