@@ -109,7 +109,7 @@ def test_simplex_sampler(weight_dependent):
 
 @pytest.mark.parametrize("sampler", [*SAMPLERS, SimplexRBFSampler])
 def test_sampler_in_more_dimensions(sampler):
-    check_sampler(sampler(), 16)
+    check_sampler(sampler(), 9)
 
 
 @pytest.mark.each_value
@@ -130,7 +130,7 @@ def test_structured_blocks(coupling, n_features):
 @pytest.mark.parametrize("n_features", [16, 64])
 @pytest.mark.parametrize("coupling", APPROXIMATE)
 def test_structured_coupling(coupling, n_features):
-    assert_coupling(APPROXIMATE[coupling], chi_law, n_features, n_blocks=2000)
+    assert_coupling(APPROXIMATE[coupling], chi_law, n_features, n_blocks=1000)
 
 
 @pytest.mark.each_value

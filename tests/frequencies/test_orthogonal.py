@@ -43,4 +43,4 @@ def test_draws_nest(n_features):
 
 
 def test_law_of_blocks_drawn_one_by_one():
-    assert_coupling(Orthogonal(), chi_law, 70, n_blocks=1000)
+    assert_coupling(Orthogonal(), chi_law, 65, n_blocks=400)

@@ -176,7 +176,7 @@ def test_variance_without_padding_is_that_of_the_exact_blocks(rng):
 @pytest.mark.parametrize("sampler", [TrigRBFSampler, PositiveRBFSampler])
 def test_variance_of_the_exact_blocks_is_met_in_64_dimensions(sampler):
     structured = sampler(sigma=1.0, coupling="structured-orthogonal")
-    assert_variance(structured, contract_rows(64), n_blocks=4000)
+    assert_variance(structured, contract_rows(64), n_blocks=2000)
 
 
 # ------------------------------------------------------------------------------- bias
@@ -196,7 +196,7 @@ def cosines_of_blocks(coupling, n_features, size, n_blocks):
     return drawn.apply(np.array(directions)).reshape(2, n_blocks, size)
 
 
-def relative_bias(coupling, n_features, size, sq_norm, sign, n_blocks=50_000):
+def relative_bias(coupling, n_features, size, sq_norm, sign, n_blocks=25_000):
     """Return the relative bias and its standard error along an axis and a diagonal.
 
     Of a positive estimate at |x + y|^2 = sq_norm for sign 1, of sines and cosines at
@@ -231,7 +231,7 @@ def test_stated_bias_of_padded_blocks(coupling, n_features):
 @pytest.mark.parametrize(("size", "stated"), [(16, 0.015), (32, 0.005), (64, 0.002)])
 def test_bias_of_long_rows_falls_with_the_dimension(coupling, size, stated):
     bias, error = relative_bias(
-        coupling, size, size, 4.0, 1, n_blocks=500_000 // size
+        coupling, size, size, 4.0, 1, n_blocks=250_000 // size
     ).T
     assert np.all(np.abs(bias) < stated + LIMIT * error)
 
@@ -260,7 +260,7 @@ class LawBeforePadding(StructuredOrthogonal):
 
 def test_unpadded_blocks_are_biased():
     for d, axis, diagonal in ((2, -0.315, None), (4, 0.013, 0.227)):
-        bias, error = relative_bias(Unpadded(), d, d, 4.0, 1, n_blocks=200_000).T
+        bias, error = relative_bias(Unpadded(), d, d, 4.0, 1, n_blocks=100_000).T
         assert abs(bias[0] - axis) < 0.002 + LIMIT * error[0]
         assert diagonal is None or abs(bias[1] - diagonal) < 0.002 + LIMIT * error[1]
 
