@@ -151,7 +151,7 @@ def test_odd_number_of_columns(kernel, columns, coupling):
     sampler = TrigRBFSampler(
         sigma=1.0, n_components=columns, coupling=coupling, kernel=kernel
     )
-    estimates = seed_estimates(sampler, X, n_draws=700)
+    estimates = seed_estimates(sampler, X, n_draws=350)
     fitted = sampler.fit(X)
     assert_mean(estimates, fitted.exact_kernel(X))
     squares = (estimates - fitted.exact_kernel(X)) ** 2
