@@ -305,10 +305,10 @@ def test_rows_become_points_in_a_long_stream(rng):
 @pytest.mark.parametrize("kernel", ["gaussian", "matern"])
 @pytest.mark.parametrize("labels", [False, True])
 def test_a_tolerance_holds_for_fits_too(kernel, labels, rng):
-    X = rng.normal(size=(5500, 4)) + 4 * rng.integers(0, 5, size=(5500, 1))
+    X = rng.normal(size=(4400, 4)) + 4 * rng.integers(0, 5, size=(4400, 1))
     y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] / 10
     y = (y > 3).astype(int) if labels else y
-    X, Q, y = X[:5000], X[5000:], y[:5000]
+    X, Q, y = X[:4100], X[4100:], y[:4100]
     model = LocalLinearClassifier if labels else LocalLinearRegressor
     exact = model(ExactKernel(kernel, sigma=3.0), ridge=0.1).fit(X, y)
     fitted = model(ExactKernel(kernel, sigma=3.0, tol=0.01), ridge=0.1).fit(X, y)

@@ -25,7 +25,7 @@ from sklearn_crt.averages._clustered import Near
 from sklearn_crt.extend import ExponentialPowerRadial, LaplacianRadial, RadialKernel
 
 TOL = 0.01
-N_ROWS, N_QUERIES = 4500, 300
+N_ROWS, N_QUERIES = 4100, 300
 
 
 @pytest.fixture
@@ -63,9 +63,9 @@ def blobs(rng, n_rows=N_ROWS, n_features=6, n_blobs=30, dtype=np.float64):
 def digits(rng):
     """Return training rows, their labels and other rows, of the digits with noise."""
     X, y = load_digits(return_X_y=True)
-    X, y = shuffle(np.tile(X, (5, 1)) / 4, np.tile(y, 5), random_state=0)
+    X, y = shuffle(np.tile(X, (3, 1)) / 4, np.tile(y, 3), random_state=0)
     X += 0.3 * rng.standard_normal(X.shape)
-    return X[:6000], y[:6000], X[6000:]
+    return X[:4200], y[:4200], X[4200:]
 
 
 def adversarial(name, rng):
@@ -74,9 +74,9 @@ def adversarial(name, rng):
     half = N_QUERIES // 2
     Q = np.vstack([X[:half] + 0.1, 5 * rng.standard_normal((half, X.shape[1]))])
     if name == "repeated rows":
-        X[:3500] = X[rng.integers(0, 5, size=3500)]
+        X[:3200] = X[rng.integers(0, 5, size=3200)]
     elif name == "one huge cluster":
-        X[:4000] = X[0] + 1e-6 * rng.standard_normal(X[:4000].shape)
+        X[:3600] = X[0] + 1e-6 * rng.standard_normal(X[:3600].shape)
     elif name == "all rows alike":
         X[:] = X[0]
     elif name == "far queries":
@@ -146,7 +146,7 @@ def test_digits(sigma, rng, always):
 
 def test_where_the_nearest_row_decides(rng, always):
     """Errors of single answers are 1 here as soon as a cluster is left out wrongly."""
-    X, Q = rng.standard_normal((5000, 10)), rng.standard_normal((1000, 10))
+    X, Q = rng.standard_normal((4100, 10)), rng.standard_normal((1000, 10))
     y = rng.integers(0, 2, size=len(X))
     gap, model = gaps(
         NadarayaWatsonClassifier(ExactKernel(sigma=8.0, tol=TOL)), X, y, Q
@@ -164,7 +164,7 @@ def test_clusters_spread_in_few_directions(sigma, always):
     """
     rng = np.random.default_rng(0)
     W, V = 2 * rng.normal(size=(3, 16)), rng.normal(size=(3, 16))
-    U = rng.normal(size=(6000, 3)), rng.normal(size=(6000, 3))
+    U = rng.normal(size=(6000, 3)), rng.normal(size=(2000, 3))
     X, Q = (np.tanh(u @ W) + 0.3 * u @ V for u in U)
     model = NadarayaWatsonClassifier(ExactKernel(sigma=sigma, tol=TOL))
     gap, model = gaps(model, X, rng.integers(0, 2, size=6000), Q)
@@ -248,7 +248,7 @@ class Counted(RadialKernel):
 
 
 def test_far_clusters_are_skipped(rng):
-    X, y = blobs(rng, 12_000)
+    X, y = blobs(rng, 8000)
     Q, _ = blobs(rng, N_QUERIES)
     kernel = Counted()
     options = {"kernel": kernel, "sigma": 4.0, "tol": TOL}
@@ -343,7 +343,7 @@ def test_sigmas(sigma, rng):
 
 
 def test_batches_and_merging(rng):
-    X, y = blobs(rng, 7000)
+    X, y = blobs(rng, 4800)
     Q, _ = blobs(rng, N_QUERIES)
     model = NadarayaWatsonClassifier(ExactKernel(sigma=1.5, tol=TOL))
 
@@ -354,13 +354,13 @@ def test_batches_and_merging(rng):
 
     # clusters are made at 4000 rows, and again when there are others
     batched = clone(model)
-    for rows in np.array_split(np.arange(7000), [500, 4200, 5200]):
+    for rows in np.array_split(np.arange(4800), [500, 4100, 4400]):
         batched.partial_fit(X[rows], y[rows], classes=range(4))
         check(batched, rows[-1] + 1)
-    left, right = clone(model).fit(X[:2800], y[:2800]), clone(model)
-    right.fit(X[2800:], y[2800:])
+    left, right = clone(model).fit(X[:700], y[:700]), clone(model)
+    right.fit(X[700:], y[700:])
     before = right.predict_proba(Q)
-    check(left.merge(right), 7000)
+    check(left.merge(right), 4800)
     assert_array_equal(right.predict_proba(Q), before)
 
 
@@ -379,7 +379,7 @@ def test_copies_and_pickles(rng):
 
 
 def test_the_model_keeps_one_copy_of_the_rows(rng):
-    X, y = blobs(rng, 8000, 40)
+    X, y = blobs(rng, 4100, 40)
     model = NadarayaWatsonClassifier(ExactKernel(sigma=1.0, tol=TOL)).fit(X, y)
     model.predict(X[:10])
     assert len(pickle.dumps(model)) < 1.25 * X.nbytes
@@ -399,7 +399,7 @@ def test_threads_that_predict_at_once(rng):
 
 
 def test_sums_all_rows_where_most_of_them_count(rng):
-    X, y = rng.standard_normal((5000, 10)), rng.integers(0, 3, size=5000)
+    X, y = rng.standard_normal((4100, 10)), rng.integers(0, 3, size=4100)
     Q = rng.standard_normal((600, 10))
     gap, model = gaps(
         NadarayaWatsonClassifier(ExactKernel(sigma=0.05, tol=1e-6)), X, y, Q
