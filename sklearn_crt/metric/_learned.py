@@ -240,15 +240,15 @@ class LearnedMetric(
     >>> from sklearn.neighbors import KNeighborsRegressor
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn_crt import LearnedMetric
-    >>> X = np.random.default_rng(0).normal(size=(800, 8))
+    >>> X = np.random.default_rng(0).normal(size=(500, 8))
     >>> y = np.sin(2 * X[:, 0]) + X[:, 1]
-    >>> metric = LearnedMetric(random_state=0).fit(X[:600], y[:600])
+    >>> metric = LearnedMetric(random_state=0).fit(X[:400], y[:400])
     >>> bool(metric.feature_importances_[:2].sum() > 0.9)
     True
     >>> for ahead in ("passthrough", LearnedMetric(random_state=0)):
-    ...     model = make_pipeline(ahead, KNeighborsRegressor()).fit(X[:600], y[:600])
-    ...     print(f"{model.score(X[600:], y[600:]):.1f}")
-    0.7
+    ...     model = make_pipeline(ahead, KNeighborsRegressor()).fit(X[:400], y[:400])
+    ...     print(f"{model.score(X[400:], y[400:]):.1f}")
+    0.6
     1.0
     """
 
