@@ -140,7 +140,7 @@ class DERFSampler(ExponentialSampler):
             )
         return X
 
-    def _choose(self, statistics, frame):
+    def _choose(self, statistics, frame, coupling):
         return best_quadratic(statistics, frame)
 
     A_: np.ndarray = fitted(

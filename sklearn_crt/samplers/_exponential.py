@@ -117,17 +117,17 @@ class ExponentialSampler(BaseFeatureSampler):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _choose(self, statistics: Statistics, frame: Frame) -> Quadratic:
+    def _choose(
+        self, statistics: Statistics, frame: Frame, coupling: Coupling
+    ) -> Quadratic:
         """Return the quadratic form of the map."""
         return IsotropicQuadratic(0.0)
 
-    def _get_coupling(self) -> Coupling:
-        name = type(self).__name__
-        return get_coupling(self.coupling, name, opposite=self._takes_pairs)
-
     def _make_map(self, statistics, drawn):
         frame = self._frame(statistics, middle(statistics) if self.center else None)
-        quadratic, coupling = self._choose(statistics, frame), self._get_coupling()
+        name = type(self).__name__
+        coupling = get_coupling(self.coupling, name, opposite=self._takes_pairs)
+        quadratic = self._choose(statistics, frame, coupling)
         factor = None  # norms do not say how a matrix weighs
         if isinstance(quadratic, IsotropicQuadratic) and quadratic.is_real:
             A = quadratic.real

@@ -152,7 +152,7 @@ class GERFSampler(ExponentialSampler):
 
     map_: ExponentialMap
 
-    def _choose(self, statistics, frame):
+    def _choose(self, statistics, frame, coupling):
         d = statistics.n_features
         q_plus, q_minus = mean_squares(statistics, frame)
         optima = {-1: trigonometric_A(q_minus, d), 1: optimal_A(q_plus, d)}

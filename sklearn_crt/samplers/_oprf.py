@@ -129,9 +129,9 @@ class OPRFSampler(ExponentialSampler):
 
     _takes_pairs = True
 
-    def _choose(self, statistics, frame):
+    def _choose(self, statistics, frame, coupling):
         sums, _ = mean_squares(statistics, frame)
-        best = optimal_antithetic_A if self._get_coupling().opposite else optimal_A
+        best = optimal_antithetic_A if coupling.opposite else optimal_A
         return IsotropicQuadratic(best(sums, statistics.n_features))
 
     A_: float = fitted("map_.A", "Coefficient of the squared norm of the frequency.")

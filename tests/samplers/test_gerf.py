@@ -74,7 +74,7 @@ class Member(GERFSampler):
         self.A = A
         self.s = s
 
-    def _choose(self, statistics, frame):
+    def _choose(self, statistics, frame, coupling):
         return IsotropicQuadratic(self.A.real, self.A.imag, self.s)
 
 

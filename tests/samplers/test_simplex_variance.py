@@ -222,7 +222,7 @@ def test_other_members_of_the_family(s, A, columns):
     """What a pair saves depends on s, not on A, real or complex."""
 
     class Member(GERFSampler):
-        def _choose(self, statistics, frame):
+        def _choose(self, statistics, frame, coupling):
             return IsotropicQuadratic(A.real, A.imag, s)
 
     X, Y = pair_with_sum(3, 0.8)
