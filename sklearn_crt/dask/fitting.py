@@ -18,7 +18,8 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 from ..averages._base import BaseNadarayaWatson
 from ..metric import LearnedMetric
-from ..metric._learned import KEPT_ENTRIES, MOST_LABELS, Batch, joined_batches
+from ..metric._engine import KEPT_ENTRIES, Batch, MetricEngine, joined_batches
+from ..metric._learned import MOST_LABELS
 from ..ridge._base import BaseRandomFeatureRidge
 from ..rows import Statistics
 from ..samplers import BaseFeatureSampler, CentersRBFSampler
@@ -403,11 +404,11 @@ def _fit_metric(metric, tables, ahead, classes):
         targets.dtype.kind in "iu" and np.unique(targets).size > MOST_LABELS
     )
     batch = rows, targets.astype(float) if metric._are_counts else targets, weights
-    metric._note_parameters(batch, "agop")
-    metric._learn(batch)
-    if metric._running is None:  # nothing differs that could be learned from
+    parameters = metric._parameters_for(batch, "agop")
+    metric._engine = MetricEngine.of(batch, parameters, metric.n_jobs)
+    if metric._engine.running is None:  # nothing differs that could be learned from
         return metric
-    metric._running, metric._known = metric._running.emptied(), None
+    metric._engine = metric._engine.emptied()
     shell = dask.delayed(copy.copy(metric), pure=False, traverse=False)
     add_up = dask.delayed(_add_metric, pure=False)
     parts = [add_up(shell, blocks.layout, *pair) for pair in enumerate(tables)]

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -35,29 +32,14 @@ from .._compat import (
     available_if,
 )
 from .._kernels import product
-from .._state import STATE_METHODS, aside, check_mergeable, same
+from .._state import STATE_METHODS, aside, check_mergeable
 from .._types import RandomState
-from .._workers import blas_within_processors
-from ..rows import Rows, TableLike, weighted_rows
-from ._agop import Features, Halves, Round, Table
-from ._candidates import Learned, Parameters, learn
-from ._targets import Coding, fingerprints
+from ..rows import TableLike, weighted_rows
+from ._candidates import Learned, Parameters
+from ._engine import Batch, MetricEngine
+from ._targets import Coding
 
-KEPT_ENTRIES = 2**22  # of X, which partial_fit keeps before frequencies are fixed
 MOST_LABELS = 100  # of integers, from which they are numbers
-Batch = tuple[Rows, np.ndarray, np.ndarray]  # rows, targets, weights
-
-
-def joined_batches(batches: Sequence[Batch]) -> Batch:
-    """Return batches as one."""
-    if len(batches) == 1:
-        return batches[0]
-    tables, targets, weights = zip(*batches, strict=True)
-    if any(map(sparse.issparse, tables)):
-        X = sparse.vstack([sparse.csr_array(table) for table in tables], "csr")
-    else:
-        X = np.vstack(tables)
-    return X, np.concatenate(targets), np.concatenate(weights)
 
 
 def _is_sum(estimator):
@@ -68,60 +50,6 @@ def _is_sum(estimator):
             "merge are for method='agop'."
         )
     return True
-
-
-@dataclass(frozen=True, eq=False)
-class Running:
-    """Sums at frequencies that are fixed, to which further rows are added."""
-
-    learned: Learned  # what fixed the frequencies, without its rows
-    features: Features
-    coding: Coding
-    first: Halves  # of the rows that fixed the frequencies
-    since: Halves | None  # of the rows that came later
-    seed: int
-
-    def plus(self, X: Rows, y: np.ndarray, weights: np.ndarray, n_jobs: Any) -> Running:
-        """Return the sums with further rows."""
-        coding = self.coding.with_labels(y)
-        marks = fingerprints(X, self.features.frame, self.seed)
-        table = Table(X, coding.codes(y), weights, marks, coding)
-        return self._plus(coding, table.sums(self.features, n_jobs))
-
-    def merged(self, other: Running) -> Running:
-        """Return the sums of both, the rows that they have in common once."""
-        classes = other.coding.classes
-        coding = self.coding if classes is None else self.coding.with_labels(classes)
-        firsts = (one.coding.moved(one.first, coding) for one in (self, other))
-        if not (same(self.features, other.features) and same(*firsts)):
-            raise ValueError(
-                "merge needs metrics with the same frequencies, which follow from the "
-                "first rows: fit one LearnedMetric(method='agop') to a sample of the "
-                "rows, give each process a copy.deepcopy of it for partial_fit, and "
-                "merge these."
-            )
-        if other.since is None:
-            return self
-        return self._plus(coding, other.coding.moved(other.since, coding))
-
-    def _plus(self, coding: Coding, new: Halves) -> Running:
-        first = self.coding.moved(self.first, coding)
-        if self.since is not None:
-            new = self.coding.moved(self.since, coding) + new
-        return replace(self, coding=coding, first=first, since=new)
-
-    def emptied(self) -> Running:
-        """Return the frequencies with no rows."""
-        return replace(self, first=self.first - self.first, since=None)
-
-    def relearned(self) -> Learned:
-        """Return the metric of all rows so far."""
-        halves = self.first if self.since is None else self.first + self.since
-        found = Round(self.features, halves, self.coding.by_class)
-        L = found.factor(every=True)
-        if L.shape[1] == 0:
-            return replace(self.learned, method="none", L=self.learned.unit)
-        return replace(self.learned, method="agop", L=L)
 
 
 class LearnedMetric(
@@ -262,10 +190,7 @@ class LearnedMetric(
         "n_jobs": [Integral, None],
     }
 
-    _parameters: Parameters
-    _batches: tuple[Batch, ...] = ()  # rows that are kept
-    _running: Running | None = None  # sums of those that are not
-    _known: tuple[Learned, np.ndarray] | None = None  # and map of standardised columns
+    _engine: MetricEngine
     _fit_namespace: Any = None  # tells where the rows of fit were, None for NumPy
     __sklearn_array_api_convert__ = convert_fit_namespace
     __getstate__, __setstate__, __copy__ = STATE_METHODS
@@ -324,8 +249,8 @@ class LearnedMetric(
             part.call_on_fit_task_end(estimator=self)
 
         with aside(self) as made:
-            batch = made._start(X, y, sample_weight, self.method, least=2)
-            made._learn(batch, step)
+            batch, parameters = made._start(X, y, sample_weight, self.method, least=2)
+            made._engine = MetricEngine.of(batch, parameters, self.n_jobs, step)
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
 
@@ -361,12 +286,14 @@ class LearnedMetric(
             If X or y do not fit to the batches before.
         """
         with aside(self) as made:
-            if made._has_sums:
-                made._add(made._validate_batch(X, y, sample_weight, copy=True))
+            engine = getattr(self, "_engine", None)
+            if engine is not None and engine.has_sums:
+                batch = made._validate_batch(X, y, sample_weight, copy=True)
             else:
-                batch = made._start(X, y, sample_weight, "agop", copy=True)
-                made._batches = (batch,)
-            made._drop_many()
+                options = {"method": "agop", "copy": True}
+                batch, parameters = made._start(X, y, sample_weight, **options)
+                engine = MetricEngine(parameters)
+            made._engine = engine.plus([batch], self.n_jobs)
         return self
 
     @available_if(_is_sum)
@@ -394,34 +321,22 @@ class LearnedMetric(
             If the two do not fit together.
         """
         check_mergeable(self, other)
-        for one in (self, other):
-            if not one._has_sums:
+        for one in (self._engine, other._engine):
+            if not one.has_sums:
                 raise ValueError(
                     "merge needs sums over rows on both sides, but fit with "
-                    f"method={one._parameters.method!r} keeps none. Take partial_fit, "
+                    f"method={one.parameters.method!r} keeps none. Take partial_fit, "
                     "or method='agop'."
                 )
-        mine, theirs = (one._parameters._replace(seed=0) for one in (self, other))
+        pair = self._engine, other._engine
+        mine, theirs = (one.parameters._replace(seed=0) for one in pair)
         for name, value in mine._asdict().items():
             if value != getattr(theirs, name):
                 raise ValueError(
                     f"merge needs the same parameters, but {name} is {value!r} in one "
                     f"and {getattr(theirs, name)!r} in the other."
                 )
-        with aside(self) as made:
-            for batch in other._batches:
-                made._check_targets(batch[1])
-            if made._running is not None and other._running is not None:
-                made._running = made._running.merged(other._running)
-            elif other._running is not None:
-                batches, made._batches = made._batches, ()
-                made._running, made._parameters = other._running, other._parameters
-                for batch in batches:
-                    made._add(batch)
-            for batch in other._batches:
-                made._add(batch)
-            made._known = None
-            made._drop_many()
+        self._engine = self._engine.merged(other._engine, self.n_jobs)
         return self
 
     def freeze(self) -> Self:
@@ -434,21 +349,20 @@ class LearnedMetric(
             later are added to the sums.
         """
         check_is_fitted(self)
-        if self._batches:
-            with aside(self) as made:
-                made._learn(made._whole())
+        self._engine = self._engine.frozen(self.n_jobs)
         return self
 
-    def _start(self, X, y, sample_weight, method, least=1, copy=False):
-        """Forget what was learned, note the parameters, and return the rows."""
+    def _start(
+        self, X, y, sample_weight, method, least=1, copy=False
+    ) -> tuple[Batch, Parameters]:
+        """Forget what was learned, and return rows and parameters."""
         self._fit_namespace = fit_namespace_of(X)
-        self._batches, self._running, self._known = (), None, None
+        self.__dict__.pop("_engine", None)
         batch = self._validate_batch(X, y, sample_weight, copy, least)
-        self._note_parameters(batch, method)
-        return batch
+        return batch, self._parameters_for(batch, method)
 
-    def _note_parameters(self, batch: Batch, method: str) -> None:
-        """Note the parameters, which count until the next fit, and a seed."""
+    def _parameters_for(self, batch: Batch, method: str) -> Parameters:
+        """Return the parameters, which count until the next fit, and a seed."""
         n_features, n_components = self.n_features_in_, self.n_components
         if n_components is not None and n_components > n_features:
             raise ValueError(
@@ -463,12 +377,12 @@ class LearnedMetric(
             )
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         rest = method, self.max_iter, self.validation_fraction, seed
-        self._parameters = Parameters(n_components, *rest)
+        return Parameters(n_components, *rest)
 
     def _validate_batch(self, X, y, sample_weight, copy, least=1) -> Batch:
         """Return rows of positive weight, their targets and weights."""
         refuse_lazy(self, "sklearn_crt.dask.fit(metric, X, y)", X, y, sample_weight)
-        first = not (self._batches or self._running or self._known)
+        first = not self.__sklearn_is_fitted__()
         if not first:
             check_fit_namespace(self, X, "partial_fit")
         options = {"multi_output": True, "ensure_min_samples": least}
@@ -489,98 +403,28 @@ class LearnedMetric(
         if self.method == "nca" and y.ndim == 1 and y.dtype.kind == "f":
             whole = y.astype(int)  # labels may be written as floats
             y = whole if np.all(whole == y) else y
-        self._check_targets(y)
         X, y, weights = weighted_rows(X, y, sample_weight)
         return X, y, weights.astype(np.float64)
 
-    def _check_targets(self, y):
-        """Raise ValueError for targets of another kind than those before."""
-        kinds = [(Coding.is_of_labels(y), y.shape[1:])]
-        if self._batches:
-            known = self._batches[0][1]
-            kinds.append((Coding.is_of_labels(known), known.shape[1:]))
-        elif self._running is not None:
-            coding = self._running.coding
-            n_outputs = coding.mean.shape if coding.mean.size > 1 else ()
-            kinds.append((coding.by_class, n_outputs))
-        else:
-            return
-        if kinds[0] != kinds[1]:
-            names = [
-                "labels"
-                if by_class
-                else f"{shape[0] if shape else 1} columns of numbers"
-                for by_class, shape in kinds
-            ]
-            raise ValueError(
-                f"y has {names[0]}, but the rows before had {names[1]}. Labels are "
-                "strings, booleans or integers, numbers are floats."
-            )
-
     @property
-    def _has_sums(self):
-        """Whether there is something that rows could be added to."""
-        return self.__sklearn_is_fitted__() and bool(self._batches or self._running)
-
-    def _add(self, batch: Batch) -> None:
-        """Keep a batch, or add it up."""
-        self._known = None
-        if self._running is None:
-            self._batches = (*self._batches, batch)
-        else:
-            call = blas_within_processors(batch[0].shape[0])
-            self._running = call(self._running.plus, *batch, self.n_jobs)
-
-    def _drop_many(self):
-        """Fix the frequencies as soon as there are many rows."""
-        n_rows = sum(X.shape[0] for X, *_ in self._batches)
-        if n_rows * self.n_features_in_ > KEPT_ENTRIES:
-            self._learn(self._whole())
-
-    def _whole(self) -> Batch:
-        """Return the rows that are kept as one batch."""
-        return joined_batches(self._batches)
-
-    def _learn(self, batch: Batch, step: Any = lambda: None) -> None:
-        """Learn the metric of these rows, fix the frequencies and forget the rows."""
-        call = blas_within_processors(batch[0].shape[0])
-        found = call(learn, *batch, self._parameters, n_jobs=self.n_jobs, step=step)
-        made_of = found.made_of
-        learned = replace(found, made_of=None)
-        self._batches, self._running = (), None
-        if made_of is not None and self._parameters.method == "agop":
-            coding = Coding.of(*batch[1:])
-            self._running = Running(
-                learned,
-                made_of.features,
-                coding,
-                made_of.halves,
-                None,
-                self._parameters.seed,
-            )
-        self._known = self._mapped(learned)
-
-    def _mapped(self, learned: Learned) -> tuple[Learned, np.ndarray]:
-        return learned, learned.components(self._parameters.n_components)
-
-    @property
-    def _model(self) -> tuple[Learned, np.ndarray]:
-        """The metric, and its map of standardised columns, made when asked for."""
+    def _solved(self) -> MetricEngine:
+        """The engine with the metric, made when asked for."""
         check_is_fitted(self)
-        if self._known is None and self._running is not None:
-            self._known = self._mapped(self._running.relearned())
-        elif self._known is None:
-            call = blas_within_processors(self._batches[0][0].shape[0])
-            found = call(learn, *self._whole(), self._parameters, n_jobs=self.n_jobs)
-            self._known = self._mapped(replace(found, made_of=None))
-        return self._known
+        self._engine = self._engine.solved(self.n_jobs)
+        return self._engine
+
+    @property
+    def _learned(self) -> Learned:
+        """The metric, and what it was learned with."""
+        learned = self._solved.learned
+        assert learned is not None
+        return learned
 
     # --------------------------------------------------------------- attributes
     @property
     def components_(self) -> np.ndarray:
         """The map, for the columns of X."""
-        learned, components = self._model
-        return components * learned.frame.sigma
+        return self._solved.components * self._learned.frame.sigma
 
     @property
     def metric_(self) -> np.ndarray:
@@ -591,28 +435,28 @@ class LearnedMetric(
     @property
     def feature_importances_(self) -> np.ndarray:
         """Diagonal of the metric of standardised columns, of sum 1."""
-        squares = np.sum(self._model[1] ** 2, axis=0)
+        squares = np.sum(self._solved.components**2, axis=0)
         total = squares.sum()
         return squares / total if total > 0 else np.full(squares.size, 1 / squares.size)
 
     @property
     def method_(self) -> str:
         """The method in use."""
-        return self._model[0].method
+        return self._learned.method
 
     @property
     def scores_(self) -> dict[str, float]:
         """What each metric reached on rows that it had not seen."""
-        return dict(self._model[0].scores)
+        return dict(self._learned.scores)
 
     @property
     def n_iter_(self) -> int:
         """Rounds of AGOP."""
-        return self._model[0].n_iter
+        return self._learned.n_iter
 
     @property
     def _n_features_out(self) -> int:
-        n_components = self._parameters.n_components
+        n_components = self._engine.parameters.n_components
         return self.n_features_in_ if n_components is None else n_components
 
     # ------------------------------------------------------------- transforming
@@ -645,7 +489,7 @@ class LearnedMetric(
 
     def __sklearn_is_fitted__(self):
         """Return whether rows were seen."""
-        return hasattr(self, "_parameters")
+        return hasattr(self, "_engine")
 
     def __sklearn_tags__(self):
         """Return the tags of scikit-learn: sparse input, float32 and float64 kept."""
