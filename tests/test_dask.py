@@ -16,6 +16,7 @@ from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScal
 from sklearn_crt import (
     CentersRBFSampler,
     HybridSampler,
+    LocalLinearRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonClassifierCV,
     NadarayaWatsonRegressor,
@@ -337,6 +338,25 @@ def test_map_rows_knows_shape_type_and_blocks(table):
 
 def _nothing_is_computed(*args, **kwargs):
     raise AssertionError("something was computed")
+
+
+def test_slopes_and_standard_errors_of_lazy_rows(table):
+    X, labels, numbers, _ = table
+    fits = LocalLinearRegressor(ridge=0.1).fit(X, numbers)
+    found = crt_dask.map_rows(fits.slopes, lazy(X))
+    assert found.shape == (N, D, 1)
+    assert_allclose(found.compute(), fits.slopes(X), rtol=1e-6, atol=1e-9)
+    model = NadarayaWatsonClassifier(OPRFSampler(random_state=0)).fit(X, labels)
+    with pytest.raises(
+        TypeError, match=r"map_rows\(estimator.approximation_error, X\)"
+    ):
+        model.approximation_error(lazy(X))
+    with pytest.raises(
+        TypeError, match=r"one array, and approximation_error returns 2"
+    ):
+        crt_dask.map_rows(model.approximation_error, lazy(X))
+    found = crt_dask.map_rows(lambda rows: model.approximation_error(rows)[0], lazy(X))
+    assert_allclose(found.compute(), model.approximation_error(X).std, rtol=1e-6)
 
 
 def test_map_rows_splits_what_grows(table):

@@ -264,11 +264,11 @@ class BaseNadarayaWatson(RowWeightsMixin, CallbackSupportMixin, TypedBaseEstimat
 
     def _check_rows(self, X, method):
         check_is_fitted(self)
+        refuse_lazy(self, f"sklearn_crt.dask.map_rows(estimator.{method}, X)", X)
         check_fit_namespace(self, X, method)
 
     def _blocks_of_sums(self, X):
         """Yield slices of the rows of X and their kernel sums."""
-        refuse_lazy(self, "sklearn_crt.dask.map_rows(estimator.predict, X)", X)
         X = validate_rows(self, X, reset=False, keep_library=self._keeps_library(X))
         call = blas_within_processors(X.shape[0])
         blocks = call(self._engine.sums, X)
@@ -312,7 +312,7 @@ class BaseNadarayaWatson(RowWeightsMixin, CallbackSupportMixin, TypedBaseEstimat
         it misses the variance reduction of the coupling, and is up to twice too large.
         The user guide has the formula.
         """
-        check_is_fitted(self)
+        self._check_rows(X, "approximation_error")
         if not isinstance(self._engine.source, FeatureMap):
             raise ValueError(
                 f"approximation_error needs a sampler of sklearn_crt, but "

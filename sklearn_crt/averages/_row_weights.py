@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_scalar, gen_batches
 
-from .._array import joined, refuse_lazy, to_host, validate_rows
+from .._array import joined, to_host, validate_rows
 from .._compat import available_if
 from .._kernels import log_weights
 from .._state import copied
@@ -292,7 +292,6 @@ class RowWeightsMixin:
     def _host_rows(self, X, method):
         """Return rows as validated, on the host."""
         self._check_rows(X, method)
-        refuse_lazy(self, f"sklearn_crt.dask.map_rows(estimator.{method}, X)", X)
         return to_host(validate_rows(self, X, reset=False))
 
     def _with_targets(self, targets):

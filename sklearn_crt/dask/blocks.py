@@ -217,15 +217,15 @@ def map_rows(method: Any, X: Any) -> Any:
 
     Returns
     -------
-    result : dask.array.Array of shape (n_samples, n_columns) or (n_samples,)
-        Of the right type, in the blocks of X; blocks whose results would be larger than
-        Dask's ``array.chunk-size`` (128 MiB) are split first, where their lengths are
-        known.
+    result : dask.array.Array of shape (n_samples, ...)
+        Of the right shape and type, in the blocks of X; blocks whose results would be
+        larger than Dask's ``array.chunk-size`` (128 MiB) are split first, where their
+        lengths are known.
 
     Raises
     ------
     TypeError
-        If X is in memory.
+        If X is in memory, or the method returns several arrays.
     ValueError
         If a block, once it is computed, has other columns than X declares.
 
@@ -274,6 +274,7 @@ def map_rows(method: Any, X: Any) -> Any:
         meta=empty,
         dtype=empty.dtype,
         drop_axis=[1] if empty.ndim == 1 else None,
+        new_axis=[2] if empty.ndim == 3 else None,  # of slopes
         chunks=(X.chunks[0], *((n,) for n in empty.shape[1:])),
     )
 
@@ -286,7 +287,14 @@ def _probe(method, X):
         rows = np.ones((2, X.shape[1]), X.dtype)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of rows that nobody asked for
-        return np.asarray(method(rows))
+        found = method(rows)
+    if isinstance(found, tuple):
+        raise TypeError(
+            f"map_rows takes methods that return one array, and {method.__name__} "
+            f"returns {len(found)}. Give one of them: lambda rows: "
+            f"estimator.{method.__name__}(rows)[0]."
+        )
+    return np.asarray(found)
 
 
 def _split(X, empty):
