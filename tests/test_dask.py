@@ -346,14 +346,11 @@ def test_slopes_and_standard_errors_of_lazy_rows(table):
     found = crt_dask.map_rows(fits.slopes, lazy(X))
     assert found.shape == (N, D, 1)
     assert_allclose(found.compute(), fits.slopes(X), rtol=1e-6, atol=1e-9)
-    model = NadarayaWatsonClassifier(OPRFSampler(random_state=0)).fit(X, labels)
-    with pytest.raises(
-        TypeError, match=r"map_rows\(estimator.approximation_error, X\)"
-    ):
+    sampler = OPRFSampler(sigma=0.1, random_state=0)
+    model = NadarayaWatsonClassifier(sampler).fit(X, labels)
+    with pytest.raises(TypeError, match=r"map_rows\(estimator.approximation_error"):
         model.approximation_error(lazy(X))
-    with pytest.raises(
-        TypeError, match=r"one array, and approximation_error returns 2"
-    ):
+    with pytest.raises(TypeError, match="one array, and approximation_error returns"):
         crt_dask.map_rows(model.approximation_error, lazy(X))
     found = crt_dask.map_rows(lambda rows: model.approximation_error(rows)[0], lazy(X))
     assert_allclose(found.compute(), model.approximation_error(X).std, rtol=1e-6)
