@@ -13,7 +13,7 @@ from sklearn_crt.metric._agop import (
     Round,
     Sums,
     Table,
-    best_penalty,
+    best_ridge,
     factor_of_products,
     gradient_products,
     held_out_error,
@@ -116,7 +116,7 @@ def test_ridge_and_its_error_are_those_of_the_rows(table, rng):
     squares = np.mean((F[held] @ expected - Y[held]) ** 2, axis=1)
     expected_error = np.average(squares, weights=w[held])
     assert_allclose(held_out_error(halves.held, coefficients), expected_error)
-    assert best_penalty(halves)[0] <= expected_error * (1 + 1e-9)
+    assert best_ridge(halves)[0] <= expected_error * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("d, m", [(4, 20), (40, 9)], ids=["more w", "more columns"])
