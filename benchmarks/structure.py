@@ -60,18 +60,18 @@ BLANK = {
 # The most that the gate allows of each number, in the order of its row. What grows for
 # a good reason moves its line here, in the commit that says why.
 GATE = {
-    "lines of the package": [28250],
-    "modules": [113],
-    "modules with one importer: private, not of the first names": [15, 24],
+    "lines of the package": [28303],
+    "modules": [114],
+    "modules with one importer: private, not of the first names": [14, 23],
     "second classes of a map, for the array API": [0],
     "sites of sums in log space": [2],
     "sites of the jackknife": [1],
     "sites of squared distances": [6],
     "on_host and isinstance of ndarray": [31],
     "public names": [94],
-    "OPRFSampler.fit: calls, moves": [75, 57],
+    "OPRFSampler.fit: calls, moves": [71, 52],
     "TrigRBFSampler.fit and transform: calls, moves": [130, 94],
-    "NadarayaWatsonClassifier(OPRFSampler()).fit: calls, moves": [265, 188],
+    "NadarayaWatsonClassifier(OPRFSampler()).fit: calls, moves": [260, 183],
     "own classes in the MRO of OPRF, Matern, GERF, Hybrid": [3, 3, 3, 2],
 }
 
