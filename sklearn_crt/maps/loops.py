@@ -28,7 +28,7 @@ _PAIRS = 2**18  # of rows, whose variances are taken at once, for the cache
 def transform(
     feature_map: FeatureMap, X: Any, *, key: bool = False, n_jobs: int | None = None
 ) -> tuple[Any, int, bool]:
-    """Return the features of a table, its number of rows of zeros, and of overflow."""
+    """Return features, how many rows are all zeros, and whether any overflowed."""
     feature_map = feature_map.to(X)
     if not on_host(X):
         return _transform_elsewhere(feature_map, X, key)
@@ -45,7 +45,7 @@ def transform(
 def _fill(
     feature_map: FeatureMap, X: Any, out: np.ndarray, key: bool
 ) -> tuple[int, bool]:
-    """Write the features of X to out; return the number of zero rows, and overflow."""
+    """Write features to out; return how many rows are zero, and if any overflowed."""
     n_zero, overflows = 0, []
     counted = np.errstate(over="call", call=lambda *_: overflows.append(1))
     with counted, kept_workspace() as workspace:
@@ -65,7 +65,7 @@ def _fill(
 def _transform_elsewhere(
     feature_map: FeatureMap, X: Any, key: bool
 ) -> tuple[Any, int, bool]:
-    """Return the same for rows on a device, in large chunks."""
+    """Return what ``transform`` does for rows on a device, in large chunks."""
     xp, parts, n_zero, overflow = namespace_of(X), [], 0, False
     shape = X.shape[0], feature_map.n_components
     chunks = list(row_chunks(X, shape[1]))

@@ -1,4 +1,4 @@
-"""Targets and weights of rows, as estimators check them that take batches."""
+"""Checks of targets and sample weights, for estimators that take batches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .._compat import _check_sample_weight
 
 
 def label_codes(estimator: Any, y: Array, first: bool, final: bool) -> Array:
-    """Return labels as numbers of the classes, which ``fit`` reads from them."""
+    """Return the index of the class of each label; ``fit`` sets ``classes_``."""
     check_classification_targets(y)
     xp = namespace_of(y)
     if final:
