@@ -9,22 +9,22 @@ from typing import Any
 
 
 def names_on_demand(
-    package: str, homes: dict[str, str]
+    package: str, modules: dict[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` of a package (PEP 562)."""
 
     def get(name: str) -> Any:
-        if name in homes:
-            value = getattr(import_module(f"{package}.{homes[name]}"), name)
+        if name in modules:
+            value = getattr(import_module(f"{package}.{modules[name]}"), name)
             setattr(sys.modules[package], name, value)
             return value
-        if name in homes.values():
+        if name in modules.values():
             return import_module(f"{package}.{name}")
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     def names() -> list[str]:
         own = vars(sys.modules[package])
-        public = (home for home in homes.values() if not home.startswith("_"))
-        return sorted({*own, *homes, *public})
+        public = (module for module in modules.values() if not module.startswith("_"))
+        return sorted({*own, *modules, *public})
 
     return get, names

@@ -1,4 +1,4 @@
-"""The exact estimator to a tolerance: far clusters of training rows count as clouds."""
+"""Sums of the exact kernel to a tolerance: far clusters count by their summaries."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Clusters:
     log_weights: np.ndarray  # (n_clusters,)
     means: np.ndarray  # (n_clusters, n_columns), of targets
     n_directions: float  # that the rows of a cluster are spread in
-    shares: Any = field(default_factory=dict)  # of clouds, by sigma
+    shares: Any = field(default_factory=dict)  # of summaries in a sum, by sigma
 
     @classmethod
     def of(cls, rows: Any, frame: Any, kernel: Any, targets: Targets) -> Clusters:
@@ -96,11 +96,11 @@ class Clusters:
         rows += self.origin.astype(rows.dtype)
         return rows, self.y[back], self.weights[back]
 
-    def log_clouds(self, kernel: Any, sigma: float, distances: Any) -> np.ndarray:
-        """Return logs of the kernel weights that clusters would have as normal clouds.
+    def log_summaries(self, kernel: Any, sigma: float, distances: Any) -> np.ndarray:
+        """Return logs of the kernel weights of clusters, as of normally spread rows.
 
         A kernel that is not Gaussian is replaced by the Gaussian one that touches it
-        at the distance where the cloud has its weight.
+        at the distance where the cluster has its weight.
         """
         # distances (n_queries, n_clusters) -> (n_queries, n_clusters)
         n_features = self.n_directions
@@ -135,7 +135,7 @@ class Clusters:
 
 
 def _blurred(logs, spread, n_features):
-    """Return the log of averages of the Gaussian kernel over Gaussian clouds."""
+    """Return the log of averages of the Gaussian kernel over normally spread rows."""
     # logs (n_queries, n_clusters), spread (n_clusters,) or (n_queries, n_clusters)
     logs /= 1 + spread
     logs -= 0.5 * n_features * np.log1p(spread)
@@ -145,7 +145,7 @@ def _blurred(logs, spread, n_features):
 def _labels(X):
     """Return the cluster of each row, and their number, which stands for no cluster.
 
-    Rows that are much farther from their centre than others are in none: a query beside
+    Rows that are much farther from their centre than others are in none: a query near
     one of them is far from the cluster, too.
     """
     from sklearn.cluster import MiniBatchKMeans  # slow to import, and few need it
@@ -172,8 +172,8 @@ def _labels(X):
 
 
 @dataclass(frozen=True, eq=False)
-class Near:
-    """Queries beside clusters, and their kernel sums for one sigma.
+class ClusteredSums:
+    """Kernel sums of queries over clusters of rows, for one sigma.
 
     ``own`` are the numbers of rows that are left out of the sums of the queries, with
     all that equal them in their cluster.
@@ -197,7 +197,7 @@ class Near:
     def answers(self, share: float | None) -> tuple[LogSum, float]:
         """Return the sums, and the part of the rows in clusters that were summed.
 
-        Clouds stand for the others, and weigh at most that share of what was summed;
+        Summaries stand for the others, and weigh at most that share of what was summed;
         None sums all rows at once.
         """
         starts, n_rows = self.clusters.starts, self.clusters.rows.shape[0]
@@ -210,23 +210,23 @@ class Near:
             self._add(total, everyone, 0, n_rows)
             return total, 1.0
         self._add(total, everyone, starts[-1], n_rows)
-        logs, top, ranks, masses, is_near = self._clouds
+        logs, top, ranks, masses, is_near = self._summaries
         shares = share * is_near  # other queries sum all rows
         n_left = np.count_nonzero(masses < shares * masses[:, -1:], axis=1)
-        visited = ranks >= n_left[:, None]
-        self._visit(total, visited)
-        # beside what was found, no longer beside what was hoped for
+        evaluated = ranks >= n_left[:, None]
+        self._evaluate(total, evaluated)
+        # as a share of what was found, no longer of what was expected
         with np.errstate(divide="ignore"):
             found = np.log(self.targets.weight(total.values))[:, None]
         found += total.log_scale - top
         allowed = shares * np.exp(np.minimum(found, 700))
         n_left = np.count_nonzero(masses < allowed, axis=1)
-        more = (ranks >= n_left[:, None]) & ~visited
-        self._visit(total, more)
-        visited |= more
-        clouds = log_sum(np.where(visited, -np.inf, logs), means)
-        work = (visited @ np.diff(starts)).mean() / n_rows
-        return total.plus(clouds), work
+        more = (ranks >= n_left[:, None]) & ~evaluated
+        self._evaluate(total, more)
+        evaluated |= more
+        summed = log_sum(np.where(evaluated, -np.inf, logs), means)
+        work = (evaluated @ np.diff(starts)).mean() / n_rows
+        return total.plus(summed), work
 
     @property
     def _means(self):
@@ -237,27 +237,27 @@ class Near:
         return self.clusters.means[:, : encoded.shape[1]]
 
     @cached_property
-    def _clouds(self):
-        """Logs of the weights of clouds, their largest, ranks, and cumulated weights.
+    def _summaries(self):
+        """Logs of the weights of clusters, their largest, ranks, and cumulated weights.
 
-        The lightest cloud is the first. Then, whether queries are as near as rows.
+        The lightest cluster is the first. Then, whether queries are as near as rows.
         """
         wide = DenseInputs(self.queries.dense.astype(np.float64, copy=False))
         centers = DenseInputs(self.clusters.centers)
         distances = self.kernel.distances(wide, centers)
-        logs = self.clusters.log_clouds(self.kernel, self.sigma, distances)
+        logs = self.clusters.log_summaries(self.kernel, self.sigma, distances)
         top = logs.max(axis=1, keepdims=True)
         top[top == -np.inf] = 0
-        clouds = np.exp(logs - top)
-        order = np.argsort(clouds, axis=1)
-        masses = np.cumsum(np.take_along_axis(clouds, order, axis=1), axis=1)
+        weights = np.exp(logs - top)
+        order = np.argsort(weights, axis=1)
+        masses = np.cumsum(np.take_along_axis(weights, order, axis=1), axis=1)
         is_near = distances.min(axis=1, keepdims=True) <= self.clusters.radii.max()
         return logs, top, np.argsort(order, axis=1), masses, is_near
 
-    def _visit(self, total, visited):
-        """Add the rows of clusters to the sums of the queries that visit them."""
-        # visited (n_queries, n_clusters)
-        by_cluster = np.ascontiguousarray(visited.T)
+    def _evaluate(self, total, evaluated):
+        """Add the rows of clusters to the sums of the queries that need them."""
+        # evaluated (n_queries, n_clusters)
+        by_cluster = np.ascontiguousarray(evaluated.T)
         for k in np.flatnonzero(by_cluster.any(axis=1)).tolist():
             ends = self.clusters.starts[k : k + 2]
             self._add(total, np.flatnonzero(by_cluster[k]), *ends)
@@ -375,7 +375,7 @@ class ClusteredEngine(ExactEngine):
         return clusters
 
     def _share(self, clusters, sigma):
-        """Return the largest share of clouds that is safe; None where it does not pay.
+        """Return the largest safe share of summaries; None where it does not pay.
 
         No answer at a training row left out may be off by more than the tolerance, nor
         by more than ten times as much with 64 times the share: where a single near row
@@ -389,7 +389,7 @@ class ClusteredEngine(ExactEngine):
         targets = self.chosen_targets
         n_needed = _STEPS_OF_FITS if isinstance(targets, LocalLinear) else _STEPS
         parts = clusters, targets, clusters.rows.take(own), own
-        near = Near(self._kernel, sigma, *parts)
+        near = ClusteredSums(self._kernel, sigma, *parts)
         exact, _ = near.solved(0.0)
         for share in _SHARES.tolist():
             found, work = near.solved(share)
@@ -431,7 +431,7 @@ class ClusteredEngine(ExactEngine):
         def answer(part):
             some = queries.take(np.arange(rows.start, rows.stop)[part])
             parts = clusters, self.chosen_targets, some
-            nears = [(Near(self._kernel, s, *parts), r) for s, r in shares]
+            nears = [(ClusteredSums(self._kernel, s, *parts), r) for s, r in shares]
             return [near.solved(share)[0] for near, share in nears]
 
         size = max(_QUERY_ROWS, _PAIRS // len(clusters.means))

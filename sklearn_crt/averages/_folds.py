@@ -185,9 +185,10 @@ class Member:
 
     def __init__(self, sums, index, weights, errors):
         self._index, self._n_columns = index, weights.size
-        self._plain = sums
-        groups = group_columns(index, weights.size)
-        self._parted = sums.beside(split_sums(weights, groups)) if errors else None
+        self._plain, self._parted = sums, None
+        if errors:
+            groups = group_columns(index, weights.size)
+            self._parted = sums.with_columns(split_sums(weights, groups))
 
     def averages(
         self,

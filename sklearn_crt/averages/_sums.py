@@ -84,7 +84,7 @@ class FeatureSums(NamedTuple):
         values = asarray_like(sums, namespace_of(like).astype(like, dtype))
         return FeatureSums(LogSum(values, asarray_like(log_scale, like)), self.signed)
 
-    def beside(self, columns: np.ndarray) -> FeatureSums:
+    def with_columns(self, columns: np.ndarray) -> FeatureSums:
         """Return these sums with further columns, of features on the same scale."""
         sums, log_scale = self.total
         return FeatureSums(LogSum(np.hstack([sums, columns]), log_scale), self.signed)

@@ -21,7 +21,7 @@ from sklearn_crt import (
     NadarayaWatsonRegressorCV,
 )
 from sklearn_crt.averages import _clustered
-from sklearn_crt.averages._clustered import Near
+from sklearn_crt.averages._clustered import ClusteredSums
 from sklearn_crt.extend import ExponentialPowerRadial, LaplacianRadial, RadialKernel
 
 TOL = 0.01
@@ -46,7 +46,7 @@ def gaps(estimator, X, y, Q, weights=None):
 
 
 def share(model):
-    """Return what the model leaves to clouds; None where it sums all rows."""
+    """Return what the model leaves to summaries; None where it sums all rows."""
     clusters = model._engine._held[0]
     return None if clusters is None else clusters.shares.get(model.kernel_.sigma_)
 
@@ -173,14 +173,14 @@ def test_clusters_spread_in_few_directions(sigma, always):
 
 
 def test_rows_are_answered_without_themselves_and_their_equals(rng, always):
-    """By which the share of clouds is chosen: with themselves any looks safe."""
+    """By which the share of summaries is chosen: with themselves any looks safe."""
     X, y = blobs(rng)
     X[:400] = np.repeat(X[:100], 4, axis=0)
     model = NadarayaWatsonClassifier(ExactKernel(sigma=4.0, tol=TOL)).fit(X, y)
     engine, clusters = model._engine, model._engine._held[0]
     own = np.flatnonzero(clusters.order < 200)
     queries = clusters.rows.take(own)
-    near = Near(engine._kernel, 4.0, clusters, engine.targets, queries, own)
+    near = ClusteredSums(engine._kernel, 4.0, clusters, engine.targets, queries, own)
     (found, _), _ = near.answers(0.0)
     for i, row in enumerate(clusters.order[own]):
         others = (X[row] != X).any(axis=1)
@@ -290,7 +290,7 @@ class Epanechnikov(Stated):
 
 
 class Steps(Stated):
-    """A kernel of two values: what clouds of rows weigh is hard to tell."""
+    """A kernel of two values: what clusters weigh is hard to tell."""
 
     def log_profile(self, r):
         return np.where(r < 1, 0.0, np.where(r < 8, -2.0, -np.inf))
