@@ -243,8 +243,8 @@ class Coupling(ABC):
         ----------
         radial_law : callable
             Returns the distribution of the norm of a frequency in a given dimension: an
-            object with ``rvs(size, random_state)``, of which smaller draws begin larger
-            ones, ``ppf(u)`` and ``cdf(r)``.
+            object with ``rvs(size, random_state)``, whose smaller draws are the start
+            of larger ones, ``ppf(u)`` and ``cdf(r)``.
         n_frequencies, n_features : int
             Number m of frequencies and their dimension d.
         rng : numpy.random.Generator

@@ -17,7 +17,7 @@ class RadialLaw(Protocol):
     """Distribution of the norm of a frequency in a given dimension."""
 
     def rvs(self, size: int, random_state: np.random.Generator) -> np.ndarray:
-        """Draw norms; smaller draws begin larger ones.
+        """Draw norms; smaller draws are the start of larger ones.
 
         Parameters
         ----------

@@ -29,21 +29,21 @@ def _factors(size: int, dtype: np.dtype) -> list[np.ndarray]:
 
 
 def hadamard_transform(
-    values: np.ndarray, scratch: np.ndarray
+    values: np.ndarray, buffer: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Multiply rows by the orthonormal Walsh-Hadamard matrix, as small products."""
-    # values, scratch (n_rows, size) -> (n_rows, size)
+    # values, buffer (n_rows, size) -> (n_rows, size)
     size = right = values.shape[1]
     for matrix in _factors(size, values.dtype):
         n = len(matrix)
         right //= n
         if right == 1:
-            np.matmul(values.reshape(-1, n), matrix, out=scratch.reshape(-1, n))
+            np.matmul(values.reshape(-1, n), matrix, out=buffer.reshape(-1, n))
         else:
             shape = (-1, n, right)
-            np.matmul(matrix, values.reshape(shape), out=scratch.reshape(shape))
-        values, scratch = scratch, values
-    return values, scratch
+            np.matmul(matrix, values.reshape(shape), out=buffer.reshape(shape))
+        values, buffer = buffer, values
+    return values, buffer
 
 
 class HadamardFrequencies(Frequencies):
@@ -104,7 +104,7 @@ class HadamardFrequencies(Frequencies):
         """Return the products of the rows with the directions of some blocks."""
         n_rows, (_, n_blocks, size) = len(X), signs.shape
         values = np.empty((2, n_rows, n_blocks, size), dtype)
-        values, scratch = values.reshape(2, n_rows * n_blocks, size)
+        values, buffer = values.reshape(2, n_rows * n_blocks, size)
         for product, sign in enumerate(signs):
             blocks = values.reshape(n_rows, n_blocks, size)
             if product == 0:
@@ -113,7 +113,7 @@ class HadamardFrequencies(Frequencies):
                 blocks[:, :, self._n_features :] = 0
             else:
                 blocks *= sign
-            values, scratch = hadamard_transform(values, scratch)
+            values, buffer = hadamard_transform(values, buffer)
         if self._simplex:
             values = apply_simplex(values)
         return values.reshape(n_rows, n_blocks * size)
