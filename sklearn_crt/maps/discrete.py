@@ -38,7 +38,7 @@ class CountLaw(ABC):
 
     @abstractmethod
     def draw(self, size: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
-        """Draw counts in C order, such that smaller draws are the start of larger ones."""
+        """Draw counts in C order; smaller draws are the start of larger ones."""
 
     @abstractmethod
     def log_weights(

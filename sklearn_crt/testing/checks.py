@@ -191,7 +191,7 @@ def _places_in_strata(quantiles: np.ndarray) -> np.ndarray:
 
 @with_few_columns
 def assert_nested(sampler: BaseFeatureSampler, X: np.ndarray) -> None:
-    """Assert the number of columns, and that smaller draws are the start of larger ones.
+    """Assert the number of columns, and that small draws are the start of large ones.
 
     Parameters
     ----------
