@@ -61,7 +61,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 def check_mergeable(one: Any, other: Any) -> None:
-    """Raise ValueError where another is no estimator of the class, fitted like this."""
+    """Raise ValueError unless both are fitted estimators of one class and columns."""
     check_is_fitted(one)
     if type(other) is not type(one):
         raise ValueError(f"merge needs another {type(one).__name__}, got {other!r}.")

@@ -155,7 +155,7 @@ def _at_scale(feature_map, d):
         )
     if np.ndim(feature_map.frame.sigma) > 0:
         raise ValueError(
-            "feature_map has one sigma a column, but the scores of attention are "
+            "feature_map has one sigma per column, but the scores of attention are "
             "q.k / sqrt(d). Multiply the columns of q and k, and fit with one sigma."
         )
     n_features = getattr(feature_map, "n_features", d)

@@ -218,7 +218,7 @@ class BaseNadarayaWatson(RowWeightsMixin, CallbackSupportMixin, TypedBaseEstimat
             self._fit_namespace = fit_namespace_of(X)
         else:
             check_fit_namespace(self, X, "partial_fit")
-        # what is kept is no array of the caller, who may write the next batch there
+        # a copy is kept: the caller may write the next batch to the same array
         kept = not final or self._row_kernel is not None
         options = {"keep_library": self._keeps_library(X), "y": y, **self._y_checks}
         X, y = validate_rows(self, X, reset=first, copy=kept, **options)
@@ -302,7 +302,7 @@ class BaseNadarayaWatson(RowWeightsMixin, CallbackSupportMixin, TypedBaseEstimat
         Raises
         ------
         ValueError
-            If the kernel is no sampler of this package, whose columns are repeated
+            If the kernel is not a sampler of this package, whose columns are repeated
             estimates of the kernel.
 
         Notes

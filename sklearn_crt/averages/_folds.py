@@ -150,7 +150,7 @@ def _feature_blocks(model, train, X, sizes, sigmas, errors) -> Iterator[Block]:
     """Yield the blocks of a sampler: one product with the frequencies for all."""
     encoder = model._encoder()
     X_train, y, weights = train
-    if is_classifier(model):  # sorted by class, one product with a vector a class
+    if is_classifier(model):  # sorted by class, one product with a vector per class
         order = np.argsort(y, kind="stable")
         X_train, y, weights = X_train[order], y[order], weights[order]
 

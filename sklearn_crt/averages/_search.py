@@ -215,8 +215,8 @@ class BaseNadarayaWatsonCV(CallbackSupportMixin, TypedBaseEstimator, metaclass=A
         if not (sigmas and all(map(_is_sigma, sigmas))):
             raise ValueError(
                 f"sigmas={self.sigmas!r} must hold positive finite numbers, 'scale', "
-                "'median' or, for kernels of rows, 'auto'. For one sigma a column use "
-                "GridSearchCV."
+                "'median' or, for kernels of rows, 'auto'. For one sigma per column "
+                "use GridSearchCV."
             )
         return [s if isinstance(s, str | int) else float(s) for s in sigmas]
 

@@ -179,7 +179,7 @@ class BaseRandomFeatureRidge(
             self._fit_namespace = fit_namespace_of(X)
         else:
             check_fit_namespace(self, X, "partial_fit")
-        # what is kept is no array of the caller, who may write the next batch there
+        # a copy is kept: the caller may write the next batch to the same array
         X, y = self._validate(X, reset=first, copy=not final, y=y, **self._y_checks)
         if isinstance(self.sampler, FrozenEstimator):
             check_names(self, self.sampler)

@@ -318,7 +318,7 @@ def test_errors_of_maps(rng):
         linear_attention(q, k, v, OPRFSampler(kernel="softmax"))
     with pytest.raises(ValueError, match="a factor of each key would be missing"):
         linear_attention(q, k, v, OPRFSampler().fit(q))
-    with pytest.raises(ValueError, match="one sigma a column"):
+    with pytest.raises(ValueError, match="one sigma per column"):
         sampler = OPRFSampler(sigma=np.ones(D), kernel="softmax")
         linear_attention(q, k, v, sampler.fit(q))
     with pytest.raises(ValueError, match="fitted on 7 features, but q and k have 8"):
