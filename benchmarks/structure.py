@@ -60,7 +60,7 @@ BLANK = {
 # The most that the gate allows of each number, in the order of its row. What grows for
 # a good reason moves its line here, in the commit that says why.
 GATE = {
-    "lines of the package": [28303],
+    "lines of the package": [28302],
     "modules": [114],
     "modules with one importer: private, not of the first names": [14, 23],
     "second classes of a map, for the array API": [0],

@@ -190,9 +190,8 @@ class ClusteredSums:
     def solved(self, share: float | None) -> tuple[LogSum, float]:
         """Return the sums whose ratios are the answers, and the part as below."""
         (values, log_scale), work = self.answers(share)
-        rest = self.queries, self.sigma, self.clusters.unit
-        values = self.targets.solve(values, *rest)
-        return LogSum(values, log_scale), work
+        at = self.queries, self.sigma, self.clusters.unit
+        return LogSum(self.targets.solve(values, *at), log_scale), work
 
     def answers(self, share: float | None) -> tuple[LogSum, float]:
         """Return the sums, and the part of the rows in clusters that were summed.
@@ -224,9 +223,8 @@ class ClusteredSums:
         more = (ranks >= n_left[:, None]) & ~evaluated
         self._evaluate(total, more)
         evaluated |= more
-        summed = log_sum(np.where(evaluated, -np.inf, logs), means)
-        work = (evaluated @ np.diff(starts)).mean() / n_rows
-        return total.plus(summed), work
+        rest = log_sum(np.where(evaluated, -np.inf, logs), means)
+        return total.plus(rest), (evaluated @ np.diff(starts)).mean() / n_rows
 
     @property
     def _means(self):
