@@ -35,6 +35,7 @@ from sklearn_crt import (
     PositiveRBFSampler,
     Prototypes,
     TrigRBFSampler,
+    _workers,
 )
 
 from .cases import sampler_cases
@@ -400,14 +401,14 @@ def test_memory_of_the_host_is_shared(rng, torch, dispatch):
     [OPRFSampler(), pytest.param(HybridSampler(), marks=pytest.mark.slow)],
     ids=repr,
 )
-def test_chunks_are_not_seen(rng, strict, sampler, dispatch):
-    """Of features that take 128 MB together."""
-    X, queries = rng.standard_normal((2, 4200, 5))
+def test_chunks_are_not_seen(rng, strict, sampler, dispatch, monkeypatch):
+    monkeypatch.setattr(_workers, "_DEVICE_BYTES", 2**24)  # 512 of these rows
+    X, queries = rng.standard_normal((2, 600, 5))
     y, theirs = (X[:, 0] > 0).astype(int), strict(queries)
     sampler = clone(sampler).set_params(random_state=0, n_components=4096)
     model = C(sampler).fit(strict(X), strict(y))
     features = model.kernel_.transform(theirs)
-    for rows in (slice(0, 40), slice(2000, 2040), slice(4160, None)):
+    for rows in (slice(0, 40), slice(500, 540), slice(560, None)):
         part = model.kernel_.transform(strict(queries[rows]))
         assert_same(features[rows, :], to_numpy(part), theirs)
     expected = clone(model).fit(X, y).predict_proba(queries)

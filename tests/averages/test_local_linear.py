@@ -289,6 +289,7 @@ def test_points_of_points_hold_the_moments_of_their_rows(plain, rng):
     assert_allclose(found, sums)
 
 
+@pytest.mark.slow  # of averages: test_a_long_stream_stays_small; in few batches: above
 def test_rows_become_points_in_a_long_stream(rng):
     X = rng.uniform(-2, 2, size=(9000, 2))
     y = np.sin(X[:, 0]) * X[:, 1]

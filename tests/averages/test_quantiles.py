@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.stats import norm
+from sklearn.base import clone
 
 from sklearn_crt import (
     ExactKernel,
@@ -181,21 +182,32 @@ def test_few_rows_and_equal_ones_have_intervals():
             assert np.all(ends[:, 0] <= ends[:, 1])
 
 
-def test_tolerance_and_sparse_rows(rng):
+KINDS = [
+    NadarayaWatsonRegressor(ExactKernel(sigma=2.0)),
+    LocalLinearRegressor(ExactKernel(sigma=2.0), ridge=0.01),
+]
+
+
+@pytest.mark.parametrize(
+    "model", [KINDS[0], pytest.param(KINDS[1], marks=pytest.mark.slow)], ids=str
+)
+def test_tolerance(model, rng):
     X = rng.normal(size=(4100, 3))  # clusters are made from 4000 rows on
     y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=4100)
     Q = rng.normal(size=(50, 3))
-    for made in (NadarayaWatsonRegressor, LocalLinearRegressor):
-        options = {} if made is NadarayaWatsonRegressor else {"ridge": 0.01}
-        exact = made(ExactKernel(sigma=2.0), **options).fit(X, y)
-        expected = exact.predict_interval(Q)
-        tolerant = made(ExactKernel(sigma=2.0, tol=0.01), **options).fit(X, y)
-        assert_allclose(tolerant.predict_interval(Q), expected, atol=0.01 * np.ptp(y))
-        few = sparse.csr_array(X[:500])
-        found = made(ExactKernel(sigma=2.0), **options).fit(few, y[:500])
-        dense = made(ExactKernel(sigma=2.0), **options).fit(X[:500], y[:500])
-        found = found.predict_quantiles(sparse.csr_array(Q), 0.3)
-        assert_allclose(found, dense.predict_quantiles(Q, 0.3), atol=1e-7)
+    expected = clone(model).fit(X, y).predict_interval(Q)
+    tolerant = clone(model).set_params(kernel__tol=0.01).fit(X, y)
+    assert_allclose(tolerant.predict_interval(Q), expected, atol=0.01 * np.ptp(y))
+
+
+@pytest.mark.parametrize("model", KINDS, ids=str)
+def test_sparse_rows(model, rng):
+    X, Q = rng.normal(size=(500, 3)), rng.normal(size=(50, 3))
+    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=500)
+    found = clone(model).fit(sparse.csr_array(X), y)
+    found = found.predict_quantiles(sparse.csr_array(Q), 0.3)
+    expected = clone(model).fit(X, y).predict_quantiles(Q, 0.3)
+    assert_allclose(found, expected, atol=1e-7)
 
 
 def test_what_keeps_sums_has_no_quantiles(rows):

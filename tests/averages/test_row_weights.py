@@ -136,8 +136,8 @@ def test_effective_rows_are_the_perplexity(rows):
 )
 @pytest.mark.parametrize("tol", [0.0, 0.01])
 def test_log_weights_are_a_kernel_density(names, tol, rng):
-    X = rng.normal(size=(4500, 3))
-    weights, Q = rng.uniform(0.5, 2, 4500), 2 * rng.normal(size=(60, 3))
+    X = rng.normal(size=(4100, 3))
+    weights, Q = rng.uniform(0.5, 2, 4100), 2 * rng.normal(size=(60, 3))
     kernel = ExactKernel(names[0], sigma=2.0, tol=tol)
     for model in (
         NadarayaWatsonRegressor(kernel),
@@ -145,7 +145,7 @@ def test_log_weights_are_a_kernel_density(names, tol, rng):
     ):
         model.fit(X, X[:, 0] ** 2, weights)
         # one leaf: bounds of boxes lose 1e-8 to rounding
-        options = {"kernel": names[1], "rtol": 0, "leaf_size": 4500}
+        options = {"kernel": names[1], "rtol": 0, "leaf_size": 4100}
         density = KernelDensity(bandwidth=0.5, **options)
         density.fit(X, sample_weight=weights)
         gaps = model.log_weights(Q) - density.score_samples(Q)

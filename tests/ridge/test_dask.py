@@ -47,8 +47,9 @@ def test_numbers_as_in_memory(model, table):
     for one, other in zip(*(m.predict(X, return_std=True) for m in (found, expected))):
         assert_allclose(one, other, rtol=1e-6, atol=1e-9)
     assert type(found.sampler_) is type(expected.sampler_)
-    again = crt_dask.fit(model, *lazy, sample_weight=weights)
-    assert_array_equal(again.coef_, found.coef_)
+    if model.sampler is not None:  # which takes longest
+        again = crt_dask.fit(model, *lazy, sample_weight=weights)
+        assert_array_equal(again.coef_, found.coef_)
 
 
 def test_labels_as_in_memory(table):
