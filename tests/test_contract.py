@@ -258,7 +258,10 @@ SHARED = {"kind": "angular", "shared": True, "coupling": "iid"}
         {"n_components": 16, "n_coefficients": 1},
         {"n_components": 4 * 2 * 6 + 10, "n_coefficients": 5, "kernel": "softmax"},
         {"n_components": 24, "n_coefficients": 2, **SHARED},
-        {"kind": "gaussian", "n_components": 40, "n_coefficients": 2},
+        pytest.param(
+            {"kind": "gaussian", "n_components": 40, "n_coefficients": 2},
+            marks=pytest.mark.slow,
+        ),
         {"kind": "gaussian", "n_components": 40, "kernel": "softmax", "center": True},
     ],
 )
@@ -269,7 +272,7 @@ def test_hybrid(params):
 @pytest.mark.parametrize(
     "params",
     [
-        {"n_components": 32, "coupling": "iid"},
+        pytest.param({"n_components": 32, "coupling": "iid"}, marks=pytest.mark.slow),
         {"n_components": 32, "diagonal": "real"},
         {
             "mixture": "gaussian",

@@ -154,7 +154,9 @@ def run(name, *numbers):
 
 
 @pytest.mark.parametrize(
-    "n_threads, widths", [(1, (30, 3)), (2, (4,))], ids=["one thread", "two threads"]
+    "n_threads, widths",
+    [pytest.param(1, (30, 3), marks=pytest.mark.slow), (2, (4,))],
+    ids=["one thread", "two threads"],
 )
 def test_interrupts_leave_blas_as_it_was(n_threads, widths):
     """Wherever they come, one, two or three in a row."""
