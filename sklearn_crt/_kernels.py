@@ -388,7 +388,7 @@ def log_weights(
 
 def log_sum(
     logs: Array,
-    targets: Any,
+    targets: Array,
     mantissa: Array | None = None,
     *,
     overwrite: bool = False,
@@ -402,10 +402,9 @@ def log_sum(
     # logs, mantissa (..., r, s), targets (..., s, k)
     options = {"overwrite": overwrite, "normal": normal}
     weights, log_scale = log_weights(logs, mantissa, **options)
-    dtype = getattr(targets, "dtype", weights.dtype)
-    if weights.dtype != dtype:
+    if weights.dtype != targets.dtype:
         cast = cast or namespace_of(weights).astype
-        weights = cast(weights, dtype)
+        weights = cast(weights, targets.dtype)
     return LogSum(weights @ targets, log_scale)
 
 

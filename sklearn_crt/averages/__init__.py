@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ._classifier import NadarayaWatsonClassifier
-from ._cv import NadarayaWatsonClassifierCV, NadarayaWatsonRegressorCV
 from ._exact import ExactKernel
 from ._features import ApproximationError
 from ._local_linear import LocalLinearClassifier, LocalLinearRegressor
@@ -16,8 +15,6 @@ __all__ = [
     "LocalLinearClassifier",
     "LocalLinearRegressor",
     "NadarayaWatsonClassifier",
-    "NadarayaWatsonClassifierCV",
     "NadarayaWatsonRegressor",
-    "NadarayaWatsonRegressorCV",
     "Prototypes",
 ]

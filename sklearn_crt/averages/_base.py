@@ -392,7 +392,7 @@ class BaseNadarayaWatson(RowWeightsMixin, CallbackSupportMixin, TypedBaseEstimat
             )
 
     def _warn_unreliable(self, n_rows, instead):
-        if n_rows and not self._engine.quiet:
+        if n_rows:
             warn(
                 f"For {n_rows} rows all the kernel weights together vanish or are not "
                 "above the error of the features, so their averages mean little; "

@@ -152,13 +152,6 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         self._warn_unreliable(n_unreliable, instead)
         return joined(blocks)
 
-    def _best_codes(self, scores):
-        """Return the codes of largest score, of the prior where none is positive."""
-        empty = ~np.any(scores > 0, axis=1)
-        best = np.argmax(scores, axis=1)
-        best[empty] = np.argmax(self._seen.shares)
-        return best
-
     def predict(self, X: TableLike) -> np.ndarray:
         """Return the labels of largest score.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, ABCMeta, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Literal, Self
@@ -35,7 +35,6 @@ from ._sums import (
     add_block,
     check_kernel_values,
     log_kernel,
-    path_over_blocks,
 )
 from ._targets import Targets
 
@@ -100,11 +99,6 @@ class ExactKernel(RowKernel):
         of numbers; of labels it is mistakes plus a fifth of the Brier score.
     nu : float, default=1.5
         Smoothness of ``kernel="matern"``; the other kernels have none.
-    tol : float, default=0.0
-        Tolerance of each answer, in [0, 1): in total variation for probabilities, as a
-        share of the range of the targets for numbers. From 4000 dense rows on, rows are
-        then kept in clusters, and far clusters count by their summaries: seven times as
-        fast on 10^6 rows of 64 columns. All rows are summed where that does not pay.
 
     Attributes
     ----------
@@ -120,16 +114,8 @@ class ExactKernel(RowKernel):
     Notes
     -----
     With :math:`r = |\sigma (x - y)|` the kernels are :math:`e^{-r^2 / 2}` (Gaussian),
-    :math:`e^{-r}` (Laplacian) and Matern's of smoothness nu. An answer costs as much as
-    the distances from all the training rows.
-
-    With ``tol``, ``fit`` answers 2000 of the training rows without themselves, and
-    takes the largest share of summaries for which none of these answers is off by more
-    than the tolerance, with a margin of 64. That is a promise for queries of the law of
-    the training rows: of 127,805 answers on ten sets none was off by more than
-    ``tol=0.01``, on sets that the rule was not made on a few were (see the guide).
-    Queries farther out are sums of all rows. Copies of rows with little noise make the
-    training rows look safer than new rows are.
+    :math:`e^{-r}` (Laplacian) and Matern's of smoothness nu. Each prediction takes the
+    distances to all training rows.
 
     A parameter out of range is a ValueError of the estimator's ``fit``.
 
@@ -156,11 +142,6 @@ class ExactKernel(RowKernel):
     {'kernel': ExactKernel()}
     """
 
-    _parameter_constraints = {
-        **RowKernel._parameter_constraints,
-        "tol": [Interval(Real, 0, 1, closed="left")],
-    }
-
     def __init__(
         self,
         kernel: Literal["gaussian", "laplacian", "matern"]
@@ -169,20 +150,14 @@ class ExactKernel(RowKernel):
         *,
         sigma: Sigma = "auto",
         nu: float = 1.5,
-        tol: float = 0.0,
     ):
         self.kernel = kernel
         self.sigma = sigma
         self.nu = nu
-        self.tol = tol
 
     def _make_engine(self, targets: Targets) -> Any:
-        parts = get_kernel(self.kernel, self.nu), self.sigma, _SEED, targets
-        if self.tol == 0:
-            return ExactEngine(*parts)
-        from ._clustered import ClusteredEngine  # built on the engine below
-
-        return ClusteredEngine(float(self.tol), *parts)
+        kernel = get_kernel(self.kernel, self.nu)
+        return ExactEngine(kernel, self.sigma, _SEED, targets)
 
 
 @dataclass(frozen=True)
@@ -244,20 +219,8 @@ class Keys:
                     logs[queries.sq_distances(block) == 0] = -np.inf
                 total = add_block(total, logs, targets, workspace)
             assert total is not None  # there are keys
-            values = self.targets.solve(total.values, queries, unit=sigma)
+            values = self.targets.solve(total.values, queries, sigma)
             yield rows, KernelSums(values, total.log_scale)
-
-    def path_sums(
-        self, X: Rows, sigmas: Sequence[float]
-    ) -> Iterator[tuple[slice, list[KernelSums]]]:
-        """Yield queries and their kernel sums for several numbers sigma."""
-        frame, kind = self.frame(X, 1.0)
-        frame.check(X)
-        keys = list(self._blocks(frame, X, kind, _KEY_ROWS))
-        for rows in gen_batches(X.shape[0], _QUERY_ROWS):
-            queries = frame.rows(as_kind(X[rows], kind))
-            totals = path_over_blocks(self.kernel, queries, keys, sigmas)
-            yield rows, [KernelSums(*total) for total in totals]
 
     def frame(self, X: Any, sigma: Any) -> tuple[Frame, Any]:
         """Return the frame of the rows, and the kind of table of all, or None."""
@@ -289,8 +252,6 @@ class Keys:
 
 class RowEngine(ABC):
     """Sums over rows, or over points that stand for them, for one sigma."""
-
-    quiet = False  # whether warnings are left to others
 
     def __init__(
         self, kernel: Kernel, sigma: Sigma, seed: tuple[int, ...], targets: Targets
@@ -369,17 +330,12 @@ class ExactEngine(RowEngine):
         self._read(X, weights)
         self._parts += ((X, y, weights),)
         if final or not self._is_auto:  # raises for one that does not fit the rows
-            sigma = self.sigma if final else self.resolve(self._sigma)
+            sigma = self.sigma if final else self._choose(self._sigma)[0]
             self._keys().frame(X, sigma)[0].check(X)
-        if final:
-            self._prepare(X)
-
-    def _prepare(self, X):
-        """Do what the first query would else have to wait for."""
 
     def merge(self, other: ExactEngine) -> None:
         """Keep the rows of another engine too."""
-        for rows in other._all_parts():
+        for rows in other._parts:
             self.add(*rows)
 
     def freeze(self) -> None:
@@ -387,17 +343,13 @@ class ExactEngine(RowEngine):
         self._sigma, self.targets = self.chosen
         self._statistics = self._statistics.without_rows()
 
-    def resolve(self, sigma: Sigma) -> float | np.ndarray:
-        """Return the number behind another sigma, for the rows seen so far."""
-        return self._choose(sigma)[0]
-
     def _choose(self, sigma: Sigma) -> tuple[float | np.ndarray, Targets]:
         """Return the number behind sigma, and the targets, by leave-one-out."""
         is_auto = isinstance(sigma, str) and sigma == "auto"
         first = resolve_sigma("scale" if is_auto else sigma, self._statistics)
         if not is_auto and len(self.targets.candidates()) == 1:
             return first, self.targets
-        X, y, weights = joined_parts(self._all_parts())
+        X, y, weights = joined_parts(self._parts)
         keys = sample(X.shape[0])
         X_part, y_part, weights = (to_host(taken(a, keys)) for a in (X, y, weights))
         frame, kind = self._keys().frame(X_part, first)
@@ -407,10 +359,6 @@ class ExactEngine(RowEngine):
         rest = (X.shape[0],) if is_auto else (rows.shape[0], np.ones(1))
         best, targets = best_multiple(*parts, *rest)
         return (first * best if is_auto else first), targets
-
-    def _all_parts(self) -> tuple:
-        """Return the rows in parts, as they came."""
-        return self._parts
 
     @property
     def keys(self) -> Keys:
@@ -422,12 +370,6 @@ class ExactEngine(RowEngine):
                 tuple(to_namespace_of(a, X) for a in rows) for rows in self._parts
             )
         yield from super().sums(X)
-
-    def path_sums(
-        self, X: Rows, sigmas: Sequence[float]
-    ) -> Iterator[tuple[slice, list[KernelSums]]]:
-        """Yield queries and their kernel sums for several numbers sigma."""
-        yield from self._keys().path_sums(X, sigmas)
 
     def _keys(self, targets: Targets | None = None) -> Keys:
         origin = self._statistics.query.mean

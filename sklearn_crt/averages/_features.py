@@ -249,8 +249,6 @@ class Norms:
 class FeatureEngine(MapEngine):
     """Sums of features times targets, and the map that makes the features."""
 
-    quiet = False  # whether warnings are left to others
-
     def __init__(self, sampler: Any, targets: Targets):
         super().__init__(sampler)
         self.targets = targets

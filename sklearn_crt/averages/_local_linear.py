@@ -108,9 +108,8 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
     ----------
     kernel : ExactKernel, Prototypes or str, default=None
         Where the weights come from; None is ``ExactKernel()``, and names are its
-        kernels. ``ExactKernel(tol=0.01)`` is faster on many rows. :class:`Prototypes`
-        keeps sums of squares and products for each point in place of rows: one pass,
-        batches, ``merge``.
+        kernels. :class:`Prototypes` keeps sums of squares and products for each
+        point in place of rows: one pass, batches, ``merge``.
     ridge : float or "auto", default="auto"
         Penalty of the slopes, as a share of the mean local variance of the columns: 0
         for none, infinity for the plain average. ``"auto"`` is the one of these two and
@@ -228,9 +227,8 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
     ----------
     kernel : ExactKernel, Prototypes or str, default=None
         Where the weights come from; None is ``ExactKernel()``, and names are its
-        kernels. ``ExactKernel(tol=0.01)`` is faster on many rows. :class:`Prototypes`
-        keeps sums of squares and products for each point in place of rows: one pass,
-        batches, ``merge``.
+        kernels. :class:`Prototypes` keeps sums of squares and products for each
+        point in place of rows: one pass, batches, ``merge``.
     ridge : float or "auto", default="auto"
         Penalty of the slopes, as a share of the mean local variance of the columns: 0
         for none, infinity for the plain average. ``"auto"`` is the one of these two and

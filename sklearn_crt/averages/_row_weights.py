@@ -151,11 +151,11 @@ class RowWeightsMixin:
 
         Some of them are negative: the equivalent kernel of [1]_, section 6.1.
 
-        Rows are left out that have 1e-13 of the weight together, or for averages
-        ``tol`` of ``ExactKernel``. Distances from all the rows are computed, in blocks.
-        Where no row has a weight, all count by their sample weights. Fits to
-        ``Prototypes`` also rest on how the rows of a point are spread, which their
-        weights do not tell.
+        The smallest weights, which sum to at most 1e-13 in each row, are set to zero.
+        The distances to all training rows are computed in blocks. Where the kernel
+        vanishes at all training rows, they are weighted by their sample weights. Local
+        linear fits with ``Prototypes`` also depend on how the rows are spread about
+        each prototype, which these weights do not show.
 
         References
         ----------
@@ -173,12 +173,10 @@ class RowWeightsMixin:
         if n_largest is not None:
             check_scalar(n_largest, "n_largest", Integral, min_val=1)
         rows, keys = self._host_rows(X, "kernel_weights"), self._engine.keys
-        cut, blocks = CUT, []
-        if not isinstance(keys.targets, LocalLinear):  # which has negative weights
-            cut = max(CUT, getattr(self._row_kernel, "tol", 0.0))
+        blocks = []
         for shares in answer_shares(keys, rows, self._engine.sigma):
             n_rows = shares.shape[1]
-            some = np.where(np.abs(shares) > cut / n_rows, shares, 0)
+            some = np.where(np.abs(shares) > CUT / n_rows, shares, 0)
             some /= some.sum(axis=1, keepdims=True)
             if n_largest is not None and n_largest < n_rows:
                 order = np.argpartition(-np.abs(some), n_largest - 1, axis=1)
@@ -243,8 +241,7 @@ class RowWeightsMixin:
         r"""Return the logarithm of the sum of the weights of the training rows.
 
         Up to a constant this is the log density of a kernel density estimate, that of
-        :meth:`sklearn.neighbors.KernelDensity.score_samples` [1]_; with ``tol`` of
-        ``ExactKernel``, from summaries of far clusters of rows.
+        :meth:`sklearn.neighbors.KernelDensity.score_samples` [1]_.
 
         Parameters
         ----------

@@ -43,7 +43,7 @@ class FeatureSums(NamedTuple):
         self,
         mantissa: Array | None,
         exponent: Array | None,
-        targets: Any,
+        targets: Array,
         workspace: Workspace | None = None,
     ) -> FeatureSums:
         """Return the sums with further rows: features (n, m), targets (n, k).
@@ -84,11 +84,6 @@ class FeatureSums(NamedTuple):
         values = asarray_like(sums, namespace_of(like).astype(like, dtype))
         return FeatureSums(LogSum(values, asarray_like(log_scale, like)), self.signed)
 
-    def with_columns(self, columns: np.ndarray) -> FeatureSums:
-        """Return these sums with further columns, of features on the same scale."""
-        sums, log_scale = self.total
-        return FeatureSums(LogSum(np.hstack([sums, columns]), log_scale), self.signed)
-
     def scaled(
         self,
         mantissa: Array | None,
@@ -128,61 +123,13 @@ class FeatureSums(NamedTuple):
             scores = xp.concat([scores, xp.astype(more, scores.dtype)], axis=1)
         return scores, log_scale
 
-    def prefix_averages(
-        self,
-        mantissa: np.ndarray | None,
-        exponent: np.ndarray | None,
-        segments: Sequence[slice | np.ndarray],
-    ) -> Iterator[LogSum]:
-        """Yield ``average`` over the first, the first two, ... segments of columns."""
-        sums, log_scale = self.total
-        found = None
-        for columns in segments:
-            few = log_scale.shape[0] == 1
-            part = LogSum(sums[columns], log_scale if few else log_scale[columns])
-            terms = (_take(features, columns) for features in (mantissa, exponent))
-            added, log_added = FeatureSums(part).average(*terms)
-            # nothing has no scale: that of another segment counts
-            none = ~added.any(axis=1, keepdims=True)
-            log_added = np.where(none, least_log(log_added), log_added)
-            added = LogSum(added, log_added)
-            found = added if found is None else found.plus(added)
-            yield found
 
-
-def _take(values: Any, columns: Any) -> Any:
-    """Return these columns of an array; None and one column stand for all."""
-    few = values is None or values.shape[-1] == 1
-    return values if few else values[..., columns]
-
-
-def _cast(features: Array, targets: Any, workspace: Workspace | None) -> Array:
+def _cast(features: Array, targets: Array, workspace: Workspace | None) -> Array:
     """Return features in the type of the matrix with which they are multiplied."""
-    dtype = getattr(targets, "dtype", features.dtype)
-    if features.dtype == dtype:
+    if features.dtype == targets.dtype:
         return features
     cast = namespace_of(features).astype if workspace is None else workspace.cast
-    return cast(features, dtype)
-
-
-class ClassWeights:
-    """Weights of rows in the column of their class, for rows sorted by class.
-
-    A product with it takes one vector for each class in place of a matrix of zeros.
-    """
-
-    __array_ufunc__ = None  # NumPy leaves the product to __rmatmul__
-
-    def __init__(self, codes: np.ndarray, weights: np.ndarray, n_classes: int):
-        self._codes, self._weights, self._n_classes = codes, weights, n_classes
-
-    def __rmatmul__(self, columns: np.ndarray) -> np.ndarray:
-        sums = np.zeros((columns.shape[0], self._n_classes), dtype=columns.dtype)
-        starts = np.flatnonzero(np.diff(self._codes, prepend=-1))
-        for start, stop in zip(starts, [*starts[1:], None], strict=True):
-            rows = slice(start, stop)
-            sums[:, self._codes[start]] = columns[:, rows] @ self._weights[rows]
-        return sums
+    return cast(features, targets.dtype)
 
 
 # ------------------------------------------------------- kernels of pairs of rows
@@ -195,9 +142,8 @@ def log_kernel(
     queries: Inputs,
     keys: Inputs,
     workspace: Workspace | None = None,
-    sigma: float = 1.0,
 ) -> Array:
-    """Return the log of a kernel of sigma times the rows, (n_queries, n_keys).
+    """Return the log of a kernel of the rows, (n_queries, n_keys).
 
     With a workspace it stands there until the next call.
     """
@@ -207,13 +153,10 @@ def log_kernel(
             shape = queries.shape[0], keys.shape[0]
             buffer = workspace.buffer("logs", shape, queries.dtype)
         squares = queries.sq_distances(keys, buffer)
-        squares *= -0.5 * sigma**2
+        squares *= -0.5
         return squares
     if isinstance(kernel, RadialKernel):
-        distances = kernel.distances(queries, keys)
-        if sigma != 1:
-            distances *= sigma
-        return kernel.log_profile(distances)
+        return kernel.log_profile(kernel.distances(queries, keys))
     values = kernel(queries.matrix, keys.matrix)
     xp = namespace_of(values)
     is_kernel = bool(xp.all(xp.isfinite(values) & (values >= 0)))

@@ -74,12 +74,10 @@ class Targets(ABC):
         """Return the spread of sigma times the rows."""
         return spread.toarray()
 
-    def solve(
-        self, sums: Array, queries: Inputs, sigma: float = 1.0, unit: Any = 1.0
-    ) -> Array:
-        """Return the sums whose ratios are the answers.
+    def solve(self, sums: Array, queries: Inputs, sigma: float | np.ndarray) -> Array:
+        """Return the sums whose ratios are the predictions.
 
-        The kernel is that of sigma times the rows, and these are unit times raw rows.
+        The sums and the queries are those of sigma times the raw rows.
         """
         return sums
 
@@ -213,10 +211,8 @@ class LocalLinear(Targets):
     def reduced(self) -> Targets:
         return self.plain if self.ridge == np.inf else self
 
-    def solve(
-        self, sums: Array, queries: Inputs, sigma: float = 1.0, unit: Any = 1.0
-    ) -> Array:
-        (found,) = self.solve_all(to_host(sums), queries, sigma)
+    def solve(self, sums: Array, queries: Inputs, sigma: float | np.ndarray) -> Array:
+        (found,) = self.solve_all(to_host(sums), queries, 1.0)
         return asarray_like(found, sums)
 
     def solve_all(
@@ -292,14 +288,12 @@ class Fits(NamedTuple):
 class Slopes(LocalLinear):
     """The same moments, of which the slopes of the fits are asked for."""
 
-    def solve(
-        self, sums: Array, queries: Inputs, sigma: float = 1.0, unit: Any = 1.0
-    ) -> Array:
+    def solve(self, sums: Array, queries: Inputs, sigma: float | np.ndarray) -> Array:
         """Return the slopes, (n_queries, n_features * n_averages)."""
         fit = self._fit(to_host(sums))
-        penalized = fit.penalized(self._ridges[0], sigma)
+        penalized = fit.penalized(self._ridges[0], 1.0)
         slopes = fit.directions @ (fit.products / penalized[:, :, None])
-        slopes *= np.broadcast_to(to_host(unit), (1, slopes.shape[1]))[:, :, None]
+        slopes *= np.broadcast_to(to_host(sigma), (1, slopes.shape[1]))[:, :, None]
         return asarray_like(slopes.reshape(len(slopes), -1), sums)
 
 
@@ -307,16 +301,14 @@ class Slopes(LocalLinear):
 class Planes(LocalLinear):
     """The same moments, of which the shares of rows in the fits are asked for."""
 
-    def solve(
-        self, sums: Array, queries: Inputs, sigma: float = 1.0, unit: Any = 1.0
-    ) -> Array:
+    def solve(self, sums: Array, queries: Inputs, sigma: float | np.ndarray) -> Array:
         """Return a = (G + lambda I)^-1 (q - m), and a'm, (n_queries, d + 1).
 
         The share of a row x of weight w in the answer is w (1 + a'x - a'm).
         """
         sums = to_host(sums)
         fit, some = self._fit(sums), self.weight(sums) > 0
-        gaps = fit.gaps(queries) / fit.penalized(self._ridges[0], sigma)
+        gaps = fit.gaps(queries) / fit.penalized(self._ridges[0], 1.0)
         a = np.einsum("qij,qj->qi", fit.directions, gaps) * some[:, None]
         return np.hstack([a, np.sum(a * fit.centers, axis=1, keepdims=True)])
 

@@ -206,28 +206,6 @@ class FeatureMap(ABC):
         """
         return np.arange(self.n_components)
 
-    def prefix(self, n_components: int) -> np.ndarray | None:
-        """Return the columns that make the map of fewer components.
-
-        Parameters
-        ----------
-        n_components : int
-            Their number, at most that of this map.
-
-        Returns
-        -------
-        columns : ndarray of int of shape (n_components,) or None
-            Times one number they are the features of that map; None where these are
-            not among the columns (an odd number of sines and cosines).
-        """
-        if n_components == self.n_components:
-            return np.arange(n_components)
-        index = self.frequency_index()
-        if index is None:
-            return None
-        columns = np.flatnonzero(index < n_components // self.columns_per_frequency)
-        return columns if columns.size == n_components else None
-
     def iter_log_features(
         self, X: Any, *, key: bool = False, workspace: Workspace | None = None
     ) -> Iterator[tuple[slice, Any, Any]]:

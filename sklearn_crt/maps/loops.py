@@ -88,7 +88,7 @@ def _transform_elsewhere(
 
 
 def iter_path(
-    path: Sequence[FeatureMap], X: Any, *, key: bool = False
+    path: Sequence[FeatureMap], X: Any
 ) -> Iterator[tuple[slice, Iterator[LogFeatures]]]:
     """Yield the log features of several maps, chunk by chunk.
 
@@ -97,12 +97,11 @@ def iter_path(
     """
     path = [member.to(X) for member in path]
     for rows in row_chunks(X, path[0].n_components):
-        yield rows, _path_features(path, X[rows], key)
+        yield rows, _path_features(path, X[rows])
 
 
-def _path_features(
-    path: Sequence[FeatureMap], X: Any, key: bool
-) -> Iterator[LogFeatures]:
+def _path_features(path: Sequence[FeatureMap], X: Any) -> Iterator[LogFeatures]:
+    """Yield the log features of each map for one chunk of raw rows."""
     units: dict[Any, Inputs] = {}  # rows at sigma = 1, about each centre
     for member in path:
         frame = member.frame
@@ -114,7 +113,7 @@ def _path_features(
             if place not in units:
                 units[place] = Frame(1.0, center).rows(X)
             rows = units[place].scaled(frame.sigma)
-        yield member.log_features(rows, key=key)
+        yield member.log_features(rows)
 
 
 def relative_error(feature_map: FeatureMap, X: Inputs, Y: Inputs) -> float:
