@@ -28,9 +28,7 @@ from sklearn_crt import (
     LocalLinearClassifier,
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
-    NadarayaWatsonClassifierCV,
     NadarayaWatsonRegressor,
-    NadarayaWatsonRegressorCV,
     OPRFSampler,
     PositiveRBFSampler,
     Prototypes,
@@ -203,7 +201,6 @@ MODELS = [
             LaplacianSampler(random_state=0),
             Nystroem(n_components=20, random_state=0),
             Prototypes(40, random_state=0),
-            ExactKernel(tol=0.01),
         )
     ),
     *(
@@ -220,12 +217,6 @@ MODELS = [
     LocalLinearClassifier(),
     LocalLinearRegressor(clip=True),
     LocalLinearRegressor(Prototypes(40, random_state=0), ridge=0.1),
-    NadarayaWatsonClassifierCV(OPRFSampler(n_components=32, random_state=0), cv=3),
-    NadarayaWatsonClassifierCV(sigmas=[0.3, 1.0], cv=3),
-    NadarayaWatsonRegressorCV(
-        TrigRBFSampler(random_state=0), n_components=[30, 60], sigmas=[0.1, 0.4], cv=3
-    ),
-    NadarayaWatsonRegressorCV(cv=3, scoring="neg_mean_squared_error"),
 ]
 
 
@@ -263,24 +254,6 @@ def test_predictions_are_those_of_numpy(rng, library_and_type, model, dispatch):
     for name in ("class_count_", "class_prior_", "y_mean_"):
         if hasattr(expected, name):
             assert_same(getattr(found, name), getattr(expected, name), theirs, 1e-6)
-    if hasattr(model, "cv"):
-        scores = (s.cv_results_["mean_test_score"] for s in (found, expected))
-        assert_allclose(*scores, atol=TOLERANCE[dtype])
-        best = (s.best_params_["sigma"] for s in (found, expected))
-        assert_allclose(*best, rtol=1e-6)
-
-
-def test_all_rows_of_other_libraries_are_summed_with_a_tolerance(
-    rng, library, dispatch
-):
-    """However many there are; arrays in the memory of NumPy have clusters like it."""
-    X = rng.standard_normal((4500, 3))
-    y = (X[:, 0] > 0).astype(int)
-    found = C(ExactKernel(sigma=3.0, tol=0.01)).fit(library(X), library(y))
-    expected = C(ExactKernel(sigma=3.0)).fit(X, y).predict_proba(X[:50])
-    answers = found.predict_proba(library(X[:50]))
-    assert type(answers) is type(library(X))
-    assert_allclose(to_numpy(answers), expected, atol=0.01)
 
 
 @pytest.mark.parametrize("kernel", [None, OPRFSampler(random_state=0)], ids=repr)
@@ -523,10 +496,7 @@ class _Outside(sklearn.base.BaseEstimator):
 
 @pytest.mark.parametrize(
     "model",
-    [
-        *(OPRFSampler(), C(), R(), C(OPRFSampler()), R("linear")),
-        NadarayaWatsonClassifierCV(sigmas=[0.3, 1.0], cv=3),
-    ],
+    [OPRFSampler(), C(), R(), C(OPRFSampler()), R("linear")],
     ids=repr,
 )
 def test_fitted_ones_move_and_are_stored(rng, library, model, dispatch):

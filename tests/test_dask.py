@@ -18,7 +18,6 @@ from sklearn_crt import (
     HybridSampler,
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
-    NadarayaWatsonClassifierCV,
     NadarayaWatsonRegressor,
     OPRFSampler,
     Prototypes,
@@ -373,7 +372,6 @@ def test_map_rows_splits_what_grows(table):
     [
         (NadarayaWatsonClassifier(), "keeps training rows"),
         (NadarayaWatsonClassifier(Prototypes()), "keeps training rows"),
-        (NadarayaWatsonClassifierCV(), "run it on a sample of the rows"),
         (GridSearchCV(LogisticRegression(), {}), "run it on a sample of the rows"),
         (LogisticRegression(), "dask-ml, or for partial_fit"),
         (CentersRBFSampler(), "takes samplers that estimate a kernel.*keeps"),
@@ -553,7 +551,6 @@ def test_pipelines_are_the_same_twice(table):
         OPRFSampler(),
         NadarayaWatsonClassifier(OPRFSampler()),
         NadarayaWatsonRegressor(),
-        NadarayaWatsonClassifierCV(OPRFSampler()),
     ],
     ids=repr,
 )

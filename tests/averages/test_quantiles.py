@@ -188,18 +188,6 @@ KINDS = [
 ]
 
 
-@pytest.mark.parametrize(
-    "model", [KINDS[0], pytest.param(KINDS[1], marks=pytest.mark.slow)], ids=str
-)
-def test_tolerance(model, rng):
-    X = rng.normal(size=(4100, 3))  # clusters are made from 4000 rows on
-    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=4100)
-    Q = rng.normal(size=(50, 3))
-    expected = clone(model).fit(X, y).predict_interval(Q)
-    tolerant = clone(model).set_params(kernel__tol=0.01).fit(X, y)
-    assert_allclose(tolerant.predict_interval(Q), expected, atol=0.01 * np.ptp(y))
-
-
 @pytest.mark.parametrize("model", KINDS, ids=str)
 def test_sparse_rows(model, rng):
     X, Q = rng.normal(size=(500, 3)), rng.normal(size=(50, 3))

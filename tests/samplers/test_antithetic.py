@@ -174,9 +174,8 @@ def test_draws_nest():
         OPRFSampler(n_components=n, coupling="antithetic", random_state=0).fit(X)
         for n in (14, 6)
     )
-    columns = wide.map_.prefix(6)
     factor = np.sqrt(14 / 6)
-    assert_allclose(narrow.transform(X), wide.transform(X)[:, columns] * factor)
+    assert_allclose(narrow.transform(X), wide.transform(X)[:, :6] * factor)
 
 
 @pytest.mark.parametrize("coupling", ["antithetic", Antithetic()], ids=str)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, assert_type
+from typing import assert_type
 
 import numpy as np
 from sklearn.datasets import load_iris
@@ -30,9 +30,7 @@ from sklearn_crt import (
     LearnedMetric,
     MaternSampler,
     NadarayaWatsonClassifier,
-    NadarayaWatsonClassifierCV,
     NadarayaWatsonRegressor,
-    NadarayaWatsonRegressorCV,
     OPRFSampler,
     PoissonSampler,
     PositiveRBFSampler,
@@ -184,21 +182,10 @@ def averages() -> None:
     kernel = ExponentialPowerRadial(1.2)
     exact = NadarayaWatsonClassifier(ExactKernel(kernel, sigma=[1.0] * X.shape[1]))
     assert_type(exact.fit(X, y).predict(X), np.ndarray)
-    NadarayaWatsonClassifier(ExactKernel(Peaked(), sigma=1.0, tol=0.1)).fit(X, y)
+    NadarayaWatsonClassifier(ExactKernel(Peaked(), sigma=1.0)).fit(X, y)
     NadarayaWatsonClassifier(Prototypes(16, kernel="matern", nu=2.5)).fit(X, y)
     NadarayaWatsonRegressor(ExactKernel(laplacian_kernel, sigma=1)).fit(X, numbers)
     NadarayaWatsonRegressor("linear").fit(np.exp(X), numbers)
-
-    search = NadarayaWatsonClassifierCV(
-        OPRFSampler(random_state=0), sigmas=[0.5, 1, 2], n_components=[32, 64], cv=3
-    )
-    assert_type(search.fit(X, y).predict(X), np.ndarray)
-    assert_type(search.predict_proba(X), np.ndarray)
-    assert_type(search.best_score_, float)
-    assert_type(search.best_params_, dict[str, Any])
-    assert_type(search.best_estimator_, NadarayaWatsonClassifier)
-    exact_search = NadarayaWatsonRegressorCV(sigmas=np.geomspace(0.5, 5, 3))
-    print(exact_search.fit(X, numbers).best_params_)
 
 
 def functions() -> None:

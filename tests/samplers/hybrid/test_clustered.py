@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from scipy import stats
 from sklearn.base import clone
 from sklearn.cluster import MiniBatchKMeans
@@ -163,12 +163,6 @@ def test_reference_diagonals(vectors, pair4):
     for k in range(4):
         assert_allclose(a[k].real, reference[f"fitted complex diag: Re a_{k + 1}"])
         assert_allclose(a[k].imag, reference[f"fitted complex diag: Im a_{k + 1}"])
-
-
-def test_prefix_is_all_of_the_columns_or_none():
-    sampler = ClusteredSampler(n_components=40, random_state=0).fit(contract_rows())
-    assert sampler.map_.prefix(39) is None
-    assert_array_equal(sampler.map_.prefix(40), np.arange(40))
 
 
 def test_attributes_are_those_of_the_map():

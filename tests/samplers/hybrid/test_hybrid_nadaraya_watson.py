@@ -3,15 +3,12 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from sklearn.base import clone
 from sklearn.datasets import load_wine
-from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_crt import (
     HybridSampler,
     NadarayaWatsonClassifier,
-    NadarayaWatsonClassifierCV,
     NadarayaWatsonRegressor,
 )
 from sklearn_crt.testing import assert_mean
@@ -66,19 +63,3 @@ def test_nadaraya_watson_uses_both_sides(wine):
 
     exact = hybrid(sigma=0.2).fit(X).exact_kernel(X[::20], X) @ targets
     assert_mean(np.stack([scores(seed) for seed in range(64)]), exact)
-
-
-@pytest.mark.filterwarnings("ignore:For .* rows all the kernel weights:RuntimeWarning")
-def test_grid_over_sigmas_and_widths(wine):
-    X, y = wine
-    sampler = HybridSampler(random_state=0, n_coefficients=1)
-    options = {"sigmas": [0.2, 0.4], "n_components": [24, 40], "cv": 3}
-    search = NadarayaWatsonClassifierCV(sampler, **options).fit(X, y)
-    for params, score in zip(
-        search.cv_results_["params"],
-        search.cv_results_["mean_test_score"],
-        strict=True,
-    ):
-        model = NadarayaWatsonClassifier(clone(sampler).set_params(**params))
-        expected = cross_val_score(model, X, y, cv=3).mean()
-        assert_allclose(score, expected)
