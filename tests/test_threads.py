@@ -6,20 +6,28 @@ import threading
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 
 from sklearn_crt import (
     DERFSampler,
+    ExactKernel,
     HybridSampler,
+    LearnedMetric,
+    LocalLinearRegressor,
     MaternSampler,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     OPRFSampler,
     PoissonSampler,
     Prototypes,
+    RandomFeatureRidge,
+    RandomFeatureRidgeClassifier,
     TrigRBFSampler,
 )
 from sklearn_crt.rows import Frame
+from sklearn_crt.testing import assert_thread_safe
+
+from .test_common import AS_CONSTRUCTED
 
 N_THREADS = 8
 N_ROWS = 600  # two chunks
@@ -108,6 +116,39 @@ def test_threads_give_what_one_gives(rng, estimator, hasty):
     for results in at_once(lambda: all_methods(shared)):
         for result, one in zip(results, expected, strict=True):
             assert np.array_equal(result, one)
+
+
+# Each public estimator as constructed, and those with further kinds of fitted values.
+SHARED = [
+    *AS_CONSTRUCTED,
+    NadarayaWatsonRegressor(OPRFSampler(n_components=20)),
+    NadarayaWatsonRegressor(Prototypes(20)),
+    NadarayaWatsonClassifier(ExactKernel("matern", sigma="median")),
+    LocalLinearRegressor(Prototypes(20)),
+    LocalLinearRegressor(clip=True),
+    RandomFeatureRidge(TrigRBFSampler(n_components=30), sigmas=[0.2, 0.5]),
+    RandomFeatureRidgeClassifier(TrigRBFSampler(n_components=30), alphas=1.0),
+    LearnedMetric(method="agop"),
+]
+
+
+@pytest.mark.parametrize("estimator", SHARED, ids=repr)
+def test_threads_share_an_estimator(rng, estimator):
+    X = rng.standard_normal((240, 4))
+    y = np.sin(2 * X[:, 0]) + 0.3 * rng.standard_normal(len(X))
+    if not is_regressor(estimator):
+        y = (y > 0).astype(int)
+    estimator = clone(estimator)
+    estimator.set_params(
+        **{
+            name: 0
+            for name in estimator.get_params()
+            if name.rpartition("__")[2] == "random_state"
+        }
+    )
+    if getattr(estimator, "kernel", None) == "linear":  # or "sampler": features
+        X = np.abs(X)
+    assert_thread_safe(estimator, X, y)
 
 
 @pytest.mark.filterwarnings("ignore:For .* rows all the kernel:RuntimeWarning")

@@ -19,11 +19,13 @@ from .estimates import assert_mean as assert_mean  # private, as the names below
 from .estimates import block_estimates as block_estimates
 from .estimates import contract_rows as contract_rows
 from .estimates import seed_estimates as seed_estimates
+from .threads import assert_thread_safe
 
 __all__ = [
     "assert_coupling",
     "assert_invariant",
     "assert_nested",
+    "assert_thread_safe",
     "assert_unbiased",
     "assert_variance",
     "check_attention",

@@ -1,0 +1,237 @@
+"""A check that many threads can use one estimator at the same time."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone, is_classifier
+
+N_THREADS = 8
+_SWITCH_INTERVAL = 1e-5  # seconds after which Python lets another thread go on
+_TIMEOUT = 120  # seconds for which one thread waits for the others
+_FEW = 20  # queries of methods that compare all pairs of rows
+
+# What each method is called with; an estimator is checked on those that it has.
+QUERIES: dict[str, Callable[[Any, np.ndarray], Any]] = {
+    "transform": lambda model, X: model.transform(X),
+    "transform_key": lambda model, X: model.transform_key(X),
+    "exact_kernel": lambda model, X: model.exact_kernel(X[:_FEW]),
+    "approximate_kernel": lambda model, X: model.approximate_kernel(X[:_FEW]),
+    "kernel_variance": lambda model, X: model.kernel_variance(X[:_FEW]),
+    "predict": lambda model, X: model.predict(X),
+    "predict_proba": lambda model, X: model.predict_proba(X),
+    "decision_function": lambda model, X: model.decision_function(X),
+    "predict_quantiles": lambda model, X: model.predict_quantiles(X[:_FEW], [0.2, 0.5]),
+    "predict_interval": lambda model, X: model.predict_interval(X[:_FEW]),
+    "kernel_weights": lambda model, X: model.kernel_weights(X[:_FEW]),
+    "effective_rows": lambda model, X: model.effective_rows(X[:_FEW]),
+    "log_weights": lambda model, X: model.log_weights(X[:_FEW]),
+    "approximation_error": lambda model, X: model.approximation_error(X[:_FEW]),
+    "slopes": lambda model, X: model.slopes(X[:_FEW]),
+    "score_path": lambda model, X: model.score_path(),
+    "fitted attributes": lambda model, X: _fitted_attributes(model),
+    "pickle": lambda model, X: pickle.dumps(model),
+}
+
+
+def assert_thread_safe(
+    estimator: Any, X: np.ndarray, y: np.ndarray | None = None
+) -> None:
+    """Assert that threads which share a fitted estimator get what one thread gets.
+
+    Eight threads call the same method at the same moment, directly after ``fit``,
+    ``partial_fit`` and ``merge``, when nothing has been computed yet that a first query
+    computes. All of them, and every later call, must return the result of a copy that
+    only one thread has used, bit by bit. A query must also leave the pickle of the
+    estimator as it was. Then one thread calls ``partial_fit`` while the others query:
+    each result must be that of the model before or of the model after.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Any estimator of scikit-learn; it is cloned. An integer ``random_state`` makes
+        its fits repeatable.
+    X : ndarray of shape (n_samples, n_features)
+        Rows, a few hundred of them; halves are used as batches.
+    y : ndarray of shape (n_samples,), default=None
+        Their targets, where the estimator needs targets.
+
+    Raises
+    ------
+    AssertionError
+        If a result differs, or a method raises in a thread.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_crt import OPRFSampler
+    >>> from sklearn_crt.testing import assert_thread_safe
+    >>> X = np.random.default_rng(0).normal(size=(100, 3))
+    >>> assert_thread_safe(OPRFSampler(n_components=8, random_state=0), X)
+    """
+    with warnings.catch_warnings(), _hasty_threads():
+        # one filter for all threads: each of them setting its own would be a race
+        warnings.simplefilter("ignore")
+        for way, model in _fitted_models(estimator, X, y):
+            for name in _queries_of(model):
+                _assert_same_in_threads(model, name, X, way)
+        _assert_one_of_two_models(estimator, X, y)
+
+
+def _fitted_models(
+    estimator: Any, X: np.ndarray, y: np.ndarray | None
+) -> Iterator[tuple[str, Any]]:
+    """Yield an estimator after each way to fit it, before its first query."""
+    yield "fit", clone(estimator).fit(X, y)
+    first, second = _halves(X, y)
+    try:
+        model = _after_batches(estimator, y, first, second)
+    except (AttributeError, ValueError):
+        return  # has no batches, or not with these parameters
+    yield "partial_fit", model
+    if not hasattr(estimator, "merge"):
+        return
+    model, other = (_after_batches(estimator, y, half) for half in (first, second))
+    yield "merge", model.merge(other)
+
+
+def _halves(X: np.ndarray, y: np.ndarray | None) -> tuple[Any, Any]:
+    """Return the rows and targets of two batches."""
+    middle = len(X) // 2
+    cut = slice(middle), slice(middle, None)
+    return tuple((X[part], None if y is None else y[part]) for part in cut)  # type: ignore[return-value]
+
+
+def _after_batches(estimator: Any, y: np.ndarray | None, *batches: Any) -> Any:
+    """Return a clone after ``partial_fit`` of each batch."""
+    model = clone(estimator)
+    options = {}
+    if is_classifier(model) and y is not None:
+        options["classes"] = np.unique(y)
+    for batch in batches:
+        model.partial_fit(*batch, **options)
+        options = {}
+    return model
+
+
+def _queries_of(model: Any) -> list[str]:
+    """Return the names of the queries that a fitted estimator has."""
+    always = ("fitted attributes", "pickle")
+    return [name for name in QUERIES if name in always or hasattr(model, name)]
+
+
+def _assert_same_in_threads(model: Any, name: str, X: np.ndarray, way: str) -> None:
+    """Assert that one query gives in threads, and later, what it gives alone."""
+    query, alone, shared = QUERIES[name], copy.deepcopy(model), copy.deepcopy(model)
+    before = pickle.dumps(shared)
+    try:
+        expected = query(alone, X)
+    except ValueError:
+        return  # this fitted model has no such answer, whoever asks
+    where = f"{name} after {way} of {model!r}"
+    for found in _at_once(lambda: query(shared, X), where):
+        assert _equal(found, expected), f"{where}: threads do not agree with one thread"
+    assert _equal(query(shared, X), expected), f"{where}: later results differ"
+    assert pickle.dumps(shared) == before, f"{where} changed what a pickle stores"
+
+
+def _assert_one_of_two_models(
+    estimator: Any, X: np.ndarray, y: np.ndarray | None
+) -> None:
+    """Assert that queries during ``partial_fit`` see the model before or after it."""
+    first, second = _halves(X, y)
+    try:
+        model = _after_batches(estimator, y, first)
+        later = copy.deepcopy(model).partial_fit(*second)
+    except (AttributeError, ValueError):
+        return
+    for name in _queries_of(model):
+        query, shared = QUERIES[name], copy.deepcopy(model)
+        try:
+            allowed = [query(copy.deepcopy(one), X) for one in (model, later)]
+        except ValueError:
+            continue
+        numbers = iter(range(N_THREADS))
+
+        def learn_or_ask(
+            shared: Any = shared, query: Any = query, numbers: Any = numbers
+        ) -> Any:
+            if next(numbers) == 0:
+                shared.partial_fit(*second)
+            return query(shared, X)
+
+        where = f"{name} during partial_fit of {model!r}"
+        for found in _at_once(learn_or_ask, where):
+            is_known = any(_equal(found, one) for one in allowed)
+            assert is_known, f"{where}: a result belongs to neither of the two models"
+        assert _equal(query(shared, X), allowed[1]), f"{where}: later results differ"
+
+
+def _at_once(function: Callable[[], Any], where: str) -> list[Any]:
+    """Return what threads get that call a function at the same moment."""
+    barrier = threading.Barrier(N_THREADS, timeout=_TIMEOUT)
+    results: list[Any] = [None] * N_THREADS
+    errors: list[Exception] = []
+
+    def work(i: int) -> None:
+        barrier.wait()
+        try:
+            results[i] = function()
+        except Exception as error:  # raised below, in the thread that waits
+            errors.append(error)
+
+    threads = [
+        threading.Thread(target=work, args=(i,), daemon=True) for i in range(N_THREADS)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(_TIMEOUT)
+    if errors:
+        raise AssertionError(f"{where} raised in a thread") from errors[0]
+    return results
+
+
+@contextmanager
+def _hasty_threads() -> Iterator[None]:
+    """Let threads take turns as often as they can."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH_INTERVAL)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def _fitted_attributes(model: Any) -> dict[str, Any]:
+    """Return the fitted attributes that are arrays or numbers."""
+    names = [
+        name
+        for name in dir(model)
+        if name.endswith("_") and not name.startswith("_") and hasattr(model, name)
+    ]
+    values = {name: getattr(model, name) for name in names}
+    kinds = (np.ndarray, np.number, float, int, str, dict)
+    return {name: value for name, value in values.items() if isinstance(value, kinds)}
+
+
+def _equal(a: Any, b: Any) -> bool:
+    """Return whether two results are the same, bit by bit."""
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(_equal(a[name], b[name]) for name in a)
+    if isinstance(a, tuple):
+        return len(a) == len(b) and all(map(_equal, a, b))
+    if sparse.issparse(a):
+        return a.shape == b.shape and (a != b).nnz == 0
+    if isinstance(a, np.ndarray) and a.dtype.kind in "fc":
+        return np.array_equal(a, b, equal_nan=True)
+    return bool(np.all(np.asarray(a == b)))
