@@ -1,37 +1,22 @@
-"""The state of fitted estimators: set as a whole, compared, and stored.
+"""The state of fitted estimators: how it is compared, copied and stored.
 
-A skops file names the types in it, and who opens it must trust each. Here they are the
-estimators alone: what these have learned is stored as dictionaries, lists and arrays.
+A skops file names the types in it, and whoever opens it must trust each of them. Files
+of this package name its estimators alone: what these have learned is stored as
+dictionaries, lists and arrays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 _PACKAGE = __name__.partition(".")[0]
 _TYPE = f"type of {_PACKAGE}"
-E = TypeVar("E")
-
-
-@contextmanager
-def aside(estimator: E) -> Iterator[E]:
-    """Lend a copy to be fitted, which the estimator becomes where nothing is raised.
-
-    So a fit that fails leaves the estimator as it was, and other threads see one state
-    or the other.
-    """
-    made = copied(estimator)
-    yield made
-    estimator.__dict__ = vars(made)
 
 
 # ------------------------------------------------------------------------ comparing
@@ -51,53 +36,9 @@ def same(a: Any, b: Any) -> bool:
         return a.keys() == b.keys() and all(same(a[name], b[name]) for name in a)
     if isinstance(a, BaseEstimator):
         return same(*({**vars(e), "random_state": 0, "n_jobs": 0} for e in (a, b)))
-    if is_dataclass(a) and type(a).__getstate__ is object.__getstate__:
-        # the fields alone, beside which an object may hold what it computed once
-        names = [field.name for field in fields(a)]
-        return all(same(getattr(a, name), getattr(b, name)) for name in names)
     if is_dataclass(a) or (type(a).__eq__ is object.__eq__ and hasattr(a, "__dict__")):
-        return same(a.__getstate__(), b.__getstate__())
+        return same(_content(a), _content(b))
     return bool(a == b)
-
-
-def check_mergeable(one: Any, other: Any) -> None:
-    """Raise ValueError unless both are fitted estimators of one class and columns."""
-    check_is_fitted(one)
-    if type(other) is not type(one):
-        raise ValueError(f"merge needs another {type(one).__name__}, got {other!r}.")
-    check_is_fitted(other)
-    check_same_columns(one, other)
-
-
-def check_same_columns(one: Any, other: Any) -> None:
-    """Raise ValueError where two fitted estimators have not seen the same columns."""
-    pair = one, other
-    counts = [estimator.n_features_in_ for estimator in pair]
-    if counts[0] != counts[1]:
-        raise ValueError(
-            f"merge needs the same columns on both sides, but one has {counts[0]} "
-            f"features and the other {counts[1]}."
-        )
-    names: list[Any] = [
-        getattr(estimator, "feature_names_in_", None) for estimator in pair
-    ]
-    if all(each is not None for each in names) and not np.array_equal(*names):
-        raise ValueError(
-            "merge needs the same feature names in the same order, got "
-            f"{names[0].tolist()} and {names[1].tolist()}."
-        )
-
-
-def check_names(estimator: Any, sampler: Any) -> None:
-    """Raise ValueError where rows have not the column names that a sampler has seen."""
-    names: list[Any] = [
-        getattr(e, "feature_names_in_", None) for e in (estimator, sampler)
-    ]
-    if all(each is not None for each in names) and not np.array_equal(*names):
-        raise ValueError(
-            "The feature names should match those that were passed during fit of the "
-            f"sampler, {names[1].tolist()}, in this order; got {names[0].tolist()}."
-        )
 
 
 # -------------------------------------------------------------------------- storing
@@ -126,9 +67,6 @@ def copied(estimator: Any) -> Any:
     return other
 
 
-STATE_METHODS = get_state, set_state, copied
-
-
 def _packed(value: Any, known: dict[int, Any]) -> Any:
     """Return a value with plain containers in place of objects of this package."""
     kind = type(value)
@@ -140,11 +78,18 @@ def _packed(value: Any, known: dict[int, Any]) -> Any:
     if not own or isinstance(value, (BaseEstimator, type)):
         return value
     if id(value) not in known:
-        content = list(value) if isinstance(value, tuple) else value.__getstate__()
+        content = list(value) if isinstance(value, tuple) else _content(value)
         packed = {_TYPE: [kind.__module__, kind.__qualname__]}
         known[id(value)] = packed
         packed["content"] = _packed(content, known)
     return known[id(value)]
+
+
+def _content(value: Any) -> Any:
+    """Return what is stored of an object: not what follows from its fields."""
+    if is_dataclass(value) and type(value).__getstate__ is object.__getstate__:
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    return value.__getstate__()
 
 
 def _unpacked(value: Any, known: dict[int, Any]) -> Any:

@@ -18,12 +18,11 @@ from .._array import (
     to_host,
     to_namespace_of,
 )
-from .._kernels import class_sums
-from .._map_engine import LabelsMixin
+from .._fitted import LabelsMixin
 from ..rows import TableLike
 from ._base import BaseNadarayaWatson
 from ._features import trust
-from ._targets import ClassCounts, OneHot
+from ._targets import OneHot
 
 
 class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson):
@@ -114,32 +113,28 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
     0.95
     """
 
-    _seen: ClassCounts
-
     def _encoder(self):
         return OneHot(self.classes_.size)
-
-    def _statistics_of(self, codes, weights):
-        return ClassCounts(class_sums(codes, weights, self.classes_.size))
 
     @property
     def class_count_(self) -> np.ndarray:
         """Sum of the sample weights of each class."""
-        return to_fit_namespace(self, self._seen.sums)
+        return to_fit_namespace(self, self._value.seen.sums)
 
     @property
     def class_prior_(self) -> np.ndarray:
         """Share of each class."""
-        return to_fit_namespace(self, self._seen.shares)
+        return to_fit_namespace(self, self._value.seen.shares)
 
-    def _decode(self, X, function, instead):
+    def _decode(self, value, X, function, instead):
         """Return function(scores, log_scale, prior, weight) of all rows, in blocks.
 
         The weight is that of the average of a row beside the prior, None for 1.
         """
         blocks, n_unreliable = [], 0
-        for _, (scores, log_scale, error) in self._blocks_of_sums(X):
-            xp, prior = namespace_of(scores), asarray_like(self._seen.shares, scores)
+        for _, (scores, log_scale, error) in self._blocks_of_sums(value, X):
+            xp = namespace_of(scores)
+            prior = asarray_like(value.seen.shares, scores)
             empty = ~xp.any(scores > 0, axis=1)
             weight, unreliable = None, empty
             if error is not None:
@@ -165,10 +160,13 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         y : ndarray of shape (n_samples,)
             Labels; the most frequent class where no score is positive.
         """
-        self._check_rows(X, "predict")
+        value = self._check_rows(X, "predict")
         instead = "the largest score counts, and the class prior where none is positive"
         codes = self._decode(
-            X, lambda scores, *_: namespace_of(scores).argmax(scores, axis=1), instead
+            value,
+            X,
+            lambda scores, *_: namespace_of(scores).argmax(scores, axis=1),
+            instead,
         )
         if on_host(codes):
             return to_namespace_of(self.classes_[codes], X)
@@ -191,9 +189,9 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
             Rows sum to one, with columns in the order of ``classes_``. Where a row is
             unreliable it is ``class_prior_``, in part or altogether.
         """
-        self._check_rows(X, "predict_proba")
+        value = self._check_rows(X, "predict_proba")
         instead = "the class prior is predicted there, in part or altogether"
-        return self._cast(self._decode(X, _mix, instead), X)
+        return self._cast(self._decode(value, X, _mix, instead), X)
 
     def decision_function(self, X: TableLike) -> np.ndarray:
         """Return the class scores, ``sum_j w_j K(x, x_j) [y_j = c]``.
@@ -211,7 +209,7 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
             two classes there is one number per row, as elsewhere in scikit-learn: the
             difference of the probabilities.
         """
-        self._check_rows(X, "decision_function")
+        value = self._check_rows(X, "decision_function")
         limit = 0.95 * math.log(np.finfo(self._float_type(X)).max)
 
         def decision(scores, log_scale, prior, weight):
@@ -224,7 +222,7 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
             return scores / peak * xp.exp(inside)
 
         instead = "scores are as they come, and the class prior where none is positive"
-        return self._cast(self._decode(X, decision, instead), X)
+        return self._cast(self._decode(value, X, decision, instead), X)
 
 
 def _mix(scores, _, prior, weight):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import copy
-from abc import ABC, ABCMeta, abstractmethod
+from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -24,12 +23,14 @@ from .._array import (
     to_namespace_of,
 )
 from .._compat import DOC_LINK, HasMethods, Interval, StrOptions, TypedBaseEstimator
+from .._fitted import Batch, Step, computed_once, no_step
 from .._types import HasLogProfile
 from .._workers import Workspace
 from ..maps import GaussianRadial, LaplacianRadial, MaternRadial, RadialKernel
 from ..rows import Frame, Inputs, Rows, Sigma, Statistics, resolve_sigma
 from ._bandwidth import best_multiple, sample
 from ._sums import (
+    Averages,
     Kernel,
     KernelSums,
     add_block,
@@ -61,8 +62,8 @@ class RowKernel(TypedBaseEstimator, metaclass=ABCMeta):
     }
 
     @abstractmethod
-    def _make_engine(self, targets: Targets) -> Any:
-        """Return what adds rows and answers queries, without rows."""
+    def _averages(self, targets: Targets) -> RowAverages:
+        """Return the averages of no rows."""
 
     def _copy(self) -> Self:
         """Return a copy that no caller changes, with the same callable."""
@@ -71,10 +72,10 @@ class RowKernel(TypedBaseEstimator, metaclass=ABCMeta):
             params["sigma"] = np.array(self.sigma)
         return type(self)(**params)
 
-    def _fitted(self, engine: Any) -> Self:
-        """Return a copy with what the engine has learned."""
+    def _fitted(self, value: Any) -> Self:
+        """Return a copy that states what was learned."""
         fitted = self._copy()
-        fitted.sigma_ = engine.sigma
+        fitted.sigma_ = value.sigma
         return fitted
 
 
@@ -155,9 +156,14 @@ class ExactKernel(RowKernel):
         self.sigma = sigma
         self.nu = nu
 
-    def _make_engine(self, targets: Targets) -> Any:
-        kernel = get_kernel(self.kernel, self.nu)
-        return ExactEngine(kernel, self.sigma, _SEED, targets)
+    def _averages(self, targets: Targets) -> ExactAverages:
+        return ExactAverages(
+            targets=targets,
+            row_kernel=self,
+            kernel=get_kernel(self.kernel, self.nu),
+            sigma_parameter=self.sigma,
+            statistics=Statistics(_SEED),
+        )
 
 
 @dataclass(frozen=True)
@@ -250,130 +256,156 @@ class Keys:
                 yield keys, self.targets.encode(y, weights, X.dtype, keys, *spread)
 
 
-class RowEngine(ABC):
-    """Sums over rows, or over points that stand for them, for one sigma."""
+class Choice(NamedTuple):
+    """What follows from all rows, once ``sigma`` and the targets have been chosen."""
 
-    def __init__(
-        self, kernel: Kernel, sigma: Sigma, seed: tuple[int, ...], targets: Targets
-    ):
-        self.targets, self._kernel, self._sigma = targets, kernel, sigma
-        self._statistics = Statistics(seed)
-        self._choice: Any = None  # what follows from the rows, once it was asked for
-        self.asked: dict[str, np.ndarray] = {}  # what else was computed of the rows
+    sigma: float | np.ndarray
+    targets: Targets  # with the penalty of local fits that was chosen
+    points: Any = None  # what stands for the rows, None for the rows themselves
 
-    def copy(self) -> Self:
-        """Return an engine that further rows may be added to, apart from this one."""
-        return copy.copy(self)
 
-    def _read(self, X, weights):
-        """Read the statistics of further rows, after which nothing is chosen yet."""
-        median = isinstance(self._sigma, str) and self._sigma == "median"
-        self._statistics = self._statistics.read(X, None, weights, median=median)
-        self._choice, self.asked = None, {}
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RowAverages(Averages):
+    """Kernel averages over rows, or over points that stand for them."""
+
+    row_kernel: RowKernel  # the parameter of the estimator, which no caller changes
+    kernel: Kernel
+    sigma_parameter: Sigma
+    statistics: Statistics
 
     @property
     def _is_auto(self) -> bool:
-        return isinstance(self._sigma, str) and self._sigma == "auto"
+        return isinstance(self.sigma_parameter, str) and self.sigma_parameter == "auto"
+
+    def _read(self, *tables: tuple[Any, Any]) -> Statistics:
+        """Return the statistics of the rows so far and of further weighted rows."""
+        sigma, statistics = self.sigma_parameter, self.statistics
+        median = isinstance(sigma, str) and sigma == "median"
+        for X, weights in tables:
+            statistics = statistics.read(X, None, weights, median=median)
+        return statistics
 
     @property
-    def chosen(self) -> Any:
-        """Sigma and the targets for the rows seen so far, and what stands for these."""
-        if self._choice is None:
-            self._choice = self._choose(self._sigma)
-        return self._choice
+    def choice(self) -> Choice:
+        """What was chosen for the rows seen so far, computed when first needed."""
+        return computed_once(self, "chosen", self._choose)
 
     @abstractmethod
-    def _choose(self, sigma):
-        """Return what follows from the rows for a parameter sigma."""
+    def _choose(self) -> Choice:
+        """Return the choice of ``sigma`` and of the targets by left-out rows."""
 
     @property
     def sigma(self) -> float | np.ndarray:
         """The multiplier of the inputs for the rows seen so far."""
-        return self.chosen[0]
+        return self.choice.sigma
 
     @property
     def chosen_targets(self) -> Targets:
-        """The targets with what was chosen by rows left out."""
-        return self.chosen[1].reduced()
+        """The targets, with the penalty that was chosen by left-out rows."""
+        return self.choice.targets.reduced()
 
     def with_targets(self, targets: Targets) -> Self:
-        """Return an engine that answers with other targets of the same matrix."""
-        other = self.copy()
-        other._choice = self.sigma, targets, *self.chosen[2:]
+        """Return a value that predicts other targets with the same matrix of sums."""
+        other, choice = replace(self), self.choice._replace(targets=targets)
+        computed_once(other, "chosen", lambda: choice)
         return other
 
     @property
     @abstractmethod
     def keys(self) -> Keys:
-        """What is summed over, with what was chosen."""
+        """What is summed over, with the targets that were chosen."""
 
-    def sums(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
-        """Yield queries and their kernel sums, in which nothing cancels."""
+    @property
+    def fitted_kernel(self) -> RowKernel:
+        """A copy of the kernel that states what was learned."""
+        return self.row_kernel._fitted(self)
+
+    def blocks_of_sums(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
         yield from self.keys.sums(X, self.sigma)
 
 
-class ExactEngine(RowEngine):
-    """The exact estimator: keeps the training rows."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ExactAverages(RowAverages):
+    """Kernel averages over all training rows."""
 
-    _parts: tuple[Part, ...] = ()
+    parts: tuple[Part, ...] = ()  # the rows, their targets and weights, as they came
+    n_given: int = 0  # rows that came, of which those of weight 0 are not kept
+    dropped: tuple[np.ndarray, ...] = ()  # the positions of the latter
 
-    def add(
-        self,
-        X: Rows,
-        y: np.ndarray,
-        weights: np.ndarray,
-        *,
-        final: bool = False,
-        step: Callable[[], None] | None = None,
-    ) -> None:
-        """Keep rows of positive weight."""
-        self._read(X, weights)
-        self._parts += ((X, y, weights),)
-        if final or not self._is_auto:  # raises for one that does not fit the rows
-            sigma = self.sigma if final else self._choose(self._sigma)[0]
-            self._keys().frame(X, sigma)[0].check(X)
+    def plus(self, batch: Batch, step: Step = no_step) -> ExactAverages:
+        dropped = self.dropped
+        if batch.dropped is not None:
+            dropped += (self.n_given + batch.dropped,)
+        value = replace(
+            self,
+            statistics=self._read((batch.X, batch.weights)),
+            parts=(*self.parts, batch[:3]),
+            n_given=self.n_given + batch.n_given,
+            dropped=dropped,
+        ).having_seen(batch, self.seen)
+        if not self._is_auto:  # raises for one that does not fit the rows
+            sigma = resolve_sigma(self.sigma_parameter, value.statistics)
+            value._keys().frame(batch.X, sigma)[0].check(batch.X)
+        return value
 
-    def merge(self, other: ExactEngine) -> None:
-        """Keep the rows of another engine too."""
-        for rows in other._parts:
-            self.add(*rows)
+    def fitted(self, batch: Batch, step: Step = no_step) -> ExactAverages:
+        """Return the averages with ``sigma`` chosen; it follows the rows to come."""
+        value = self.plus(batch)
+        value._keys().frame(batch.X, value.sigma)[0].check(batch.X)
+        return value
 
-    def freeze(self) -> None:
-        """Fix sigma for good; rows that are added later do not change it."""
-        self._sigma, self.targets = self.chosen
-        self._statistics = self._statistics.without_rows()
+    def __add__(self, other: ExactAverages) -> ExactAverages:
+        return replace(
+            self,
+            statistics=self._read(*((X, weights) for X, _, weights in other.parts)),
+            parts=self.parts + other.parts,
+            n_given=self.n_given + other.n_given,
+            dropped=self.dropped
+            + tuple(self.n_given + positions for positions in other.dropped),
+            seen=self.seen + other.seen,
+        )
 
-    def _choose(self, sigma: Sigma) -> tuple[float | np.ndarray, Targets]:
-        """Return the number behind sigma, and the targets, by leave-one-out."""
-        is_auto = isinstance(sigma, str) and sigma == "auto"
-        first = resolve_sigma("scale" if is_auto else sigma, self._statistics)
-        if not is_auto and len(self.targets.candidates()) == 1:
-            return first, self.targets
-        X, y, weights = joined_parts(self._parts)
+    def frozen(self, step: Step = no_step) -> ExactAverages:
+        """Return the averages with a fixed ``sigma``, whatever rows are added."""
+        return replace(
+            self,
+            sigma_parameter=self.sigma,
+            targets=self.choice.targets,
+            statistics=self.statistics.without_rows(),
+        )
+
+    def _choose(self) -> Choice:
+        """Return the ``sigma`` and the targets of least leave-one-out error."""
+        parameter = "scale" if self._is_auto else self.sigma_parameter
+        first = resolve_sigma(parameter, self.statistics)
+        if not self._is_auto and len(self.targets.candidates()) == 1:
+            return Choice(first, self.targets)
+        X, y, weights = joined_parts(self.parts)
         keys = sample(X.shape[0])
         X_part, y_part, weights = (to_host(taken(a, keys)) for a in (X, y, weights))
         frame, kind = self._keys().frame(X_part, first)
         rows = frame.rows(as_kind(X_part, kind))
         encoded = self.targets.encode(y_part, weights, X_part.dtype, rows)
-        parts = self._kernel, rows, encoded, self.targets
-        rest = (X.shape[0],) if is_auto else (rows.shape[0], np.ones(1))
+        parts = self.kernel, rows, encoded, self.targets
+        rest = (X.shape[0],) if self._is_auto else (rows.shape[0], np.ones(1))
         best, targets = best_multiple(*parts, *rest)
-        return (first * best if is_auto else first), targets
+        return Choice(first * best if self._is_auto else first, targets)
+
+    def converted(self, converter: Callable[[Any], Any]) -> ExactAverages:
+        """Return the averages with the rows in another library, or on a device."""
+        parts = tuple(
+            tuple(a if sparse.issparse(a) else converter(a) for a in rows)
+            for rows in self.parts
+        )
+        return replace(self, parts=parts)
 
     @property
     def keys(self) -> Keys:
         return self._keys(self.chosen_targets)
 
-    def sums(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
-        if on_host(X) != on_host(self._parts[0][0]):  # the estimator was moved
-            self._parts = tuple(
-                tuple(to_namespace_of(a, X) for a in rows) for rows in self._parts
-            )
-        yield from super().sums(X)
-
     def _keys(self, targets: Targets | None = None) -> Keys:
-        origin = self._statistics.query.mean
-        return Keys(self._kernel, targets or self.targets, self._parts, origin)
+        origin = self.statistics.query.mean
+        return Keys(self.kernel, targets or self.targets, self.parts, origin)
 
 
 def joined_parts(parts: tuple[Part, ...]) -> Part:

@@ -23,8 +23,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -38,11 +38,12 @@ from .._array import (
     part,
     sq_norms,
 )
-from .._map_engine import MapEngine, third_party_features
+from .._fitted import Batch, Step, no_step
+from .._map_sums import MapSums, third_party_features
 from .._workers import Workspace
 from ..maps import FeatureMap, FrequencyMap
 from ..rows import Rows
-from ._sums import FeatureSums, KernelSums
+from ._sums import Averages, FeatureSums, KernelSums
 from ._targets import Targets
 
 N_GROUPS = 16  # of frequencies, whose parts of a sum tell its error
@@ -168,7 +169,9 @@ def where_cancels(cancels: Array, error: Array) -> Array:
     return xp.where(cancels, error, xp.zeros_like(error))
 
 
-def find_cancelling(mantissa: Array | None, signed: Any) -> Array | None:
+def find_cancelling(
+    mantissa: Array | None, signed: np.ndarray | np.bool_
+) -> Array | None:
     """Return for which rows terms of kernel sums may cancel; None for none."""
     if mantissa is None:
         return None
@@ -245,32 +248,43 @@ class Norms:
         return None
 
 
-# ---------------------------------------------------------------------- the engine
-class FeatureEngine(MapEngine):
+# ---------------------------------------------------------------- the fitted value
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FeatureAverages(MapSums, Averages):
     """Sums of features times targets, and the map that makes the features."""
 
-    def __init__(self, sampler: Any, targets: Targets):
-        super().__init__(sampler)
-        self.targets = targets
-        self._sums, self._norms = FeatureSums(), Norms()
+    sums: FeatureSums = field(default_factory=FeatureSums)
+    norms: Norms = field(default_factory=Norms)
 
     @property
-    def _empty(self):
-        return self._sums.total is None
+    def is_empty(self) -> bool:
+        return self.sums.total is None
 
-    def _forget(self):
-        self._sums, self._norms = FeatureSums(), Norms()
+    def plus(self, batch: Batch, step: Step = no_step) -> FeatureAverages:
+        return super().plus(batch, step).having_seen(batch, self.seen)
 
-    def _take(self, tables, step):
-        for X, y, weights in tables:
-            workspace, dtype = Workspace(), self.targets.product_type(X)
-            for rows, mantissa, exponent in self._features(X, True, workspace):
-                targets = self.targets.encode(part(y, rows), weights[rows], dtype)
-                more = mantissa, exponent, targets, workspace
-                self._sums = self._sums.with_rows(*more)
+    def _with_sums_of(
+        self, batches: tuple[Batch, ...], step: Step = no_step
+    ) -> FeatureAverages:
+        sums, norms = self.sums, self.norms
+        for batch in batches:
+            workspace, dtype = Workspace(), self.targets.product_type(batch.X)
+            for rows, mantissa, exponent in self._features(batch.X, True, workspace):
+                weights = batch.weights[rows]
+                targets = self.targets.encode(part(batch.y, rows), weights, dtype)
+                sums = sums.with_rows(mantissa, exponent, targets, workspace)
                 if not isinstance(self.source, FeatureMap):
-                    self._norms += Norms.of(mantissa, weights[rows])
+                    norms += Norms.of(mantissa, weights)
                 step()
+        return replace(self, sums=sums, norms=norms)
+
+    def _with_sums_from(self, other: Self) -> FeatureAverages:
+        return replace(
+            self,
+            sums=self.sums.plus(other.sums),
+            norms=self.norms + other.norms,
+            seen=self.seen + other.seen,
+        )
 
     def _features(self, X, key, workspace):
         self.check_columns(X)
@@ -279,17 +293,19 @@ class FeatureEngine(MapEngine):
             return self.source.iter_log_features(X, key=key, workspace=workspace)
         return third_party_features(self.source, X)
 
-    def sums(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
-        """Yield rows and their kernel sums, with errors where terms cancel."""
-        if self._pending and self._empty:
-            self._absorb()
-        weights, groups = self.targets.weight(self._sums.sums), None
-        sums = self._sums.to(X, self.targets.product_type(X))
+    def blocks_of_sums(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
+        """Yield slices of the queries and their kernel sums.
+
+        The sums have standard errors where features of both signs may cancel.
+        """
+        total = self.total.sums
+        weights, groups = self.targets.weight(total.sums), None
+        sums = total.to(X, self.targets.product_type(X))
         workspace = Workspace()
         for rows, mantissa, exponent in self._features(X, False, workspace):
             if on_host(X) and not isinstance(self.source, FeatureMap):
                 _check_size(mantissa, sums.sums)
-            cancels = find_cancelling(mantissa, self._sums.signed)
+            cancels = find_cancelling(mantissa, total.signed)
             if cancels is None:
                 found = sums.average(mantissa, exponent, None, workspace)
                 yield rows, KernelSums(*found)
@@ -301,45 +317,45 @@ class FeatureEngine(MapEngine):
                 found = sums.average(mantissa, exponent, groups, workspace)
                 yield rows, with_error(*found, cancels, shares)
             else:
-                error = error_of_signs(mantissa, weights, self._norms)
+                error = error_of_signs(mantissa, weights, self.total.norms)
                 error = where_cancels(cancels, error)
                 scores, log_scale = sums.average(mantissa, exponent)
                 yield rows, KernelSums(scores, log_scale, error)
 
     def errors(self, X: Rows) -> Iterator[ApproximationError]:
-        """Yield the errors of the averages of chunks of rows."""
-        if self._pending and self._empty:
-            self._absorb()
-        groups = group_blocks(self.source)  # type: ignore[arg-type]  # a map, as checked
+        """Yield the standard errors of the averages of chunks of the queries."""
+        sums = self.total.sums
+        groups = group_blocks(self.source)
         workspace = Workspace()
         for _, mantissa, exponent in self._features(X, False, workspace):
-            weights, _ = self._sums.scaled(mantissa, exponent, workspace)
-            yield approximation_error(weights, self._sums, groups, self.targets)
+            weights, _ = sums.scaled(mantissa, exponent, workspace)
+            yield approximation_error(weights, sums, groups, self.targets)
 
     def effective_columns(self, X: Rows) -> np.ndarray:
-        """Return how many columns carry the averages of rows, infinity if unknown."""
+        """Return the effective number of columns in the averages of queries.
+
+        It is infinite where the columns are not repeated estimates of a kernel.
+        """
         # -> (n_rows,)
         if not isinstance(self.source, FeatureMap) or not on_host(X):
             return np.full(X.shape[0], np.inf)
         found, workspace = [], Workspace()
-        weight_sums = self.targets.weight(self._sums.sums)
+        sums = self.total.sums
+        weight_sums = self.targets.weight(sums.sums)
         for _, mantissa, exponent in self._features(X, False, workspace):
-            weights, _ = self._sums.scaled(mantissa, exponent, workspace)
+            weights, _ = sums.scaled(mantissa, exponent, workspace)
             found.append(effective_number(weights * weight_sums))
         return np.concatenate(found)
 
     @property
     def n_components(self) -> int:
         """Number of columns."""
-        return self._sums.sums.shape[0]
+        return self.total.sums.sums.shape[0]
 
     def why_no_features(self) -> str | None:
         """Return why the rows are hardly features of a kernel, or None."""
-        return self._norms.why_no_features(self.targets.weight(self._sums.sums))
-
-    def _merge_sums(self, other):
-        self._sums = self._sums.plus(other._sums)
-        self._norms += other._norms
+        total = self.total
+        return total.norms.why_no_features(self.targets.weight(total.sums.sums))
 
 
 def _check_size(features, sums):

@@ -18,7 +18,7 @@ from .._state import same
 from ..rows import TableLike
 from ._base import BaseNadarayaWatson
 from ._classifier import NadarayaWatsonClassifier
-from ._exact import KERNEL_NAMES, ExactKernel
+from ._exact import KERNEL_NAMES, ExactKernel, RowAverages
 from ._prototypes import Prototypes
 from ._regressor import NadarayaWatsonRegressor
 from ._targets import LocalLinear, Slopes
@@ -30,8 +30,9 @@ RowKernelLike = (
 
 
 class LocalLinearMixin(BaseNadarayaWatson):
-    """What is the same for labels and numbers: the ridge, and the slopes."""
+    """What local fits to labels and to numbers share: the penalty and the slopes."""
 
+    _value: RowAverages
     ridge: float | Literal["auto"]
     _parameter_constraints: dict = {
         "kernel": [StrOptions(set(KERNEL_NAMES)), ExactKernel, Prototypes, None],
@@ -48,8 +49,8 @@ class LocalLinearMixin(BaseNadarayaWatson):
         plain = super()._encoder()  # of the other base
         return LocalLinear(plain, self.ridge)
 
-    def _check_mergeable(self, other):
-        super()._check_mergeable(other)
+    def _check_same_model(self, other):
+        super()._check_same_model(other)
         if not same(self.ridge, other.ridge):
             raise ValueError(
                 f"merge needs the same ridge on both sides, got {self.ridge!r} and "
@@ -59,7 +60,7 @@ class LocalLinearMixin(BaseNadarayaWatson):
     @property
     def ridge_(self) -> float:
         """The ridge, infinite where the plain average was chosen."""
-        return float(getattr(self._engine.chosen_targets, "ridge", np.inf))
+        return float(getattr(self._value.chosen_targets, "ridge", np.inf))
 
     def slopes(self, X: TableLike) -> np.ndarray:
         r"""Return the slopes of the linear fits, the partial effects of the columns.
@@ -83,11 +84,12 @@ class LocalLinearMixin(BaseNadarayaWatson):
         held fixed. The derivative of ``predict`` has a second part, from weights that
         change with the row.
         """
-        self._check_rows(X, "slopes")
-        targets, n_features = self._engine.chosen_targets, self.n_features_in_
+        value = self._check_rows(X, "slopes")
+        targets, n_features = value.chosen_targets, self.n_features_in_
         if isinstance(targets, LocalLinear):
-            made = self._with_targets(Slopes(targets.plain, targets.ridge))
-            values = joined([sums.scores for _, sums in made._blocks_of_sums(X)])
+            value = value.with_targets(Slopes(targets.plain, targets.ridge))
+            sums = [sums.scores for _, sums in self._blocks_of_sums(value, X)]
+            values = joined(sums)
         else:
             rows = validate_rows(self, X, reset=False)
             size = rows.shape[0], n_features * targets.n_averages
@@ -210,9 +212,9 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
         """
         return super().predict(X)
 
-    def _decode(self, X):
-        answers = super()._decode(X)
-        return self._in_range(answers) if self.clip else answers
+    def _decode(self, value, X):
+        predictions = super()._decode(value, X)
+        return value.seen.clipped(predictions) if self.clip else predictions
 
 
 class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):

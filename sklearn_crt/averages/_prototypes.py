@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import reduce
 from numbers import Integral
 from operator import add
@@ -15,10 +16,11 @@ from sklearn.utils import check_random_state, gen_batches
 
 from .._array import to_host
 from .._compat import Interval
+from .._fitted import Batch, Step, no_step
 from .._types import HasLogProfile, RandomState
-from ..rows import Centers, Rows, Sigma, resolve_sigma
+from ..rows import Centers, Sigma, Statistics, resolve_sigma
 from ._bandwidth import WIDE_OCTAVES, Left, best_multiple_left, sample
-from ._exact import Keys, RowEngine, RowKernel, as_kind, get_kernel
+from ._exact import Choice, Keys, RowAverages, RowKernel, as_kind, get_kernel
 from ._targets import Targets
 
 _N_BINS = 8  # of numbers
@@ -113,15 +115,20 @@ class Prototypes(RowKernel):
         self.nu = nu
         self.random_state = random_state
 
-    def _make_engine(self, targets: Targets) -> PrototypeEngine:
-        parts = {"kernel": get_kernel(self.kernel, self.nu), "targets": targets}
+    def _averages(self, targets: Targets) -> PrototypeAverages:
         draws = check_random_state(self.random_state).randint(2**31 - 1, size=4)
-        seed = tuple(draws.tolist())
-        return PrototypeEngine(self.n_prototypes, seed, sigma=self.sigma, **parts)
+        return PrototypeAverages(
+            targets=targets,
+            row_kernel=self,
+            kernel=get_kernel(self.kernel, self.nu),
+            sigma_parameter=self.sigma,
+            statistics=Statistics(tuple(draws.tolist())),
+            n_prototypes=self.n_prototypes,
+        )
 
-    def _fitted(self, engine: Any) -> Self:
-        fitted = super()._fitted(engine)
-        fitted.prototypes_ = engine.prototypes
+    def _fitted(self, value: Any) -> Self:
+        fitted = super()._fitted(value)
+        fitted.prototypes_ = value.prototypes
         return fitted
 
 
@@ -181,84 +188,82 @@ class Points(NamedTuple):
         return Points(self.centers + other.centers, y, spread)
 
 
-class PrototypeEngine(RowEngine):
-    """The exact estimator on few points: k-means of the rows of each class."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PrototypeAverages(RowAverages):
+    """Kernel averages over few points, the k-means centres of the rows of a class."""
 
-    _points: tuple[Points, ...] = ()
-    _left: Left | None = None  # some rows, once they were replaced
+    n_prototypes: int
+    points: tuple[Points, ...] = ()
+    left_out: Left | None = None  # some rows, once they were replaced by points
 
-    def __init__(self, n_prototypes: int, seed: tuple[int, ...], **parts: Any):
-        super().__init__(seed=seed, **parts)
-        self._n_prototypes, self._seed = n_prototypes, seed[0]
-
-    def add(
-        self,
-        X: Rows,
-        y: np.ndarray,
-        weights: np.ndarray,
-        *,
-        final: bool = False,
-        step: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Add rows of positive weight; ``final`` replaces them by prototypes."""
-        X, y, weights = to_host(X), to_host(y), to_host(weights)  # for k-means
-        self._read(X, weights)
-        if not isinstance(self._sigma, str):
-            resolve_sigma(self._sigma, self._statistics)  # raises if it does not fit
+    def plus(self, batch: Batch, step: Step = no_step) -> PrototypeAverages:
+        X, y, weights = map(to_host, batch[:3])  # for k-means
+        value = replace(self, statistics=self._read((X, weights)))
+        value = value.having_seen(batch, self.seen)
+        if not isinstance(self.sigma_parameter, str):
+            resolve_sigma(self.sigma_parameter, value.statistics)  # raises if unfit
         for rows in gen_batches(X.shape[0], max(1, _KEPT_ENTRIES // X.shape[1])):
             none = csr_array((len(y[rows]), self.targets.n_products(X.shape[1])))
-            self._points += (Points(Centers(X[rows], weights[rows]), y[rows], none),)
-            self._make_room()
+            new = Points(Centers(X[rows], weights[rows]), y[rows], none)
+            value = replace(value, points=(*value.points, new))._with_fewer_points()
             step()
-        if final:
-            self.freeze()
+        return value
 
-    def _make_room(self):
-        """Replace rows by points where there are too many."""
-        shapes = [part.centers.shape for part in self._points]
-        n_points, few = sum(n for n, _ in shapes), _FINER * self._n_prototypes
+    def _with_fewer_points(self) -> PrototypeAverages:
+        """Return the value with points in place of rows, if there are too many."""
+        shapes = [part.centers.shape for part in self.points]
+        n_points, few = sum(n for n, _ in shapes), _FINER * self.n_prototypes
         if n_points <= 2 * few or n_points * shapes[0][1] <= _KEPT_ENTRIES:
-            return
-        whole = reduce(add, self._points)
-        if self._left is None and self._is_left_out:
-            self._left = self._some(whole)
+            return self
+        whole, left_out = reduce(add, self.points), self.left_out
+        if left_out is None and self._is_left_out:
+            left_out = self._some(whole)
         points, labels = self._reduced(whole, few, self._shape())
-        self._points = (points,)
-        if self._left is not None:
-            self._left = self._left.moved(labels)
+        if left_out is not None:
+            left_out = left_out.moved(labels)
+        return replace(self, points=(points,), left_out=left_out)
 
-    def merge(self, other: PrototypeEngine) -> None:
-        """Add the points of another engine, and the rows that it still holds."""
-        if self._left is None and other._left is not None:
-            n_before = sum(part.y.shape[0] for part in self._points)
-            self._left = other._left._replace(own=other._left.own + n_before)
-        self._statistics = self._statistics + other._statistics
-        self._points += other._points
-        self._choice = None
-        self._make_room()
+    def __add__(self, other: PrototypeAverages) -> PrototypeAverages:
+        left_out = self.left_out
+        if left_out is None and other.left_out is not None:
+            n_before = sum(part.y.shape[0] for part in self.points)
+            left_out = other.left_out._replace(own=other.left_out.own + n_before)
+        return replace(
+            self,
+            statistics=self.statistics + other.statistics,
+            points=self.points + other.points,
+            left_out=left_out,
+            seen=self.seen + other.seen,
+        )._with_fewer_points()
 
-    def freeze(self) -> None:
-        """Fix sigma and the prototypes for good, and forget the rows."""
-        self._sigma, self.targets, points = self.chosen
-        self._points, self._left = (points,), None
-        self._statistics = self._statistics.without_rows()
+    def frozen(self, step: Step = no_step) -> PrototypeAverages:
+        """Return the averages with fixed ``sigma`` and points, without the rows."""
+        choice = self.choice
+        return replace(
+            self,
+            sigma_parameter=choice.sigma,
+            targets=choice.targets,
+            statistics=self.statistics.without_rows(),
+            points=(choice.points,),
+            left_out=None,
+        )
 
     @property
     def prototypes(self) -> Centers:
         """The points for the rows seen so far."""
-        return self.chosen[2].centers
+        return self.choice.points.centers
 
-    def _choose(self, sigma):
-        """Return sigma, the targets, and the points."""
-        whole, targets = reduce(add, self._points), self.targets
+    def _choose(self) -> Choice:
+        """Return ``sigma``, the targets, and the points."""
+        whole, targets = reduce(add, self.points), self.targets
         sigma, rows = self._shape(), whole.centers.points
         self._keys(whole).frame(rows, sigma)[0].check(rows)
-        points, labels = self._reduced(whole, self._n_prototypes, sigma)
+        points, labels = self._reduced(whole, self.n_prototypes, sigma)
         if self._is_left_out:
-            left = self._some(whole) if self._left is None else self._left
-            factor, targets = self._best(points, sigma, left.moved(labels))
+            left_out = self._some(whole) if self.left_out is None else self.left_out
+            factor, targets = self._best(points, sigma, left_out.moved(labels))
             sigma = sigma * factor
-        return sigma, targets, points
+        return Choice(sigma, targets, points)
 
     @property
     def _is_left_out(self):
@@ -268,7 +273,7 @@ class PrototypeEngine(RowEngine):
     def _shape(self):
         """Return sigma, but for a factor where that depends on the targets."""
         return resolve_sigma(
-            "scale" if self._is_auto else self._sigma, self._statistics
+            "scale" if self._is_auto else self.sigma_parameter, self.statistics
         )
 
     def _some(self, whole):
@@ -285,14 +290,16 @@ class PrototypeEngine(RowEngine):
             return whole, np.arange(len(y))
         groups = y
         if not self.targets.are_labels:
-            groups = group_numbers(y, centers.weights, n_points, self._seed)
+            groups = group_numbers(
+                y, centers.weights, n_points, self.statistics.seed[0]
+            )
         counts = allocate(np.bincount(groups, centers.weights), n_points)
         frame, _ = self._keys(whole).frame(centers.points, sigma)
         labels, parts, n_before = np.empty(len(y), dtype=int), [], 0
         for group in np.flatnonzero(counts):
             own = np.flatnonzero(groups == group)
             few, found = centers.take(own).reduced(
-                counts[group], frame, seed=self._seed
+                counts[group], frame, seed=self.statistics.seed[0]
             )
             labels[own] = n_before + found
             n_before += few.shape[0]
@@ -314,11 +321,11 @@ class PrototypeEngine(RowEngine):
         spread = self.targets.scaled(points.spread, sigma)
         parts = points.y, points.centers.weights, np.float64, rows, spread
         rest = self.targets.encode(*parts), self.targets, octaves
-        return best_multiple_left(self._kernel, left, rows, *rest)
+        return best_multiple_left(self.kernel, left, rows, *rest)
 
     @property
     def keys(self) -> Keys:
-        sigma, _, points = self.chosen
+        sigma, _, points = self.choice
         targets = self.chosen_targets
         spread = targets.scaled(points.spread, sigma)
         return self._keys(points, spread, targets=targets)
@@ -327,8 +334,8 @@ class PrototypeEngine(RowEngine):
         self, points: Points, *spread: np.ndarray, targets: Targets | None = None
     ) -> Keys:
         part = points.centers.points, points.y, points.centers.weights, *spread
-        origin = self._statistics.query.mean
-        return Keys(self._kernel, targets or self.targets, (part,), origin)
+        origin = self.statistics.query.mean
+        return Keys(self.kernel, targets or self.targets, (part,), origin)
 
 
 def _averages(y, share, labels):

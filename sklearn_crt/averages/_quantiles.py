@@ -13,6 +13,7 @@ from sklearn.utils import check_array, check_scalar
 
 from .._array import taken, to_host, to_namespace_of
 from .._compat import available_if
+from .._fitted import computed_once
 from .._kernels import least_log
 from ..rows import Rows, TableLike
 from ._bandwidth import sample
@@ -55,17 +56,18 @@ class Residuals(NamedTuple):
     limits: tuple[np.ndarray, np.ndarray] | None  # of clipped answers, by output
 
     @classmethod
-    def of(cls, engine: Any, limits: tuple[Any, Any] | None) -> Residuals:
+    def of(cls, value: Any, limits: tuple[Any, Any] | None) -> Residuals:
         """Return targets of plain averages, and of fits residuals of rows left out."""
-        keys, sigma = engine.keys, engine.sigma
+        keys, sigma = value.keys, value.sigma
         if not isinstance(keys.targets, LocalLinear):
             return cls(keys, all_rows(keys)[1], sigma, None, None)
         rows = all_rows(keys)
         own = np.sort(sample(len(rows[1])))
         X, y, weights = (taken(part, own) for part in rows)
-        if "answers" not in engine.asked:
-            engine.asked["answers"] = left_out_answers(keys, X, sigma)
-        few, answers = replace(keys, parts=((X, y, weights),)), engine.asked["answers"]
+        few = replace(keys, parts=((X, y, weights),))
+        answers = computed_once(
+            value, "left-out predictions", lambda: left_out_answers(keys, X, sigma)
+        )
         if limits is not None:
             answers = np.clip(answers, *limits)
         return cls(few, y - answers, _WIDER * sigma, answers, limits)
@@ -158,8 +160,6 @@ def _has_targets(model):
 class QuantilesMixin:
     """What the weights of training rows tell of targets beside their mean."""
 
-    _engine: Any
-    _seen: Any
     _host_rows: Any
     _decode: Any
     _one_output: bool
@@ -228,7 +228,8 @@ class QuantilesMixin:
                 "quantiles must be a number or a list of numbers between 0 and 1, got "
                 f"{quantiles!r}."
             )
-        values = self._quantiles(X, levels, "predict_quantiles")
+        value, rows = self._host_rows(X, "predict_quantiles")
+        values = self._quantiles(value, rows, levels)
         values = values[:, 0] if self._one_output else values
         values = values[..., 0] if np.ndim(quantiles) == 0 else values
         return to_namespace_of(values, X)
@@ -291,31 +292,30 @@ class QuantilesMixin:
         ends = {"min_val": 0, "max_val": 1, "include_boundaries": "neither"}
         check_scalar(coverage, "coverage", Real, **ends)
         levels = np.array([0.5 - coverage / 2, 0.5 + coverage / 2])
-        ends = self._quantiles(X, levels, "predict_interval")
-        asked, name = self._engine.asked, f"margin of {coverage!r}"
-        if name not in asked:
-            residuals = Residuals.of(self._engine, self._limits)
-            asked[name] = residuals.margin(float(coverage))
-        margin = asked[name][:, None]
+        value, rows = self._host_rows(X, "predict_interval")
+        ends, limits = self._quantiles(value, rows, levels), self._limits(value)
+        margin = computed_once(
+            value,
+            f"margin of {float(coverage)}, clipped: {limits is not None}",
+            lambda: Residuals.of(value, limits).margin(float(coverage)),
+        )[:, None]
         ends += np.concatenate([-margin, margin], axis=1)
         middle = ends.mean(axis=2)  # where c is negative, they might cross
         ends[..., 0] = np.minimum(ends[..., 0], middle)
         ends[..., 1] = np.maximum(ends[..., 1], middle)
         return to_namespace_of(ends[:, 0] if self._one_output else ends, X)
 
-    def _quantiles(self, X, levels, method):
+    def _quantiles(self, value, rows, levels):
         """Return quantiles of the targets, (n_queries, n_outputs, n_levels)."""
-        rows = self._host_rows(X, method)
-        residuals = Residuals.of(self._engine, self._limits)
+        residuals = Residuals.of(value, self._limits(value))
         is_plain = residuals.answers is None
-        answers = None if is_plain else to_host(self._decode(rows))
+        answers = None if is_plain else to_host(self._decode(value, rows))
         found = np.empty((rows.shape[0], residuals.values.shape[1], len(levels)))
         for batch, values in residuals.quantiles(rows, answers, levels):
             found[batch] = values
         return found
 
-    @property
-    def _limits(self):
-        """Least and most of each output, where answers are clipped."""
-        seen = self._seen
+    def _limits(self, value):
+        """Return the least and the largest target of each output, if these bound it."""
+        seen = value.seen
         return (seen.least, seen.most) if getattr(self, "clip", False) else None

@@ -12,12 +12,12 @@ from .._array import (
     to_fit_namespace,
     to_namespace_of,
 )
-from .._map_engine import NumbersMixin
+from .._fitted import NumbersMixin
 from ..rows import TableLike
 from ._base import BaseNadarayaWatson
 from ._features import trust
 from ._quantiles import QuantilesMixin
-from ._targets import RegressionTargets, TargetMoments
+from ._targets import RegressionTargets
 
 
 class NadarayaWatsonRegressor(
@@ -86,18 +86,13 @@ class NadarayaWatsonRegressor(
     True
     """
 
-    _seen: TargetMoments
-
     def _encoder(self):
         return RegressionTargets(self._n_outputs)
-
-    def _statistics_of(self, y, weights):
-        return TargetMoments.of(y, weights)
 
     @property
     def y_mean_(self) -> np.ndarray:
         """Weighted mean of each output."""
-        return to_fit_namespace(self, self._seen.mean)
+        return to_fit_namespace(self, self._value.seen.mean)
 
     def predict(self, X: TableLike) -> np.ndarray:
         """Return the averages of the targets.
@@ -114,23 +109,24 @@ class NadarayaWatsonRegressor(
             rows: targets may need their digits. Where a row is unreliable it is
             ``y_mean_``, in part or altogether.
         """
-        self._check_rows(X, "predict")
-        return self._squeezed(self._decode(X))
+        value = self._check_rows(X, "predict")
+        return self._squeezed(self._decode(value, X))
 
     def _squeezed(self, values):
         return values[:, 0] if self._one_output else values
 
-    def _decode(self, X):
+    def _decode(self, value, X):
+        """Return the predictions for rows, (n_rows, n_outputs)."""
         blocks, n_unreliable = [], 0
-        for _, (scores, _, error) in self._blocks_of_sums(X):
-            xp, mean = namespace_of(scores), asarray_like(self._seen.mean, scores)
+        for _, (scores, _, error) in self._blocks_of_sums(value, X):
+            xp, mean = namespace_of(scores), asarray_like(value.seen.mean, scores)
             weights = scores[:, -1]
             empty = ~(weights > 0)
             divisors = xp.where(empty, xp.ones_like(weights), weights)
             block = scores[:, :-1] / divisors[:, None]
             block = xp.where(empty[:, None], mean, block)
             if error is not None:  # averages with negative weights may leave the range
-                block = xp.where((error > 0)[:, None], self._in_range(block), block)
+                block = xp.where((error > 0)[:, None], value.seen.clipped(block), block)
                 share = trust(weights, error)[:, None]
                 block = block + (1 - share) * (mean - block)
                 empty = share[:, 0] < 1
@@ -140,15 +136,8 @@ class NadarayaWatsonRegressor(
             n_unreliable,
             "the mean of the targets is predicted there, in part or altogether",
         )
-        answers = joined(blocks)  # in the widest type, as targets may need their digits
-        return to_namespace_of(answers, X)
-
-    def _in_range(self, answers):
-        """Return answers moved into the range of the training targets."""
-        xp, seen = namespace_of(answers), self._seen
-        least, most = (asarray_like(end, answers) for end in (seen.least, seen.most))
-        answers = xp.where(answers > most, most, answers)
-        return xp.where(answers < least, least, answers)
+        # in the widest type, as targets may need their digits
+        return to_namespace_of(joined(blocks), X)
 
     def __sklearn_tags__(self):
         """Return the tags of scikit-learn: several outputs."""

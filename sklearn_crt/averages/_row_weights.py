@@ -14,7 +14,6 @@ from sklearn.utils import check_scalar, gen_batches
 from .._array import joined, to_host, validate_rows
 from .._compat import available_if
 from .._kernels import log_weights
-from .._state import copied
 from ..rows import TableLike
 from ._exact import Keys, as_kind, joined_parts
 from ._sums import log_kernel
@@ -99,14 +98,11 @@ def _has_rows(model):
 class RowWeightsMixin:
     """What averages over rows, or over points that stand for rows, rest on."""
 
-    _engine: Any
     _row_kernel: Any
     _blocks_of_sums: Any
     _cast: Any
     _float_type: Any
     _check_rows: Any
-    _n_given = 0  # rows that came, of which those of weight 0 are not kept
-    _dropped: tuple[np.ndarray, ...] = ()
 
     @available_if(_has_rows)
     def kernel_weights(
@@ -172,9 +168,10 @@ class RowWeightsMixin:
         """
         if n_largest is not None:
             check_scalar(n_largest, "n_largest", Integral, min_val=1)
-        rows, keys = self._host_rows(X, "kernel_weights"), self._engine.keys
+        value, rows = self._host_rows(X, "kernel_weights")
+        keys = value.keys
         blocks = []
-        for shares in answer_shares(keys, rows, self._engine.sigma):
+        for shares in answer_shares(keys, rows, value.sigma):
             n_rows = shares.shape[1]
             some = np.where(np.abs(shares) > CUT / n_rows, shares, 0)
             some /= some.sum(axis=1, keepdims=True)
@@ -183,11 +180,12 @@ class RowWeightsMixin:
                 np.put_along_axis(some, order[:, n_largest:], 0, axis=1)
             blocks.append(sparse.csr_array(some))
         found = sparse.vstack(blocks, format="csr").astype(self._float_type(X))
-        if not self._dropped:
+        dropped = getattr(value, "dropped", ())  # which points in place of rows lack
+        if not dropped:
             return found
-        kept = np.delete(np.arange(self._n_given), np.concatenate(self._dropped))
-        parts, shape = (found.data, kept[found.indices], found.indptr), found.shape
-        return sparse.csr_array(parts, shape=(shape[0], self._n_given))
+        kept = np.delete(np.arange(value.n_given), np.concatenate(dropped))
+        parts = found.data, kept[found.indices], found.indptr
+        return sparse.csr_array(parts, shape=(found.shape[0], value.n_given))
 
     @available_if(_has_rows)
     def effective_rows(self, X: TableLike) -> np.ndarray:
@@ -228,9 +226,10 @@ class RowWeightsMixin:
         >>> model.effective_rows([[0.5], [9.0]]).round(2)
         array([2.2, 1. ])
         """
-        rows, keys = self._host_rows(X, "effective_rows"), self._engine.keys
+        value, rows = self._host_rows(X, "effective_rows")
+        keys = value.keys
         found, (*_, weights) = np.empty(rows.shape[0]), all_rows(keys)
-        for batch, logs in log_kernels(keys, rows, self._engine.sigma):
+        for batch, logs in log_kernels(keys, rows, value.sigma):
             shares = shares_of(logs, weights)
             ratios = np.where(shares > 0, shares / weights, 1)
             found[batch] = np.exp(-np.sum(shares * np.log(ratios), axis=1))
@@ -277,22 +276,16 @@ class RowWeightsMixin:
         >>> bool(np.ptp(gaps) < 1e-6)
         True
         """
-        self._check_rows(X, "log_weights")
-        chosen = self._engine.chosen_targets
+        value = self._check_rows(X, "log_weights")
+        chosen = value.chosen_targets
         found, targets = [], getattr(chosen, "plain", chosen)
-        for _, sums in self._with_targets(targets)._blocks_of_sums(X):
+        for _, sums in self._blocks_of_sums(value.with_targets(targets), X):
             weights = to_host(targets.weight(sums.scores))
             with np.errstate(divide="ignore"):
                 found.append(np.log(weights) + to_host(sums.log_scale)[:, 0])
         return self._cast(joined(found), X)
 
     def _host_rows(self, X, method):
-        """Return rows as validated, on the host."""
-        self._check_rows(X, method)
-        return to_host(validate_rows(self, X, reset=False))
-
-    def _with_targets(self, targets):
-        """Return a copy whose sums are those of other targets."""
-        made = copied(self)
-        made._engine = self._engine.with_targets(targets)
-        return made
+        """Return the fitted value, and validated rows in the memory of the host."""
+        value = self._check_rows(X, method)
+        return value, to_host(validate_rows(self, X, reset=False))

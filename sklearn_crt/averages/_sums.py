@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from .._array import Array, asarray_like, like_table, namespace_of, to_host, transposed
+from .._fitted import Batch, FittedValue
 from .._kernels import LogSum, least_log, log_sum, log_weights
 from .._workers import Workspace
 from ..maps import GaussianRadial, RadialKernel
-from ..rows import Inputs
+from ..rows import Inputs, Rows
+from ._targets import Targets
 
 
 class KernelSums(NamedTuple):
@@ -21,6 +25,23 @@ class KernelSums(NamedTuple):
     scores: Array  # (n_rows, k)
     log_scale: Array  # (n_rows, 1)
     error: Array | None = None  # (n_rows,)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Averages(FittedValue):
+    """What a kernel average has learned: from all rows, from points, or as sums."""
+
+    targets: Targets
+    seen: Any = None  # statistics of the targets of all rows
+
+    def having_seen(self, batch: Batch, before: Any) -> Self:
+        """Return the value with the statistics of the targets of a further batch."""
+        new = self.targets.statistics_of(batch.y, batch.weights)
+        return replace(self, seen=new if before is None else before + new)
+
+    @abstractmethod
+    def blocks_of_sums(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
+        """Yield slices of the queries and their kernel sums."""
 
 
 class FeatureSums(NamedTuple):

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array, issparse
 from sklearn.utils import gen_batches
 
 from .._array import Array, asarray_like, float_types, namespace_of, to_host
-from .._kernels import one_hot_weights
+from .._kernels import class_sums, one_hot_weights
 from ..rows import Inputs
 
 RIDGES = np.inf, 10.0, 1.0, 1e-1, 1e-2, 1e-3, 1e-4, 0.0  # infinity: plain averages
@@ -46,6 +46,10 @@ class Targets(ABC):
     @abstractmethod
     def weight(self, sums: Array) -> Array:
         """Return the part of sums of targets that is the weight of the rows alone."""
+
+    @abstractmethod
+    def statistics_of(self, y: Array, weights: Array) -> ClassCounts | TargetMoments:
+        """Return statistics of some targets; ``a + b`` are those of both sets."""
 
     def candidates(self) -> tuple[Targets, ...]:
         """Return what leave-one-out chooses among."""
@@ -107,6 +111,9 @@ class OneHot(Targets):
     def weight(self, sums: Array) -> Array:
         return namespace_of(sums).sum(sums, axis=1)
 
+    def statistics_of(self, y: Array, weights: Array) -> ClassCounts:
+        return ClassCounts(class_sums(y, weights, self.n_averages))
+
 
 @dataclass(frozen=True)
 class RegressionTargets(Targets):
@@ -124,6 +131,9 @@ class RegressionTargets(Targets):
 
     def weight(self, sums: Array) -> Array:
         return sums[:, -1]
+
+    def statistics_of(self, y: Array, weights: Array) -> TargetMoments:
+        return TargetMoments.of(y, weights)
 
 
 @dataclass(frozen=True)
@@ -199,6 +209,9 @@ class LocalLinear(Targets):
 
     def weight(self, sums: Array) -> Array:
         return self.plain.weight(sums[:, : self._n_plain])
+
+    def statistics_of(self, y: Array, weights: Array) -> ClassCounts | TargetMoments:
+        return self.plain.statistics_of(y, weights)
 
     def candidates(self) -> tuple[Targets, ...]:
         """Return the plain average, and fits with several ridges."""
@@ -361,6 +374,14 @@ class TargetMoments:
         mean, least, most = map(to_host, parts)
         ends = least.astype(np.float64), most.astype(np.float64)
         return cls(weight, mean.astype(np.float64), *ends)
+
+    def clipped(self, predictions: Array) -> Array:
+        """Return predictions moved into the range of the training targets."""
+        xp = namespace_of(predictions)
+        ends = (asarray_like(end, predictions) for end in (self.least, self.most))
+        least, most = ends
+        predictions = xp.where(predictions > most, most, predictions)
+        return xp.where(predictions < least, least, predictions)
 
     def __add__(self, other: TargetMoments) -> TargetMoments:
         weight = self.weight + other.weight

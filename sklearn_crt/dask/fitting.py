@@ -16,12 +16,22 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
+from .._fitted import (
+    Batch,
+    check_params,
+    columns_of,
+    empty_value,
+    finished,
+    read_rows,
+    transformer_of,
+    value_of,
+    with_value,
+)
 from ..averages._base import BaseNadarayaWatson
 from ..metric import LearnedMetric
-from ..metric._engine import KEPT_ENTRIES, Batch, MetricEngine, joined_batches
+from ..metric._engine import KEPT_ENTRIES, joined_batches
 from ..metric._learned import MOST_LABELS
 from ..ridge._base import BaseRandomFeatureRidge
-from ..rows import Statistics
 from ..samplers import BaseFeatureSampler, CentersRBFSampler
 from .blocks import Blocks
 
@@ -50,59 +60,47 @@ def _add_all(add, parts):
 
 
 @dataclass(frozen=True)
-class Collected:
-    """What was read of some rows; ``a + b`` is that of both."""
+class FittedPart:
+    """The fitted value of some blocks, and what was noted of their columns."""
 
-    statistics: Statistics
-    dtype: np.dtype
-    columns: dict[str, Any]
+    value: Any
+    noted: dict[str, Any]
 
-    def __add__(self, other: Collected) -> Collected:
-        """Return what was read of the rows of both."""
-        dtype = np.result_type(self.dtype, other.dtype)
-        return Collected(self.statistics + other.statistics, dtype, self.columns)
+    def __add__(self, other: FittedPart) -> FittedPart:
+        """Return the fitted value of the rows of both."""
+        return FittedPart(self.value + other.value, self.noted)
 
 
-def collected(sampler: BaseFeatureSampler, blocks: Blocks) -> Any:
+def read_statistics(sampler: Any, blocks: Blocks) -> Any:
     """Return what a sampler reads of blocks of rows, to be computed."""
-    sampler._validate_params()
-    sampler._start_fit()
-    shell = dask.delayed(copy.copy(sampler), pure=False, traverse=False)
-    collect = dask.delayed(_collect, pure=False)
+    check_params(sampler)
+    # made once: all blocks are read with one seed
+    empty = dask.delayed(empty_value(sampler), pure=False, traverse=False)
+    shell = dask.delayed(sampler, pure=False, traverse=False)
+    read = dask.delayed(_read_block, pure=False)
     tables = blocks.select("X", "sample_weight")
     pairs = enumerate(zip(tables, blocks.starts(len(tables)), strict=True))
-    parts = [collect(shell, blocks.layout, number, *pair) for number, pair in pairs]
+    parts = [read(shell, empty, blocks.layout, number, *pair) for number, pair in pairs]
     return tree_sum(operator.add, parts)
 
 
-def update_map(sampler: BaseFeatureSampler, found: Collected) -> BaseFeatureSampler:
-    """Give a sampler the map that follows from what was read, and return it."""
-    sampler.__dict__.update(found.columns)
-    sampler._update_map(found.statistics, found.dtype)
-    return sampler
+def _read_block(shell, empty, layout, number, table, n_before):
+    X, _, weights = _block(layout, number, (table[0], None, table[1]))
+    if X is None:
+        return None
+    sampler, batch = read_rows(shell, X, None, None, weights)
+    return FittedPart(empty.read(batch, n_before), columns_of(sampler))
+
+
+def with_statistics(sampler: Any, found: FittedPart) -> Any:
+    """Return a sampler with the map that follows from the statistics of all blocks."""
+    return with_value(sampler, found.value.with_map(), found.noted)
 
 
 def labels(blocks: Blocks) -> Any:
     """Return the labels of blocks of rows, to be computed."""
     unique = dask.delayed(_unique, pure=False)
     return tree_sum(_union, [unique(table) for table in blocks.select("y")])
-
-
-def _collect(sampler, layout, number, table, n_before):
-    X, sample_weight = table
-    X = layout.read(number, X=X)
-    weights = None if sample_weight is None else np.asarray(sample_weight)
-    if X.shape[0] == 0 or (weights is not None and not weights.any()):
-        return None
-    sampler = copy.copy(sampler)
-    statistics, dtype = sampler._collect_statistics(X, None, weights, True, n_before)
-    return Collected(statistics, dtype, _columns_of(sampler))
-
-
-def _columns_of(estimator):
-    """Return what an estimator has noted of the columns of rows."""
-    names = "n_features_in_", "feature_names_in_"
-    return {name: vars(estimator)[name] for name in names if name in vars(estimator)}
 
 
 def _unique(table):
@@ -268,8 +266,8 @@ def _learn(scaler, layout, number, table):
 
 def _fit_sampler(sampler, tables, ahead, classes):
     X, y, sample_weight = tables
-    found = collected(sampler, Blocks(X, y, sample_weight, ahead)).compute()
-    return update_map(sampler, _or_raise(found, sample_weight))
+    found = read_statistics(sampler, Blocks(X, y, sample_weight, ahead)).compute()
+    return with_statistics(sampler, _or_raise(found, sample_weight))
 
 
 def _instead(estimator):
@@ -289,40 +287,32 @@ def _instead(estimator):
 
 def _fit_sums(model, tables, ahead, classes):
     X, y, sample_weight = tables
-    model._validate_params()
-    if model._row_kernel is not None:
-        raise TypeError(
-            f"{model._row_kernel!r} keeps training rows, and blocks exchange none. "
-            "Give a sampler, such as OPRFSampler(), or fit the estimator to a sample "
-            "of the rows in memory."
-        )
+    check_params(model)
+    transformer = transformer_of(model)
     if y is None:
         raise ValueError(f"{type(model).__name__} needs y, its targets.")
     blocks = Blocks(X, y, sample_weight, ahead)
-    sampler = _read(model, blocks, sample_weight, classes)
-    shell = dask.delayed(model._with_features_of(sampler), pure=False, traverse=False)
+    sampler = _fitted_sampler(model, transformer, blocks, sample_weight, classes)
+    shell = dask.delayed(model, pure=False, traverse=False)
+    source = dask.delayed(sampler, pure=False, traverse=False)
     add_up = dask.delayed(_add_up, pure=False)
     tables = blocks.select("X", "y", "sample_weight")
-    parts = [add_up(shell, blocks.layout, *pair) for pair in enumerate(tables)]
-    sums = tree_sum(_merge, parts).compute()
-    total = _or_raise(sums, sample_weight)
-    vars(total).update(model.get_params(deep=False))
-    total._engine = total._engine.with_map(sampler)
-    total._warn_of_sums()
-    return total.freeze()
+    parts = [add_up(shell, source, blocks.layout, *pair) for pair in enumerate(tables)]
+    found = _or_raise(tree_sum(operator.add, parts).compute(), sample_weight)
+    value = found.value.with_map_of(sampler).frozen()
+    return finished(model, value, found.noted)
 
 
-def _read(model, blocks, sample_weight, classes):
-    """Return what makes the features, fitted here or given so, and set the labels."""
-    sampler = model._transformer
-    fixed = sampler is None or isinstance(sampler, FrozenEstimator)
-    sampler = sampler if fixed else clone(sampler)
+def _fitted_sampler(model, transformer, blocks, sample_weight, classes):
+    """Return what makes the features, fitted here or given so; set the labels."""
+    fixed = transformer is None or isinstance(transformer, FrozenEstimator)
+    sampler = transformer if fixed else clone(transformer)
     if not (fixed or isinstance(sampler, BaseFeatureSampler)):
         raise TypeError(
             f"{sampler!r} has no statistics that blocks could exchange. Fit it "
             "to a sample of the rows, and give FrozenEstimator(sampler)."
         )
-    found = None if fixed else collected(sampler, blocks)
+    found = None if fixed else read_statistics(sampler, blocks)
     if not is_classifier(model):
         if classes is not None:
             raise ValueError("classes= is for classifiers.")
@@ -336,7 +326,7 @@ def _read(model, blocks, sample_weight, classes):
         model.classes_ = given if given is not None else _or_raise(there)
     if fixed:
         return sampler
-    return update_map(sampler, _or_raise(found, sample_weight)).freeze()
+    return with_statistics(sampler, _or_raise(found, sample_weight)).freeze()
 
 
 def _or_raise(found, sample_weight=None):
@@ -347,20 +337,14 @@ def _or_raise(found, sample_weight=None):
     return found
 
 
-def _add_up(shell, layout, number, table):
-    """Return an estimator that holds the sums of a block, without the map."""
+def _add_up(shell, sampler, layout, number, table):
+    """Return the sums of a block, without the map."""
     X, y, weights = _block(layout, number, table)
     if X is None:
         return None
-    part = copy.copy(shell)
-    part._add(X, y, weights, final=False)
-    part = part._with_features_of(None)
-    part._engine = part._engine.without_map()
-    return part
-
-
-def _merge(a, b):
-    return copy.copy(a).merge(b)
+    model, batch = read_rows(shell, X, y, weights)
+    value = empty_value(model, batch).with_fixed(sampler).plus(batch)
+    return FittedPart(value.without_map(), columns_of(model))
 
 
 @dataclass(frozen=True)
@@ -375,10 +359,10 @@ class Drawn:
         """Return as many of the rows of both as a metric keeps."""
         batch = joined_batches([self.batch, other.batch])
         both = np.concatenate([self.priorities, other.priorities])
-        size = max(1, KEPT_ENTRIES // batch[0].shape[1])
+        size = max(1, KEPT_ENTRIES // batch.X.shape[1])
         least = np.sort(np.argsort(both)[:size])
-        X, y, weights = (array[least] for array in batch)
-        return Drawn((X, y, weights), both[least], self.columns)
+        X, y, weights = (array[least] for array in batch[:3])
+        return Drawn(Batch(X, y, weights), both[least], self.columns)
 
 
 def _fit_metric(metric, tables, ahead, classes):
@@ -393,26 +377,27 @@ def _fit_metric(metric, tables, ahead, classes):
         raise ValueError("LearnedMetric needs y, its targets.")
     blocks = Blocks(X, y, sample_weight, ahead)
     tables = blocks.select("X", "y", "sample_weight")
-    shell = dask.delayed(copy.copy(metric), pure=False, traverse=False)
+    shell = dask.delayed(metric, pure=False, traverse=False)
     draw = dask.delayed(_draw, pure=False)
     drawn = [draw(shell, blocks.layout, *pair) for pair in enumerate(tables)]
     found = _or_raise(tree_sum(operator.add, drawn).compute(), sample_weight)
-    metric.__dict__.update(found.columns)
-    rows, targets, weights = found.batch
     # integers of a block may be few where those of all blocks are counts
-    metric._are_counts = targets.dtype.kind == "f" or (
-        targets.dtype.kind in "iu" and np.unique(targets).size > MOST_LABELS
+    X, y, weights = found.batch[:3]
+    are_counts = y.dtype.kind == "f" or (
+        y.dtype.kind in "iu" and np.unique(y).size > MOST_LABELS
     )
-    batch = rows, targets.astype(float) if metric._are_counts else targets, weights
-    parameters = metric._parameters_for(batch, "agop")
-    metric._engine = MetricEngine.of(batch, parameters, metric.n_jobs)
-    if metric._engine.running is None:  # nothing differs that could be learned from
-        return metric
-    metric._engine = metric._engine.emptied()
-    shell = dask.delayed(copy.copy(metric), pure=False, traverse=False)
+    batch = Batch(X, y.astype(float) if are_counts else y, weights)
+    noted = {**found.columns, "_are_counts": are_counts}
+    model = with_value(metric, None, noted)
+    value = empty_value(model, batch).plus(batch).frozen()
+    if value.running is None:  # nothing differs that could be learned from
+        return with_value(model, value)
+    shell = with_value(model, value.emptied())
+    shell = dask.delayed(shell, pure=False, traverse=False)
     add_up = dask.delayed(_add_metric, pure=False)
     parts = [add_up(shell, blocks.layout, *pair) for pair in enumerate(tables)]
-    return tree_sum(_merge, parts).compute()
+    total = tree_sum(operator.add, parts).compute()
+    return with_value(model, total.value, total.noted)
 
 
 def _draw(shell, layout, number, table):
@@ -420,16 +405,18 @@ def _draw(shell, layout, number, table):
     X, y, weights = _block(layout, number, table)
     if X is None:
         return None
-    part = copy.copy(shell)
-    batch = part._validate_batch(X, y, weights, copy=False)
-    priorities = np.random.default_rng(number).random(len(batch[1]))
-    return Drawn(batch, priorities, _columns_of(part))
+    model, batch = read_rows(shell, X, y, weights)
+    priorities = np.random.default_rng(number).random(len(batch.y))
+    return Drawn(batch, priorities, columns_of(model))
 
 
 def _add_metric(shell, layout, number, table):
-    """Return a metric that holds the sums of a block."""
+    """Return the sums of a block at the frequencies of all rows."""
     X, y, weights = _block(layout, number, table)
-    return None if X is None else copy.copy(shell).partial_fit(X, y, weights)
+    if X is None:
+        return None
+    model = copy.copy(shell).partial_fit(X, y, weights)
+    return FittedPart(value_of(model), columns_of(model))
 
 
 def _block(layout, number, table):
@@ -439,4 +426,4 @@ def _block(layout, number, table):
     weights = None if sample_weight is None else np.asarray(sample_weight)
     if X.shape[0] == 0 or (weights is not None and not weights.any()):
         return None, None, None
-    return X, np.asarray(y), weights
+    return X, None if y is None else np.asarray(y), weights

@@ -34,6 +34,7 @@ class Parameters(NamedTuple):
     max_iter: int
     validation_fraction: float
     seed: int
+    n_jobs: int | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from .._compat import cached_property
+from .._fitted import Batch, FittedValue, Step, no_step
 from .._state import same
 from .._workers import blas_within_processors
 from ..rows import Rows
@@ -18,19 +19,18 @@ from ._candidates import Learned, Parameters, learn
 from ._targets import Coding, fingerprints
 
 KEPT_ENTRIES = 2**22  # of X, which partial_fit keeps before frequencies are fixed
-Batch = tuple[Rows, np.ndarray, np.ndarray]  # rows, targets, weights
 
 
 def joined_batches(batches: Sequence[Batch]) -> Batch:
     """Return batches as one."""
     if len(batches) == 1:
         return batches[0]
-    tables, targets, weights = zip(*batches, strict=True)
+    tables, targets, weights = zip(*(batch[:3] for batch in batches), strict=True)
     if any(map(sparse.issparse, tables)):
         X = sparse.vstack([sparse.csr_array(table) for table in tables], "csr")
     else:
         X = np.vstack(tables)
-    return X, np.concatenate(targets), np.concatenate(weights)
+    return Batch(X, np.concatenate(targets), np.concatenate(weights))
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,72 +84,66 @@ class Running:
 
 
 @dataclass(frozen=True, eq=False)
-class MetricEngine:
+class MetricEngine(FittedValue):
     """The rows that are kept, or the sums over those that are not, and their metric."""
 
     parameters: Parameters
     batches: tuple[Batch, ...] = ()
     running: Running | None = None
-    learned: Learned | None = None  # of all rows, None before it is asked for
-
-    @classmethod
-    def of(
-        cls,
-        batch: Batch,
-        parameters: Parameters,
-        n_jobs: int | None,
-        step: Callable[[], None] = lambda: None,
-    ) -> MetricEngine:
-        """Return the metric of rows, and their sums where the method has them."""
-        call = blas_within_processors(batch[0].shape[0])
-        found = call(learn, *batch, parameters, n_jobs=n_jobs, step=step)
-        made_of, learned, running = found.made_of, replace(found, made_of=None), None
-        if made_of is not None and parameters.method == "agop":
-            coding = Coding.of(*batch[1:])
-            sums = made_of.features, coding, made_of.halves
-            running = Running(learned, *sums, None, parameters.seed)
-        return cls(parameters, (), running, learned)
+    learned: Learned | None = None  # of all rows, None if it is not computed yet
 
     @property
     def has_sums(self) -> bool:
         """Whether there is something that rows could be added to."""
         return bool(self.batches or self.running)
 
-    def plus(self, batches: Sequence[Batch], n_jobs: int | None) -> MetricEngine:
-        """Return the engine with further rows; many of them fix the frequencies."""
-        for _, y, _ in batches:
-            self._check_targets(y)
+    def fitted(self, batch: Batch, step: Step = no_step) -> MetricEngine:
+        """Return the metric of rows, and their sums where the method has them."""
+        call, parameters = blas_within_processors(batch.X.shape[0]), self.parameters
+        found = call(learn, *batch[:3], parameters, n_jobs=parameters.n_jobs, step=step)
+        made_of, learned, running = found.made_of, replace(found, made_of=None), None
+        if made_of is not None and parameters.method == "agop":
+            coding = Coding.of(batch.y, batch.weights)
+            sums = made_of.features, coding, made_of.halves
+            running = Running(learned, *sums, None, parameters.seed)
+        return MetricEngine(parameters, (), running, learned)
+
+    def plus(self, batch: Batch, step: Step = no_step) -> MetricEngine:
+        """Return the value with further rows; many of them fix the frequencies."""
+        self._check_targets(batch.y)
         if self.running is None:
-            made = replace(self, batches=(*self.batches, *batches), learned=None)
-            n_entries = sum(X.shape[0] * X.shape[1] for X, *_ in made.batches)
-            return made.frozen(n_jobs) if n_entries > KEPT_ENTRIES else made
-        running = self.running
-        for batch in batches:
-            call = blas_within_processors(batch[0].shape[0])
-            running = call(running.plus, *batch, n_jobs)
+            # only the metric of this method follows from sums
+            parameters = self.parameters._replace(method="agop")
+            more = MetricEngine(parameters, (*self.batches, batch))
+            n_entries = sum(b.X.shape[0] * b.X.shape[1] for b in more.batches)
+            return more.frozen() if n_entries > KEPT_ENTRIES else more
+        call = blas_within_processors(batch.X.shape[0])
+        running = call(self.running.plus, *batch[:3], self.parameters.n_jobs)
         return replace(self, running=running, learned=None)
 
-    def merged(self, other: MetricEngine, n_jobs: int | None) -> MetricEngine:
-        """Return the engine with the rows of another."""
-        if other.running is None:
-            return self.plus(other.batches, n_jobs)
-        if self.running is None:
-            return other.plus(self.batches, n_jobs)
-        return replace(self, running=self.running.merged(other.running), learned=None)
+    def __add__(self, other: MetricEngine) -> MetricEngine:
+        if other.running is not None and self.running is not None:
+            running = self.running.merged(other.running)
+            return replace(self, running=running, learned=None)
+        value, rows = (other, self.batches) if other.running else (self, other.batches)
+        for batch in rows:
+            value = value.plus(batch)
+        return value
 
-    def frozen(self, n_jobs: int | None) -> MetricEngine:
-        """Return the engine with fixed frequencies, without the rows kept so far."""
+    def frozen(self, step: Step = no_step) -> MetricEngine:
+        """Return the value with fixed frequencies, without the rows kept so far."""
         if not self.batches:
             return self
-        return MetricEngine.of(joined_batches(self.batches), self.parameters, n_jobs)
+        return self.fitted(joined_batches(self.batches))
 
-    def solved(self, n_jobs: int | None) -> MetricEngine:
-        """Return the engine with the metric of all its rows."""
+    @cached_property
+    def solved(self) -> MetricEngine:
+        """The value with the metric of all its rows."""
         if self.learned is not None:
             return self
         if self.running is not None:
             return replace(self, learned=self.running.relearned())
-        return replace(self, learned=self.frozen(n_jobs).learned)
+        return replace(self, learned=self.frozen().learned)
 
     def emptied(self) -> MetricEngine:
         """Return the frequencies with no rows."""
@@ -165,11 +159,17 @@ class MetricEngine:
         assert self.learned is not None
         return self.learned.components(self.parameters.n_components)
 
+    @property
+    def components_of_columns(self) -> np.ndarray:
+        """The map of the columns as they are, where there is a metric."""
+        assert self.learned is not None
+        return self.components * self.learned.frame.sigma
+
     def _check_targets(self, y: np.ndarray) -> None:
         """Raise ValueError for targets of another kind than those before."""
         kinds = [(Coding.is_of_labels(y), y.shape[1:])]
         if self.batches:
-            known = self.batches[0][1]
+            known = self.batches[0].y
             kinds.append((Coding.is_of_labels(known), known.shape[1:]))
         elif self.running is not None:
             coding = self.running.coding

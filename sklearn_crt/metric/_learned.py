@@ -14,29 +14,24 @@ from sklearn.utils.validation import check_is_fitted
 from .._array import (
     Array,
     check_fit_namespace,
-    convert_fit_namespace,
-    fit_namespace_of,
     refuse_device,
     refuse_lazy,
     to_namespace_of,
     validate_rows,
 )
 from .._compat import (
-    DOC_LINK,
-    CallbackSupportMixin,
     Interval,
     StrOptions,
-    TypedBaseEstimator,
     TypedTransformerMixin,
     _fit_context,
     available_if,
 )
+from .._fitted import Batch, LifeCycle, value_of
 from .._kernels import product
-from .._state import STATE_METHODS, aside, check_mergeable
 from .._types import RandomState
 from ..rows import TableLike, weighted_rows
 from ._candidates import Learned, Parameters
-from ._engine import Batch, MetricEngine
+from ._engine import MetricEngine
 from ._targets import Coding
 
 MOST_LABELS = 100  # of integers, from which they are numbers
@@ -52,12 +47,7 @@ def _is_sum(estimator):
     return True
 
 
-class LearnedMetric(
-    CallbackSupportMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    TypedTransformerMixin,
-    TypedBaseEstimator,
-):
+class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeCycle):
     r"""Linear map of the columns, after which close rows have similar targets.
 
     A supervised transformer in front of anything that works with distances: kernel
@@ -180,7 +170,6 @@ class LearnedMetric(
     1.0
     """
 
-    _doc_link_module, _doc_link_template, _doc_link_url_param_generator = DOC_LINK
     _parameter_constraints: dict = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "method": [StrOptions({"auto", "none", "diagonal", "agop", "nca"})],
@@ -190,10 +179,8 @@ class LearnedMetric(
         "n_jobs": [Integral, None],
     }
 
-    _engine: MetricEngine
-    _fit_namespace: Any = None  # tells where the rows of fit were, None for NumPy
-    __sklearn_array_api_convert__ = convert_fit_namespace
-    __getstate__, __setstate__, __copy__ = STATE_METHODS
+    _value: MetricEngine
+    _unit_of_work = "round"
 
     def __init__(
         self,
@@ -240,19 +227,7 @@ class LearnedMetric(
         ValueError
             If a parameter, X, y or a weight is out of range.
         """
-        context = self._init_callback_context(max_subtasks=None)
-        context.call_on_fit_task_begin(estimator=self, X=X, y=y)
-
-        def step():  # of a progress bar: a round, or a hundred steps
-            part = context.subcontext(task_name="round")
-            part.call_on_fit_task_begin(estimator=self)
-            part.call_on_fit_task_end(estimator=self)
-
-        with aside(self) as made:
-            batch, parameters = made._start(X, y, sample_weight, self.method, least=2)
-            made._engine = MetricEngine.of(batch, parameters, self.n_jobs, step)
-        context.call_on_fit_task_end(estimator=self, X=X, y=y)
-        return self
+        return self._fit_value(X, y, sample_weight)
 
     @available_if(_is_sum)
     @_fit_context(prefer_skip_nested_validation=True)
@@ -285,16 +260,11 @@ class LearnedMetric(
         ValueError
             If X or y do not fit to the batches before.
         """
-        with aside(self) as made:
-            engine = getattr(self, "_engine", None)
-            if engine is not None and engine.has_sums:
-                batch = made._validate_batch(X, y, sample_weight, copy=True)
-            else:
-                options = {"method": "agop", "copy": True}
-                batch, parameters = made._start(X, y, sample_weight, **options)
-                engine = MetricEngine(parameters)
-            made._engine = engine.plus([batch], self.n_jobs)
-        return self
+        if self.__sklearn_is_fitted__() and not self._value.has_sums:
+            with self._on_a_copy(unfitted=True) as model:  # nothing to add rows to
+                model._extend_value(X, y, sample_weight)
+            return self
+        return self._extend_value(X, y, sample_weight)
 
     @available_if(_is_sum)
     def merge(self, other: LearnedMetric) -> Self:
@@ -320,49 +290,38 @@ class LearnedMetric(
         ValueError
             If the two do not fit together.
         """
-        check_mergeable(self, other)
-        for one in (self._engine, other._engine):
-            if not one.has_sums:
+        return super().merge(other)
+
+    def _check_same_model(self, other: Any) -> None:
+        for one in (self, other):
+            if not one._value.has_sums:
                 raise ValueError(
                     "merge needs sums over rows on both sides, but fit with "
-                    f"method={one.parameters.method!r} keeps none. Take partial_fit, "
-                    "or method='agop'."
+                    f"method={one._value.parameters.method!r} keeps none. Take "
+                    "partial_fit, or method='agop'."
                 )
-        pair = self._engine, other._engine
-        mine, theirs = (one.parameters._replace(seed=0) for one in pair)
+        pair = self._value, other._value
+        mine, theirs = (one.parameters._replace(seed=0, n_jobs=None) for one in pair)
         for name, value in mine._asdict().items():
             if value != getattr(theirs, name):
                 raise ValueError(
                     f"merge needs the same parameters, but {name} is {value!r} in one "
                     f"and {getattr(theirs, name)!r} in the other."
                 )
-        self._engine = self._engine.merged(other._engine, self.n_jobs)
-        return self
 
-    def freeze(self) -> Self:
-        """Fix the frequencies for good, and forget the rows kept so far.
+    def _read(  # type: ignore[override]
+        self, X: Any, y: Any, sample_weight: Any, *, first: bool, final: bool
+    ) -> Batch:
+        self._note_namespace(X, y, sample_weight, first=first)
+        least = 2 if final else 1
+        return self._validate_batch(X, y, sample_weight, first, not final, least)
 
-        Returns
-        -------
-        self : object
-            The transformer; a pickle of it holds no row of the data. Batches that come
-            later are added to the sums.
-        """
-        check_is_fitted(self)
-        self._engine = self._engine.frozen(self.n_jobs)
-        return self
+    def _empty_value(self, batch: Any) -> MetricEngine:
+        return MetricEngine(self._parameters_for(batch))
 
-    def _start(
-        self, X, y, sample_weight, method, least=1, copy=False
-    ) -> tuple[Batch, Parameters]:
-        """Forget what was learned, and return rows and parameters."""
-        self._fit_namespace = fit_namespace_of(X)
-        self.__dict__.pop("_engine", None)
-        batch = self._validate_batch(X, y, sample_weight, copy, least)
-        return batch, self._parameters_for(batch, method)
-
-    def _parameters_for(self, batch: Batch, method: str) -> Parameters:
+    def _parameters_for(self, batch: Batch, method: str | None = None) -> Parameters:
         """Return the parameters, which count until the next fit, and a seed."""
+        method = method or self.method
         n_features, n_components = self.n_features_in_, self.n_components
         if n_components is not None and n_components > n_features:
             raise ValueError(
@@ -377,14 +336,10 @@ class LearnedMetric(
             )
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         rest = method, self.max_iter, self.validation_fraction, seed
-        return Parameters(n_components, *rest)
+        return Parameters(n_components, *rest, self.n_jobs)
 
-    def _validate_batch(self, X, y, sample_weight, copy, least=1) -> Batch:
+    def _validate_batch(self, X, y, sample_weight, first, copy, least=1) -> Batch:
         """Return rows of positive weight, their targets and weights."""
-        refuse_lazy(self, "sklearn_crt.dask.fit(metric, X, y)", X, y, sample_weight)
-        first = not self.__sklearn_is_fitted__()
-        if not first:
-            check_fit_namespace(self, X, "partial_fit")
         options = {"multi_output": True, "ensure_min_samples": least}
         X, y = validate_rows(self, X, reset=first, copy=copy, y=y, **options)
         refuse_device(self, X, "")
@@ -404,14 +359,12 @@ class LearnedMetric(
             whole = y.astype(int)  # labels may be written as floats
             y = whole if np.all(whole == y) else y
         X, y, weights = weighted_rows(X, y, sample_weight)
-        return X, y, weights.astype(np.float64)
+        return Batch(X, y, weights.astype(np.float64))
 
     @property
     def _solved(self) -> MetricEngine:
-        """The engine with the metric, made when asked for."""
-        check_is_fitted(self)
-        self._engine = self._engine.solved(self.n_jobs)
-        return self._engine
+        """The fitted value with its metric, which is computed when first needed."""
+        return value_of(self).solved
 
     @property
     def _learned(self) -> Learned:
@@ -424,7 +377,7 @@ class LearnedMetric(
     @property
     def components_(self) -> np.ndarray:
         """The map, for the columns of X."""
-        return self._solved.components * self._learned.frame.sigma
+        return self._solved.components_of_columns
 
     @property
     def metric_(self) -> np.ndarray:
@@ -456,7 +409,7 @@ class LearnedMetric(
 
     @property
     def _n_features_out(self) -> int:
-        n_components = self._engine.parameters.n_components
+        n_components = self._value.parameters.n_components
         return self.n_features_in_ if n_components is None else n_components
 
     # ------------------------------------------------------------- transforming
@@ -486,10 +439,6 @@ class LearnedMetric(
         refuse_device(self, rows, "")
         made = product(rows, self.components_.astype(rows.dtype).T)
         return to_namespace_of(np.ascontiguousarray(made), X)
-
-    def __sklearn_is_fitted__(self):
-        """Return whether rows were seen."""
-        return hasattr(self, "_engine")
 
     def __sklearn_tags__(self):
         """Return the tags of scikit-learn: sparse input, float32 and float64 kept."""

@@ -12,7 +12,7 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from .._array import to_namespace_of
 from .._compat import StrOptions
-from .._map_engine import LabelsMixin
+from .._fitted import LabelsMixin
 from ..rows import TableLike
 from ._base import BaseRandomFeatureRidge
 
@@ -175,8 +175,8 @@ class RandomFeatureRidgeClassifier(
         return to_namespace_of(self.classes_[codes.astype(np.intp)], X)
 
     def _scores(self, X, method):
-        def answer(solution, Z):
+        def predictions(solution, Z):
             return (solution.predict(Z),)
 
-        (scores,), dtype = self._answers(X, method, answer)
+        (scores,), dtype = self._predictions(X, method, predictions)
         return scores, dtype

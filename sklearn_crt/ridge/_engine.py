@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
+from .._compat import cached_property
+from .._fitted import (
+    Batch,
+    Step,
+    columns_of,
+    computed_once,
+    no_step,
+    value_of,
+    with_value,
+)
 from .._kernels import exp_features
-from .._map_engine import MapEngine, Table, map_of, third_party_features
+from .._map_sums import MapSums, map_of, third_party_features
 from .._state import same
 from .._workers import (
     Workspace,
@@ -33,11 +43,11 @@ _FEWEST, _MOST = 512, 1024  # columns of the default sampler
 _ROWS_A_COLUMN = 128  # among which sigma is chosen: more would change it little
 
 
-class WideEnough(TrigRBFSampler):
-    """Sines and cosines, as many columns as rows, between 512 and 1024.
+class DefaultSampler(TrigRBFSampler):
+    """Random Fourier features with as many columns as rows, between 512 and 1024.
 
-    Fewer would be a rough estimate of the kernel, however few the rows, and the time
-    for many grows with their square.
+    Fewer columns would be a rough estimate of the kernel even for few rows, and the
+    time for more grows with their square.
     """
 
     def _make_map(self, statistics, drawn):
@@ -46,15 +56,14 @@ class WideEnough(TrigRBFSampler):
             drawn = None
         sampler = copy.copy(self)
         sampler.n_components = width
-        return super(WideEnough, sampler)._make_map(statistics, drawn)
+        return super(DefaultSampler, sampler)._make_map(statistics, drawn)
 
     def as_plain(self) -> TrigRBFSampler:
         """Return the sampler with the number of columns that it has."""
         width = self.map_.n_components
         plain = TrigRBFSampler(**{**self.get_params(), "n_components": width})
-        plain.__dict__ = {**vars(self), "n_components": width}
-        plain._recipe = TrigRBFSampler(**plain.get_params())
-        return plain
+        value = replace(value_of(self), recipe=TrigRBFSampler(**plain.get_params()))
+        return with_value(plain, value, columns_of(self))
 
 
 def multiples_of(n_features: int) -> tuple[float, ...]:
@@ -95,45 +104,80 @@ class Settings:
         return moments.weight * float(np.sum(shares[known] / self.class_weight[known]))
 
 
-class RidgeEngine(MapEngine):
-    """Moments of features and targets for each sigma, until the map is fixed."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RidgeSums(MapSums):
+    """Moments of features and targets for each sigma, and rows until a map is fixed.
 
+    ``sigmas`` are the candidates, None once one of them has been chosen. Each has a
+    sampler in ``path`` as soon as there are moments.
+    """
+
+    settings: Settings
+    sigmas: tuple[Any, ...] | None
+    path: tuple[Any, ...] = ()  # (n_sigmas,), fitted samplers
+    moments: tuple[Moments, ...] = ()  # (n_sigmas,)
+    scores_before: tuple[dict, ...] = ()  # of the candidates, on a part of the rows
+    solved: tuple[Solution, ...] = ()  # of the moments, if they were solved by fit
     parameter = "sampler"
 
-    def __init__(self, sampler: Any, settings: Settings):
-        super().__init__(sampler)
-        self.settings = settings
-        self._sigmas = settings.sigmas  # to choose among; None once one is chosen
-        self._forget()
-
-    # ------------------------------------------------------------------- hooks
+    # -------------------------------------------------------------- life cycle
     @property
-    def _empty(self):
-        return not self._moments
+    def is_empty(self) -> bool:
+        return not self.moments
 
-    def _forget(self):
-        self._path: tuple[Any, ...] = ()  # a sampler for each sigma
-        self._moments: tuple[Moments, ...] = ()
-        self._chosen_from: list[dict] = []
-        self._solved: tuple[Solution, ...] = ()
+    def plus(self, batch: Batch, step: Step = no_step) -> RidgeSums:
+        self.check_columns(batch.X)
+        return super().plus(batch, step)
 
-    def _take(self, tables, step):
-        if not self._path:
-            self._path = self._members()
-        for table in tables:
-            self._add_moments(self._sum(self._path, table))
+    def fitted(self, batch: Batch, step: Step = no_step) -> RidgeSums:
+        """Return the solved moments of all rows at the best sigma."""
+        if self.is_fixed:
+            self.check_columns(batch.X)
+            value = self._with_best_sigma_of((batch,))._with_sums_of((batch,), step)
+        else:
+            value = self.plus(batch, step)
+        value = value.frozen(step)
+        return replace(value, solved=value.solutions)
+
+    def frozen(self, step: Step = no_step) -> RidgeSums:
+        """Return the moments at the best sigma alone, with a fixed map."""
+        total = self.summed(step)
+        if total.sigmas is not None:
+            best = total.best
+            sampler = total.path[best]
+            if isinstance(sampler, DefaultSampler):
+                sampler = sampler.as_plain()
+            total = replace(
+                total,
+                sigmas=None,
+                sampler=sampler,
+                moments=(total.moments[best],),
+                scores_before=total.table,
+                solved=(total.solutions[best],),
+            )
+        frozen = super(RidgeSums, total).frozen()
+        return replace(frozen, path=(frozen.sampler,))
+
+    def _with_sums_of_kept(self, step: Step) -> RidgeSums:
+        return self._with_best_sigma_of(self.kept)._with_sums_of(self.kept, step)
+
+    def _with_sums_of(
+        self, batches: tuple[Batch, ...], step: Step = no_step
+    ) -> RidgeSums:
+        path, moments = self.path or self._members(), self.moments
+        for batch in batches:
+            new = self._moments_of(path, batch)
+            pairs = zip(moments, new, strict=True)
+            moments = tuple(a + b for a, b in pairs) if moments else new
             step()
+        return replace(self, path=path, moments=moments, solved=())
 
-    def _take_over(self, other):
-        super()._take_over(other)
-        self._sigmas, self._path = other._sigmas, other._path
+    def _with_sums_from(self, other: Self) -> RidgeSums:
+        pairs = zip(self.moments, other.moments, strict=True)
+        return replace(self, moments=tuple(a + b for a, b in pairs), solved=())
 
-    def _merge_sums(self, other):
-        self._check_same_map(other)  # of sigmas too
-        self._add_moments(other._moments)
-
-    def _check_same_map(self, other):
-        mine, theirs = ([map_of(s) for s in e._path] for e in (self, other))
+    def _check_same_map(self, other: Self) -> None:
+        mine, theirs = ([map_of(s) for s in each.path] for each in (self, other))
         if not same(mine, theirs):
             super()._check_same_map(other)
             raise ValueError(
@@ -141,150 +185,96 @@ class RidgeEngine(MapEngine):
                 "give the sampler of one, FrozenEstimator(model.sampler_), to both."
             )
 
+    def without_map(self) -> RidgeSums:
+        return replace(self, sampler=None, path=(None,) * len(self.path))
+
+    def with_map_of(self, sampler: Any) -> RidgeSums:
+        value = replace(self, sampler=sampler, solved=())
+        return replace(value, path=value._members())
+
     # -------------------------------------------------------------------- sigma
-    def _members(self):
+    def _members(self) -> tuple[Any, ...]:
         """Return a sampler for each sigma."""
-        if self._sigmas is None:
+        if self.sigmas is None:
             return (self.sampler,)
         sampler = self.sampler
         if isinstance(sampler, FrozenEstimator):
             sampler = sampler.estimator
-        sigmas = self._sigmas
+        sigmas = self.sigmas
         if self.settings.relative:
             sigmas = tuple(sampler.sigma_ * multiple for multiple in sigmas)
         return tuple(sampler.with_sigma(sigma) for sigma in sigmas)
 
-    def add(
-        self,
-        X: Rows,
-        y: np.ndarray,
-        weights: np.ndarray,
-        *,
-        final: bool = False,
-        step: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Add rows of positive weight; ``final`` fixes the map, and sigma."""
-        self.check_columns(X)
-        if final and self.frozen and self._empty:
-            self._choose_on_a_part(((X, y, weights),))
-        super().add(X, y, weights, final=final, step=step)
-        if final:
-            self.freeze(step)
+    def _with_best_sigma_of(self, batches: tuple[Batch, ...]) -> RidgeSums:
+        """Return the value with the sigma that is best on every n-th of many rows.
 
-    def _absorb(self, step=lambda: None):
-        self._choose_on_a_part(self._pending)
-        super()._absorb(step)
-
-    def _choose_on_a_part(self, tables: Sequence[Table]) -> None:
-        """Choose sigma from every n-th of many rows, so that all are summed once."""
-        self._path = self._members()
-        n_rows = sum(X.shape[0] for X, *_ in tables)
-        n_columns = self.n_components or n_rows
-        step = max(1, n_rows // (_ROWS_A_COLUMN * n_columns))  # every n-th row
-        if len(self._path) == 1 or step == 1:
-            return
-        for X, y, weights in tables:
-            part = X[::step], y[::step], weights[::step]
-            self._add_moments(self._sum(self._path, part))
-        best = self.best
-        self._chosen_from = self.table
-        self._path, self._moments, self._solved = (self._path[best],), (), ()
-
-    def freeze(self, step: Callable[[], None] = lambda: None) -> None:
-        """Fix the map and sigma for good, and forget the rows kept until now."""
-        if self._empty:
-            self._absorb(step)
-        if self._sigmas is not None:
-            best = self.best
-            self._chosen_from, self._sigmas = self.table, None
-            if len(self._path) > 1:
-                self._moments = (self._moments[best],)
-                self._solved = (self._solved[best],)
-            self.sampler = self._path[best]
-            if isinstance(self.sampler, WideEnough):
-                self.sampler = self.sampler.as_plain()
-            self.source = map_of(self.sampler)
-        super().freeze(step)
-        self._path = (self.sampler,)
+        All rows then need to be summed for this sigma only. With few rows all of the
+        candidates stay.
+        """
+        value = replace(self, path=self._members(), kept=())
+        n_rows = sum(batch.X.shape[0] for batch in batches)
+        n_columns = value.n_components or n_rows
+        every = max(1, n_rows // (_ROWS_A_COLUMN * n_columns))
+        if len(value.path) == 1 or every == 1:
+            return value
+        parts = tuple(
+            batch._replace(
+                X=batch.X[::every], y=batch.y[::every], weights=batch.weights[::every]
+            )
+            for batch in batches
+        )
+        on_part = value._with_sums_of(parts)
+        path = (value.path[on_part.best],)
+        return replace(value, path=path, scores_before=on_part.table)
 
     # --------------------------------------------------------------------- sums
-    def _add_moments(self, moments):
-        both = zip(self._moments, moments, strict=True)
-        self._moments = tuple(a + b for a, b in both) if self._moments else moments
-        self._solved = ()
-
     @property
     def n_components(self) -> int | None:
-        """Number of columns, None where only features tell."""
-        source = map_of(self._path[0])
-        return source.n_components if isinstance(source, FeatureMap) else None
+        """Number of columns, None if it follows from the features alone."""
+        return _width(self.path)
 
-    def _sum(self, path, table: Table) -> tuple[Moments, ...]:
+    def _moments_of(self, path: tuple[Any, ...], batch: Batch) -> tuple[Moments, ...]:
         """Return the moments of rows at each sigma."""
-        X, y, weights = table
 
         def add_up(part: slice) -> tuple[Moments, ...]:
             sums = [MomentSums() for _ in path]
-            rows_of_part, y_part, own = X[part], y[part], weights[part]
-            for rows, features in chunks_of(path, rows_of_part):
-                Y = self.settings.targets(y_part[rows])
+            X, y, weights = (array[part] for array in batch[:3])
+            for rows, features in chunks_of(path, X):
+                Y = self.settings.targets(y[rows])
                 for total, Z in zip(sums, features, strict=True):
-                    total.add(Z, Y, own[rows])
+                    total.add(Z, Y, weights[rows])
             return tuple(total.moments() for total in sums)
 
-        parts = zip(*self._by_threads(add_up, X), strict=True)
+        parts = zip(*_by_threads(add_up, path, batch.X), strict=True)
         return tuple(reduce(add, each) for each in parts)
 
-    def _by_threads(self, function, X):
-        """Return what a function gives for parts of rows, in order."""
-        if self._path[0] is not None and self.n_components is None:
-            # a transformer of others has threads of its own
-            return [blas_within_processors(X.shape[0])(function, slice(None))]
-        width = self.n_components or X.shape[1]
-        n_threads = effective_n_threads(None, X.shape[0], width)
-        return in_threads(function, X.shape[0], n_threads)
-
-    def without_map(self) -> RidgeEngine:
-        """Return the moments alone: what blocks of rows exchange."""
-        other = super().without_map()
-        other._path = (None,) * len(self._path)
-        return other
-
-    def with_map(self, sampler: Any) -> RidgeEngine:
-        """Return these moments with the fitted sampler whose map they are of."""
-        other = super().with_map(sampler)
-        other._path, other._solved = other._members(), ()
-        return other
-
-    # ------------------------------------------------------------------ answers
+    # -------------------------------------------------------------- predictions
     @property
     def solutions(self) -> tuple[Solution, ...]:
-        """The solution for each sigma, computed when rows have changed."""
-        if self._empty:
-            self._absorb()
-        if not self._solved:
-            classes = self.settings.n_classes is not None
-            options = {
-                "fit_intercept": self.settings.fit_intercept,
-                "shared": classes,
-            }
-            penalties = (getattr(member, "penalty_", None) for member in self._path)
-            self._solved = tuple(
-                Solution(
-                    found,
-                    penalty,
-                    self.settings.alphas,
-                    n_rows=self.settings.n_rows(found),
-                    **options,
-                )
-                for found, penalty in zip(self._moments, penalties, strict=True)
-            )
-        return self._solved
+        """The solution for each sigma, computed when it is first needed."""
+        return self.solved or computed_once(self.total, "computed", self.total._solve)
 
-    @property
+    def _solve(self) -> tuple[Solution, ...]:
+        penalties = (getattr(member, "penalty_", None) for member in self.path)
+        return tuple(
+            Solution(
+                moments,
+                penalty,
+                self.settings.alphas,
+                n_rows=self.settings.n_rows(moments),
+                fit_intercept=self.settings.fit_intercept,
+                shared=self.settings.n_classes is not None,
+            )
+            for moments, penalty in zip(self.moments, penalties, strict=True)
+        )
+
+    @cached_property
     def best(self) -> int:
-        """Place of the best sigma in the path."""
-        return int(np.argmin([solution.score for solution in self.solutions]))
+        """Position of the best sigma in the path."""
+        solutions = self.solutions
+        if len(solutions) == 1:
+            return 0
+        return int(np.argmin([solution.score for solution in solutions]))
 
     @property
     def solution(self) -> Solution:
@@ -293,37 +283,36 @@ class RidgeEngine(MapEngine):
 
     @property
     def fitted_sampler(self) -> Any:
-        """The sampler of the best sigma; None where rows are features."""
-        return self._path[self.best] if len(self._path) > 1 else self._path[0]
+        """The sampler of the best sigma; None if the rows are features."""
+        return self.total.path[self.best]
 
-    @property
-    def table(self) -> list[dict]:
-        """Scores of each sigma: those of the best are of all rows."""
-        solutions = self.solutions  # they make the path
-        table = [
+    @cached_property
+    def table(self) -> tuple[dict, ...]:
+        """The scores of each sigma; those of the best one are of all rows."""
+        total = self.total
+        table = tuple(
             {
                 "sigma": getattr(member, "sigma_", None),
                 "alpha": solution.alphas,
                 "gcv": solution.scores,
                 "effective_columns": solution.effective_columns,
             }
-            for member, solution in zip(self._path, solutions, strict=True)
-        ]
-        if not self._chosen_from:
+            for member, solution in zip(total.path, self.solutions, strict=True)
+        )
+        if not total.scores_before:
             return table
         (best,) = table
-        return [
+        return tuple(
             best if same(row["sigma"], best["sigma"]) else row
-            for row in self._chosen_from
-        ]
+            for row in total.scores_before
+        )
 
-    def answers(
+    def predictions(
         self, X: Rows, function: Callable[[np.ndarray], tuple[np.ndarray, ...]]
     ) -> list[np.ndarray]:
         """Return arrays that a function makes of features in float64, row by row."""
-        self.solutions  # noqa: B018 (made before threads ask for them)
+        path = (self.fitted_sampler,)  # solved now, not in each thread
         self.check_columns(X)
-        path = (self.fitted_sampler,)
 
         def of_part(part: slice) -> list[tuple[np.ndarray, ...]]:
             found = []
@@ -336,8 +325,24 @@ class RidgeEngine(MapEngine):
                 found.append(function(Z.astype(np.float64, copy=False)))
             return found
 
-        blocks = [block for part in self._by_threads(of_part, X) for block in part]
+        blocks = [block for part in _by_threads(of_part, path, X) for block in part]
         return [np.concatenate(each) for each in zip(*blocks, strict=True)]
+
+
+def _width(path: Sequence[Any]) -> int | None:
+    """Return the number of columns of samplers, None if only their features tell."""
+    source = map_of(path[0])
+    return source.n_components if isinstance(source, FeatureMap) else None
+
+
+def _by_threads(function: Any, path: Sequence[Any], X: Rows) -> list[Any]:
+    """Return what a function gives for parts of rows, in order."""
+    width = _width(path)
+    if path[0] is not None and width is None:
+        # a transformer of another package has threads of its own
+        return [blas_within_processors(X.shape[0])(function, slice(None))]
+    n_threads = effective_n_threads(None, X.shape[0], width or X.shape[1])
+    return in_threads(function, X.shape[0], n_threads)
 
 
 def chunks_of(

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from .._array import to_namespace_of
-from .._map_engine import NumbersMixin
+from .._fitted import NumbersMixin
 from ..rows import TableLike
 from ._base import BaseRandomFeatureRidge
 
@@ -133,7 +133,7 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
     @property
     def noise_variance_(self) -> float | np.ndarray:
         """Estimate of the variance of targets about their expectation."""
-        return self._squeezed(self._engine.solution.noise)
+        return self._squeezed(self._value.solution.noise)
 
     @overload
     def predict(
@@ -166,13 +166,13 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
             ``return_std=True``.
         """
 
-        def answer(solution, Z):
+        def predictions(solution, Z):
             mean = solution.predict(Z)
             if not return_std:
                 return (mean,)
             return mean, np.sqrt(solution.variance(Z))
 
-        found, _ = self._answers(X, "predict", answer)
+        found, _ = self._predictions(X, "predict", predictions)
         parts = (values[:, 0] if self._one_output else values for values in found)
         results = tuple(to_namespace_of(part, X) for part in parts)
         return results if return_std else results[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -166,6 +167,16 @@ class Solution:
         self._decompose(moments, penalty)
         self._is_auto = isinstance(alphas, str)
         self.alphas = self._grid() if self._is_auto else alphas
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is stored: not what follows from it."""
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if not isinstance(
+                getattr(type(self), name, None), functools.cached_property
+            )
+        }
 
     def _decompose(self, moments: Moments, penalty: np.ndarray | None) -> None:
         """Set the eigenvalues, the vectors, and the products of both with targets."""

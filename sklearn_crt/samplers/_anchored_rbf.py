@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Integral
-from typing import Literal, Self, overload
+from typing import Literal, overload
 
 import numpy as np
 
@@ -121,7 +121,6 @@ class AnchoredRBFSampler(BaseFeatureSampler):
     0.022
     """
 
-    map_: AnchoredMap
     _doubtful_below = 0  # its variance takes long
     _parameter_constraints: dict = {
         **BaseFeatureSampler._parameter_constraints,
@@ -181,19 +180,9 @@ class AnchoredRBFSampler(BaseFeatureSampler):
             GaussianKernel(softmax=self.kernel == "softmax"),
         )
 
-    def freeze(self) -> Self:
-        """Fix the map for good, and forget the rows, and so ``kernel_variance``.
-
-        Returns
-        -------
-        self : object
-            The sampler; ``partial_fit``, ``merge``, ``with_sigma`` and
-            ``kernel_variance`` raise ValueError until the next ``fit``, and a pickle
-            of it holds no row of the data.
-        """
-        super().freeze()
-        self.map_ = replace(self.map_, law=None)
-        return self
+    def _map_without_rows(self, feature_map):
+        # the mixture of the anchors, which are rows, is what kernel_variance needs
+        return replace(feature_map, law=None)
 
     @overload
     def kernel_variance(
@@ -236,9 +225,9 @@ class AnchoredRBFSampler(BaseFeatureSampler):
         ValueError
             If the sampler is frozen.
         """
-        rows = self._pair(X, Y)
-        pair = self.map_.frame.pair(*rows)
-        estimate = self.map_.variance_with_error(*pair)
+        feature_map, *rows = self._map_and_rows(X, Y)
+        pair = feature_map.frame.pair(*rows)
+        estimate = feature_map.variance_with_error(*pair)
         return estimate if return_error else estimate[0]
 
     @property

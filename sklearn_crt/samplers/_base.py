@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import copy
-from abc import ABCMeta, abstractmethod
+from abc import abstractmethod
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from operator import attrgetter
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import issparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._array import (
     check_fit_namespace,
-    convert_fit_namespace,
-    fit_namespace_of,
     float_types,
     on_host,
     refuse_lazy,
+    taken,
     to_host,
     to_namespace_of,
     type_name,
@@ -29,19 +27,16 @@ from .._array import (
 )
 from .._compat import (
     ARRAY_API,
-    DOC_LINK,
-    CallbackSupportMixin,
     Interval,
     StrOptions,
-    TypedBaseEstimator,
     TypedTransformerMixin,
     _check_sample_weight,
     _fit_context,
-    _num_samples,
-    _safe_indexing,
     warn,
 )
-from .._state import STATE_METHODS, aside, check_mergeable, same
+from .._fitted import FittedValue, LifeCycle, Step, no_step, value_of, with_value
+from .._state import same
+from .._types import RandomState
 from .._workers import blas_within_processors
 from ..frequencies import Frequencies
 from ..maps import FeatureMap, relative_error, transform, variance_in_blocks
@@ -57,12 +52,93 @@ def fitted(path: str, doc: str) -> Any:
     return property(attrgetter(path), doc=doc)
 
 
+class SamplerBatch(NamedTuple):
+    """Validated rows of both sides, and the weights of the queries."""
+
+    X: Any  # (n_rows, n_features)
+    X_key: Any = None  # (n_keys, n_features), None where they are those of X
+    weights: Any = None  # (n_rows,)
+
+
+@dataclass(frozen=True, eq=False)
+class SamplerValue(FittedValue):
+    """The statistics of the rows and the map that follows from them."""
+
+    recipe: Any  # an unfitted copy, whose parameters count until the next fit
+    statistics: Statistics
+    dtype: str = ""  # of the first rows
+    map: FeatureMap | None = None  # None until all blocks of rows have been read
+    is_frozen: bool = False
+
+    def read(self, batch: SamplerBatch, n_before: int = 0) -> SamplerValue:
+        """Return the value with the statistics of further rows, and no new map.
+
+        ``n_before`` is the number of rows before these, of which none was read here.
+        """
+        sigma = getattr(self.recipe, "sigma", None)
+        median = isinstance(sigma, str) and sigma == "median"
+        options = {"median": median, "n_before": n_before, **self.recipe._reads()}
+        call = blas_within_processors(batch.X.shape[0])
+        statistics = call(self.statistics.read, *batch, **options)
+        dtype = self.dtype or type_name(batch.X)
+        return replace(self, statistics=statistics, dtype=dtype)
+
+    def with_map(self, statistics: Statistics | None = None) -> SamplerValue:
+        """Return the value with the map of its statistics, or of those given.
+
+        The frequencies of the old map, if there is one, are taken over where their
+        distribution does not depend on the statistics.
+        """
+        if statistics is None:
+            statistics = self.statistics
+        made = self.recipe._make_map(statistics, self.map).astype(self.dtype)
+        return replace(self, statistics=statistics, map=made)
+
+    def with_seed(self, random_state: RandomState) -> SamplerValue:
+        """Return what ``fit`` makes of the same statistics with another seed."""
+        seed = check_random_state(random_state).randint(2**31 - 1, size=4)
+        statistics = replace(self.statistics, seed=tuple(seed.tolist()))
+        return replace(self, map=None).with_map(statistics)
+
+    def parts(self) -> Any:
+        """Return the fitted samplers that a composed map consists of."""
+        return self.recipe._fit_parts(self.statistics)
+
+    def plus(self, batch: SamplerBatch, step: Step = no_step) -> SamplerValue:  # type: ignore[override]
+        self._check_not_frozen("partial_fit")
+        return self.read(batch).with_map()
+
+    def fitted(self, batch: SamplerBatch, step: Step = no_step) -> SamplerValue:  # type: ignore[override]
+        return self.plus(batch)  # rows may follow
+
+    def __add__(self, other: SamplerValue) -> SamplerValue:
+        for value in (self, other):
+            value._check_not_frozen("merge")
+        statistics = self.statistics + other.statistics
+        if self.map is None:
+            dtype = np.result_type(self.dtype, other.dtype).name
+            return replace(self, statistics=statistics, dtype=dtype)
+        return self.with_map(statistics)
+
+    def frozen(self, step: Step = no_step) -> SamplerValue:
+        assert self.map is not None
+        return replace(
+            self,
+            statistics=self.statistics.without_rows(),
+            map=self.recipe._map_without_rows(self.map),
+            is_frozen=True,
+        )
+
+    def _check_not_frozen(self, method: str) -> None:
+        if self.is_frozen:
+            raise ValueError(
+                f"{method} would change the map of this {type(self.recipe).__name__}, "
+                "which is frozen. Fit a new sampler, or call freeze() later."
+            )
+
+
 class BaseFeatureSampler(
-    CallbackSupportMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    TypedTransformerMixin,
-    TypedBaseEstimator,
-    metaclass=ABCMeta,
+    ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeCycle
 ):
     """Features with ``E[transform(x) @ transform_key(y)] == exact_kernel(x, y)``.
 
@@ -71,7 +147,6 @@ class BaseFeatureSampler(
     from the statistics of the rows. Everything else is done here.
     """
 
-    _doc_link_module, _doc_link_template, _doc_link_url_param_generator = DOC_LINK
     _parameter_constraints: dict = {
         "sigma": [
             Interval(Real, 0, None, closed="neither"),
@@ -83,15 +158,8 @@ class BaseFeatureSampler(
         "random_state": ["random_state"],
     }
 
-    map_: FeatureMap
-    _statistics: Statistics
-    _recipe: Any  # an unfitted copy, whose parameters count until the next fit
-    _dtype: str  # of the rows of fit
-    _is_frozen: bool
-    _doubtful_below: float = 64  # columns, of which fit looks at the stated error
-    _fit_namespace: Any = None  # tells where the rows of fit were, None for NumPy
-    __sklearn_array_api_convert__ = convert_fit_namespace
-    __getstate__, __setstate__, __copy__ = STATE_METHODS
+    _value: SamplerValue
+    _doubtful_below: float = 64  # columns, for which fit looks at the stated error
 
     # ------------------------------------------------------------------- hooks
     @abstractmethod
@@ -115,6 +183,10 @@ class BaseFeatureSampler(
         """Return the frame of the parameter sigma, about a centre."""
         return Frame(resolve_sigma(self.sigma, statistics), center)
 
+    def _map_without_rows(self, feature_map: FeatureMap) -> FeatureMap:
+        """Return the map as it is kept by ``freeze``, which must hold no row."""
+        return feature_map
+
     # ------------------------------------------------------------------ fitting
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
@@ -134,7 +206,7 @@ class BaseFeatureSampler(
         y : None
             Ignored.
         X_key : {array-like, sparse matrix} of shape (n_keys, n_features), default=None
-            Rows of the key side, where their distribution differs from that of X.
+            Rows of the key side, if their distribution differs from that of X.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows of X in all statistics.
 
@@ -148,13 +220,7 @@ class BaseFeatureSampler(
         ValueError
             If a parameter or X is out of range; the message says what is allowed.
         """
-        context = self._init_callback_context()
-        context.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        with aside(self) as made:
-            made._fit(X, X_key, sample_weight)
-            made._warn_of_errors(X, X if X_key is None else X_key)
-        context.call_on_fit_task_end(estimator=self, X=X, y=y)
-        return self
+        return self._fit_value(X, y, X_key, sample_weight)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
@@ -167,10 +233,10 @@ class BaseFeatureSampler(
     ) -> Self:
         """Add a batch to the statistics; equals ``fit`` on all rows together.
 
-        The order of the batches does not matter, except where more than 1000 rows are
+        The order of the batches does not matter, unless more than 1000 rows are
         sampled (``sigma="median"``). The parameters are those of the first call. The
-        map follows the rows, so read all batches first, then ``freeze()``, then
-        ``transform``; a warning says where features change.
+        map depends on all rows, so pass all batches first, then call ``freeze()``, then
+        ``transform``; a warning is raised if features change that were used before.
 
         Parameters
         ----------
@@ -194,12 +260,7 @@ class BaseFeatureSampler(
             If the sampler is frozen, or as for ``fit``.
         """
         before = getattr(self, "map_", None)
-        with aside(self) as made:
-            first = not hasattr(made, "_statistics")
-            if first:
-                made._start_fit()
-            made._check_not_frozen("partial_fit")
-            made._read(X, X_key, sample_weight, reset=first)
+        self._extend_value(X, y, X_key, sample_weight)
         if self._differs_from_used(before):
             name = type(self).__name__
             warn(
@@ -216,38 +277,49 @@ class BaseFeatureSampler(
         """Return whether a row has other features than by a map that was used."""
         if before is None or "was_used" not in vars(before):
             return False
-        probe = np.ones((1, self.n_features_in_), self._dtype)
+        probe = np.ones((1, self.n_features_in_), self._value.dtype)
         with np.errstate(all="ignore"):
             old, new = (transform(m, probe)[0] for m in (before, self.map_))
         return not np.array_equal(old, new, equal_nan=True)
 
-    def merge(self, other: Self) -> Self:
-        """Add the rows of another fitted sampler to the statistics.
+    def _fit(self, X: Any, X_key: Any, sample_weight: Any) -> None:
+        """Fit a part of a composed map, whose own error is not judged."""
+        batch = self._read(X, None, X_key, sample_weight, first=True, final=True)
+        self._value = self._empty_value(batch).fitted(batch)
 
-        Equals ``fit`` on the rows of both, with the seed of this sampler, up to the
-        choice of rows where more than 1000 are sampled.
+    def _read(  # type: ignore[override]
+        self,
+        X: Any,
+        y: Any,
+        X_key: Any,
+        sample_weight: Any,
+        *,
+        first: bool,
+        final: bool,
+    ) -> SamplerBatch:
+        """Return validated rows of both sides, and weights of the first."""
+        self._note_namespace(X, None, X_key, sample_weight, first=first)
+        X = self._validate(X, reset=first)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(
+                to_namespace_of(sample_weight, X),
+                X,
+                dtype=float_types(X)[0],
+                ensure_non_negative=True,
+            )
+        if X_key is not None:
+            X_key = self._validate(to_namespace_of(X_key, X), reset=False)
+        return SamplerBatch(X, X_key, sample_weight)
 
-        Parameters
-        ----------
-        other : sampler of the same class and parameters
-            Fitted on other rows with the same columns; it does not change.
+    def _empty_value(self, batch: Any) -> SamplerValue:
+        seed = check_random_state(self.random_state).randint(2**31 - 1, size=4)
+        statistics = Statistics(tuple(seed.tolist()))
+        return SamplerValue(_unfitted_copy(self), statistics)
 
-        Returns
-        -------
-        self : object
-            The sampler, with a map for all rows.
-
-        Raises
-        ------
-        ValueError
-            If classes, parameters or columns differ, or a sampler is frozen.
-        """
-        check_mergeable(self, other)
-        for sampler in (self, other):
-            sampler._check_not_frozen("merge")
+    def _check_same_model(self, other: Any) -> None:
         mine, theirs = (
-            {**sampler._recipe.get_params(), "n_jobs": None, "random_state": None}
-            for sampler in (self, other)
+            {**one._value.recipe.get_params(), "n_jobs": None, "random_state": None}
+            for one in (self, other)
         )
         differ = [name for name in mine if not same(mine[name], theirs[name])]
         if differ:
@@ -255,47 +327,22 @@ class BaseFeatureSampler(
                 f"merge needs samplers of the same parameters, but {differ[0]} is "
                 f"{mine[differ[0]]!r} in one and {theirs[differ[0]]!r} in the other."
             )
-        self._update_map(self._statistics + other._statistics)
-        return self
 
-    def freeze(self) -> Self:
-        """Fix the map for good, and forget the sampled rows, if any.
-
-        Returns
-        -------
-        self : object
-            The sampler; ``partial_fit`` and ``merge`` raise ValueError until the next
-            ``fit``, and a pickle of the sampler holds no row of the data.
-        """
-        check_is_fitted(self)
-        self._statistics, self._is_frozen = self._statistics.without_rows(), True
-        return self
-
-    def _start_fit(self) -> None:
-        """Note the parameters, which count until the next ``fit``, and a seed."""
-        self._recipe = _unfitted_copy(self)
-        random_state = check_random_state(self.random_state)
-        seed = random_state.randint(2**31 - 1, size=4).tolist()
-        self._statistics, self._is_frozen = Statistics(tuple(seed)), False
-        self.__dict__.pop("map_", None)
-
-    def _fit(self, X: Any, X_key: Any, sample_weight: Any) -> None:
-        """Fit without a look at the error: that of a part says little of the whole."""
-        self._start_fit()
-        self._read(X, X_key, sample_weight, reset=True)
-
-    def _warn_of_errors(self, X: Any, X_key: Any) -> None:
-        """Warn where the stated error exceeds the kernel for half of some pairs."""
-        n, sizes = self.n_components, [_num_samples(X), _num_samples(X_key)]
+    def _warn_after_fit(self, batch: Any) -> None:
+        """Warn if the stated error exceeds the kernel for half of the pairs of rows."""
+        n = self.n_components
+        sides = batch.X, batch.X if batch.X_key is None else batch.X_key
+        sizes = [side.shape[0] for side in sides]
         if n >= self._doubtful_below or min(sizes) < 2 * _ERROR_ROWS:
             return
         steps = (np.arange(_ERROR_ROWS) + offset for offset in (0.25, 0.75))
-        tables = (side.tocsr() if issparse(side) else side for side in (X, X_key))
-        rows = (
-            self._rows(_safe_indexing(side, (step * size / _ERROR_ROWS).astype(int)))
-            for side, size, step in zip(tables, sizes, steps, strict=True)
-        )
-        ratio = relative_error(self.map_, *self.map_.frame.pair(*map(to_host, rows)))
+        rows = [
+            to_host(taken(side, (step * size / _ERROR_ROWS).astype(int)))
+            for side, size, step in zip(sides, sizes, steps, strict=True)
+        ]
+        for side in rows:
+            self.map_.frame.check(side)
+        ratio = relative_error(self.map_, *self.map_.frame.pair(*rows))
         if not 1 < ratio < np.inf:
             return
         enough, sines = 4 * ratio**2 * n, type(self).__name__ == "TrigRBFSampler"
@@ -312,76 +359,25 @@ class BaseFeatureSampler(
             UserWarning,
         )
 
-    def _read(self, X: Any, X_key: Any, sample_weight: Any, reset: bool) -> None:
-        instead = "sklearn_crt.dask.fit(sampler, X)"
-        refuse_lazy(self, instead, X, X_key, sample_weight)
-        statistics, dtype = self._collect_statistics(X, X_key, sample_weight, reset)
-        self._update_map(statistics, dtype)
-
-    def _collect_statistics(
-        self, X: Any, X_key: Any, sample_weight: Any, reset: bool, n_before: int = 0
-    ) -> tuple[Statistics, str]:
-        """Return the statistics of the rows so far and of these, and their type."""
-        if reset:
-            self._fit_namespace = fit_namespace_of(X)
-        else:
-            check_fit_namespace(self, X, "partial_fit")
-        X = self._validate(X, reset=reset)
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(
-                to_namespace_of(sample_weight, X),
-                X,
-                dtype=float_types(X)[0],
-                ensure_non_negative=True,
-            )
-        if X_key is not None:
-            X_key = self._validate(to_namespace_of(X_key, X), reset=False)
-        recipe = self._recipe
-        sigma = getattr(recipe, "sigma", None)
-        median = isinstance(sigma, str) and sigma == "median"
-        options = {"median": median, "n_before": n_before, **recipe._reads()}
-        call = blas_within_processors(X.shape[0])
-        statistics = call(self._statistics.read, X, X_key, sample_weight, **options)
-        return statistics, type_name(X)
-
-    def _update_map(self, statistics: Statistics, dtype: Any = None) -> None:
-        """Set the statistics, and the map that follows from them."""
-        drawn = getattr(self, "map_", None)
-        if drawn is None and dtype is not None:
-            self._dtype = np.dtype(dtype).name
-        made = self._recipe._make_map(statistics, drawn)
-        self._statistics, self.map_ = statistics, made.astype(self._dtype)
-
-    def _check_not_frozen(self, method):
-        if self._is_frozen:
-            raise ValueError(
-                f"{method} would change the map of this {type(self).__name__}, which "
-                "is frozen. Fit a new sampler, or call freeze() later."
-            )
-
     def _validate(self, X: Any, reset: bool) -> Any:
         return validate_rows(self, X, reset=reset)
 
-    def _rows(self, X: Any) -> Any:
-        """Return rows for the map in use, whose squares are in range."""
-        if self._needs_no_checks(X):
+    def _rows(self, X: Any, feature_map: FeatureMap) -> Any:
+        """Return validated rows for a map, whose squares are in range."""
+        if self._needs_no_checks(X, feature_map):
             return X  # where validate_data takes most of the time of a row
         refuse_lazy(self, "sklearn_crt.dask.map_rows(sampler.transform, X)", X)
         X = self._validate(X, reset=False)
-        self.map_.frame.check(X)
+        feature_map.frame.check(X)
         return X
 
-    def _needs_no_checks(self, X: Any) -> bool:
+    def _needs_no_checks(self, X: Any, feature_map: FeatureMap) -> bool:
         """Return whether X is a table that ``validate_data`` would return as it is."""
         if type(X) is not np.ndarray or X.dtype not in (np.float64, np.float32):
             return False
         if X.ndim != 2 or X.shape[0] == 0 or hasattr(self, "feature_names_in_"):
             return False
-        return X.shape[1] == self.n_features_in_ and self.map_.frame.holds(X)
-
-    def __sklearn_is_fitted__(self):
-        """Return whether there is a map."""
-        return hasattr(self, "map_")
+        return X.shape[1] == self.n_features_in_ and feature_map.frame.holds(X)
 
     # ------------------------------------------------------------- transforming
     def transform(self, X: TableLike) -> np.ndarray:
@@ -425,11 +421,12 @@ class BaseFeatureSampler(
     def _transform(self, X: Any, key: bool) -> Any:
         check_is_fitted(self)
         check_fit_namespace(self, X, "transform_key" if key else "transform")
-        rows = self._rows(X)
-        vars(self.map_)["was_used"] = True
-        self._warn_of_phases(rows)
+        feature_map = self.map_
+        rows = self._rows(X, feature_map)
+        vars(feature_map)["was_used"] = True  # of which partial_fit warns
+        self._warn_of_phases(rows, feature_map)
         features, n_zero, overflows = transform(
-            self.map_, rows, key=key, n_jobs=self.n_jobs
+            feature_map, rows, key=key, n_jobs=self.n_jobs
         )
         name = type(self).__name__
         if n_zero:
@@ -447,13 +444,13 @@ class BaseFeatureSampler(
             )
         return to_namespace_of(features, X)
 
-    def _warn_of_phases(self, rows: Any) -> None:
-        """Warn where sines are of phases that their type does not resolve."""
-        rate = self.map_.phase_rate
+    def _warn_of_phases(self, rows: Any, feature_map: FeatureMap) -> None:
+        """Warn if sines are taken of phases that their type does not resolve."""
+        rate = feature_map.phase_rate
         if rate == 0 or not on_host(rows):  # where a look waits for the device
             return
         most = _MOST_PHASE[rows.dtype.itemsize]
-        n_rows = self.map_.frame.count_beyond(rows, most / rate)
+        n_rows = feature_map.frame.count_beyond(rows, most / rate)
         if n_rows:
             warn(
                 f"For {n_rows} rows {type(self).__name__} takes sines and cosines of "
@@ -479,9 +476,9 @@ class BaseFeatureSampler(
         kernel : ndarray of shape (n_X, n_Y)
             Kernel values, in the type of X.
         """
-        queries, keys = self._pair(X, Y)
+        feature_map, queries, keys = self._map_and_rows(X, Y)
         with np.errstate(over="ignore"):  # the warning says more
-            kernel = self.map_.kernel(*self.map_.frame.pair(queries, keys))
+            kernel = feature_map.kernel(*feature_map.frame.pair(queries, keys))
             kernel = kernel.astype(queries.dtype, copy=False)
         n_pairs = int(np.count_nonzero(np.isinf(kernel)))
         if n_pairs:
@@ -512,8 +509,8 @@ class BaseFeatureSampler(
         kernel : ndarray of shape (n_X, n_Y)
             Unbiased estimates, in the type of X.
         """
-        queries, keys = self._pair(X, Y)
-        feature_map = self.map_.to(queries)
+        feature_map, queries, keys = self._map_and_rows(X, Y)
+        feature_map = feature_map.to(queries)
         rows = feature_map.frame.rows(queries)
         others = rows
         if keys is not None:
@@ -543,17 +540,20 @@ class BaseFeatureSampler(
             The mean squared errors of the unbiased estimates, infinite where they are
             too large for float64.
         """
-        rows = self._pair(X, Y)
-        pair = self.map_.frame.pair(*rows)
+        feature_map, *rows = self._map_and_rows(X, Y)
+        pair = feature_map.frame.pair(*rows)
         with np.errstate(over="ignore"):
-            variance = variance_in_blocks(self.map_, *pair)
+            variance = variance_in_blocks(feature_map, *pair)
         return to_namespace_of(variance, X)
 
-    def _pair(self, X: TableLike, Y: TableLike | None) -> tuple[Rows, Rows | None]:
-        """Return validated rows on the host, where SciPy works."""
-        check_is_fitted(self)
-        queries = to_host(self._rows(X))
-        return queries, None if Y is None else to_host(self._rows(Y))
+    def _map_and_rows(
+        self, X: TableLike, Y: TableLike | None
+    ) -> tuple[Any, Rows, Rows | None]:
+        """Return the map, and validated rows on the host, where SciPy works."""
+        feature_map = value_of(self).map
+        queries = to_host(self._rows(X, feature_map))
+        keys = None if Y is None else to_host(self._rows(Y, feature_map))
+        return feature_map, queries, keys
 
     # ------------------------------------------------------------ other numbers
     def with_sigma(self, sigma: Sigma) -> Self:
@@ -575,15 +575,15 @@ class BaseFeatureSampler(
         ValueError
             If sigma is out of range, or ``"median"`` without a sample of the rows.
         """
-        check_is_fitted(self)
-        other = copy.copy(self)
+        value = value_of(self)
+        recipe = _unfitted_copy(value.recipe)
+        recipe.sigma = sigma
+        other = with_value(self, replace(value, recipe=recipe).with_map())
         other.sigma = sigma
-        other._recipe = _unfitted_copy(self._recipe)
-        other._recipe.sigma = sigma
-        other._update_map(self._statistics)
         return other
 
     # --------------------------------------------------------------- attributes
+    map_: Any = fitted("_value.map", "The map, a value of its own.")
     sigma_: float | np.ndarray = fitted(
         "map_.frame.sigma", "Multiplier of the inputs in use."
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, Self
 
@@ -12,26 +12,24 @@ from scipy import linalg, sparse
 from sklearn import config_context
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from .._array import (
     Array,
     check_fit_namespace,
-    convert_fit_namespace,
-    fit_namespace_of,
     refuse_device,
     to_namespace_of,
     validate_rows,
 )
-from .._compat import (
-    DOC_LINK,
-    Interval,
-    StrOptions,
-    TypedBaseEstimator,
-    TypedTransformerMixin,
-    _fit_context,
+from .._compat import Interval, StrOptions, TypedTransformerMixin, _fit_context
+from .._fitted import (
+    Batch,
+    FittedValue,
+    LifeCycle,
+    Step,
+    computed_once,
+    no_step,
+    value_of,
 )
-from .._state import aside, check_mergeable
 from .._types import RandomState
 from .._workers import effective_n_threads, in_threads, row_chunks
 from ..rows import (
@@ -63,16 +61,102 @@ class _Settings(NamedTuple):
         return _N_ROWS[self.centers] * self.n_components
 
 
-class _Fitted(NamedTuple):
-    """What the rows have made."""
+class _Solution(NamedTuple):
+    """The centres, and what the features need beside them."""
 
     points: Centers
     sigma: float | np.ndarray
-    root: np.ndarray | None  # (n_columns, n_columns), upper; None: not whitened
+    root: np.ndarray | None  # (n_points, n_points), of the inverse kernel, if whitened
+
+
+@dataclass(frozen=True, eq=False)
+class CentersValue(FittedValue):
+    """A sample of the rows, or what stands for them, from which centres are chosen."""
+
+    settings: _Settings
+    statistics: Statistics
+    points: Centers | None  # given by the user, or the centres of earlier rows
+    solved: _Solution | None = None  # None until the centres are computed
+
+    def plus(self, batch: Batch, step: Step = no_step) -> CentersValue:
+        sigma = self.settings.sigma
+        if not isinstance(sigma, str):
+            check_sigma(sigma, batch.X.shape[1])
+        median = isinstance(sigma, str) and sigma == "median"
+        n_rows = self.settings.n_sampled
+        statistics = self.statistics.read(batch.X, median=median, rows=n_rows)
+        return replace(self, statistics=statistics, solved=None)
+
+    def __add__(self, other: CentersValue) -> CentersValue:
+        ours, theirs = self.settings, other.settings
+        given = [each.centers == "given" for each in (ours, theirs)]
+        if any(given) and not all(given):
+            raise ValueError(
+                "merge needs centers that are an array on both sides or on neither."
+            )
+        points, rows = other.points, other.statistics
+        if ours.n_sampled != theirs.n_sampled:  # samples of two sizes do not add up
+            points, rows = other.candidates, replace(rows, query_sample=None)
+        if points is None or given[0]:
+            points = self.points
+        elif self.points is not None:
+            points = self.points + points
+        statistics = self.statistics + rows
+        return replace(self, statistics=statistics, points=points, solved=None)
+
+    def frozen(self, step: Step = no_step) -> CentersValue:
+        solution = self.solution
+        return CentersValue(
+            self.settings._replace(sigma=solution.sigma),
+            self.statistics.without_rows(),
+            solution.points,
+            solution,
+        )
+
+    @property
+    def candidates(self) -> Any:
+        """The centres of earlier rows, and the sample of the rows since."""
+        sample = self.statistics.query_sample
+        if sample is None:
+            return self.points
+        n_rows = sample.rows.shape[0]
+        new = Centers(sample.rows, np.full(n_rows, sample.n_seen / n_rows))
+        return new if self.points is None else self.points + new
+
+    @property
+    def origin(self) -> np.ndarray:
+        """The mean of the rows, which dense rows are shifted by."""
+        return self.statistics.query.mean
+
+    @property
+    def solution(self) -> _Solution:
+        """The centres of the rows so far."""
+        if self.solved is not None:
+            return self.solved
+        return computed_once(self, "computed", self._solve)
+
+    def _solve(self) -> _Solution:
+        sigma, n_points, method, whiten, seed = self.settings
+        sigma = resolve_sigma(sigma, self.statistics)
+        points = self.candidates
+        dense = not sparse.issparse(points.points)
+        frame = Frame(sigma, self.origin if dense else None)
+        if method == "kmeans":
+            points = points.in_one_pass(n_points, frame, seed=seed)
+        elif method == "rpcholesky":
+            points = points.pivots(n_points, frame, seed=seed)
+        elif method == "random":
+            points = points.drawn(n_points, seed=seed)
+        root = None
+        if whiten:
+            wide = points.points.astype(np.float64)
+            kernel = _kernel_rows(wide, wide, sigma, self.origin)(slice(None))
+            root = _inverse_root(kernel, points.points.dtype)
+        return _Solution(points, sigma, root)
 
 
 class CentersRBFSampler(
-    ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, TypedBaseEstimator
+    ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeCycle
 ):
     r"""Gaussian kernel columns at centres of the rows: features for ridge regression.
 
@@ -188,7 +272,6 @@ class CentersRBFSampler(
     True
     """
 
-    _doc_link_module, _doc_link_template, _doc_link_url_param_generator = DOC_LINK
     _parameter_constraints: dict = {
         "sigma": [
             Interval(Real, 0, None, closed="neither"),
@@ -206,12 +289,7 @@ class CentersRBFSampler(
         "random_state": ["random_state"],
     }
 
-    _statistics: Statistics
-    _points: Centers | None  # given, or of a fit before
-    _fitted: _Fitted | None
-    _settings: _Settings
-    _fit_namespace: Any = None  # tells where the rows of fit were, None for NumPy
-    __sklearn_array_api_convert__ = convert_fit_namespace
+    _value: CentersValue
 
     def __init__(
         self,
@@ -255,11 +333,7 @@ class CentersRBFSampler(
         ValueError
             If a parameter or X is out of range.
         """
-        with aside(self) as made:
-            made.__dict__.pop("_statistics", None)
-            made._add(X)
-            made.freeze()
-        return self
+        return self._fit_value(X, y)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: TableLike, y: Any = None) -> Self:
@@ -277,82 +351,20 @@ class CentersRBFSampler(
         self : object
             The sampler; its features change with the rows until ``freeze()``.
         """
-        with aside(self) as made:
-            made._add(X)
-        return self
+        return self._extend_value(X, y)
 
-    def merge(self, other: CentersRBFSampler) -> Self:
-        """Add the rows, or what stands for them, behind another fitted sampler.
+    def _read(self, X: Any, y: Any, *, first: bool, final: bool) -> Batch:  # type: ignore[override]
+        self._note_namespace(X, first=first)
+        return Batch(self._validate(X, reset=first), None, None)
 
-        Parameters
-        ----------
-        other : CentersRBFSampler
-            Fitted on other rows with the same columns; it does not change. The
-            parameters of this one rule, and its array of centres stays.
-
-        Returns
-        -------
-        self : object
-            The sampler.
-
-        Raises
-        ------
-        ValueError
-            If the other is no such sampler, or one of the two had an array of centres.
-        """
-        check_mergeable(self, other)
-        ours, theirs = self._settings, other._settings
-        given = [each.centers == "given" for each in (ours, theirs)]
-        if any(given) and not all(given):
-            raise ValueError(
-                "merge needs centers that are an array on both sides or on neither."
-            )
-        points, rows = other._points, other._statistics
-        if ours.n_sampled != theirs.n_sampled:  # samples of two sizes do not add up
-            points, rows = other._candidates, replace(rows, query_sample=None)
-        if points is not None and not given[0]:
-            self._points = points if self._points is None else self._points + points
-        self._statistics = self._statistics + rows
-        self._fitted = None
-        return self
-
-    def freeze(self) -> Self:
-        """Fix sigma and forget the rows: what is left are the centres.
-
-        Returns
-        -------
-        self : object
-            The sampler.
-        """
-        check_is_fitted(self)
-        self._points = self._model.points
-        self._settings = self._settings._replace(sigma=self.sigma_)
-        self._statistics = self._statistics.without_rows()
-        return self
-
-    def _add(self, X):
-        first = not self.__sklearn_is_fitted__()
-        if first:
-            self._fit_namespace = fit_namespace_of(X)
-        else:
-            check_fit_namespace(self, X, "partial_fit")
-        X = self._validate(X, reset=first)
-        if first:
-            random_state = check_random_state(self.random_state)
-            seed = tuple(random_state.randint(2**31 - 1, size=4).tolist())
-            centers, self._points = self.centers, None
-            if not isinstance(centers, str):
-                self._points, centers = self._given(X.shape[1]), "given"
-            self._settings = _Settings(
-                self.sigma, self.n_components, centers, self.whiten, seed[0]
-            )
-            self._statistics = Statistics(seed)
-        sigma, n_rows = self._settings.sigma, self._settings.n_sampled
-        if not isinstance(sigma, str):
-            check_sigma(sigma, X.shape[1])
-        median = isinstance(sigma, str) and sigma == "median"
-        self._statistics = self._statistics.read(X, median=median, rows=n_rows)
-        self._fitted = None
+    def _empty_value(self, batch: Any) -> CentersValue:
+        random_state = check_random_state(self.random_state)
+        seed = tuple(random_state.randint(2**31 - 1, size=4).tolist())
+        centers, points = self.centers, None
+        if not isinstance(centers, str):
+            points, centers = self._given(batch.X.shape[1]), "given"
+        parameters = self.sigma, self.n_components, centers, self.whiten, seed[0]
+        return CentersValue(_Settings(*parameters), Statistics(seed), points)
 
     def _given(self, n_features):
         """Return the landmarks of the parameter."""
@@ -372,16 +384,6 @@ class CentersRBFSampler(
             )
         return Centers(points, np.ones(points.shape[0]))
 
-    @property
-    def _candidates(self):
-        """The centres of a fit before, and the sample of the rows since."""
-        sample, points = self._statistics.query_sample, self._points
-        if sample is None:
-            return points
-        n_rows = sample.rows.shape[0]
-        new = Centers(sample.rows, np.full(n_rows, sample.n_seen / n_rows))
-        return new if points is None else points + new
-
     def _validate(self, X, *, reset):
         """Return rows as a table of NumPy or SciPy."""
         rows = validate_rows(self, X, reset=reset)
@@ -390,49 +392,27 @@ class CentersRBFSampler(
         return rows
 
     @property
-    def _model(self):
-        """What the rows have made."""
-        check_is_fitted(self)
-        if self._fitted is None:
-            sigma, n_points, method, whiten, seed = self._settings
-            sigma = resolve_sigma(sigma, self._statistics)
-            points = self._candidates
-            dense = not sparse.issparse(points.points)
-            frame = Frame(sigma, self._statistics.query.mean if dense else None)
-            if method == "kmeans":
-                points = points.in_one_pass(n_points, frame, seed=seed)
-            elif method == "rpcholesky":
-                points = points.pivots(n_points, frame, seed=seed)
-            elif method == "random":
-                points = points.drawn(n_points, seed=seed)
-            root = None
-            if whiten:
-                wide = points.points.astype(np.float64)
-                kernel = self._kernel(wide, wide, sigma)(slice(None))
-                root = _inverse_root(kernel, points.points.dtype)
-            self._fitted = _Fitted(points, sigma, root)
-        return self._fitted
-
-    @property
     def centers_(self) -> Rows:
         """The centres, in the columns of X."""
-        return self._model.points.points
+        return value_of(self).solution.points.points
 
     @property
     def sigma_(self) -> float | np.ndarray:
         """The multiplier in use."""
-        return self._model.sigma
+        return value_of(self).solution.sigma
 
     @property
     def penalty_(self) -> np.ndarray:
         """Matrix of the squared norm of a function, by its coefficients."""
-        if self._settings.whiten:
-            return np.eye(self._n_features_out, dtype=self.centers_.dtype)
-        return self._kernel(self.centers_)(slice(None))
+        centers, sigma, root = value_of(self).solution
+        centers = centers.points
+        if root is not None:
+            return np.eye(centers.shape[0], dtype=centers.dtype)
+        return _kernel_rows(centers, centers, sigma, self._value.origin)(slice(None))
 
     @property
     def _n_features_out(self) -> int:
-        return self._model.points.shape[0]
+        return value_of(self).solution.points.shape[0]
 
     def transform(self, X: TableLike) -> Array:
         """Return the kernel values of rows at the centres.
@@ -453,12 +433,13 @@ class CentersRBFSampler(
         TypeError
             If X is an array on a device under ``array_api_dispatch=True``.
         """
-        check_is_fitted(self)
+        value = value_of(self)
         check_fit_namespace(self, X, "transform")
-        asked, X = X, self._validate(X, reset=False)
-        n_rows, width = X.shape[0], self._n_features_out
+        given, X = X, self._validate(X, reset=False)
+        centers, sigma, root = value.solution
+        n_rows, width = X.shape[0], centers.shape[0]
         out = np.empty((n_rows, width), dtype=X.dtype)
-        kernel, root = self._kernel(X), self._model.root
+        kernel = _kernel_rows(X, centers.points, sigma, value.origin)
         if root is not None:
             root = root.astype(X.dtype, order="F", copy=False)
             (times_triangle,) = linalg.get_blas_funcs(("trmm",), (root,))
@@ -475,31 +456,7 @@ class CentersRBFSampler(
                 out[rows] = values
 
         in_threads(write, n_rows, effective_n_threads(self.n_jobs, n_rows, width))
-        return to_namespace_of(out, asked)
-
-    def _kernel(self, X, centers=None, sigma=None):
-        """Return the function of a slice that returns its kernel values."""
-        if centers is None:
-            centers, sigma = self.centers_, self.sigma_
-        tables = X, centers
-        kind = next((type(rows) for rows in tables if sparse.issparse(rows)), None)
-
-        def as_kind(rows):
-            return rows if kind is None or sparse.issparse(rows) else kind(rows)
-
-        frame = Frame(sigma, None if kind else self._statistics.query.mean)
-        keys = frame.rows(as_kind(centers.astype(X.dtype, copy=False)))
-
-        def values(rows):
-            squares = frame.rows(as_kind(X[rows])).sq_distances(keys)
-            squares *= -0.5
-            return np.exp(squares, out=squares)
-
-        return values
-
-    def __sklearn_is_fitted__(self):
-        """Return whether there are rows."""
-        return getattr(self, "_statistics", None) is not None
+        return to_namespace_of(out, given)
 
     def __sklearn_tags__(self):
         """Return the tags of scikit-learn."""
@@ -507,6 +464,25 @@ class CentersRBFSampler(
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _kernel_rows(X, centers, sigma, origin):
+    """Return a function of a slice that returns the kernel values of these rows."""
+    tables = X, centers
+    kind = next((type(rows) for rows in tables if sparse.issparse(rows)), None)
+
+    def as_kind(rows):
+        return rows if kind is None or sparse.issparse(rows) else kind(rows)
+
+    frame = Frame(sigma, None if kind else origin)
+    keys = frame.rows(as_kind(centers.astype(X.dtype, copy=False)))
+
+    def values(rows):
+        squares = frame.rows(as_kind(X[rows])).sq_distances(keys)
+        squares *= -0.5
+        return np.exp(squares, out=squares)
+
+    return values
 
 
 def _inverse_root(kernel, dtype):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from functools import wraps
 from typing import Any, TypeVar, cast
 
@@ -14,12 +13,12 @@ from sklearn import config_context
 from sklearn.base import clone
 
 from .._compat import cached_property
+from .._fitted import value_of, with_value
 from ..maps import FeatureMap
 from ..samplers import BaseFeatureSampler
 
 C = TypeVar("C", bound=Callable[..., None])
 FAMILY = 1e-6  # chance that one call fails a correct sampler
-_OF_FIT = "fit", "_start_fit", "_read", "_collect_statistics", "_update_map"
 
 
 def with_few_columns(check: C) -> C:
@@ -91,7 +90,7 @@ def seed_estimates(
         with config_context(skip_parameter_validation=seed > 0, assume_finite=seed > 0):
             drawn.random_state = seed
             if seed and _reads_the_same_for_any_seed(drawn):
-                _draw_again(drawn)
+                drawn = with_value(drawn, value_of(drawn).with_seed(seed))
             else:
                 fit_sides(drawn, X, Y)
             estimates.append(drawn.approximate_kernel(X, Y))
@@ -99,19 +98,11 @@ def seed_estimates(
 
 
 def _reads_the_same_for_any_seed(fitted: Any) -> bool:
-    """Whether ``fit`` is that of the base class, and no sample of rows is drawn."""
-    kind = type(fitted)
-    own = any(getattr(kind, f) is not getattr(BaseFeatureSampler, f) for f in _OF_FIT)
-    sigma = getattr(fitted, "sigma", None)
-    median = isinstance(sigma, str) and sigma == "median"
-    return not (own or median or "rows" in fitted._reads())
-
-
-def _draw_again(fitted: Any) -> None:
-    """Do what ``fit`` does after it has read the rows, which are those of before."""
-    statistics, dtype = fitted._statistics, fitted._dtype
-    fitted._start_fit()
-    fitted._update_map(replace(statistics, seed=fitted._statistics.seed), dtype)
+    """Return whether ``fit`` is that of the base class and draws no sample of rows."""
+    if type(fitted).fit is not BaseFeatureSampler.fit:
+        return False
+    statistics = value_of(fitted).statistics
+    return statistics.sample is None and not statistics.side_samples
 
 
 def assert_mean(
@@ -287,7 +278,7 @@ def composed_estimates(
 
 def _parts(fitted: Any) -> Any:
     """Return the fitted samplers behind the map of a sampler."""
-    return fitted._recipe._fit_parts(fitted._statistics)
+    return value_of(fitted).parts()
 
 
 def _is_simple(part: Any) -> bool:

@@ -21,6 +21,7 @@ from sklearn_crt import (
     Prototypes,
     TrigRBFSampler,
 )
+from sklearn_crt._fitted import value_of
 
 POSITIVE = [PositiveRBFSampler, OPRFSampler]
 SIGMAS = np.logspace(-2, 2, 10)
@@ -61,7 +62,7 @@ def test_few_columns_are_spoken_of(iris):
             NadarayaWatsonClassifier(kernel).fit(*iris)
     counted = NadarayaWatsonClassifier(many).fit(X, y)
     n_effective = counted.approximation_error(X[:50]).n_effective
-    assert_allclose(counted._engine.effective_columns(X[:50]), n_effective, rtol=1e-9)
+    assert_allclose(value_of(counted).effective_columns(X[:50]), n_effective, rtol=1e-9)
 
 
 @pytest.mark.parametrize("sampler", POSITIVE)

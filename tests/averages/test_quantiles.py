@@ -14,6 +14,7 @@ from sklearn_crt import (
     OPRFSampler,
     Prototypes,
 )
+from sklearn_crt._fitted import value_of
 from sklearn_crt.averages import _quantiles, _row_weights
 
 LEVELS = [0.0, 0.05, 0.3, 0.5, 0.9, 1.0]
@@ -34,7 +35,7 @@ def test_quantiles_of_weighted_targets(kernel, rows, monkeypatch):
     found = model.predict_quantiles(Q, LEVELS)
     shares = model.kernel_weights(Q).toarray()
     if kernel is not None and kernel != "laplacian":
-        y = model._engine.chosen[2].y
+        y = value_of(model).choice.points.y
     for i, own in enumerate(shares):
         for k in range(2):
             order = np.argsort(y[:, k])

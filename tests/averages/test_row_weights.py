@@ -19,6 +19,7 @@ from sklearn_crt import (
     OPRFSampler,
     Prototypes,
 )
+from sklearn_crt._fitted import value_of
 from sklearn_crt.averages import _row_weights
 
 
@@ -99,7 +100,7 @@ def test_prototypes_count_for_their_rows(rows):
     model = NadarayaWatsonRegressor(Prototypes(30, random_state=0)).fit(X, y, weights)
     found = model.kernel_weights(Q)
     assert found.shape == (40, 30)
-    points = model._engine.chosen[2]
+    points = value_of(model).choice.points
     assert_allclose(found @ points.y, model.predict(Q), atol=1e-10)
     wide = NadarayaWatsonRegressor(Prototypes(30, sigma=1e-6, random_state=0))
     assert_allclose(wide.fit(X, y, weights).effective_rows(Q), weights.sum())

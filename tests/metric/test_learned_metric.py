@@ -13,6 +13,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 from sklearn_crt import LearnedMetric
+from sklearn_crt._fitted import value_of
 from sklearn_crt.metric import _agop, _engine
 
 METHODS = "none", "diagonal", "agop", "nca"
@@ -53,7 +54,7 @@ def test_last_round_is_of_all_rows(rng, monkeypatch):
     monkeypatch.setattr(_agop, "_MOST_FOLD", 1)
     monkeypatch.setattr(_agop, "_TRIED_ROWS", 400)
     metric = LearnedMetric(method="agop", max_iter=2, random_state=0).fit(X, y)
-    sums = metric._engine.running.first
+    sums = value_of(metric).running.first
     assert sums.learned.weight + sums.held.weight == 1000
     monkeypatch.setattr(_agop, "_MOST_ROWS", 1000)
     every = LearnedMetric(method="agop", max_iter=2, random_state=0).fit(X, y)
@@ -261,12 +262,12 @@ def test_many_rows_are_forgotten(rng, monkeypatch):
     sizes = []
     for part in parts(X, y, 6):
         metric.partial_fit(*part)
-        sizes.append(sum(len(rows) for rows, *_ in metric._engine.batches))
+        sizes.append(sum(len(rows) for rows, *_ in value_of(metric).batches))
     assert sizes == [100, 200, 0, 0, 0, 0]
     assert metric.feature_importances_[:2].sum() > 0.9
     kept = LearnedMetric(method="agop", random_state=0).partial_fit(X[:100], y[:100])
     expected = kept.metric_
-    assert kept.freeze()._engine.batches == ()
+    assert value_of(kept.freeze()).batches == ()
     assert_allclose(kept.metric_, expected, atol=1e-12)
 
 
@@ -434,10 +435,10 @@ def test_blocks_of_dask(rng, monkeypatch):
     monkeypatch.setattr(fitting, "KEPT_ENTRIES", 6 * 200)
     found = crt_dask.fit(metric, *tables)
     assert found.feature_importances_[:2].sum() > 0.8
-    assert found._engine.running.first.learned.weight == 0
+    assert value_of(found).running.first.learned.weight == 0
     assert (
-        found._engine.running.since.learned.weight
-        + found._engine.running.since.held.weight
+        value_of(found).running.since.learned.weight
+        + value_of(found).running.since.held.weight
         == 300
     )
     with pytest.raises(TypeError, match="needs all rows at once, and blocks exchange"):

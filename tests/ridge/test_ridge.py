@@ -24,6 +24,7 @@ from sklearn_crt import (
     RandomFeatureRidgeClassifier,
     TrigRBFSampler,
 )
+from sklearn_crt._fitted import value_of
 from sklearn_crt.ridge import _engine
 from sklearn_crt.ridge._solution import MomentSums, Solution
 
@@ -131,7 +132,7 @@ def test_class_weights_are_those_of_scikit_learn(class_weight, table, frozen):
     theirs = expected.decision_function(frozen.transform(X))
     assert_allclose(found.decision_function(X), theirs, rtol=1e-6, atol=1e-9)
     if class_weight == "balanced":
-        assert_allclose(found._engine.solution.moments.weight, len(X))
+        assert_allclose(value_of(found).solution.moments.weight, len(X))
 
 
 def test_class_weights_times_weights_of_rows(table, frozen):
@@ -153,7 +154,7 @@ def test_batches_take_class_weights_that_are_numbers(table, frozen):
         model.partial_fit(X[rows], labels[rows], classes=[False, True])
     whole = RandomFeatureRidgeClassifier(frozen, **options).fit(X, labels)
     assert_allclose(model.coef_, whole.coef_, rtol=1e-8)
-    assert_allclose(whole._engine.solution.n_rows, len(X))  # copies of none
+    assert_allclose(value_of(whole).solution.n_rows, len(X))  # copies of none
     other = clone(model).set_params(class_weight={True: 2.0}).fit(X, labels)
     with pytest.raises(ValueError, match="but class_weight is"):
         model.merge(other)

@@ -13,6 +13,7 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics.pairwise import rbf_kernel
 
 from sklearn_crt import CentersRBFSampler, OPRFSampler
+from sklearn_crt._fitted import value_of
 from sklearn_crt.rows import Frame
 from sklearn_crt.rows.centers import random_pivots
 
@@ -31,7 +32,7 @@ def test_definition(rng):
     assert centers.shape == (20, 3)
     expected = rbf_kernel(X * sigma, centers * sigma, gamma=0.5)
     assert_allclose(sampler.transform(X), expected)
-    weights = sampler._points.weights  # centres are means of groups, near their rows
+    weights = value_of(sampler).points.weights  # centres are means of their groups
     assert_allclose(weights @ centers / 300, X.mean(axis=0))
     random = CentersRBFSampler(n_components=20, centers="random", random_state=0)
     random = random.fit(X).centers_
@@ -222,7 +223,7 @@ def test_samples_of_two_sizes_merge(rng):
     few = CentersRBFSampler(n_components=5, random_state=0)
     many.partial_fit(rng.normal(size=(1000, 2)))
     few.partial_fit(100 + rng.normal(size=(20_000, 2)))
-    points = many.merge(few)._model.points
+    points = value_of(many.merge(few)).solution.points
     assert_allclose(points.weights.sum(), 21_000)
     mean = points.weights @ points.points / 21_000
     assert_allclose(mean, 100 * 20 / 21, atol=0.5)
@@ -246,7 +247,7 @@ def test_parts_that_were_fitted_merge(rng):
     ]
     merged = parts[0].merge(parts[1]).merge(parts[2])
     assert merged.centers_.shape[0] <= 20
-    weights = merged._model.points.weights
+    weights = value_of(merged).solution.points.weights
     assert_allclose(weights.sum(), 1000)
     assert_allclose(weights @ merged.centers_ / 1000, X.mean(axis=0))
 

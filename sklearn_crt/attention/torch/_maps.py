@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, distributed, nn
 
 from ..._array import may_look
+from ..._fitted import value_of, with_value
 from ...maps import FeatureMap, map_arrays, real_form
 from ...rows import Covariance, Frame
 from ...samplers import DERFSampler, OPRFSampler
@@ -40,7 +41,9 @@ def draw_heads(
         one = clone(sampler).set_params(sigma=d**-0.25, random_state=seed)
         one.fit(rows, X_key=rows if isinstance(sampler, DERFSampler) else None)
         if sides:
-            one._update_map(_statistics(one._statistics, *sides))
+            value = value_of(one)
+            value = value.with_map(_statistics(value.statistics, *sides))
+            one = with_value(one, value)
         return resolve(one, like)
 
     if not isinstance(sampler, (OPRFSampler, DERFSampler)):  # these follow statistics

@@ -1,0 +1,471 @@
+"""The life cycle of estimators: ``fit``, ``partial_fit``, ``merge`` and ``freeze``.
+
+What an estimator has learned is one value that never changes. More rows, the rows of
+another estimator, or ``freeze`` make a new value, which one assignment publishes. So
+a query in another thread sees the estimator as it was before or as it is after, and a
+fit that fails leaves the estimator untouched.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, ABCMeta, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from typing import Any, NamedTuple, Self, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from ._array import (
+    check_fit_namespace,
+    convert_fit_namespace,
+    fit_namespace_of,
+    refuse_lazy,
+    to_host,
+    to_namespace_of,
+    validate_rows,
+)
+from ._compat import (
+    DOC_LINK,
+    CallbackSupportMixin,
+    TypedBaseEstimator,
+    _check_partial_fit_first_call,
+    _fit_context,
+)
+from ._state import copied, get_state, set_state
+from .rows import (
+    TableLike,
+    check_same_classes,
+    check_same_outputs,
+    label_codes,
+    number_columns,
+    weighted_rows,
+)
+
+T = TypeVar("T")
+Step = Callable[[], None]  # is called after each part of the work, for a progress bar
+
+
+def no_step() -> None:
+    """Report no progress."""
+
+
+class Batch(NamedTuple):
+    """Validated rows of positive weight, with their targets and weights."""
+
+    X: Any  # (n_rows, n_features)
+    y: Any  # (n_rows,) or (n_rows, n_outputs)
+    weights: Any  # (n_rows,)
+    n_given: int = 0  # number of rows before those of weight 0 were left out
+    dropped: Any = None  # (n_dropped,), positions of these among the rows given
+    class_weight: Any = None  # (n_classes,), factors that the weights contain
+
+
+class FittedValue(ABC):
+    """What an estimator has learned. No method changes it.
+
+    Parts that are computed when a query first needs them are cached properties: these
+    are computed apart from the value and then stored by one assignment, so that it does
+    no harm if two threads compute the same part at the same time. They are not pickled.
+    """
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields, and nothing that follows from them."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
+
+    @abstractmethod
+    def plus(self, batch: Batch, step: Step = no_step) -> Self:
+        """Return the value with further rows."""
+
+    @abstractmethod
+    def __add__(self, other: Self) -> Self:
+        """Return the value of the rows of both, or raise ValueError."""
+
+    @abstractmethod
+    def frozen(self, step: Step = no_step) -> Self:
+        """Return the value without what only the choice of a map needs."""
+
+    def fitted(self, batch: Batch, step: Step = no_step) -> Self:
+        """Return what ``fit`` makes of an empty value and all the rows."""
+        return self.plus(batch, step).frozen(step)
+
+
+def computed_once(value: Any, name: Any, compute: Callable[[], T]) -> T:
+    """Return what was computed under this name before, or compute and keep it.
+
+    The result belongs to the value for good, so it must follow from the value and the
+    name alone.
+    """
+    found = vars(value).get(name)
+    if found is None:
+        found = vars(value)[name] = compute()
+    return found
+
+
+class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
+    """An estimator or a sampler with one fitted value.
+
+    A subclass reads rows (``_read``) and makes an empty value from its parameters
+    (``_empty_value``). Its public ``fit`` and ``partial_fit``, which have docstrings
+    and signatures of their own, call ``_fit_value`` and ``_extend_value``.
+    """
+
+    _doc_link_module, _doc_link_template, _doc_link_url_param_generator = DOC_LINK
+    _value: Any  # a FittedValue, absent before the first fit
+    _fit_namespace: Any = None  # library and device of the rows of fit, None for NumPy
+    _unit_of_work = "rows"  # the name of a subtask of ``fit`` in callbacks
+    __sklearn_array_api_convert__ = convert_fit_namespace
+    __getstate__, __setstate__, __copy__ = get_state, set_state, copied
+
+    # -------------------------------------------------------------------- hooks
+    @abstractmethod
+    def _read(self, X: Any, *rest: Any, first: bool, final: bool) -> Batch:
+        """Return validated rows; note columns and labels if they are the ``first``.
+
+        ``final`` is True if no further batch will come, as in ``fit``.
+        """
+
+    @abstractmethod
+    def _empty_value(self, batch: Batch) -> Any:
+        """Return the value of no rows, for the parameters and rows like these."""
+
+    def _check_same_model(self, other: Any) -> None:
+        """Raise ValueError if the parameters or labels of another model differ."""
+
+    def _warn_after_fit(self, batch: Batch) -> None:
+        """Warn if the fitted model is doubtful for the rows it was fitted on."""
+        self._warn_of_sums()
+
+    def _warn_of_sums(self) -> None:
+        """Warn if the fitted value alone shows that the model is doubtful."""
+
+    # ------------------------------------------------------------------ fitting
+    @contextmanager
+    def _on_a_copy(self, *, unfitted: bool = False) -> Iterator[Self]:
+        """Lend a copy to be fitted, and become it if nothing is raised."""
+        model = copied(self)
+        if unfitted:
+            model.__dict__.pop("_value", None)
+        yield model
+        self.__dict__ = vars(model)
+
+    def _fit_value(self, X: Any, *rest: Any) -> Self:
+        """Fit to these rows alone; the other arguments go to ``_read``."""
+        context = self._init_callback_context(max_subtasks=None)
+        y = rest[0] if rest else None
+        context.call_on_fit_task_begin(estimator=self, X=X, y=y)
+
+        def step() -> None:
+            part = context.subcontext(task_name=self._unit_of_work)
+            part.call_on_fit_task_begin(estimator=self)
+            part.call_on_fit_task_end(estimator=self)
+
+        with self._on_a_copy(unfitted=True) as model:
+            batch = model._read(X, *rest, first=True, final=True)
+            model._value = model._empty_value(batch).fitted(batch, step)
+            model._warn_after_fit(batch)
+        context.call_on_fit_task_end(estimator=self, X=X, y=y)
+        return self
+
+    def _extend_value(self, X: Any, *rest: Any) -> Self:
+        """Add rows to those that were seen; the other arguments go to ``_read``."""
+        with self._on_a_copy() as model:
+            first = not model.__sklearn_is_fitted__()
+            batch = model._read(X, *rest, first=first, final=False)
+            before = model._empty_value(batch) if first else model._value
+            model._value = before.plus(batch)
+        return self
+
+    def _note_namespace(self, X: Any, *tables: Any, first: bool) -> None:
+        """Check where the rows are; note it if they are the first."""
+        name = type(self).__name__
+        instead = f"sklearn_crt.dask.fit({name}(...), X)"
+        if tables and tables[0] is not None:
+            instead = f"sklearn_crt.dask.fit({name}(...), X, y)"
+        refuse_lazy(self, instead, X, *tables)
+        if first:
+            self._fit_namespace = fit_namespace_of(X)
+        else:
+            check_fit_namespace(self, X, "partial_fit")
+
+    def merge(self, other: Self) -> Self:
+        """Add the training rows of another fitted estimator.
+
+        Models of parts of the data, fitted in different processes for instance, become
+        the model of all rows, up to rounding and in any order.
+
+        Parameters
+        ----------
+        other : estimator of the same class and parameters
+            Fitted on other rows with the same columns. It does not change.
+
+        Returns
+        -------
+        self : object
+            This estimator, with the rows of both.
+
+        Raises
+        ------
+        ValueError
+            If the classes, parameters, columns or labels differ, if one of two samplers
+            is frozen, or if the two models use maps that were fitted on different data.
+            In that case fit one sampler first, and give
+            ``FrozenEstimator(sampler)`` to both estimators; or use a sampler that reads
+            no data (a number for ``sigma``, ``center=False`` and an integer
+            ``random_state``).
+        """
+        check_is_fitted(self)
+        if type(other) is not type(self):
+            raise ValueError(
+                f"merge needs another {type(self).__name__}, got {other!r}."
+            )
+        check_is_fitted(other)
+        check_same_columns(self, other)
+        self._check_same_model(other)
+        self._value = self._value + other._value
+        return self
+
+    def freeze(self) -> Self:
+        """Fix the map and forget the training rows kept so far.
+
+        As long as batches arrive by ``partial_fit``, an estimator keeps some of the
+        rows, because the choice of its map, of ``sigma`` or of a metric depends on all
+        of them. Call this method after the last batch, before the model is stored or
+        sent: pickles then hold no training row. ``fit`` does it where no row is needed
+        later.
+
+        Some models consist of rows all the same: exact kernels use all training rows,
+        and only ``sigma`` is fixed then; ``Prototypes`` and ``CentersRBFSampler`` keep
+        means, some of a single row. A ``FrozenEstimator`` is used as it is: freeze the
+        sampler before it is wrapped.
+
+        Returns
+        -------
+        self : object
+            This estimator. Kernel averages, ridge regression and learned metrics can
+            still be extended, with the map that they have; ``partial_fit`` and
+            ``merge`` of a frozen sampler raise ValueError until the next ``fit``.
+        """
+        check_is_fitted(self)
+        self._value = self._value.frozen()
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether there is a fitted value."""
+        return "_value" in vars(self)
+
+
+class SupervisedLifeCycle(LifeCycle):
+    """An estimator that learns from rows with labels or numbers, in batches."""
+
+    _y_checks: dict  # options of scikit-learn's validation
+    _check_targets: Any  # returns y as the array that the value takes
+    _check_same_targets: Any  # raises if the targets of another are of another kind
+    _keeps_rows = False  # whether ``fit`` keeps the rows, of which it needs a copy
+    _transformer: Any  # makes the features, None if the rows are features
+
+    def _keeps_library(self, X: Any) -> bool:
+        """Return whether arrays of another library stay such arrays."""
+        return False
+
+    def _read(  # type: ignore[override]
+        self, X: Any, y: Any, sample_weight: Any, *, first: bool, final: bool
+    ) -> Batch:
+        """Return validated rows of positive weight, with targets and weights."""
+        self._note_namespace(X, y, sample_weight, first=first)
+        # a copy is kept: the caller may write the next batch to the same array
+        options = {"copy": not final or self._keeps_rows, "y": y, **self._y_checks}
+        options["keep_library"] = self._keeps_library(X)
+        X, y = validate_rows(self, X, reset=first, **options)
+        transformer = self._transformer
+        if isinstance(transformer, FrozenEstimator):
+            check_names(self, transformer)
+        y = to_namespace_of(self._check_targets(y, first, final), X)
+        n_given = X.shape[0]
+        X, y, weights = weighted_rows(X, y, sample_weight)
+        dropped = None
+        if X.shape[0] < n_given:
+            sample_weight = np.asarray(to_host(to_namespace_of(sample_weight, X)))
+            dropped = np.flatnonzero(sample_weight <= 0)
+        return Batch(X, y, weights, n_given, dropped)
+
+    def _check_same_model(self, other: Any) -> None:
+        self._check_same_targets(other)
+
+
+class LabelsMixin:
+    """``partial_fit`` of classifiers."""
+
+    classes_: np.ndarray
+    _y_checks: dict = {}
+    _check_targets = label_codes
+    _check_same_targets = check_same_classes
+    _on_a_copy: Any
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def partial_fit(
+        self,
+        X: TableLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Add a batch of training rows.
+
+        Up to about 4 million entries of X, batches in any order equal ``fit`` on all of
+        them. Beyond that, or after ``freeze()``, the map is fixed, the rows are
+        forgotten, and memory stays constant.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            More rows.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that will occur; required in the first call.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative weights.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        with self._on_a_copy() as model:
+            _check_partial_fit_first_call(model, to_namespace_of(classes, None))
+            model._extend_value(X, y, sample_weight)
+        return self
+
+
+class NumbersMixin:
+    """``partial_fit`` of regressors."""
+
+    _one_output: bool
+    _y_checks: dict = {"multi_output": True, "y_numeric": True}
+    _check_targets = number_columns
+    _check_same_targets = check_same_outputs
+    _extend_value: Any
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def partial_fit(
+        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Add a batch of training rows.
+
+        Up to about 4 million entries of X, batches in any order equal ``fit`` on all of
+        them. Beyond that, or after ``freeze()``, the map is fixed, the rows are
+        forgotten, and memory stays constant.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            More rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Their targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative weights.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        return self._extend_value(X, y, sample_weight)
+
+
+def value_of(estimator: Any) -> Any:
+    """Return the fitted value of an estimator."""
+    check_is_fitted(estimator)
+    return estimator._value
+
+
+def columns_of(estimator: Any) -> dict[str, Any]:
+    """Return what an estimator has noted of its rows beside its value."""
+    params = estimator.get_params(deep=False)
+    noted = {name for name in vars(estimator) if name not in params}
+    return {name: vars(estimator)[name] for name in noted - {"_value"}}
+
+
+def with_value(estimator: Any, value: Any, noted: dict[str, Any] | None = None) -> Any:
+    """Return a copy of an estimator with a fitted value that was made elsewhere."""
+    model = copied(estimator)
+    vars(model).update(noted or {}, _value=value)
+    return model
+
+
+def finished(estimator: Any, value: Any, noted: dict[str, Any]) -> Any:
+    """Return an estimator with a value that was made elsewhere, and warn as ``fit``."""
+    model = with_value(estimator, value, noted)
+    model._warn_of_sums()
+    return model
+
+
+def check_params(estimator: Any) -> None:
+    """Raise scikit-learn's error if a parameter is out of range."""
+    estimator._validate_params()
+
+
+def read_rows(estimator: Any, X: Any, *rest: Any) -> tuple[Any, Any]:
+    """Return an unfitted copy that has noted the columns of rows, and these rows."""
+    model = copied(estimator)
+    vars(model).pop("_value", None)
+    return model, model._read(X, *rest, first=True, final=False)
+
+
+def empty_value(estimator: Any, batch: Any = None) -> Any:
+    """Return the value of no rows, for the parameters of an estimator that read some.
+
+    A sampler needs to have read none.
+    """
+    return estimator._empty_value(batch)
+
+
+def transformer_of(estimator: Any) -> Any:
+    """Return what makes the features of averages and ridge regression, None if nothing.
+
+    Raises TypeError for an estimator that keeps rows instead of sums of features.
+    """
+    if estimator._keeps_rows:
+        raise TypeError(
+            f"{estimator!r} keeps training rows, and blocks exchange none. Give a "
+            "sampler, such as OPRFSampler(), or fit the estimator to a sample of the "
+            "rows in memory."
+        )
+    return estimator._transformer
+
+
+def check_same_columns(one: Any, other: Any) -> None:
+    """Raise ValueError if two fitted estimators have not seen the same columns."""
+    pair = one, other
+    counts = [estimator.n_features_in_ for estimator in pair]
+    if counts[0] != counts[1]:
+        raise ValueError(
+            f"merge needs the same columns on both sides, but one has {counts[0]} "
+            f"features and the other {counts[1]}."
+        )
+    names = _names_of_columns(*pair)
+    if names and not np.array_equal(names[0], names[1]):
+        raise ValueError(
+            "merge needs the same feature names in the same order, got "
+            f"{names[0].tolist()} and {names[1].tolist()}."
+        )
+
+
+def check_names(estimator: Any, sampler: Any) -> None:
+    """Raise ValueError if rows do not have the column names that a sampler has seen."""
+    names = _names_of_columns(estimator, sampler)
+    if names and not np.array_equal(names[0], names[1]):
+        raise ValueError(
+            "The feature names should match those that were passed during fit of the "
+            f"sampler, {names[1].tolist()}, in this order; got {names[0].tolist()}."
+        )
+
+
+def _names_of_columns(*pair: Any) -> list[np.ndarray]:
+    """Return the column names that two estimators have seen, if both have seen some."""
+    names = [getattr(one, "feature_names_in_", None) for one in pair]
+    return names if all(each is not None for each in names) else []  # type: ignore[return-value]
