@@ -297,7 +297,7 @@ def parse(arguments=None):
         prog="benchmarks.compare",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="groups beside the grids, the first eight of them by the name groups:\n"
+        epilog="groups beside the grids, the first nine of them by the name groups:\n"
         + "\n".join(
             f"  {name:10} {group.tables.__doc__.splitlines()[0]}"
             for name, group in GROUPS.items()
