@@ -362,17 +362,6 @@ def _like(values, X):
     return array_api_strict.asarray(values, device=X.device)
 
 
-def search_results(module, name, as_kind):
-    """Return the scores of a search over sigma and widths."""
-    X, y, _ = rows()
-    sampler = getattr(module, name)(n_components=24, random_state=3)
-    search = module.NadarayaWatsonClassifierCV(
-        sampler, sigmas=[0.2, 0.5, 1.0], n_components=[8, 24], cv=3
-    )
-    search.fit(as_kind(X), y)
-    return {"search": search.cv_results_["mean_test_score"]}
-
-
 def exact_results(module, name, params, as_kind, kind):
     """Return averages without random features."""
     X, y, Z = rows()
@@ -430,10 +419,6 @@ def compare(comparison, quick, only):
                 place = f"averages, {name}({_params(params)}), {kind}"
                 rest |= {"name": name, "params": params}
                 comparison.both(place, kind, partial(exact_results, **rest))
-        if not other_library and "averages" in only:
-            for name in ("OPRFSampler", "TrigRBFSampler", "MaternSampler"):
-                search = partial(search_results, name=name, as_kind=as_kind)
-                comparison.both(f"search of {name}, {kind}", kind, search)
         if kind.startswith("csr") or "attention" not in only:
             continue
         for (name, params), causal in product(ATTENTION, (False, True)):

@@ -48,12 +48,7 @@ TREE = {
                 "NadarayaWatsonClassifier()",
                 "user_guide/nadaraya_watson",
             ),
-            "more rows, in memory": (
-                "the exact kernel to a tolerance",
-                "NadarayaWatsonClassifier(ExactKernel(tol=0.01))",
-                "generated/sklearn_crt.ExactKernel",
-            ),
-            "a stream, or fast answers": (
+            "more rows, a stream, or fast predictions": (
                 "points that stand for rows",
                 "NadarayaWatsonClassifier(Prototypes())",
                 "generated/sklearn_crt.Prototypes",

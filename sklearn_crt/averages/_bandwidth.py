@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import gen_batches
 
-from .._kernels import log_weights
-from ..maps import RadialKernel
+from .._array import Array
+from .._kernels import LogSum, least_log, log_weights
+from ..maps import GaussianRadial, RadialKernel
 from ..rows import Inputs
-from ._sums import Kernel, log_kernel, path_over_blocks
+from ._sums import Kernel, log_kernel
 from ._targets import Targets
 
 OCTAVES = 2.0 ** np.arange(-1, 6)
@@ -53,12 +56,83 @@ def best_multiple(
 
     def batches(multiples):
         for batch in gen_batches(n_queries, _QUERY_ROWS):
-            parts = rows.take(batch), blocks, multiples
-            path = path_over_blocks(kernel, *parts, left_out=True)
-            yield parts[0], encoded[batch], [sums.values for sums in path]
+            queries = rows.take(batch)
+            path = _path_over_other_rows(kernel, queries, blocks, multiples)
+            yield queries, encoded[batch], [sums.values for sums in path]
 
     best, chosen = _search(octaves, batches, encoded, targets)
     return best * (n_rows / n_keys) ** (1 / (n_features + 4)), chosen
+
+
+def _log_path(
+    kernel: Kernel, queries: Inputs, keys: Inputs, multiples: np.ndarray
+) -> Iterator[np.ndarray]:
+    """Yield the logs of a kernel of the rows times each multiple."""
+    if isinstance(kernel, GaussianRadial):
+        squares = queries.sq_distances(keys)  # once, and no root of them
+        with np.errstate(over="ignore"):  # of the farthest rows, whose weight is 0
+            for multiple in multiples.tolist():
+                yield squares * squares.dtype.type(-0.5 * multiple**2)
+        return
+    if isinstance(kernel, RadialKernel):
+        distances = kernel.distances(queries, keys)
+        for multiple in multiples:
+            yield kernel.log_profile(distances * distances.dtype.type(multiple))
+        return
+    for multiple in multiples.tolist():
+        yield log_kernel(kernel, queries.scaled(multiple), keys.scaled(multiple))
+
+
+def path_sums(
+    kernel: Kernel,
+    queries: Inputs,
+    keys: Inputs,
+    targets: Array,
+    multiples: np.ndarray,
+    gone: np.ndarray,
+) -> Iterator[LogSum]:
+    """Yield the kernel sums over keys for each multiple, without some of the pairs.
+
+    Where the squares of the multiples double, the weights of the Gaussian kernel are
+    the squares of those before, which takes less time than exponentials.
+    """
+    # targets (n_keys, k), gone (n_queries, n_keys)
+    gaps = np.diff(2 * np.log2(multiples))
+    steps = np.rint(gaps)
+    doubles = np.allclose(gaps, steps, rtol=0, atol=1e-12)
+    squared = isinstance(kernel, GaussianRadial) and doubles and np.all(steps > 0)
+    for logs in _log_path(kernel, queries, keys, multiples[: 1 if squared else None]):
+        logs[gone] = -np.inf
+        weights, log_scale = log_weights(logs, overwrite=True, normal=True)
+        yield LogSum(weights.astype(targets.dtype, copy=False) @ targets, log_scale)
+    if not squared:
+        return
+    root = math.sqrt(1.5 * float(np.finfo(weights.dtype).tiny))  # see log_weights
+    has_weight = log_scale > least_log(log_scale)
+    least = (has_weight * root).astype(weights.dtype)
+    for step in steps.astype(int).tolist():
+        for _ in range(step):
+            np.maximum(weights, least, out=weights)
+            weights *= weights
+        with np.errstate(over="ignore"):  # of rows without weight
+            log_scale = np.maximum(log_scale * 2.0**step, least_log(log_scale))
+        yield LogSum(weights.astype(targets.dtype, copy=False) @ targets, log_scale)
+
+
+def _path_over_other_rows(
+    kernel: Kernel,
+    queries: Inputs,
+    blocks: list[tuple[Inputs, np.ndarray]],
+    multiples: np.ndarray,
+) -> list[LogSum]:
+    """Return the sums over all rows of the blocks but those at distance 0."""
+    totals: list[Any] = [None for _ in multiples]
+    for keys, targets in blocks:
+        gone = queries.sq_distances(keys) == 0
+        path = path_sums(kernel, queries, keys, targets, multiples, gone)
+        for k, found in enumerate(path):
+            totals[k] = found if totals[k] is None else totals[k].plus(found)
+    return totals
 
 
 def _search(octaves, batches, encoded, targets) -> tuple[float, Targets]:

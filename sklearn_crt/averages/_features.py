@@ -169,14 +169,12 @@ def where_cancels(cancels: Array, error: Array) -> Array:
     return xp.where(cancels, error, xp.zeros_like(error))
 
 
-def find_cancelling(
-    mantissa: Array | None, signed: np.ndarray | np.bool_
-) -> Array | None:
+def find_cancelling(mantissa: Array | None, signed: bool) -> Array | None:
     """Return for which rows terms of kernel sums may cancel; None for none."""
     if mantissa is None:
         return None
     xp = namespace_of(mantissa)
-    if signed.any():
+    if signed:
         return xp.ones_like(mantissa[:, 0]) > 0
     cancels = xp.min(mantissa, axis=1) < 0
     return cancels if xp.any(cancels) else None

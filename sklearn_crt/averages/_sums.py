@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from .._array import Array, asarray_like, like_table, namespace_of, to_host, transposed
 from .._fitted import Batch, FittedValue
-from .._kernels import LogSum, least_log, log_sum, log_weights
+from .._kernels import LogSum, log_sum, log_weights
 from .._workers import Workspace
 from ..maps import GaussianRadial, RadialKernel
 from ..rows import Inputs, Rows
@@ -53,7 +52,7 @@ class FeatureSums(NamedTuple):
     """
 
     total: Any = None  # a LogSum, None before there are rows
-    signed: Any = np.False_  # whether a feature of a column was negative
+    signed: bool = False  # whether any feature was negative
 
     @property
     def sums(self) -> Array:
@@ -72,9 +71,8 @@ class FeatureSums(NamedTuple):
         With a workspace, features that have an exponent are overwritten.
         """
         signed = self.signed
-        if mantissa is not None and not (signed.ndim and signed.all()):
-            negative = namespace_of(mantissa).min(mantissa, axis=0) < 0
-            signed = signed | to_host(negative)
+        if mantissa is not None and not signed:
+            signed = bool(namespace_of(mantissa).min(mantissa) < 0)
         if exponent is None:
             features = _cast(transposed(mantissa), targets, workspace)
             found = LogSum(features @ targets, 0.0)
@@ -93,7 +91,7 @@ class FeatureSums(NamedTuple):
 
     def plus(self, other: FeatureSums) -> FeatureSums:
         """Return the sums over both sets of rows."""
-        signed = self.signed | other.signed
+        signed = self.signed or other.signed
         if self.total is None or other.total is None:
             return FeatureSums(self.total or other.total, signed)
         return FeatureSums(self.total.plus(other.total), signed)
@@ -155,7 +153,6 @@ def _cast(features: Array, targets: Array, workspace: Workspace | None) -> Array
 
 # ------------------------------------------------------- kernels of pairs of rows
 Kernel = RadialKernel | Callable
-_LARGEST_SIGMA = 1e18  # whose square is a number in single precision
 
 
 def log_kernel(
@@ -198,82 +195,6 @@ def check_kernel_values(values: Any, shape: tuple[int, ...], is_kernel: bool) ->
             "kernel returned values that are negative or not finite: weights of an "
             "average are 0 or more."
         )
-
-
-def log_path(
-    kernel: Kernel, queries: Inputs, keys: Inputs, sigmas: Iterable[float]
-) -> Iterator[np.ndarray]:
-    """Yield the logs of a kernel of the rows times each sigma."""
-    sigmas = [float(sigma) for sigma in sigmas]
-    if isinstance(kernel, GaussianRadial) and max(sigmas) < _LARGEST_SIGMA:
-        squares = queries.sq_distances(keys)  # once, and no root of them
-        with np.errstate(over="ignore"):  # of the farthest rows, whose weight is 0
-            for sigma in sigmas:
-                yield squares * squares.dtype.type(-0.5 * sigma**2)
-        return
-    if isinstance(kernel, RadialKernel):
-        distances = kernel.distances(queries, keys)
-        for sigma in sigmas:
-            yield kernel.log_profile(distances * distances.dtype.type(sigma))
-        return
-    for sigma in sigmas:
-        yield log_kernel(kernel, queries.scaled(sigma), keys.scaled(sigma))
-
-
-def path_sums(
-    kernel: Kernel,
-    queries: Inputs,
-    keys: Inputs,
-    targets: Array,
-    sigmas: Sequence[float],
-    gone: np.ndarray | None = None,
-) -> Iterator[LogSum]:
-    """Yield the kernel sums over keys for each sigma, without some of the pairs.
-
-    Where squares of sigma double, as on the default paths, the weights of the Gaussian
-    kernel are the squares of those before, which cost less than exponentials.
-    """
-    # targets (n_keys, k), gone (n_queries, n_keys)
-    gaps = np.diff(2 * np.log2(sigmas))
-    steps = np.rint(gaps)
-    doubles = np.allclose(gaps, steps, rtol=0, atol=1e-12)
-    squared = isinstance(kernel, GaussianRadial) and doubles and np.all(steps > 0)
-    path = log_path(kernel, queries, keys, sigmas[:1] if squared else sigmas)
-    for logs in path:
-        if gone is not None:
-            logs[gone] = -np.inf
-        weights, log_scale = log_weights(logs, overwrite=True, normal=True)
-        yield LogSum(_cast(weights, targets, None) @ targets, log_scale)
-    if not squared:
-        return
-    root = math.sqrt(1.5 * float(np.finfo(weights.dtype).tiny))  # see log_weights
-    has_weight = log_scale > least_log(log_scale)
-    least = (has_weight * root).astype(weights.dtype)
-    for step in steps.astype(int).tolist():
-        for _ in range(step):
-            np.maximum(weights, least, out=weights)
-            weights *= weights
-        with np.errstate(over="ignore"):  # of rows without weight
-            log_scale = np.maximum(log_scale * 2.0**step, least_log(log_scale))
-        yield LogSum(_cast(weights, targets, None) @ targets, log_scale)
-
-
-def path_over_blocks(
-    kernel: Kernel,
-    queries: Inputs,
-    blocks: Iterable[tuple[Inputs, Array]],
-    sigmas: Sequence[float],
-    *,
-    left_out: bool = False,
-) -> list[LogSum]:
-    """Return the sums over blocks of keys, maybe without those at distance 0."""
-    totals: list[Any] = [None for _ in sigmas]
-    for keys, targets in blocks:
-        gone = queries.sq_distances(keys) == 0 if left_out else None
-        path = path_sums(kernel, queries, keys, targets, sigmas, gone)
-        for k, found in enumerate(path):
-            totals[k] = found if totals[k] is None else totals[k].plus(found)
-    return totals
 
 
 def add_block(

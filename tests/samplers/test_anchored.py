@@ -140,8 +140,9 @@ def test_draws_nest(rng):
             AnchoredRBFSampler(n_components=n, coupling=coupling, random_state=0).fit(X)
             for n in (30, 12)
         )
-        assert_allclose(narrow.points_, wide.points_[:12])
-        expected = wide.transform(X)[:, :12] * np.sqrt(30 / 12)
+        columns = np.r_[:6, 15:21] if coupling == "antithetic" else np.r_[:12]
+        assert_allclose(narrow.points_, wide.points_[columns])
+        expected = wide.transform(X)[:, columns] * np.sqrt(30 / 12)
         assert_allclose(narrow.transform(X), expected)
 
 
