@@ -71,11 +71,11 @@ class TrigonometricMap(FrequencyMap):
         phases = rows.project(frequencies)
         if self.heavy_tailed:
             largest = _LARGEST_IN_SINGLE
-            phases = _resolve(phases, rows, frequencies, self._norms, largest)
+            phases = _accurate_phases(phases, rows, frequencies, self._norms, largest)
         elif isinstance(phases, np.ndarray) and phases.ndim == 2:
             # elsewhere the norms of the rows would be waited for
             largest = _LARGEST_OF_LIGHT_TAILS
-            phases = _resolve(phases, rows, frequencies, self._norms, largest)
+            phases = _accurate_phases(phases, rows, frequencies, self._norms, largest)
         features = sincos(
             phases,
             1 / math.sqrt(self.n_frequencies),
@@ -114,7 +114,7 @@ class TrigonometricMap(FrequencyMap):
         return self.gaussian.variance(total, np.zeros_like(total), X, Y)
 
 
-def _resolve(
+def _accurate_phases(
     phases: Array,
     rows: Inputs,
     frequencies: Frequencies,
@@ -140,8 +140,8 @@ def _resolve(
     in_order = bounds > (_LARGEST_IN_DOUBLE if has_wider else largest)
     in_double = (bounds > largest) & ~in_order
     for suspects, project, fold in (
-        (np.flatnonzero(in_double), rows.project_in_double, _less_turns),
-        (np.flatnonzero(in_order), rows.project_in_order, _angles),
+        (np.flatnonzero(in_double), rows.project_in_double, _without_turns),
+        (np.flatnonzero(in_order), rows.project_in_order, _folded),
     ):
         if suspects.size > 0:
             exact = project(frequencies, suspects)
@@ -150,13 +150,13 @@ def _resolve(
     return phases
 
 
-def _less_turns(phases: Array) -> Array:
+def _without_turns(phases: Array) -> Array:
     """Return phases up to 2^26 less multiples of 2 pi, from -pi to pi."""
     turns = namespace_of(phases).round(phases / (2 * math.pi))
     return phases - 2 * math.pi * turns
 
 
-def _angles(phases: Array) -> Array:
+def _folded(phases: Array) -> Array:
     """Return phases of any size less multiples of 2 pi, to full precision."""
     xp = namespace_of(phases)
     return xp.atan2(xp.sin(phases), xp.cos(phases))
