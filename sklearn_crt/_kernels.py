@@ -357,7 +357,7 @@ class LogSum(NamedTuple):
         return LogSum(mine + theirs, log_scale)
 
 
-def log_weights(
+def weights_from_logs(
     logs: Array,
     mantissa: Array | None = None,
     *,
@@ -401,7 +401,7 @@ def log_sum(
     """
     # logs, mantissa (..., r, s), targets (..., s, k)
     options = {"overwrite": overwrite, "normal": normal}
-    weights, log_scale = log_weights(logs, mantissa, **options)
+    weights, log_scale = weights_from_logs(logs, mantissa, **options)
     dtype = getattr(targets, "dtype", weights.dtype)
     if weights.dtype != dtype:
         cast = cast or namespace_of(weights).astype

@@ -21,8 +21,7 @@ from .._array import (
     transposed,
     uncut,
 )
-from .._kernels import least_log
-from .._kernels import log_weights as weights_of
+from .._kernels import least_log, weights_from_logs
 from ._features import check_attention_inputs, check_finite
 from ._state import log_weights
 
@@ -278,7 +277,7 @@ def _points(k, v, bias, groups):
     zero = constant((1,) * (groups.ndim + 1), 0.0, k)
     logs = zero if bias is None else transposed(bias)
     own = asarray_like(groups, index)[..., None, :] == index[:, None]
-    weights, log_scale = weights_of(xp.where(own, logs, zero - xp.inf))
+    weights, log_scale = weights_from_logs(xp.where(own, logs, zero - xp.inf))
     total = xp.sum(weights, axis=-1, keepdims=True)
     some = total > 0
     positive = xp.where(some, total, xp.ones_like(total))

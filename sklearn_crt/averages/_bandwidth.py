@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import gen_batches
 
-from .._kernels import log_weights
+from .._kernels import weights_from_logs
 from ..maps import RadialKernel
 from ..rows import Inputs
 from ._sums import Kernel, log_kernel, path_over_blocks
@@ -181,7 +181,7 @@ def best_multiple_left(
                     scaled = rows.scaled(multiple), keys.scaled(multiple)
                     logs = log_kernel(kernel, *scaled)
                 logs[gone] = -np.inf
-                weights, _ = log_weights(logs, overwrite=True)
+                weights, _ = weights_from_logs(logs, overwrite=True)
                 path.append(weights @ encoded - weights[place][:, None] * own)
             yield rows, own, path
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._array import Array, asarray_like, like_table, namespace_of, to_host, transposed
-from .._kernels import LogSum, least_log, log_sum, log_weights
+from .._kernels import LogSum, least_log, log_sum, weights_from_logs
 from .._workers import Workspace
 from ..maps import GaussianRadial, RadialKernel
 from ..rows import Inputs
@@ -101,13 +101,13 @@ class FeatureSums(NamedTuple):
         if exponent is None:
             if shift.shape[-1] == 1:  # of features without exponents: one
                 return mantissa, asarray_like(shift, mantissa)
-            return log_weights(asarray_like(shift, mantissa), mantissa)
+            return weights_from_logs(asarray_like(shift, mantissa), mantissa)
         total, shift = exponent, asarray_like(shift, exponent)
         if workspace is not None and exponent.shape[-1] >= shift.shape[-1]:
             total += shift
         else:
             total = exponent + shift
-        return log_weights(total, mantissa, overwrite=workspace is not None)
+        return weights_from_logs(total, mantissa, overwrite=workspace is not None)
 
     def average(
         self,
@@ -278,11 +278,12 @@ def path_sums(
     for logs in path:
         if gone is not None:
             logs[gone] = -np.inf
-        weights, log_scale = log_weights(logs, overwrite=True, normal=True)
+        weights, log_scale = weights_from_logs(logs, overwrite=True, normal=True)
         yield LogSum(_cast(weights, targets, None) @ targets, log_scale)
     if not squared:
         return
-    root = math.sqrt(1.5 * float(np.finfo(weights.dtype).tiny))  # see log_weights
+    # the least normal number, as in weights_from_logs
+    root = math.sqrt(1.5 * float(np.finfo(weights.dtype).tiny))
     has_weight = log_scale > least_log(log_scale)
     least = (has_weight * root).astype(weights.dtype)
     for step in steps.astype(int).tolist():
