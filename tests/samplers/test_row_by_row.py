@@ -12,6 +12,9 @@ from sklearn_crt import (
     MaternSampler,
     TrigRBFSampler,
 )
+from sklearn_crt.extend import Frequencies, Independent
+from sklearn_crt.maps import SignMap
+from sklearn_crt.rows import Frame
 
 from ..cases import sampler_cases
 
@@ -159,3 +162,23 @@ def test_structured_frequencies_have_large_phases_too(d, rng):
     fitted = sampler.fit(X)
     X[::2] *= 1e4
     assert_the_same_alone(fitted, X, np.float32, 2.0**-17)
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_signs_of_products_that_are_nearly_zero(dtype, convert, rng):
+    """A rounding error decides on the sign, and so it has to be the same one."""
+    directions = rng.normal(size=(20, 23)).astype(dtype)
+    signs = SignMap(Frame(), 23, Frequencies(directions), Independent())
+    X = rng.normal(size=(N_ROWS, 20)).astype(dtype)
+    w = directions[:, np.arange(N_ROWS) % 23].T.astype(np.float64)
+    along = np.sum(X * w, axis=1) / np.sum(w * w, axis=1)
+    X = (X - along[:, None] * w).astype(dtype)
+
+    def features(rows):
+        return signs.features(signs.frame.rows(convert(rows)))
+
+    whole = features(X)
+    for size in SIZES:
+        parts = [features(X[i : i + size]) for i in range(0, N_ROWS, size)]
+        assert_allclose(np.vstack(parts), whole)
