@@ -66,7 +66,7 @@ LIMITS = {
     "lines of code": ([16267], [14300]),
     "modules": ([114], [108]),
     "modules with one importer: private, not of the first names": ([14, 23], None),
-    "names with two meanings": ([28], [0]),
+    "names with two meanings": ([13], [0]),
     "cycles of imports": ([1], [0]),
     "second classes of a map, for the array API": ([0], None),
     "sites of sums in log space": ([2], None),

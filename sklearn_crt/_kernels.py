@@ -71,7 +71,7 @@ def exp_features(
     return np.multiply(mantissa, scale, out=out)
 
 
-def product(rows: Any, weights: Array, out: np.ndarray | None = None) -> Array:
+def dense_product(rows: Any, weights: Array, out: np.ndarray | None = None) -> Array:
     """Return rows @ weights; dense, also where rows are sparse."""
     if isinstance(rows, np.ndarray):
         return np.matmul(rows, weights, out=out)

@@ -9,11 +9,11 @@ from .._array import (
     Array,
     constant,
     cut,
-    may_look,
     namespace_of,
     positions,
     transposed,
     uncut,
+    values_are_known,
     without_gradient,
 )
 from .._kernels import (
@@ -70,7 +70,7 @@ def _one_product(before, after, queries, keys, values):
 
 def _is_narrow(before, after, keys):
     """Return whether every row has a key that counts, on the scale of the chunk."""
-    if not may_look(keys.exponent):  # halves are right for all
+    if not values_are_known(keys.exponent):  # halves are right for all
         return False
     xp, exponent = namespace_of(after.values), without_gradient(keys.exponent)
     safe, shift = _SAFE[itemsize(exponent)], transposed(after.log_scale)

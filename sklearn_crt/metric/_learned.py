@@ -31,7 +31,7 @@ from .._compat import (
     _fit_context,
     available_if,
 )
-from .._kernels import product
+from .._kernels import dense_product
 from .._state import STATE_METHODS, aside, check_mergeable
 from .._types import RandomState
 from ..rows import TableLike, weighted_rows
@@ -484,7 +484,7 @@ class LearnedMetric(
         check_fit_namespace(self, X, "transform")
         rows = validate_rows(self, X, reset=False)
         refuse_device(self, rows, "")
-        made = product(rows, self.components_.astype(rows.dtype).T)
+        made = dense_product(rows, self.components_.astype(rows.dtype).T)
         return to_namespace_of(np.ascontiguousarray(made), X)
 
     def __sklearn_is_fitted__(self):
