@@ -61,15 +61,16 @@ def device_of(array: Array) -> Any:
     return array.device if known else array_device(array)
 
 
-def may_look(array: Array) -> bool:
-    """Return whether the path may depend on the numbers of an array.
+def values_are_known(array: Array) -> bool:
+    """Return whether code may branch on the values of an array without waiting.
 
-    Not where a program is compiled, nor where a device would be waited for.
+    They are unknown while a program is compiled, and reading them from a device waits
+    until it has finished.
     """
     if isinstance(array, np.ndarray):
         return True
-    look = getattr(namespace_of(array), "may_look", None)
-    return look is None or look(array)
+    ask = getattr(namespace_of(array), "values_are_known", None)
+    return ask is None or ask(array)
 
 
 _REGISTERED: list[tuple[type, Namespace]] = []

@@ -71,7 +71,7 @@ def exp_features(
     return np.multiply(mantissa, scale, out=out)
 
 
-def product(rows: Any, weights: Array, out: np.ndarray | None = None) -> Array:
+def dense_product(rows: Any, weights: Array, out: np.ndarray | None = None) -> Array:
     """Return rows @ weights; dense, also where rows are sparse."""
     if isinstance(rows, np.ndarray):
         return np.matmul(rows, weights, out=out)
@@ -357,7 +357,7 @@ class LogSum(NamedTuple):
         return LogSum(mine + theirs, log_scale)
 
 
-def log_weights(
+def weights_from_logs(
     logs: Array,
     mantissa: Array | None = None,
     *,
@@ -401,7 +401,7 @@ def log_sum(
     """
     # logs, mantissa (..., r, s), targets (..., s, k)
     options = {"overwrite": overwrite, "normal": normal}
-    weights, log_scale = log_weights(logs, mantissa, **options)
+    weights, log_scale = weights_from_logs(logs, mantissa, **options)
     if weights.dtype != targets.dtype:
         cast = cast or namespace_of(weights).astype
         weights = cast(weights, targets.dtype)

@@ -101,7 +101,7 @@ def n_components_for(
     rng = check_random_state(random_state)
     X = check_array(X, accept_sparse="csr", ensure_min_samples=2)
     seed = rng.randint(2**31 - 1)
-    one, two = (_fit(sampler, X, count, seed) for count in (1, 2))
+    one, two = (_fit_with_frequencies(sampler, X, count, seed) for count in (1, 2))
     blocks = list(_pair_blocks(X, n_pairs, rng))
 
     def mean_variance(fitted):
@@ -121,7 +121,7 @@ def n_components_for(
     return n_frequencies * one.map_.columns_per_frequency
 
 
-def _fit(sampler, X, n_frequencies, seed):
+def _fit_with_frequencies(sampler, X, n_frequencies, seed):
     """Fit with as many frequencies; refuse maps of other kinds."""
     fitted = clone(sampler).set_params(random_state=seed, n_components=2)
     with warnings.catch_warnings():  # what so few columns err by is what is asked
@@ -200,7 +200,7 @@ class Comparison:
     @property
     def standard_error(self) -> np.ndarray:
         """Standard errors of these means, shape (n_maps,); nan for a single draw."""
-        return _standard_error(self.errors)
+        return _error_of_mean(self.errors)
 
     @property
     def best(self) -> str:
@@ -221,7 +221,7 @@ class Comparison:
             Differences are positive where a map has a larger error.
         """
         differences = self.errors - self.errors[self.names.index(name)]
-        return differences.mean(axis=1), _standard_error(differences)
+        return differences.mean(axis=1), _error_of_mean(differences)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table as a pandas DataFrame, the least error first.
@@ -407,7 +407,8 @@ def _posteriors(weights, onehot):
         return np.where(totals > 0, scores / totals, onehot.mean(axis=0))
 
 
-def _standard_error(values):
+def _error_of_mean(values):
+    """Return the standard error of the mean of each row, NaN for a single value."""
     if values.shape[1] == 1:
         return np.full(len(values), np.nan)
     return values.std(axis=1, ddof=1) / np.sqrt(values.shape[1])

@@ -9,14 +9,21 @@ from .._array import (
     Array,
     constant,
     cut,
-    may_look,
     namespace_of,
     positions,
     transposed,
     uncut,
+    values_are_known,
     without_gradient,
 )
-from .._kernels import LogSum, exp_features, itemsize, least_log, log_sum, log_weights
+from .._kernels import (
+    LogSum,
+    exp_features,
+    itemsize,
+    least_log,
+    log_sum,
+    weights_from_logs,
+)
 from ._features import Features
 
 _GROUP = 8  # chunks whose sums are taken as one, of all that come before
@@ -48,7 +55,7 @@ def causal_block(
 def _one_product(before, after, queries, keys, values):
     xp, n = namespace_of(values), values.shape[-2]
     shift = transposed(after.log_scale)
-    left, log_scale = log_weights(queries.exponent + shift, queries.mantissa)
+    left, log_scale = weights_from_logs(queries.exponent + shift, queries.mantissa)
     right = exp_features(keys.mantissa, keys.exponent - shift)
     index = positions(n, values)
     seen = index[:, None] >= index[None, :]
@@ -63,7 +70,7 @@ def _one_product(before, after, queries, keys, values):
 
 def _is_narrow(before, after, keys):
     """Return whether every row has a key that counts, on the scale of the chunk."""
-    if not may_look(keys.exponent):  # halves are right for all
+    if not values_are_known(keys.exponent):  # halves are right for all
         return False
     xp, exponent = namespace_of(after.values), without_gradient(keys.exponent)
     safe, shift = _SAFE[itemsize(exponent)], transposed(after.log_scale)
@@ -86,7 +93,7 @@ def _halves(queries, keys, values):
     xp = namespace_of(values)
     # every row sees its own key
     own = queries.exponent + keys.exponent
-    weights, log_scale = log_weights(own, queries.mantissa)
+    weights, log_scale = weights_from_logs(own, queries.mantissa)
     if keys.mantissa is not None:
         weights = weights * keys.mantissa
     weights = xp.sum(weights, axis=-1, keepdims=True)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from .._array import Array, joined, may_look, namespace_of, to_host
+from .._array import Array, joined, namespace_of, to_host, values_are_known
 from .._kernels import itemsize
 from ..samplers import (
     DERFSampler,
@@ -22,7 +22,7 @@ from ..samplers import (
 from ._causal import causal_blocks
 from ._features import DETERMINISTIC, check_attention_inputs, check_finite, resolve
 from ._softmax import softmax_attention
-from ._state import LinearAttentionState, log_weights, with_ones
+from ._state import LinearAttentionState, logs_of_mask, with_column_of_ones
 
 _BLOCK_BYTES = 2**20  # of features at a time, about a second-level cache
 _CAUSAL_ROWS = 128  # rows of a chunk, inside which all pairs are taken
@@ -138,8 +138,8 @@ def linear_attention(
         raise ValueError(
             f"chunk_size must be a power of two where causal, got {chunk_size}."
         )
-    resolved, bias = resolve(feature_map, k), log_weights(key_mask, k)
-    arrays = (q, k, with_ones(v), bias)
+    resolved, bias = resolve(feature_map, k), logs_of_mask(key_mask, k)
+    arrays = (q, k, with_column_of_ones(v), bias)
     run: Callable[..., Array] = _causal if causal else _bidirectional
     if not isinstance(resolved, list):
         return run(LinearAttentionState(resolved), *arrays, chunk_size)
@@ -268,7 +268,7 @@ def causal_rows(
     n = k.shape[-2]
     if isinstance(n, int) and n == 1:
         return state._causal(q, k, values, bias)
-    if not may_look(k):
+    if not values_are_known(k):
         blocks = partial(causal_blocks, size=chunk_size or usual)
         return state._causal(q, k, values, bias, blocks)
     for rows in _binary_chunks(n, chunk_size or usual):
@@ -281,7 +281,7 @@ def causal_rows(
 
 def _chunks(rows, state, chunk_size) -> Iterator[slice]:
     n = rows.shape[-2]
-    if chunk_size is None and not may_look(rows):
+    if chunk_size is None and not values_are_known(rows):
         yield slice(None)
         return
     if chunk_size is None:

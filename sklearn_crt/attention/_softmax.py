@@ -13,18 +13,17 @@ from .._array import (
     asarray_like,
     constant,
     cut,
-    may_look,
     namespace_of,
     positions,
     sq_norms,
     to_host,
     transposed,
     uncut,
+    values_are_known,
 )
-from .._kernels import least_log
-from .._kernels import log_weights as weights_of
+from .._kernels import least_log, weights_from_logs
 from ._features import check_attention_inputs, check_finite
-from ._state import log_weights
+from ._state import logs_of_mask
 
 _LEAST_BLOCK = 32  # rows of a block of the band, so that products are worth their calls
 
@@ -91,7 +90,7 @@ def softmax_attention(
            [2.46]])
     """
     check_attention_inputs(q, k, v, causal)
-    bias = log_weights(key_mask, k)
+    bias = logs_of_mask(key_mask, k)
     if band is None:
         return _dense(q, k, v, causal, bias)
     if band < 0:
@@ -133,7 +132,7 @@ def _banded(q, k, v, causal, band, bias):
     """Attend block by block, to the block before, the block itself, and the next."""
     xp, n, d = namespace_of(q, k, v), q.shape[-2], q.shape[-1]
     size = max(band, _LEAST_BLOCK)
-    if may_look(q):  # else one program for every length
+    if values_are_known(q):  # else one program for every length
         size = min(size, n)
     offsets = (-1, 0) if causal else (-1, 0, 1)
     q = cut(q * d**-0.5, size)
@@ -261,7 +260,7 @@ def coreset_attention(
         )
     if n_points < 1:
         raise ValueError(f"n_points must be at least 1, got {n_points}.")
-    bias = log_weights(key_mask, k)
+    bias = logs_of_mask(key_mask, k)
     if bias is not None:  # masks may have the least number in place of -infinity
         nothing = constant((1,) * bias.ndim, -np.inf, bias)
         bias = namespace_of(bias).where(bias > least_log(k), bias, nothing)
@@ -278,7 +277,7 @@ def _points(k, v, bias, groups):
     zero = constant((1,) * (groups.ndim + 1), 0.0, k)
     logs = zero if bias is None else transposed(bias)
     own = asarray_like(groups, index)[..., None, :] == index[:, None]
-    weights, log_scale = weights_of(xp.where(own, logs, zero - xp.inf))
+    weights, log_scale = weights_from_logs(xp.where(own, logs, zero - xp.inf))
     total = xp.sum(weights, axis=-1, keepdims=True)
     some = total > 0
     positive = xp.where(some, total, xp.ones_like(total))

@@ -101,7 +101,9 @@ class LinearAttentionState:
         check_rows(k, "k")
         check_values(k, v)
         check_finite(k, "k")
-        return self._resolved(k)._plus(k, with_ones(v), log_weights(key_mask, k))
+        return self._resolved(k)._plus(
+            k, with_column_of_ones(v), logs_of_mask(key_mask, k)
+        )
 
     def attend(self, q: Array) -> Array:
         """Return the averages of the values for some queries.
@@ -123,7 +125,7 @@ class LinearAttentionState:
         queries = Features.of(self.feature_map, q)
         numerators = queries.times(self._sums)
         if self._groups is None:
-            return averages(numerators)
+            return averages_of_values(numerators)
         seen: Any = self._seen  # set with the groups
         return self._groups.averages(numerators, self._groups.read(queries), seen)
 
@@ -156,7 +158,7 @@ class LinearAttentionState:
         queries = Features.of(self.feature_map, q)
         numerators, after = block(self._sums, queries, keys, values)
         if self.feature_map.is_positive:
-            return averages(numerators), self._with(_sums=after)
+            return averages_of_values(numerators), self._with(_sums=after)
         seen = self._with_seen(Seen.of(values, bias, causal=True))
         groups = self._groups or Groups.of(self.feature_map, values)
         parts, groups = groups.causal(queries, keys, values[..., -1:], block)
@@ -196,14 +198,14 @@ class LinearAttentionState:
         return seen if self._seen is None else self._seen.plus(seen)
 
 
-def with_ones(v: Array) -> Array:
+def with_column_of_ones(v: Array) -> Array:
     """Return values with a column of ones behind them, whose sum is the denominator."""
     # v (..., n_keys, e) -> (..., n_keys, e + 1)
     xp = namespace_of(v)
     return xp.concat([v, constant((*v.shape[:-1], 1), 1.0, v)], axis=-1)
 
 
-def log_weights(key_mask: Array | None, like: Array) -> Array | None:
+def logs_of_mask(key_mask: Array | None, like: Array) -> Array | None:
     """Return the logs of the weights of keys as a column."""
     # key_mask (..., n_keys), like (..., n_keys, d) -> (..., n_keys, 1)
     if key_mask is None:
@@ -229,13 +231,13 @@ def log_weights(key_mask: Array | None, like: Array) -> Array | None:
 #     s^2 = G / (G - 1) sum_g (S_g - n_g / m S)^2,
 # with the part S_g of S from the n_g of the m frequencies that are dealt to group g of
 # G = 16 in turn.
-def averages(numerators: LogSum) -> Array:
+def averages_of_values(numerators: LogSum) -> Array:
     """Return numerators over denominators, for positive features."""
     # -> (..., n_queries, n_values)
-    return _ratio(numerators.values)[0]
+    return _averages_where_positive(numerators.values)[0]
 
 
-def _ratio(values):
+def _averages_where_positive(values):
     """Return averages, 0 where denominators are not positive, and where they are."""
     xp, weights = namespace_of(values), values[..., -1:]
     positive = ~(weights <= 0)  # NaN stays NaN
@@ -310,8 +312,8 @@ class Groups:
         """Return averages by the rule for features of both signs."""
         # -> (..., n_queries, n_values)
         xp, values = namespace_of(numerators.values), numerators.values
-        found, _ = _ratio(values)
-        mean, any_seen = _ratio(seen.totals)
+        found, _ = _averages_where_positive(values)
+        mean, any_seen = _averages_where_positive(seen.totals)
         found = xp.minimum(xp.maximum(found, seen.low), seen.high)
         found = xp.where(any_seen, found, xp.zeros_like(found))
         n_groups = self.counts.shape[0]

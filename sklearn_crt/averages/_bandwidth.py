@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import gen_batches
 
 from .._array import Array
-from .._kernels import LogSum, least_log, log_weights
+from .._kernels import LogSum, least_log, weights_from_logs
 from ..maps import GaussianRadial, RadialKernel
 from ..rows import Inputs
 from ._sums import Kernel, log_kernel
@@ -103,11 +103,11 @@ def path_sums(
     squared = isinstance(kernel, GaussianRadial) and doubles and np.all(steps > 0)
     for logs in _log_path(kernel, queries, keys, multiples[: 1 if squared else None]):
         logs[gone] = -np.inf
-        weights, log_scale = log_weights(logs, overwrite=True, normal=True)
+        weights, log_scale = weights_from_logs(logs, overwrite=True, normal=True)
         yield LogSum(weights.astype(targets.dtype, copy=False) @ targets, log_scale)
     if not squared:
         return
-    root = math.sqrt(1.5 * float(np.finfo(weights.dtype).tiny))  # see log_weights
+    root = math.sqrt(1.5 * float(np.finfo(weights.dtype).tiny))  # see weights_from_logs
     has_weight = log_scale > least_log(log_scale)
     least = (has_weight * root).astype(weights.dtype)
     for step in steps.astype(int).tolist():
@@ -255,7 +255,7 @@ def best_multiple_left(
                     scaled = rows.scaled(multiple), keys.scaled(multiple)
                     logs = log_kernel(kernel, *scaled)
                 logs[gone] = -np.inf
-                weights, _ = log_weights(logs, overwrite=True)
+                weights, _ = weights_from_logs(logs, overwrite=True)
                 path.append(weights @ encoded - weights[place][:, None] * own)
             yield rows, own, path
 

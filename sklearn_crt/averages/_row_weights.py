@@ -13,7 +13,7 @@ from sklearn.utils import check_scalar, gen_batches
 
 from .._array import joined, to_host, validate_rows
 from .._compat import available_if
-from .._kernels import log_weights
+from .._kernels import weights_from_logs
 from ..rows import TableLike
 from ._exact import Keys, as_kind, joined_parts
 from ._sums import log_kernel
@@ -55,7 +55,7 @@ def shares_of(logs: np.ndarray, weights: np.ndarray) -> np.ndarray:
     A query without any has the mean of all the targets as its answer, and their shares.
     """
     # logs (n_queries, n_rows), weights (n_rows,) -> (n_queries, n_rows)
-    shares, _ = log_weights(logs)
+    shares, _ = weights_from_logs(logs)
     shares *= weights
     total = shares.sum(axis=1)
     none = total == 0

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._array import Array, asarray_like, like_table, namespace_of, to_host, transposed
 from .._fitted import Batch, FittedValue
-from .._kernels import LogSum, log_sum, log_weights
+from .._kernels import LogSum, log_sum, weights_from_logs
 from .._workers import Workspace
 from ..maps import GaussianRadial, RadialKernel
 from ..rows import Inputs, Rows
@@ -115,13 +115,13 @@ class FeatureSums(NamedTuple):
         if exponent is None:
             if shift.shape[-1] == 1:  # of features without exponents: one
                 return mantissa, asarray_like(shift, mantissa)
-            return log_weights(asarray_like(shift, mantissa), mantissa)
+            return weights_from_logs(asarray_like(shift, mantissa), mantissa)
         total, shift = exponent, asarray_like(shift, exponent)
         if workspace is not None and exponent.shape[-1] >= shift.shape[-1]:
             total += shift
         else:
             total = exponent + shift
-        return log_weights(total, mantissa, overwrite=workspace is not None)
+        return weights_from_logs(total, mantissa, overwrite=workspace is not None)
 
     def average(
         self,

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._array import asarray_like
 from .._compat import cached_property
-from .._kernels import product, stack
+from .._kernels import dense_product, stack
 from .radial import RadialLaw
 
 
@@ -76,7 +76,7 @@ class Frequencies:
         projection : array of shape (..., n_samples, n_frequencies)
             The inner products w.x.
         """
-        return product(X, self.weights, out)
+        return dense_product(X, self.weights, out)
 
     def of_shift(self, shift: np.ndarray) -> np.ndarray:
         """Return the inner products with a vector that many rows are shifted by.

@@ -19,7 +19,7 @@ from .._array import (
     place_of,
 )
 from .._compat import cached_property
-from .._kernels import exp_features, log_weights
+from .._kernels import exp_features, weights_from_logs
 from .._workers import Workspace, row_chunks
 from ..frequencies import Affine, Coupling, Frequencies
 from ..rows import Frame, Inputs
@@ -178,7 +178,8 @@ class FeatureMap(ABC):
         queries = with_ones(self.log_features(X), X)
         keys = with_ones(self.log_features(Y, key=True), Y)
         (left, log_left), (right, log_right) = (
-            log_weights(exponent, mantissa) for mantissa, exponent in (queries, keys)
+            weights_from_logs(exponent, mantissa)
+            for mantissa, exponent in (queries, keys)
         )
         product = left @ right.T
         # where the large features of two rows stand in different columns
@@ -190,7 +191,7 @@ class FeatureMap(ABC):
             for i in np.flatnonzero(lost.any(axis=1)):
                 mantissa = queries[0][i] * keys[0][lost[i]]
                 logs = queries[1][i] + keys[1][lost[i]]
-                terms, peak = log_weights(logs, mantissa)
+                terms, peak = weights_from_logs(logs, mantissa)
                 total = terms.sum(axis=1)  # of terms that may cancel
                 total[total != 0] *= np.exp(peak[total != 0, 0])
                 estimate[i, lost[i]] = total

@@ -39,9 +39,24 @@ class SignMap(FrequencyMap):
 
     def log_features(self, rows: Inputs, *, key: bool = False) -> LogFeatures:
         products = rows.project(self.tables)
+        if isinstance(products, np.ndarray) and products.ndim == 2:
+            products = self._with_sure_signs(products, rows)
         scale = (-1 if key else 1) / math.sqrt(2 * self.n_components)
         signs = constant((1,) * products.ndim, scale, products)
         return namespace_of(products).where(products >= 0, signs, -signs), None
+
+    def _with_sure_signs(self, products: np.ndarray, rows: Inputs) -> np.ndarray:
+        """Return the products, with columns summed in order where a sign is unsure.
+
+        The rounding error of BLAS, which depends on the number of rows, would decide on
+        the sign of a product that is nearly zero.
+        """
+        norms = np.sqrt(self.frequencies.sq_norms)
+        error = 4 * np.finfo(products.dtype).eps * np.sqrt(rows.sq_norms) * norms
+        unsure = np.flatnonzero((np.abs(products) < error).any(axis=0))
+        if unsure.size > 0:
+            products[:, unsure] = rows.project_in_order(self.tables, unsure)
+        return products
 
     def kernel(self, X: Inputs, Y: Inputs) -> np.ndarray:
         return angles(X.dense, Y.dense) / np.pi - 0.5

@@ -16,8 +16,14 @@ from ..rows import Inputs
 from .base import FrequencyMap, LogFeatures, PairedColumns
 from .radial import GaussianKernel, RadialKernel
 
-_LARGE_PHASE = 2.0**20  # from here float32 leaves less than three digits of a phase
-_LARGE_PHASE_IN_DOUBLE = 2.0**26  # from here roundings of products may be seen
+# Up to these bounds |w| |x| on a phase w.x the products of BLAS serve. The rounding
+# error of a product is up to 4 units in the last place of |w| |x| and depends on the
+# BLAS kernel and on the number of rows: 8e-6 at 2^5 in float32, 3e-8 in float64.
+_LARGEST_IN_SINGLE = 2.0**5
+_LARGEST_IN_DOUBLE = 2.0**26
+# Gaussian frequencies reach 2^5 at ordinary bandwidths if there are many columns, where
+# a second product would cost time. The error at 2^8 is 6e-5.
+_LARGEST_OF_LIGHT_TAILS = 2.0**8
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +39,7 @@ class TrigonometricMap(FrequencyMap):
     phase: float | np.ndarray  # b, in radians
     metric_factor: np.ndarray | None = None  # (n_features, n_features)
     gaussian: GaussianKernel | None = None
-    folds: bool = False  # large phases, in one order: norms have heavy tails
+    heavy_tailed: bool = False  # the norms of the frequencies
 
     @property
     def columns_per_frequency(self) -> int:
@@ -52,18 +58,24 @@ class TrigonometricMap(FrequencyMap):
         return self.frequencies, np.atleast_2d(self.phase)
 
     @cached_property
-    def _largest_norm(self) -> float:
-        return math.sqrt(self.frequencies.sq_norms.max())
+    def _norms(self) -> np.ndarray:
+        """Norms of the frequencies."""
+        return np.sqrt(self.frequencies.sq_norms.astype(np.float64))
 
     @property
     def phase_rate(self) -> float:
-        return 0.0 if self.folds else self._largest_norm
+        return 0.0 if self.heavy_tailed else float(self._norms.max())
 
     def log_features(self, rows: Inputs, *, key: bool = False) -> LogFeatures:
         frequencies, single_phase = self.tables
         phases = rows.project(frequencies)
-        if self.folds:
-            phases = _fold(phases, rows, frequencies, self._largest_norm)
+        if self.heavy_tailed:
+            largest = _LARGEST_IN_SINGLE
+            phases = _accurate_phases(phases, rows, frequencies, self._norms, largest)
+        elif isinstance(phases, np.ndarray) and phases.ndim == 2:
+            # elsewhere the norms of the rows would be waited for
+            largest = _LARGEST_OF_LIGHT_TAILS
+            phases = _accurate_phases(phases, rows, frequencies, self._norms, largest)
         features = sincos(
             phases,
             1 / math.sqrt(self.n_frequencies),
@@ -102,35 +114,61 @@ class TrigonometricMap(FrequencyMap):
         return self.gaussian.variance(total, np.zeros_like(total), X, Y)
 
 
-def _fold(
-    phases: Array, rows: Inputs, frequencies: Frequencies, largest: float
+def _accurate_phases(
+    phases: Array,
+    rows: Inputs,
+    frequencies: Frequencies,
+    norms: np.ndarray,
+    largest: float,
 ) -> Array:
-    """Return phases, the large ones from float64; in float32 less multiples of 2 pi.
+    """Return the phases, with those replaced whose rounding depends on other rows.
 
-    A product of BLAS has other roundings for one row than for many.
+    BLAS rounds the products of one row in another way than those of many rows. Where
+    the bound |w| |x| of a column exceeds ``largest``, float32 phases come from products
+    in float64, less multiples of 2 pi. Where it exceeds 2^26, phases of both types come
+    from sums in a fixed order, which are the same for a row alone and among others even
+    if no digit of the phase is left.
     """
-    wide = float_types(phases)[0]
-    on_numpy, is_narrow = isinstance(phases, np.ndarray), itemsize(phases) == 4
-    if not on_numpy and (wide == phases.dtype or not is_narrow):
+    # phases (..., n_rows, n_frequencies), norms (n_frequencies,)
+    xp, is_narrow = namespace_of(phases), itemsize(phases) == 4
+    largest = largest if is_narrow else _LARGEST_IN_DOUBLE
+    longest = math.sqrt(float(to_host(xp.max(rows.sq_norms))))
+    if norms.max() * longest <= largest:
         return phases
-    least = _LARGE_PHASE if is_narrow else _LARGE_PHASE_IN_DOUBLE
-    norm = math.sqrt(float(to_host(namespace_of(phases).max(rows.sq_norms))))
-    if largest * norm <= least:
-        return phases
-    norms = np.sqrt(to_host(frequencies.sq_norms))
-    suspects = np.flatnonzero(norms * norm > least)
-    if suspects.size == 0:
-        return phases
+    bounds = norms * longest
+    has_wider = is_narrow and float_types(phases)[0] != phases.dtype
+    in_order = bounds > (_LARGEST_IN_DOUBLE if has_wider else largest)
+    in_double = (bounds > largest) & ~in_order
+    for suspects, project, fold in (
+        (np.flatnonzero(in_double), rows.project_in_double, _without_turns),
+        (np.flatnonzero(in_order), rows.project_in_order, _folded),
+    ):
+        if suspects.size > 0:
+            exact = project(frequencies, suspects)
+            exact = fold(exact) if has_wider else exact
+            phases = _with_columns(phases, suspects, exact)
+    return phases
+
+
+def _without_turns(phases: Array) -> Array:
+    """Return phases up to 2^26 less multiples of 2 pi, from -pi to pi."""
+    turns = namespace_of(phases).round(phases / (2 * math.pi))
+    return phases - 2 * math.pi * turns
+
+
+def _folded(phases: Array) -> Array:
+    """Return phases of any size less multiples of 2 pi, to full precision."""
     xp = namespace_of(phases)
-    # of a few frequencies, whose columns are put back where they were
-    rest = np.setdiff1d(np.arange(phases.shape[-1]), suspects)
-    if on_numpy and largest * norm > _LARGE_PHASE_IN_DOUBLE:
-        exact = rows.project_in_order(frequencies, suspects)
-    else:
-        exact = rows.project_in_double(frequencies, suspects)
-    turns = xp.floor(exact / (2 * math.pi)) if is_narrow else 0
-    folded = exact - 2 * math.pi * turns
-    near = columns(phases, suspects)
-    folded = xp.where(xp.abs(exact) > least, xp.astype(folded, near.dtype), near)
-    whole = xp.concat([columns(phases, rest), folded], axis=-1)
-    return columns(whole, np.argsort(np.concatenate([rest, suspects])))
+    return xp.atan2(xp.sin(phases), xp.cos(phases))
+
+
+def _with_columns(array: Array, index: np.ndarray, values: Array) -> Array:
+    """Return an array with other values in some columns; NumPy's is overwritten."""
+    if isinstance(array, np.ndarray):
+        array[..., index] = values
+        return array
+    xp = namespace_of(array)
+    rest = np.setdiff1d(np.arange(array.shape[-1]), index)
+    parts = [columns(array, rest), xp.astype(values, array.dtype)]
+    order = np.argsort(np.concatenate([rest, index]))
+    return columns(xp.concat(parts, axis=-1), order)

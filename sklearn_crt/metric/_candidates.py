@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._kernels import log_weights, one_hot_weights, sq_distances
+from .._kernels import one_hot_weights, sq_distances, weights_from_logs
 from ..rows import Frame, Moments, Rows
 from ._agop import MOST_FREQUENCIES, MULTIPLES, Round, Table, learn_rounds
 from ._descent import learn_columns, learn_nca
@@ -274,7 +274,9 @@ def held_out_losses(
     encoded = np.hstack([targets, weights])
     best: tuple[float, np.ndarray, float] | None = None
     for multiple in _TRIED:
-        shares, _ = log_weights(squares * np.float32(-0.5 * multiple**2), normal=True)
+        shares, _ = weights_from_logs(
+            squares * np.float32(-0.5 * multiple**2), normal=True
+        )
         found = (shares @ encoded).astype(np.float64)
         found = found[:, :-1] / found[:, -1:]
         if n_classes is None:

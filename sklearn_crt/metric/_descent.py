@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from sklearn.metrics.pairwise import euclidean_distances
 
 from .._array import taken, to_host
-from .._kernels import log_weights, sq_distances
+from .._kernels import sq_distances, weights_from_logs
 from ..rows import Moments, Rows
 
 _NCA_STEPS = 300
@@ -54,14 +54,14 @@ def log_loss_terms(logs: np.ndarray, same: np.ndarray) -> tuple[np.ndarray, np.n
     """
     # logs (n, m), same (n, m) -> (n,), (n, m)
     usable = same.any(axis=1)
-    shares, _ = log_weights(logs, normal=True)
+    shares, _ = weights_from_logs(logs, normal=True)
     shares *= shares > _FAR  # products of numbers below the normal ones are slow
     of_class = shares * same
     log_own = np.zeros(len(logs), shares.dtype)
     far = np.flatnonzero(usable & (of_class.max(axis=1) < _FAR))
     if far.size:  # no digits are left: anew, beside the nearest of the class
         logs_of_class = np.where(same[far], logs[far], -np.inf)
-        of_class[far], peak = log_weights(logs_of_class, overwrite=True)
+        of_class[far], peak = weights_from_logs(logs_of_class, overwrite=True)
         of_class[far] *= of_class[far] > _FAR
         log_own[far] = peak[:, 0] - logs[far].max(axis=1)
     total, own = shares.sum(axis=1), of_class.sum(axis=1)
@@ -193,7 +193,7 @@ def _make_loss(rows, y, weights) -> Loss:
         return losses, own
 
     def squared_error(logs):  # of the averages
-        P, _ = log_weights(logs, overwrite=True)
+        P, _ = weights_from_logs(logs, overwrite=True)
         P /= P.sum(axis=1, keepdims=True)
         found = P @ y
         gap = found - y[usable]

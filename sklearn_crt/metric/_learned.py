@@ -27,7 +27,7 @@ from .._compat import (
     available_if,
 )
 from .._fitted import Batch, LifeCycle, value_of
-from .._kernels import product
+from .._kernels import dense_product
 from .._types import RandomState
 from ..rows import TableLike, weighted_rows
 from ._candidates import Learned, Parameters
@@ -437,7 +437,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         check_fit_namespace(self, X, "transform")
         rows = validate_rows(self, X, reset=False)
         refuse_device(self, rows, "")
-        made = product(rows, self.components_.astype(rows.dtype).T)
+        made = dense_product(rows, self.components_.astype(rows.dtype).T)
         return to_namespace_of(np.ascontiguousarray(made), X)
 
     def __sklearn_tags__(self):

@@ -25,7 +25,6 @@ from .._array import (
     float_types,
     namespace_of,
     sq_norms,
-    to_host,
     transposed,
 )
 from .._compat import cached_property
@@ -83,21 +82,26 @@ class Inputs(ABC):
         """Return scale * w.x + offset + row_term for each row and frequency."""
 
     @abstractmethod
-    def project_in_double(self, frequencies: Frequencies, index: np.ndarray) -> Any:
-        """Return w.x in the widest type, for some of the frequencies."""
+    def project_in_double(self, frequencies: Frequencies, index: np.ndarray) -> Array:
+        """Return w.x for some of the frequencies, computed in the widest type."""
 
-    def project_in_order(
-        self, frequencies: Frequencies, index: np.ndarray
-    ) -> np.ndarray:
-        """Return w.x in float64, for some of the frequencies, column after column.
+    def project_in_order(self, frequencies: Frequencies, index: np.ndarray) -> Array:
+        """Return w.x in the widest type, summed over the columns one after the other.
 
-        BLAS takes another order for one row than for many.
+        A product of BLAS has another order of summation for one row than for many.
         """
-        weights = to_host(frequencies.to_dense())[:, index].astype(np.float64)
-        total = np.zeros((self.shape[0], index.size))
-        for column, own in zip(self.columns(), weights, strict=True):
-            total += column.astype(np.float64)[:, None] * own
+        weights = self._in_double(frequencies, index)
+        xp = namespace_of(weights)
+        total: Any = 0.0
+        for j, column in enumerate(self.columns()):
+            total = total + xp.astype(column, weights.dtype)[..., None] * weights[j, :]
         return total
+
+    def _in_double(self, frequencies: Frequencies, index: np.ndarray) -> Array:
+        """Return some frequencies in the widest type of the library of the rows."""
+        weights = columns(frequencies.to_dense(), index)
+        xp, wide = namespace_of(weights), float_types(weights)[0]
+        return xp.astype(weights, wide)
 
     @cached_property
     @abstractmethod
@@ -181,8 +185,8 @@ class Inputs(ABC):
         return DenseInputs(safe_sparse_dot(self._rows, matrix, dense_output=True))
 
     @abstractmethod
-    def columns(self) -> Iterator[np.ndarray]:
-        """Yield the columns of the rows, each dense."""
+    def columns(self) -> Iterator[Array]:
+        """Yield the columns of the rows, each dense: (..., n_rows)."""
 
     def _checked(self, squares: np.ndarray) -> np.ndarray:
         """Return squared norms, or raise where one is too large for its type."""
@@ -230,10 +234,9 @@ class DenseInputs(Inputs):
     def zeros(self) -> Any:
         return namespace_of(self._rows).zeros_like(self._rows[..., :1])
 
-    def project_in_double(self, frequencies: Frequencies, index: np.ndarray) -> Any:
-        xp, wide = namespace_of(self._rows), float_types(self._rows)[0]
-        weights = xp.astype(columns(frequencies.weights, index), wide)
-        return xp.astype(self._rows, wide) @ weights
+    def project_in_double(self, frequencies: Frequencies, index: np.ndarray) -> Array:
+        weights = self._in_double(frequencies, index)
+        return namespace_of(weights).astype(self._rows, weights.dtype) @ weights
 
     @cached_property
     def sq_norms(self) -> Array:
@@ -273,8 +276,9 @@ class DenseInputs(Inputs):
             return self._rows @ transposed(other._rows)
         return np.matmul(self._rows, other._rows.T, out=out)
 
-    def columns(self) -> Iterator[np.ndarray]:
-        yield from self._rows.T
+    def columns(self) -> Iterator[Array]:
+        for j in range(self.shape[-1]):
+            yield self._rows[..., j]
 
 
 class SparseInputs(Inputs):
@@ -329,11 +333,12 @@ class SparseInputs(Inputs):
         out += row_term
         return out
 
-    def project_in_double(self, frequencies: Frequencies, index: np.ndarray) -> Any:
-        weights = frequencies.to_dense()[:, index]
-        return safe_sparse_dot(
-            self._rows.astype(np.float64), weights.astype(np.float64)
-        )
+    def project_in_double(self, frequencies: Frequencies, index: np.ndarray) -> Array:
+        weights = self._in_double(frequencies, index)
+        products = safe_sparse_dot(self._rows.astype(np.float64), weights)
+        if self._shift is not None:
+            products -= self._shift.astype(np.float64) @ weights
+        return products
 
     @cached_property
     def sq_norms(self) -> np.ndarray:

@@ -118,7 +118,7 @@ class HeavyTailedSampler(BaseFeatureSampler):
             coupling=coupling,
             draw=draw,
             metric_factor=factor,
-            folds=True,
+            heavy_tailed=True,
         )
 
     def _check_tail(self, coupling, n_features):

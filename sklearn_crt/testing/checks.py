@@ -215,13 +215,13 @@ def assert_nested(sampler: BaseFeatureSampler, X: np.ndarray) -> None:
             wide = clone(sampler).set_params(random_state=0, n_components=width)
             return wide.fit(X)
 
-    largest = _parts(fit(6 * d + 1).frequencies_)
+    largest = _single_frequencies(fit(6 * d + 1).frequencies_)
     for width in (1, 2, 3, max(1, d - 1), d, d + 1, 2 * d + 1):
         fitted = fit(width)
         shape = fitted.transform(X).shape
         assert shape == (X.shape[0], width), f"{shape[1]} columns for {width}"
         assert fitted.get_params()["n_components"] == width, "fit sets n_components"
-        parts = _parts(fitted.frequencies_)
+        parts = _single_frequencies(fitted.frequencies_)
         if len(parts) < len(largest):
             continue
         for part, wide in zip(parts, largest, strict=True):
@@ -231,12 +231,12 @@ def assert_nested(sampler: BaseFeatureSampler, X: np.ndarray) -> None:
             assert_allclose(first, nested, atol=1e-12, err_msg=message)
 
 
-def _parts(frequencies: Frequencies) -> list[Frequencies]:
+def _single_frequencies(frequencies: Frequencies) -> list[Frequencies]:
     """Return the frequencies that joint ones are made of, themselves if of none."""
     parts = getattr(frequencies, "parts", None)
     if parts is None:
         return [frequencies]
-    return [single for part in parts for single in _parts(part)]
+    return [single for part in parts for single in _single_frequencies(part)]
 
 
 @with_few_columns

@@ -167,7 +167,9 @@ class WideFit:
         self.whole = coupled_size(first, X.shape[1])
         self.n_frequencies = max(self._stride(size) * n for n, size in sizes)
         wide = self._fit(self.n_frequencies)
-        columns = _columns(np.asarray(wide.map_.frequency_index()), self.n_frequencies)
+        columns = _columns_of_frequencies(
+            np.asarray(wide.map_.frequency_index()), self.n_frequencies
+        )
         self.queries = self.keys = _layers(wide.transform(X), columns)
         if Y is not None or not _is_symmetric(first, X):
             keys = wide.transform_key(X if Y is None else Y)
@@ -198,7 +200,9 @@ class WideFit:
         return estimates, self._fit(block)
 
 
-def _columns(index: np.ndarray, n_frequencies: int) -> list[np.ndarray | slice]:
+def _columns_of_frequencies(
+    index: np.ndarray, n_frequencies: int
+) -> list[np.ndarray | slice]:
     """Return the k-th column of each frequency, for each k.
 
     Where a frequency has fewer columns than another it is one beyond the last.
@@ -212,10 +216,10 @@ def _columns(index: np.ndarray, n_frequencies: int) -> list[np.ndarray | slice]:
         place = np.arange(len(index)) - first[index]  # among its frequency's columns
         columns = np.full((counts.max(), n_frequencies), len(index))
         columns[place, index] = order
-    return [_as_slice(column) for column in columns]
+    return [_slice_if_evenly_spaced(column) for column in columns]
 
 
-def _as_slice(indices: np.ndarray) -> np.ndarray | slice:
+def _slice_if_evenly_spaced(indices: np.ndarray) -> np.ndarray | slice:
     """Return evenly spaced indices as a slice, which copies nothing."""
     start, step = indices[0], indices[1] - indices[0] if len(indices) > 1 else 1
     if step > 0 and np.all(np.diff(indices) == step):
@@ -254,7 +258,7 @@ def composed_estimates(
 ) -> np.ndarray | None:
     """Return independent estimates of a hybrid, from many draws of each of its maps."""
     # X, Y (n_X, n_features) -> (n_blocks, n_X, n_Y)
-    whole, parts = fitted.map_, _parts(fitted)
+    whole, parts = fitted.map_, _fitted_parts(fitted)
     if not all(map(_is_simple, [*parts.bases, *parts.coefficients, *parts.spare])):
         return None
     sides = whole.frame.pair(X, Y)
@@ -276,7 +280,7 @@ def composed_estimates(
     return estimates * np.exp(whole.factor.log_pair_factor(*sides))
 
 
-def _parts(fitted: Any) -> Any:
+def _fitted_parts(fitted: Any) -> Any:
     """Return the fitted samplers behind the map of a sampler."""
     return value_of(fitted).parts()
 
@@ -284,7 +288,7 @@ def _parts(fitted: Any) -> Any:
 def _is_simple(part: Any) -> bool:
     """Whether blocks of frequencies make estimates as a map, or its parts, do."""
     if hasattr(part, "blocks_"):
-        return all(map(_is_simple, _parts(part).samplers))
+        return all(map(_is_simple, _fitted_parts(part).samplers))
     cut = hasattr(part, "map_") and cuts_into_blocks(part)
     return cut and part.n_components % part.map_.columns_per_frequency == 0
 
@@ -299,7 +303,9 @@ def _part_estimates(
         return block_estimates(part, X, Y, block=block, **options)[0]
     samplers = {
         block.columns.start: sampler
-        for block, sampler in zip(part.blocks_, _parts(part).samplers, strict=True)
+        for block, sampler in zip(
+            part.blocks_, _fitted_parts(part).samplers, strict=True
+        )
     }
     estimates = np.empty((n_blocks, X.shape[0], Y.shape[0]))
     for block, i, j in part.map_.members(*map(part.map_.frame.rows, (X, Y))):

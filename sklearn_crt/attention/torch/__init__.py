@@ -35,15 +35,15 @@ def _extremum(function: Any) -> Any:
     return reduced
 
 
-def _stack(arrays: Any, *, axis: int = 0) -> Tensor:
+def _torch_stack(arrays: Any, *, axis: int = 0) -> Tensor:
     return torch.stack(tuple(arrays), axis)
 
 
-def _astype(x: Tensor, dtype: torch.dtype, *, copy: bool = True) -> Tensor:
+def _torch_astype(x: Tensor, dtype: torch.dtype, *, copy: bool = True) -> Tensor:
     return x.to(dtype, copy=copy)
 
 
-def _take(x: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
+def _torch_take(x: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
     return torch.index_select(x, axis, indices)
 
 
@@ -54,14 +54,14 @@ def _cumulative(function: Any) -> Any:
     return running
 
 
-def _may_look(x: Tensor) -> bool:
-    """Return whether numbers are known, on the host, and not those of ``vmap``."""
+def _torch_values_are_known(x: Tensor) -> bool:
+    """Return whether values are known: on the host, not compiled, not in ``vmap``."""
     if torch.compiler.is_compiling() or x.device.type != "cpu":
         return False
     return not torch._C._functorch.is_batchedtensor(x)
 
 
-def _same(*names: str) -> dict[str, Any]:
+def _of_torch(*names: str) -> dict[str, Any]:
     return {name: getattr(torch, name) for name in names}
 
 
@@ -69,23 +69,27 @@ def _torch_namespace() -> Namespace:
     """Return the functions, those of array_api_compat where torch has others."""
     compat = vars(namespace_of(torch.empty(0)))
     own = {
-        **_same("add", "broadcast_to", "divide", "multiply", "sign", "subtract"),
-        **_same("abs", "all", "any", "clip", "concat", "cos", "exp", "floor", "full"),
-        **_same("full_like", "isinf", "log", "log1p", "matmul", "maximum", "minimum"),
-        **_same("ones_like", "reshape", "sin", "sqrt", "square", "sum"),
-        **_same("arange", "where", "zeros_like"),
-        "astype": _astype,
+        **_of_torch("add", "broadcast_to", "divide", "multiply", "sign", "subtract"),
+        **_of_torch(
+            "abs", "all", "any", "clip", "concat", "cos", "exp", "floor", "full"
+        ),
+        **_of_torch(
+            "full_like", "isinf", "log", "log1p", "matmul", "maximum", "minimum"
+        ),
+        **_of_torch("ones_like", "reshape", "sin", "sqrt", "square", "sum"),
+        **_of_torch("arange", "where", "zeros_like"),
+        "astype": _torch_astype,
         "broadcast_arrays": torch.broadcast_tensors,
         "cumulative_max": _cumulative(torch.cummax),
         "cumulative_min": _cumulative(torch.cummin),
         "cumulative_sum": torch.cumsum,
         "matrix_transpose": torch.Tensor.mT.__get__,
         "max": _extremum(torch.amax),
-        "may_look": _may_look,
+        "values_are_known": _torch_values_are_known,
         "moveaxis": torch.movedim,
         "min": _extremum(torch.amin),
-        "stack": _stack,
-        "take": _take,
+        "stack": _torch_stack,
+        "take": _torch_take,
     }
     return SimpleNamespace(**{**compat, **own})
 

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, distributed, nn
 
-from ..._array import may_look
+from ..._array import values_are_known
 from ..._fitted import value_of, with_value
 from ...maps import FeatureMap, map_arrays, real_form
 from ...rows import Covariance, Frame
@@ -291,7 +291,9 @@ class MapsOfHeads(nn.Module):
         A = None if self.statistics is None else self.statistics.A
         parts = [*self._buffers.values()]
         parts += [] if A is None else self.statistics._buffers.values()
-        known = may_look(like) and not any(part.is_inference() for part in parts)
+        known = values_are_known(like) and not any(
+            part.is_inference() for part in parts
+        )
         # DistributedDataParallel writes into buffers and counts no versions of them
         several = distributed.is_available() and distributed.is_initialized()
         if self.training or several or not known:

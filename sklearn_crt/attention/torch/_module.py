@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from .._linear import causal_rows, get_sampler, linear_attention
 from .._softmax import softmax_attention
-from .._state import LinearAttentionState, with_ones
+from .._state import LinearAttentionState, with_column_of_ones
 from ._maps import MapsOfHeads, at_least_float32
 from ._positions import step_of_band
 
@@ -311,7 +311,7 @@ class LinearAttention(MapsOfHeads):
             far = LinearAttentionState(self._feature_map(q32))
             if state:
                 far = far._with_arrays(state)
-            output, far = causal_rows(far, q32, k32, with_ones(v32), None)
+            output, far = causal_rows(far, q32, k32, with_column_of_ones(v32), None)
             after = {"n_tokens": n_before + n, **far._arrays()}
             if self.band is not None:
                 near, kept = step_of_band(q32, k32, v32, state or {}, self.band)
