@@ -18,6 +18,7 @@ from sklearn_crt import (
     PoissonSampler,
     Prototypes,
     TrigRBFSampler,
+    clustered_hybrid,
 )
 from sklearn_crt.rows import Frame
 
@@ -76,7 +77,7 @@ def at_once(function):
         DERFSampler(),
         PoissonSampler(),
         MaternSampler(nu=2.7),
-        HybridSampler(kind="clustered"),
+        clustered_hybrid(),
         NadarayaWatsonClassifier(),
         NadarayaWatsonClassifier(OPRFSampler()),
         NadarayaWatsonClassifier(TrigRBFSampler()),

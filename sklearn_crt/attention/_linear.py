@@ -14,10 +14,10 @@ from .._array import Array, joined, may_look, namespace_of, to_host
 from .._kernels import itemsize
 from ..samplers import (
     DERFSampler,
-    HybridSampler,
     OPRFSampler,
     PositiveRBFSampler,
     TrigRBFSampler,
+    angular_hybrid,
 )
 from ._causal import causal_blocks
 from ._features import DETERMINISTIC, check_attention_inputs, check_finite, resolve
@@ -354,7 +354,7 @@ _SAMPLERS = {
     "derf": DERFSampler(kernel="softmax", coupling="antithetic"),
     "simplex": OPRFSampler(kernel="softmax", coupling="simplex"),
     "trigonometric": TrigRBFSampler(kernel="softmax"),
-    "hybrid": HybridSampler(kernel="softmax", kind="angular"),
+    "hybrid": angular_hybrid(kernel="softmax"),
 }
 
 

@@ -28,7 +28,7 @@ from .base import (
     with_ones,
 )
 from .exponential import ExponentialMap
-from .quadratic import IsotropicQuadratic, ScaledQuadratic
+from .quadratic import IsotropicQuadratic
 from .radial import GaussianKernel, GaussianRadial
 from .trigonometric import TrigonometricMap
 
@@ -89,7 +89,7 @@ class Clusters:
             return pairwise_distances_argmin(rows, self.centers.astype(rows.dtype))
 
 
-class Block(NamedTuple):
+class ClusterBlock(NamedTuple):
     """Columns of one map, for queries and keys of some clusters."""
 
     part: FeatureMap
@@ -103,7 +103,7 @@ class ClusteredMap(ComposedMap):
     """Features of a row in the blocks of its cluster, zeros elsewhere."""
 
     clusters: tuple[Clusters, Clusters]
-    blocks: tuple[Block, ...]
+    blocks: tuple[ClusterBlock, ...]
 
     @property
     def parts(self) -> list[Any]:
@@ -191,7 +191,7 @@ class ClusteredMap(ComposedMap):
 
     def members(
         self, X: Inputs, Y: Inputs
-    ) -> Iterator[tuple[Block, np.ndarray, np.ndarray]]:
+    ) -> Iterator[tuple[ClusterBlock, np.ndarray, np.ndarray]]:
         """Yield the blocks with the indices of the queries and keys they are for."""
         pairs = zip(self.clusters, (X, Y), strict=True)
         queries, keys = (side.assign(rows.matrix) for side, rows in pairs)
@@ -425,10 +425,8 @@ def _is_gaussian(part: FeatureMap) -> bool:
     """Whether a part is a map of the Gaussian kernel of its raw rows."""
     if isinstance(part, TrigonometricMap):
         plain = isinstance(part.radial, GaussianRadial) and part.metric_factor is None
-    elif isinstance(part, ExponentialMap):
-        plain = not isinstance(part.quadratic, ScaledQuadratic)
     else:
-        plain = isinstance(part, (AnchoredMap, ClusteredMap))
+        plain = isinstance(part, (AnchoredMap, ClusteredMap, ExponentialMap))
     if not plain or np.any(part.frame.sigma != 1):
         return False
     gaussian = getattr(part, "gaussian", None)

@@ -150,11 +150,6 @@ PARAMETERS = {
     "alpha": [0.3, 1.0, 1.7, 2.0],
     "nu": [0.5, 1.5, 4, 30.0],
     "norm": ["l1", "l2"],
-    "kind": ["optimal", "angular", "gaussian", "clustered"],
-    "mixture": ["zero-one", "gaussian"],
-    "diagonal": ["real", "complex"],
-    "n_clusters": [1, 2, (2, 3)],
-    "n_coefficients": [1, 2],
     "n_anchors": [1, 5, 100],
     "epsilon": [1e-8, 1e-3],
 }
