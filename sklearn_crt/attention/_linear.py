@@ -371,7 +371,10 @@ def get_sampler(feature_map: Any, n_components: int) -> Any:
         sampler = _SAMPLERS[feature_map]
         feature_map = clone(sampler).set_params(n_components=n_components)
     feature_map = clone(feature_map)
-    # there are no rows to be centred yet; DERF follows running means
-    if "center" in feature_map.get_params() and type(feature_map) is not DERFSampler:
+    # there are no rows to be centred yet; DERF follows running means, and positive
+    # discrete features always subtract the minima
+    params = feature_map.get_params(deep=False)
+    is_positive = params.get("positive", False)
+    if "center" in params and not is_positive and type(feature_map) is not DERFSampler:
         feature_map.set_params(center=False)
     return feature_map
