@@ -150,17 +150,18 @@ PARAMETERS = {
     "alpha": [0.3, 1.0, 1.7, 2.0],
     "nu": [0.5, 1.5, 4, 30.0],
     "norm": ["l1", "l2"],
-    "n_coefficients": [1, 2],
     "n_anchors": [1, 5, 100],
     "epsilon": [1e-8, 1e-3],
 }
 
 
+HYBRIDS = crt.angular_hybrid, crt.gaussian_hybrid, crt.clustered_hybrid
+
+
 @st.composite
 def samplers(draw, X):
     """Return a sampler of any class, with any parameters."""
-    hybrids = crt.angular_hybrid, crt.gaussian_hybrid, crt.clustered_hybrid
-    kinds = [*sampler_classes(), crt.CentersRBFSampler, *hybrids]
+    kinds = [*sampler_classes(), crt.CentersRBFSampler]
     sampler = draw(st.sampled_from(kinds))()
     params = sampler.get_params(deep=False)
     for name, value in params.items():
@@ -172,8 +173,9 @@ def samplers(draw, X):
         params["center"] = True
     elif "epsilon" in params:
         params["epsilon"] = None
-    if params.get("coefficients") == []:
-        params |= {"n_coefficients": None, "shared": False}
+    if "bases" in params:
+        make = draw(st.sampled_from([type(sampler), *HYBRIDS]))
+        params |= make().get_params(deep=False)
     if params.get("norm") == "l1":
         params["coupling"] = "auto"
     if "metric" in params and params.get("norm") != "l1" and draw(st.booleans()):

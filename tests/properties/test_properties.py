@@ -94,8 +94,6 @@ def compare(case, found, plain, *, alone=True, loss=1.0):
             allowed = (
                 loss * base * size + 100 * np.nan_to_num(gaps, nan=np.inf)[:, None]
             )
-            # below the normal numbers the spacing is absolute, not relative to the size
-            allowed = allowed + loss * np.finfo(other.dtype).smallest_subnormal
             off = ~(np.abs(other - right) <= allowed) & (other != right)
         assert not off.any(), f"{other[off][:3]} is not {right[off][:3]}"
 
