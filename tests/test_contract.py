@@ -6,6 +6,8 @@ from scipy import stats
 from sklearn.base import clone
 
 from sklearn_crt import (
+    AnchoredRBFSampler,
+    DERFSampler,
     ExponentialPowerSampler,
     HybridSampler,
     LaplacianSampler,
@@ -43,6 +45,7 @@ CLASSES = sampler_classes()
 SAMPLERS = [  # of the Gaussian kernel, with isotropic frequencies
     cls for cls in CLASSES if {"coupling", "kernel"} <= set(cls().get_params())
 ]
+WITHOUT_NORMS = AnchoredRBFSampler, DERFSampler  # no number weighs a frequency
 COUPLINGS = {
     "iid": Independent(),
     "orthogonal": Orthogonal(),
@@ -87,7 +90,11 @@ def test_sampler(sampler, coupling, kernel, n_features):
 @pytest.mark.parametrize("coupling", ["simplex", "simplex+"])
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_sampler_with_simplex(sampler, coupling, n_features):
-    check_sampler(sampler(coupling=coupling), n_features)
+    if coupling == "simplex+" and sampler in WITHOUT_NORMS:
+        with pytest.raises(ValueError, match=r"'simplex\+' has no effect.*'simplex'"):
+            check_sampler(sampler(coupling=coupling), n_features)
+    else:
+        check_sampler(sampler(coupling=coupling), n_features)
 
 
 @pytest.mark.each_value

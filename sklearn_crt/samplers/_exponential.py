@@ -138,6 +138,19 @@ class ExponentialSampler(BaseFeatureSampler):
         return make_exponential_map(self, statistics, drawn, *form)
 
 
+def refuse_norm_dependent(coupling: Coupling, owner: str) -> None:
+    """Raise ValueError for angles that follow the norms, where no number weighs them.
+
+    Such a coupling would be the plain simplex without a word.
+    """
+    if coupling.weight_dependent:
+        raise ValueError(
+            "coupling='simplex+' has no effect on the angles of the frequencies of "
+            f"{owner}, whose features weigh them by more than their norms; use "
+            "'simplex'."
+        )
+
+
 def middle(statistics: Statistics) -> np.ndarray:
     """Return the mean of the mean rows of both sides, the best centre."""
     # -> (n_features,)
