@@ -9,7 +9,6 @@ from .base import FeatureMap as FeatureMap
 from .base import FrequencyMap as FrequencyMap
 from .base import PairedColumns as PairedColumns
 from .base import map_arrays as map_arrays
-from .base import with_ones as with_ones
 from .composed import ClusterBlock as ClusterBlock
 from .composed import ClusteredMap as ClusteredMap
 from .composed import Clusters as Clusters

@@ -273,7 +273,9 @@ class DenseQuadratic(Quadratic):
     def side(
         self, frequencies: Frequencies, log_scale: np.ndarray, *, key: bool
     ) -> Side:
-        return Side(_form(frequencies, log_scale, self.axes, self.axes, self.rho))
+        return Side(
+            _form_of_axes(frequencies, log_scale, self.axes, self.axes, self.rho)
+        )
 
     def pair_terms(self, X: Inputs, Y: Inputs) -> PairTerms:
         return _diagonal_pair_terms(
@@ -304,7 +306,7 @@ class AffineQuadratic(Quadratic):
         self, frequencies: Frequencies, log_scale: np.ndarray, *, key: bool
     ) -> Side:
         axes = self.key_axes if key else self.query_axes
-        form = _form(frequencies, log_scale, axes, self.rotation, self.rho)
+        form = _form_of_axes(frequencies, log_scale, axes, self.rotation, self.rho)
         shift = -self.shift if key else self.shift
         turn = Frequencies(np.ascontiguousarray(axes.T))
         return Side(form, shift=shift[None], axes=turn)
@@ -315,7 +317,7 @@ class AffineQuadratic(Quadratic):
         return _diagonal_pair_terms(queries, keys, self.rho)
 
 
-def _form(
+def _form_of_axes(
     frequencies: Frequencies,
     log_scale: np.ndarray,
     axes: np.ndarray,
