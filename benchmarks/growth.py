@@ -47,7 +47,7 @@ MAPS = {
     "RBFSampler": RBFSampler(),
     "TrigRBFSampler": TrigRBFSampler(),
     "OPRFSampler": OPRFSampler(),
-    "SimplexRBFSampler(structured=True)": SimplexRBFSampler(structured=True),
+    "SimplexRBFSampler, structured": SimplexRBFSampler(coupling="structured-simplex"),
 }
 SIZE, D = 2**17, 16  # rows and columns of a block
 ON_PAPER = [(10**9, 8), (10**9, 64), (10**11, 64), (10**11, 1024)]  # rows, workers

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
         PositiveRBFSampler,
         SimplexRBFSampler,
         TrigRBFSampler,
+        angular_hybrid,
+        clustered_hybrid,
+        gaussian_hybrid,
     )
 
 __version__ = "0.1.0"
@@ -62,7 +65,10 @@ __all__ = [
     "SimplexRBFSampler",
     "TrigRBFSampler",
     "__version__",
+    "angular_hybrid",
+    "clustered_hybrid",
     "compare_samplers",
+    "gaussian_hybrid",
     "n_components_for",
 ]
 
@@ -90,7 +96,10 @@ _HOMES = {
     "RandomFeatureRidgeClassifier": "ridge",
     "SimplexRBFSampler": "samplers",
     "TrigRBFSampler": "samplers",
+    "angular_hybrid": "samplers",
+    "clustered_hybrid": "samplers",
     "compare_samplers": "accuracy",
+    "gaussian_hybrid": "samplers",
     "n_components_for": "accuracy",
 }
 __getattr__, __dir__ = names_on_demand(__name__, _HOMES)

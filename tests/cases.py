@@ -8,7 +8,7 @@ from types import ModuleType
 from sklearn.base import BaseEstimator
 
 import sklearn_crt
-from sklearn_crt import samplers
+from sklearn_crt import clustered_hybrid, gaussian_hybrid, samplers
 from sklearn_crt.samplers import BaseFeatureSampler
 
 # Parameters beside the defaults, which are always a case. A new sampler needs a line
@@ -20,7 +20,7 @@ _CASES: dict[str, list[dict[str, object]]] = {
     ],
     "PositiveRBFSampler": [{"center": False, "kernel": "softmax"}],
     "SimplexRBFSampler": [
-        {"weight_dependent": True, "kernel": "softmax", "n_jobs": 2},
+        {"coupling": "simplex+", "kernel": "softmax", "n_jobs": 2},
     ],
     "OPRFSampler": [
         {"coupling": "simplex+"},
@@ -47,10 +47,10 @@ _CASES: dict[str, list[dict[str, object]]] = {
     "LaplacianSampler": [{"norm": "l1", "random_phase": True, "n_jobs": 2}],
     "ExponentialPowerSampler": [{"alpha": 0.7, "random_phase": True}],
     "HybridSampler": [
-        {"kind": "gaussian", "kernel": "softmax", "coupling": "iid"}
-        | {"n_components": 37},
-        {"kind": "clustered", "center": True, "n_jobs": 2},
-        {"kind": "clustered", "mixture": "gaussian", "n_components": 60},
+        gaussian_hybrid(coupling="iid", kernel="softmax", n_components=37).get_params(
+            deep=False
+        ),
+        clustered_hybrid(center=True, n_jobs=2).get_params(deep=False),
     ],
     "ComplexExponentialSampler": [{"diagonal": 1j, "kernel": "softmax"}],
     "ClusteredSampler": [{"diagonal": "real"}],

@@ -34,6 +34,7 @@ from sklearn_crt import (
     Prototypes,
     TrigRBFSampler,
     _workers,
+    clustered_hybrid,
 )
 
 from .cases import sampler_cases
@@ -197,7 +198,7 @@ MODELS = [
             TrigRBFSampler(n_components=63, random_state=0),
             TrigRBFSampler(kernel="softmax", sigma=0.3, random_state=0),
             DERFSampler(random_state=0),
-            HybridSampler(kind="clustered", random_state=0),
+            clustered_hybrid(random_state=0),
             LaplacianSampler(random_state=0),
             Nystroem(n_components=20, random_state=0),
             Prototypes(40, random_state=0),
@@ -318,7 +319,7 @@ def test_kernels_come_back(rng, library, dispatch):
             for sampler in (
                 OPRFSampler(sigma="median"),
                 TrigRBFSampler(),
-                HybridSampler(kind="clustered"),
+                clustered_hybrid(),
                 DERFSampler(),
             )
         ),

@@ -6,10 +6,11 @@ from numpy.testing import assert_allclose
 from scipy import integrate, optimize, stats
 
 from sklearn_crt import (
-    HybridSampler,
     OPRFSampler,
     PositiveRBFSampler,
     TrigRBFSampler,
+    angular_hybrid,
+    gaussian_hybrid,
 )
 from sklearn_crt.extend import Antithetic, Independent, Orthogonal, chi_law
 from sklearn_crt.theory import (
@@ -246,9 +247,11 @@ def test_relative_errors_of_hybrids_are_those_of_the_samplers(kind, radius):
         )
     else:
         width = 4 * m * (n + 1) if kind == "angular" else 4 * m * (2 * n + 1)
-        hybrid = {"kind": kind, "n_coefficients": n}
-        hybrid |= {"lambda_sigma": 0.7} if kind == "gaussian" else {}
-        sampler = HybridSampler(n_components=width, **hybrid, **common)
+        common |= {"n_components": width, "n_coefficients": n}
+        if kind == "gaussian":
+            sampler = gaussian_hybrid(lambda_sigma=0.7, **common)
+        else:
+            sampler = angular_hybrid(**common)
     sampler.fit(X, X_key=Y)
     expected = np.sqrt(sampler.kernel_variance(X, Y)) / sampler.exact_kernel(X, Y)
     error = hrf_relative_error(theta, radius, m, n, kind=kind, lambda_sigma=0.7)

@@ -23,6 +23,7 @@ from sklearn_crt import (
     RandomFeatureRidge,
     RandomFeatureRidgeClassifier,
     TrigRBFSampler,
+    clustered_hybrid,
 )
 from sklearn_crt.rows import Frame
 from sklearn_crt.testing import assert_thread_safe
@@ -84,7 +85,7 @@ def at_once(function):
         DERFSampler(),
         PoissonSampler(),
         MaternSampler(nu=2.7),
-        HybridSampler(kind="clustered"),
+        clustered_hybrid(),
         NadarayaWatsonClassifier(),
         NadarayaWatsonClassifier(OPRFSampler()),
         NadarayaWatsonClassifier(TrigRBFSampler()),

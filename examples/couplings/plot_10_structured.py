@@ -19,7 +19,7 @@ from sklearn_crt import SimplexRBFSampler
 # ``transform`` of 500 rows. Right: the error of the kernel over all pairs of 40 rows in
 # 1024 dimensions, mean and standard error of eight seeds.
 rng = np.random.default_rng(0)
-MAPS = {False: "simplex", True: "structured simplex"}
+COUPLINGS = "simplex", "structured-simplex"
 
 
 def seconds(method, X):
@@ -33,25 +33,26 @@ def seconds(method, X):
 
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 sizes = [64, 128, 256, 512, 1024, 2048]
-for structured, name in MAPS.items():
+for color, coupling in zip(("C0", "C1"), COUPLINGS, strict=True):
     times = {"fit": [], "transform": []}
     for d in sizes:
         X = rng.standard_normal((500, d))
-        sampler = SimplexRBFSampler(n_components=d, structured=structured)
+        sampler = SimplexRBFSampler(n_components=d, coupling=coupling)
         for method, medians in times.items():
             medians.append(seconds(getattr(sampler, method), X))
     for (method, medians), style in zip(times.items(), ("--", "-"), strict=True):
-        color = f"C{int(structured)}"
-        axes[0].loglog(sizes, medians, style, color=color, label=f"{method}, {name}")
+        axes[0].loglog(
+            sizes, medians, style, color=color, label=f"{method}, {coupling}"
+        )
 X = rng.standard_normal((40, 1024))
 widths = [128, 256, 512, 1024, 2048, 4096]
-for structured, name in MAPS.items():
+for coupling in COUPLINGS:
     errors = np.empty((len(widths), 8))
     for place in np.ndindex(errors.shape):
         sampler = SimplexRBFSampler(
             sigma=0.03,
             n_components=widths[place[0]],
-            structured=structured,
+            coupling=coupling,
             random_state=place[1],
         ).fit(X)
         error = sampler.approximate_kernel(X) - sampler.exact_kernel(X)
@@ -60,7 +61,7 @@ for structured, name in MAPS.items():
         widths,
         errors.mean(axis=1),
         errors.std(axis=1) / np.sqrt(8),
-        label=name,
+        label=coupling,
         capsize=3,
     )
 axes[0].set(xlabel="columns = frequencies", ylabel="processor seconds, 500 rows")

@@ -9,8 +9,7 @@ centres. How much of that is left when clusters have a width?
 import matplotlib.pyplot as plt
 import numpy as np
 
-from sklearn_crt import HybridSampler, PositiveRBFSampler, TrigRBFSampler
-from sklearn_crt.samplers import ClusteredSampler
+from sklearn_crt import PositiveRBFSampler, TrigRBFSampler, clustered_hybrid
 
 # %%
 # Two clusters of queries and two of keys in 20 dimensions, centres of length 1, 200
@@ -25,11 +24,9 @@ common = {"sigma": 1.0, "n_components": 200, "kernel": "softmax", "random_state"
 maps = {
     "trigonometric": TrigRBFSampler(**common),
     "positive": PositiveRBFSampler(center=False, coupling="antithetic", **common),
-    "clustered, real": HybridSampler(kind="clustered", diagonal="real", **common),
-    "clustered, centres alone": HybridSampler(
-        kind="clustered", bases=[ClusteredSampler(statistic="centers")], **common
-    ),
-    "clustered": HybridSampler(kind="clustered", **common),
+    "clustered, real": clustered_hybrid(diagonal="real", **common),
+    "clustered, centres alone": clustered_hybrid(statistic="centers", **common),
+    "clustered": clustered_hybrid(**common),
 }
 errors = {name: [] for name in maps}
 for width in widths:
@@ -51,7 +48,7 @@ ax.legend()
 plt.show()
 
 # %%
-# With complex diagonals the error falls with the width of the clusters; those that
-# know the second moments lose nothing to the other maps where clusters are as wide as
-# they are apart, those of the centres alone do. A real diagonal cannot cancel
-# coordinates in which the two centres have one sign: here half of them.
+# With complex diagonals the error falls with the width of the clusters. The default,
+# which uses the second moments, loses nothing to the other maps where clusters are as
+# wide as they are apart; diagonals from the centres alone do. A real diagonal cannot
+# cancel coordinates in which the two centres have the same sign: here half of them.

@@ -14,10 +14,10 @@ from .._array import Array, joined, namespace_of, to_host, values_are_known
 from .._kernels import itemsize
 from ..samplers import (
     DERFSampler,
-    HybridSampler,
     OPRFSampler,
     PositiveRBFSampler,
     TrigRBFSampler,
+    angular_hybrid,
 )
 from ._causal import causal_blocks
 from ._features import DETERMINISTIC, check_attention_inputs, check_finite, resolve
@@ -354,7 +354,7 @@ _SAMPLERS = {
     "derf": DERFSampler(kernel="softmax", coupling="antithetic"),
     "simplex": OPRFSampler(kernel="softmax", coupling="simplex"),
     "trigonometric": TrigRBFSampler(kernel="softmax"),
-    "hybrid": HybridSampler(kernel="softmax", kind="angular"),
+    "hybrid": angular_hybrid(kernel="softmax"),
 }
 
 
@@ -371,7 +371,10 @@ def get_sampler(feature_map: Any, n_components: int) -> Any:
         sampler = _SAMPLERS[feature_map]
         feature_map = clone(sampler).set_params(n_components=n_components)
     feature_map = clone(feature_map)
-    # there are no rows to be centred yet; DERF follows running means
-    if "center" in feature_map.get_params() and type(feature_map) is not DERFSampler:
+    # there are no rows to be centred yet; DERF follows running means, and positive
+    # discrete features always subtract the minima
+    params = feature_map.get_params(deep=False)
+    is_positive = params.get("positive", False)
+    if "center" in params and not is_positive and type(feature_map) is not DERFSampler:
         feature_map.set_params(center=False)
     return feature_map

@@ -9,8 +9,7 @@ from .base import FeatureMap as FeatureMap
 from .base import FrequencyMap as FrequencyMap
 from .base import PairedColumns as PairedColumns
 from .base import map_arrays as map_arrays
-from .base import with_ones as with_ones
-from .composed import Block as Block
+from .composed import ClusterBlock as ClusterBlock
 from .composed import ClusteredMap as ClusteredMap
 from .composed import Clusters as Clusters
 from .composed import SumOfProductsMap as SumOfProductsMap
@@ -31,7 +30,6 @@ from .quadratic import DenseQuadratic as DenseQuadratic
 from .quadratic import DiagonalQuadratic as DiagonalQuadratic
 from .quadratic import IsotropicQuadratic as IsotropicQuadratic
 from .quadratic import Quadratic as Quadratic
-from .quadratic import ScaledQuadratic as ScaledQuadratic
 from .quadratic import real_form as real_form
 from .radial import ExponentialPowerRadial as ExponentialPowerRadial
 from .radial import GaussianKernel as GaussianKernel

@@ -94,7 +94,7 @@ class AnchoredMap(FrequencyMap):
     @cached_property
     def tables(self) -> Affine:
         log_scale = -0.5 * math.log(self.n_components)
-        return _form(self.points, self.log_mean_square, log_scale)
+        return _form_of_points(self.points, self.log_mean_square, log_scale)
 
     def log_features(self, rows: Inputs, *, key: bool = False) -> LogFeatures:
         row_term = self.gaussian.plus_row_factor(-rows.sq_norms, rows)
@@ -152,7 +152,7 @@ class AnchoredMap(FrequencyMap):
             draws = PairedColumns.of(_BATCH, single=True)
         noise = rng.standard_normal((X.shape[1], draws.n_frequencies))
         points = law.draw(noise, draws, rng, even=False)
-        form = _form(
+        form = _form_of_points(
             Frequencies(np.ascontiguousarray(points.T)),
             law.log_mean_square(points),
             0.0,
@@ -169,7 +169,9 @@ class AnchoredMap(FrequencyMap):
         return squares + share * (crossed - one)
 
 
-def _form(points: Frequencies, log_mean_square: np.ndarray, log_scale: float) -> Affine:
+def _form_of_points(
+    points: Frequencies, log_mean_square: np.ndarray, log_scale: float
+) -> Affine:
     """Return the form 2 z.x - |z|^2 + ... of the log features."""
     offsets = log_scale - points.sq_norms.astype(np.float64) - 0.5 * log_mean_square
     return Affine(points, 2.0, offsets[None])

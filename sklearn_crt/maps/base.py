@@ -175,8 +175,8 @@ class FeatureMap(ABC):
         estimate : ndarray of shape (n_X, n_Y)
             Of all pairs.
         """
-        queries = with_ones(self.log_features(X), X)
-        keys = with_ones(self.log_features(Y, key=True), Y)
+        queries = mantissa_and_exponent(self.log_features(X), X)
+        keys = mantissa_and_exponent(self.log_features(Y, key=True), Y)
         (left, log_left), (right, log_right) = (
             weights_from_logs(exponent, mantissa)
             for mantissa, exponent in (queries, keys)
@@ -287,7 +287,7 @@ class FeatureMap(ABC):
         like, changes = np.empty(0, dtype), {}
         for field in fields(self):
             old = getattr(self, field.name)
-            new = _astype(old, like)
+            new = _field_astype(old, like)
             if new is not old:
                 changes[field.name] = new
         return replace(self, **changes) if changes else self
@@ -380,8 +380,11 @@ class PairedColumns:
         return np.concatenate([pairs, pairs, self.n_pairs + np.arange(self.n_single)])
 
 
-def with_ones(features: LogFeatures, rows: Inputs) -> tuple[Array, Array]:
-    """Return mantissas and exponents as arrays; either may have one column."""
+def mantissa_and_exponent(features: LogFeatures, rows: Inputs) -> tuple[Array, Array]:
+    """Return mantissas and exponents of log features as arrays.
+
+    Where there is none it is a single column, of ones or of zeros.
+    """
     mantissa, exponent = features
     return (
         rows.zeros() + 1 if mantissa is None else mantissa,
@@ -453,14 +456,14 @@ _NODES: list[tuple[type, tuple[str, ...]]] = [
 ]
 
 
-def _astype(value: Any, like: np.ndarray) -> Any:
+def _field_astype(value: Any, like: np.ndarray) -> Any:
     """Return a field in another type: itself where it has none, tuples part by part."""
     if isinstance(value, FeatureMap):
         return value.astype(like.dtype)
     if isinstance(value, Frequencies):
         return value.to(like)
     if isinstance(value, tuple):
-        parts = [_astype(part, like) for part in value]
+        parts = [_field_astype(part, like) for part in value]
         same = all(new is old for new, old in zip(parts, value, strict=True))
         return value if same else like_tuple(value, parts)
     return value

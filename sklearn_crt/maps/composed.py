@@ -25,10 +25,10 @@ from .base import (
     FeatureMap,
     FrequencyMap,
     LogFeatures,
-    with_ones,
+    mantissa_and_exponent,
 )
 from .exponential import ExponentialMap
-from .quadratic import IsotropicQuadratic, ScaledQuadratic
+from .quadratic import IsotropicQuadratic
 from .radial import GaussianKernel, GaussianRadial
 from .trigonometric import TrigonometricMap
 
@@ -89,7 +89,7 @@ class Clusters:
             return pairwise_distances_argmin(rows, self.centers.astype(rows.dtype))
 
 
-class Block(NamedTuple):
+class ClusterBlock(NamedTuple):
     """Columns of one map, for queries and keys of some clusters."""
 
     part: FeatureMap
@@ -103,7 +103,7 @@ class ClusteredMap(ComposedMap):
     """Features of a row in the blocks of its cluster, zeros elsewhere."""
 
     clusters: tuple[Clusters, Clusters]
-    blocks: tuple[Block, ...]
+    blocks: tuple[ClusterBlock, ...]
 
     @property
     def parts(self) -> list[Any]:
@@ -161,7 +161,7 @@ class ClusteredMap(ComposedMap):
         mantissas, exponents = [], []
         for i, part in enumerate(parts):
             inside = part.frame.inside(unit)
-            features = with_ones(part.log_features(inside, key=key), inside)
+            features = mantissa_and_exponent(part.log_features(inside, key=key), inside)
             mantissa, exponent = xp.broadcast_arrays(*features)
             here, nothing = is_active[..., i : i + 1], xp.zeros_like(mantissa)
             mantissas.append(xp.where(here, mantissa, nothing))
@@ -191,7 +191,7 @@ class ClusteredMap(ComposedMap):
 
     def members(
         self, X: Inputs, Y: Inputs
-    ) -> Iterator[tuple[Block, np.ndarray, np.ndarray]]:
+    ) -> Iterator[tuple[ClusterBlock, np.ndarray, np.ndarray]]:
         """Yield the blocks with the indices of the queries and keys they are for."""
         pairs = zip(self.clusters, (X, Y), strict=True)
         queries, keys = (side.assign(rows.matrix) for side, rows in pairs)
@@ -291,10 +291,13 @@ class SumOfProductsMap(ComposedMap):
     def log_features(self, rows: Inputs, *, key: bool = False) -> LogFeatures:
         xp = namespace_of(rows.zeros())
         bases, coefficients = (
-            [xp.broadcast_arrays(*with_ones(features, rows)) for features in side]
+            [
+                xp.broadcast_arrays(*mantissa_and_exponent(features, rows))
+                for features in side
+            ]
             for side in self._of_parts(rows, key)
         )
-        one = with_ones((None, None), rows)
+        one = mantissa_and_exponent((None, None), rows)
         mantissas, exponents = [], []
         for base, part, scale, sign in self.terms:
             scale = scale * sign if key else scale
@@ -389,11 +392,11 @@ class SumOfProductsMap(ComposedMap):
         with np.errstate(over="ignore", invalid="ignore"):
             for base, mean, variance in zip(self.bases, means, variances, strict=True):
                 second = mean**2 + variance
-                total += _product(second, _of_part(base, "variance", X, Y))
+                total += _product_without_nan(second, _of_part(base, "variance", X, Y))
             if not all(map(_is_gaussian, self.bases)):
                 *kernels, last = (_of_part(base, "kernel", X, Y) for base in self.bases)
                 for kernel, variance in zip(kernels, variances[:-1], strict=True):
-                    total += _product(variance, (kernel - last) ** 2)
+                    total += _product_without_nan(variance, (kernel - last) ** 2)
         if self.shared and self._covariance_is_known:
             phases = X.sq_norms - Y.sq_norms.T
             product = means[0] * means[1] - variances[0]  # E lam (1 - lam)
@@ -425,10 +428,8 @@ def _is_gaussian(part: FeatureMap) -> bool:
     """Whether a part is a map of the Gaussian kernel of its raw rows."""
     if isinstance(part, TrigonometricMap):
         plain = isinstance(part.radial, GaussianRadial) and part.metric_factor is None
-    elif isinstance(part, ExponentialMap):
-        plain = not isinstance(part.quadratic, ScaledQuadratic)
     else:
-        plain = isinstance(part, (AnchoredMap, ClusteredMap))
+        plain = isinstance(part, (AnchoredMap, ClusteredMap, ExponentialMap))
     if not plain or np.any(part.frame.sigma != 1):
         return False
     gaussian = getattr(part, "gaussian", None)
@@ -449,7 +450,7 @@ def _outer(
     return namespace_of(pairs).reshape(pairs, (*pairs.shape[:-2], -1))
 
 
-def _product(left: float | np.ndarray, right: np.ndarray) -> np.ndarray:
+def _product_without_nan(left: float | np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return left * right, where zero times infinity is zero."""
     with np.errstate(over="ignore", invalid="ignore"):
         product = left * right

@@ -114,10 +114,9 @@ class ExponentialMap(FrequencyMap):
 
     # ------------------------------------------------------------------- values
     def kernel(self, X: Inputs, Y: Inputs) -> np.ndarray:
-        return self.gaussian.values(*self.quadratic.pair(X, Y))
+        return self.gaussian.values(X, Y)
 
     def variance(self, X: Inputs, Y: Inputs) -> np.ndarray:
-        X, Y = self.quadratic.pair(X, Y)
         m, n_pairs, n_single = (
             self.n_frequencies,
             self.columns.n_pairs,

@@ -13,7 +13,7 @@ from .._array import Array, constant, namespace_of, on_host
 from .._compat import cached_property
 from ..frequencies import Coupling, Frequencies
 from ..rows import Frame, Inputs, Rows
-from .base import FeatureMap, FrequencyMap, LogFeatures, with_ones
+from .base import FeatureMap, FrequencyMap, LogFeatures, mantissa_and_exponent
 from .variance import angles, orthogonal_sign_moment
 
 
@@ -121,7 +121,7 @@ class WeightedMap(FeatureMap):
         base, weight = self.tables
         features = base.log_features(rows, key=key)
         scale = math.copysign(math.sqrt(abs(weight)), weight if key else 1)
-        return scale * with_ones(features, rows)[0], features[1]
+        return scale * mantissa_and_exponent(features, rows)[0], features[1]
 
     def kernel(self, X: Inputs, Y: Inputs) -> np.ndarray:
         return self.weight * self.base.kernel(X, Y)

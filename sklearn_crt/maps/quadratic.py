@@ -18,7 +18,7 @@ from .._array import Array, asarray_like, namespace_of
 from .._array import sq_norms as sums_of_squares
 from .._compat import cached_property
 from ..frequencies import Affine, Frequencies
-from ..rows import DenseInputs, Inputs
+from ..rows import Inputs
 from .variance import (
     log_one_minus,
     log_rho,
@@ -86,10 +86,6 @@ class Quadratic(ABC):
         self, frequencies: Frequencies, log_scale: np.ndarray, *, key: bool
     ) -> Side:
         """Return the exponents of one side, plus log_scale (1, n_frequencies)."""
-
-    def pair(self, X: Inputs, Y: Inputs) -> tuple[Inputs, Inputs]:
-        """Return the rows of which the kernel is the Gaussian one: a hook."""
-        return X, Y
 
     def pair_terms(self, X: Inputs, Y: Inputs) -> PairTerms:
         """Return what the variance of real features depends on.
@@ -263,43 +259,6 @@ class DiagonalQuadratic(Quadratic):
 
 
 @dataclass(frozen=True, eq=False)
-class ScaledQuadratic(Quadratic):
-    """A = 0 on rows times factors, another set for each side.
-
-    The kernel is the Gaussian one of these products.
-    """
-
-    query_factors: np.ndarray  # (n_features,)
-    key_factors: np.ndarray  # (n_features,)
-
-    @property
-    def coefficient(self) -> float:
-        return 0.0
-
-    @property
-    def symmetric(self) -> bool:
-        return np.array_equal(self.query_factors, self.key_factors)
-
-    def side(
-        self, frequencies: Frequencies, log_scale: np.ndarray, *, key: bool
-    ) -> Side:
-        a = self.key_factors if key else self.query_factors
-        weights = a[:, None] * frequencies.to_dense().astype(np.float64)
-        squares = np.column_stack([-np.square(a), 0 * a])
-        form = Affine(Frequencies(weights), 1.0, log_scale)
-        return Side(form, squares=squares)
-
-    def pair(self, X: Inputs, Y: Inputs) -> tuple[Inputs, Inputs]:
-        return (
-            DenseInputs(X.dense * self.query_factors),
-            DenseInputs(Y.dense * self.key_factors),
-        )
-
-    def pair_terms(self, X: Inputs, Y: Inputs) -> PairTerms:
-        return IsotropicQuadratic(0.0).pair_terms(X, Y)
-
-
-@dataclass(frozen=True, eq=False)
 class DenseQuadratic(Quadratic):
     """A matrix A with the given axes, B = (I - 4A)^(1/2) and the row term -|x|^2."""
 
@@ -314,7 +273,9 @@ class DenseQuadratic(Quadratic):
     def side(
         self, frequencies: Frequencies, log_scale: np.ndarray, *, key: bool
     ) -> Side:
-        return Side(_form(frequencies, log_scale, self.axes, self.axes, self.rho))
+        return Side(
+            _form_of_axes(frequencies, log_scale, self.axes, self.axes, self.rho)
+        )
 
     def pair_terms(self, X: Inputs, Y: Inputs) -> PairTerms:
         return _diagonal_pair_terms(
@@ -345,7 +306,7 @@ class AffineQuadratic(Quadratic):
         self, frequencies: Frequencies, log_scale: np.ndarray, *, key: bool
     ) -> Side:
         axes = self.key_axes if key else self.query_axes
-        form = _form(frequencies, log_scale, axes, self.rotation, self.rho)
+        form = _form_of_axes(frequencies, log_scale, axes, self.rotation, self.rho)
         shift = -self.shift if key else self.shift
         turn = Frequencies(np.ascontiguousarray(axes.T))
         return Side(form, shift=shift[None], axes=turn)
@@ -356,7 +317,7 @@ class AffineQuadratic(Quadratic):
         return _diagonal_pair_terms(queries, keys, self.rho)
 
 
-def _form(
+def _form_of_axes(
     frequencies: Frequencies,
     log_scale: np.ndarray,
     axes: np.ndarray,

@@ -25,31 +25,27 @@ Sigma: TypeAlias = float | str | ArrayLike
 def resolve_sigma(sigma: Sigma, statistics: Statistics) -> float | np.ndarray:
     """Return the multiplier of the inputs: a number, or one for each column."""
     moments = statistics.both
-    if isinstance(sigma, str):
-        if sigma == "median":
-            if statistics.sample is None:
-                raise ValueError(
-                    "sigma='median' needs a sample of the rows, which only an "
-                    "estimator fitted with sigma='median' keeps, and none that was "
-                    "frozen."
-                )
-            return _in_range(sigma, 1.0 / statistics.sample.median_distance())
+    if not isinstance(sigma, str):
+        return check_sigma(sigma, moments.mean.size)
+    if sigma == "median":
+        if statistics.sample is None:
+            raise ValueError(
+                "sigma='median' needs a sample of the rows, which only an estimator "
+                "fitted with sigma='median' keeps, and none that was frozen."
+            )
+        value = 1.0 / statistics.sample.median_distance()
+    else:
         variance = moments.mean.size * moments.total_variance
         if variance <= 1e-28 * moments.mean_square.sum():  # constant up to rounding
             return math.sqrt(2.0)  # gamma = sigma^2 / 2 = 1, as in scikit-learn
-        return _in_range(sigma, math.sqrt(2.0 / variance))
-    return check_sigma(sigma, moments.mean.size)
-
-
-def _in_range(name: str, sigma: float) -> float:
-    """Return a sigma made of rows, whose square is a number, or raise ValueError."""
-    if sigma > _LARGEST:
+        value = math.sqrt(2.0 / variance)
+    if value > _LARGEST:
         raise ValueError(
-            f"Input X contains values too small for sigma={name!r}: it would be "
-            f"{sigma:.2g}, and its square must be finite in float64. Scale the "
+            f"Input X contains values too small for sigma={sigma!r}: it would be "
+            f"{value:.2g}, and its square must be finite in float64. Scale the "
             "columns, for instance with StandardScaler."
         )
-    return sigma
+    return value
 
 
 def check_sigma(sigma: Sigma, n_features: int) -> float | np.ndarray:

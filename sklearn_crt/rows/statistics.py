@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from functools import reduce
+from itertools import starmap
 from operator import add
 from typing import Any, TypeVar
 
@@ -73,7 +74,7 @@ class Moments:
         of_rows = cls._of_sparse if sparse.issparse(X) else cls._of_dense
         batches = _batches(X, sample_weight, _MOMENT_BYTES)
         with np.errstate(over="ignore", invalid="ignore"):
-            total = reduce(add, (of_rows(*batch) for batch in batches))
+            total = reduce(add, starmap(of_rows, batches))
         if not np.isfinite(total.variance).all():
             raise ValueError(
                 "Input X contains values whose squares are too large for float64. "

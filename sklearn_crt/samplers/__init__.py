@@ -13,10 +13,11 @@ if TYPE_CHECKING:
     from ._geometric import GeometricSampler
     from ._gerf import GERFSampler
     from ._hybrid.clustered import ClusteredSampler
-    from ._hybrid.coefficients import (
-        AngularCoefficient,
-        GaussianCoefficient,
-        MixtureCoefficient,
+    from ._hybrid.coefficients import AngularCoefficient, GaussianCoefficient
+    from ._hybrid.combinations import (
+        angular_hybrid,
+        clustered_hybrid,
+        gaussian_hybrid,
     )
     from ._hybrid.complex_exponential import ComplexExponentialSampler, best_diagonal
     from ._hybrid.sampler import HybridSampler
@@ -43,13 +44,15 @@ __all__ = [
     "HybridSampler",
     "LaplacianSampler",
     "MaternSampler",
-    "MixtureCoefficient",
     "OPRFSampler",
     "PoissonSampler",
     "PositiveRBFSampler",
     "SimplexRBFSampler",
     "TrigRBFSampler",
+    "angular_hybrid",
     "best_diagonal",
+    "clustered_hybrid",
+    "gaussian_hybrid",
 ]
 
 _HOMES = {
@@ -67,12 +70,14 @@ _HOMES = {
     "HybridSampler": "_hybrid.sampler",
     "LaplacianSampler": "_laplacian",
     "MaternSampler": "_matern",
-    "MixtureCoefficient": "_hybrid.coefficients",
     "OPRFSampler": "_oprf",
     "PoissonSampler": "_poisson",
     "PositiveRBFSampler": "_positive",
     "SimplexRBFSampler": "_simplex_rbf",
     "TrigRBFSampler": "_trig_rbf",
+    "angular_hybrid": "_hybrid.combinations",
     "best_diagonal": "_hybrid.complex_exponential",
+    "clustered_hybrid": "_hybrid.combinations",
+    "gaussian_hybrid": "_hybrid.combinations",
 }
 __getattr__, __dir__ = names_on_demand(__name__, _HOMES)

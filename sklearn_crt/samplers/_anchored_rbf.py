@@ -14,7 +14,7 @@ from ..frequencies import Coupling, Frequencies, chi_law, get_coupling
 from ..maps import AnchoredMap, AnchorMixture, GaussianKernel, PairedColumns
 from ..rows import Sigma, TableLike
 from ._base import BaseFeatureSampler
-from ._exponential import middle
+from ._exponential import middle, refuse_norm_dependent
 
 
 class AnchoredRBFSampler(BaseFeatureSampler):
@@ -153,7 +153,8 @@ class AnchoredRBFSampler(BaseFeatureSampler):
 
     def _get_coupling(self) -> Coupling:
         coupling = get_coupling(self.coupling, type(self).__name__, opposite=True)
-        return coupling.weigh(None)
+        refuse_norm_dependent(coupling, type(self).__name__)
+        return coupling
 
     def _make_map(self, statistics, drawn):
         frame = self._frame(statistics, middle(statistics))

@@ -7,7 +7,7 @@ import numpy as np
 from ..maps import AffineQuadratic, DenseQuadratic
 from ..rows import Frame, Statistics
 from ._base import fitted
-from ._exponential import ExponentialSampler
+from ._exponential import ExponentialSampler, refuse_norm_dependent
 
 _MOST_FEATURES = 4096  # whose matrix has 134 MB
 _RIDGE = 0.3  # share of the pooled covariance added to each side's, where n = d
@@ -33,7 +33,7 @@ class DERFSampler(ExponentialSampler):
         Number of columns: one per frequency, or two with ``coupling="antithetic"``.
     coupling : str or Coupling, default="orthogonal"
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
-        ``"simplex"``, ``"simplex+"``, ``"antithetic"``, ``"halton"``, ``"sobol"``,
+        ``"simplex"``, ``"antithetic"``, ``"halton"``, ``"sobol"``,
         ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All but the
         structured ones are exactly unbiased. ``"antithetic"`` draws
         pairs w, -w on orthogonal directions: the least error from d columns on, for
@@ -141,6 +141,7 @@ class DERFSampler(ExponentialSampler):
         return X
 
     def _choose(self, statistics, frame, coupling):
+        refuse_norm_dependent(coupling, type(self).__name__)
         return best_quadratic(statistics, frame)
 
     A_: np.ndarray = fitted(

@@ -17,6 +17,7 @@ from ..rows import Frame, Sigma, Statistics
 from ._base import BaseFeatureSampler
 from ._exponential import middle
 
+_EPSILON = 1e-8  # least coordinate of positive features, unless the user states one
 _NEAR = 0.1  # coordinates, at unit bandwidth, of rows near others that are all equal
 
 
@@ -26,7 +27,7 @@ class DiscreteSampler(BaseFeatureSampler):
     _parameter_constraints: dict = {
         **BaseFeatureSampler._parameter_constraints,
         "positive": ["boolean"],
-        "epsilon": [Interval(Real, 0, None, closed="neither")],
+        "epsilon": [Interval(Real, 0, None, closed="neither"), None],
         "center": ["boolean"],
         "kernel": [StrOptions({"gaussian", "softmax"})],
     }
@@ -37,7 +38,7 @@ class DiscreteSampler(BaseFeatureSampler):
         sigma: Sigma = "scale",
         n_components: int = 100,
         positive: bool = False,
-        epsilon: float = 1e-8,
+        epsilon: float | None = None,
         center: bool = True,
         kernel: GaussianOrSoftmax = "gaussian",
         n_jobs: int | None = None,
@@ -65,16 +66,16 @@ class DiscreteSampler(BaseFeatureSampler):
         """Return the law of the counts for rows with coordinates of these sizes."""
 
     def _make_map(self, statistics, drawn):
-        frame = self._frame(statistics)
-        if self.positive:
+        frame, epsilon = self._frame(statistics), self._least_coordinate()
+        if epsilon is not None:
             minimum = np.minimum(statistics.query.minimum, statistics.key.minimum)
             minimum = np.where(np.isfinite(minimum), minimum, 0)  # without any row
-            center = minimum - self.epsilon / np.asarray(frame.sigma)
+            center = minimum - epsilon / np.asarray(frame.sigma)
             frame = replace(frame, center=center)
         elif self.center:
             frame = replace(frame, center=middle(statistics))
         rng = statistics.frequency_stream()
-        if _are_all_alike(statistics, self.center or self.positive):
+        if _are_all_alike(statistics, self.center):
             law = self._law_of(np.full(statistics.n_features, _NEAR))
             warn(
                 f"All rows are equal, which says nothing about the exponents of "
@@ -93,8 +94,26 @@ class DiscreteSampler(BaseFeatureSampler):
             Independent(),
             law,
             GaussianKernel(softmax=self.kernel == "softmax"),
-            self.epsilon if self.positive else None,
+            epsilon,
         )
+
+    def _least_coordinate(self) -> float | None:
+        """Return the smallest coordinate of positive features, None for signed ones."""
+        if not self.positive:
+            if self.epsilon is not None:
+                raise ValueError(
+                    f"epsilon={self.epsilon} has no effect with positive=False: it is "
+                    "the smallest coordinate after the column minima are subtracted. "
+                    "Use epsilon=None, or positive=True."
+                )
+            return None
+        if not self.center:
+            raise ValueError(
+                "center=False has no effect with positive=True, which subtracts the "
+                "column minima in place of the means. Use center=True, or "
+                "positive=False."
+            )
+        return _EPSILON if self.epsilon is None else self.epsilon
 
 
 def _are_all_alike(statistics, shifted):

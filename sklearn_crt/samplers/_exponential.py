@@ -29,13 +29,13 @@ def optimal_A(q: Any, n_features: int) -> Any:
     With rho = 1 / (1 - 8A) it is the positive root of 2 q rho^2 + (2q + d) rho = d
     (CRT theorem 3.3), written so that nothing cancels for small or large q.
     """
-    if isinstance(q, (int, float)):
-        return float(optimal_A(np.asarray(float(q)), n_features))
-    # q () or an array of any library
-    xp, d = namespace_of(q), n_features
+    # q a number, () or an array of any library
+    is_number = isinstance(q, (int, float))
+    xp, d = np if is_number else namespace_of(q), n_features
     gap = 2 * q - d
     total = xp.sqrt((2 * q + d) ** 2 + 8 * d * q) + xp.abs(gap)
-    return -xp.where(gap > 0, total / (16 * d), q / total)
+    A = -xp.where(gap > 0, total / (16 * d), q / total)
+    return float(A) if is_number else A
 
 
 def optimal_antithetic_A(q: float, n_features: int) -> float:
@@ -128,14 +128,33 @@ class ExponentialSampler(BaseFeatureSampler):
         name = type(self).__name__
         coupling = get_coupling(self.coupling, name, opposite=self._takes_pairs)
         quadratic = self._choose(statistics, frame, coupling)
-        factor = None  # norms do not say how a matrix weighs
-        if isinstance(quadratic, IsotropicQuadratic) and quadratic.is_real:
-            A = quadratic.real
-            # angles that follow the norms lower the variance up to a bound
-            if optimal_for(A, statistics.n_features) <= 0.5 + 1e-9:
-                factor = 2 * A
-        form = frame, quadratic, coupling.weigh(factor)
-        return make_exponential_map(self, statistics, drawn, *form)
+        if coupling.weight_dependent:
+            coupling = coupling.weigh(_norm_factor(quadratic, statistics.n_features))
+        return make_exponential_map(self, statistics, drawn, frame, quadratic, coupling)
+
+
+def _norm_factor(quadratic: Quadratic, n_features: int) -> float | None:
+    """Return the c of features that weigh w by ``|w| exp(c |w|^2)``.
+
+    None where angles that depend on the norms do not lower the variance.
+    """
+    if not isinstance(quadratic, IsotropicQuadratic) or not quadratic.is_real:
+        return None
+    A = quadratic.real
+    return 2 * A if optimal_for(A, n_features) <= 0.5 + 1e-9 else None
+
+
+def refuse_norm_dependent(coupling: Coupling, owner: str) -> None:
+    """Raise ValueError for angles that follow the norms, where no number weighs them.
+
+    Such a coupling would be the plain simplex without a word.
+    """
+    if coupling.weight_dependent:
+        raise ValueError(
+            "coupling='simplex+' has no effect on the angles of the frequencies of "
+            f"{owner}, whose features weigh them by more than their norms; use "
+            "'simplex'."
+        )
 
 
 def middle(statistics: Statistics) -> np.ndarray:

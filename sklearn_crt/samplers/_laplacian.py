@@ -9,13 +9,13 @@ from numpy.typing import ArrayLike
 
 from .._compat import StrOptions
 from .._types import RandomState
-from ..frequencies import Coupling, Frequencies, Independent, Orthogonal, student_law
+from ..frequencies import Coupling, Frequencies, Independent, Orthogonal
 from ..maps import LaplacianRadial
 from ..rows import Sigma
-from ._trigonometric import HeavyTailedSampler
+from ._matern import MaternSampler
 
 
-class LaplacianSampler(HeavyTailedSampler):
+class LaplacianSampler(MaternSampler):
     r"""Laplacian kernel from sine and cosine pairs.
 
     The frequencies are Cauchy: for the L2 norm multivariate Cauchy vectors, for the L1
@@ -108,9 +108,10 @@ class LaplacianSampler(HeavyTailedSampler):
     """
 
     _parameter_constraints: dict = {
-        **HeavyTailedSampler._parameter_constraints,
+        **MaternSampler._parameter_constraints,
         "norm": [StrOptions({"l2", "l1"})],
     }
+    nu = 0.5
 
     def __init__(
         self,
@@ -158,14 +159,8 @@ class LaplacianSampler(HeavyTailedSampler):
     def _draw(self, coupling):
         return super()._draw(coupling) if self.norm == "l2" else _draw_cauchy
 
-    def _tail_index(self):
-        return 1.0
-
     def _radial(self):
         return LaplacianRadial(self.norm)
-
-    def _radial_law(self, n_features):
-        return student_law(n_features, 0.5)
 
 
 def _draw_cauchy(n_frequencies, n_features, rng):

@@ -31,11 +31,14 @@ class PoissonSampler(DiscreteSampler):
         Whether to subtract the column minima, less ``epsilon``, instead of the means,
         so that all features are positive. Values below the minima seen by ``fit`` are
         raised to them, and estimate and variance are those of the raised rows.
-    epsilon : float, default=1e-8
-        Smallest coordinate with ``positive=True``, after multiplication by sigma.
+    epsilon : float, default=None
+        Smallest coordinate with ``positive=True``, after multiplication by sigma; None
+        means 1e-8. With ``positive=False`` it has no effect, and ``fit`` raises
+        ValueError where it is set.
     center : bool, default=True
-        Whether to subtract the column means first, which changes no kernel value.
-        Ignored with ``positive=True``.
+        Whether to subtract the column means first, which changes no kernel value. With
+        ``positive=True`` the minima are subtracted in place of the means, and ``fit``
+        raises ValueError for ``center=False``.
     kernel : {"gaussian", "softmax"}, default="gaussian"
         ``"softmax"`` is ``exp(sigma**2 * x.y)``, by features of the Gaussian kernel
         times ``exp(|sigma * x|**2 / 2)``.

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from .._types import GaussianOrSoftmax, RandomState
+from ..frequencies import Coupling
 from ..rows import Sigma
-from ._exponential import ExponentialSampler
+from ._positive import PositiveRBFSampler
 
 
-class SimplexRBFSampler(ExponentialSampler):
+class SimplexRBFSampler(PositiveRBFSampler):
     r"""Gaussian or softmax kernel from positive features in simplex blocks (SimRF).
 
-    The map of :class:`PositiveRBFSampler`, with frequencies at the widest common angle.
-    From the data ``fit`` reads the column means and, for ``sigma="scale"`` or
-    ``"median"``, the scale of the columns.
+    This is :class:`PositiveRBFSampler` with ``coupling="simplex"`` as the default: the
+    frequencies of a block have the largest angle that is possible for all pairs of
+    them, which gives the least variance. From the data ``fit`` reads the column means
+    and, for ``sigma="scale"`` or ``"median"``, the scale of the columns.
 
     Parameters
     ----------
@@ -22,13 +24,16 @@ class SimplexRBFSampler(ExponentialSampler):
         ``"median"`` is one over the median distance of up to 1000 rows.
     n_components : int, default=100
         Number of columns, one per frequency.
-    weight_dependent : bool, default=False
-        Whether the angles of a block follow the norms of its frequencies (SimRF+): the
-        coupling ``"simplex+"``.
-    structured : bool, default=False
-        Whether the rotations are products of random signs and Hadamard matrices: the
-        coupling ``"structured-simplex"``, faster in high dimension, with a bias that
-        vanishes there.
+    coupling : str or Coupling, default="simplex"
+        How the frequencies depend on each other:
+
+        - ``"simplex"``: independent blocks of simplices (SimRF).
+        - ``"simplex+"``: the angles of a block depend on the norms of its frequencies
+          (SimRF+), which has less variance for rows near the centre.
+        - ``"structured-simplex"``: rotations are products of random signs and Hadamard
+          matrices, faster in high dimension, with a bias that vanishes there.
+
+        All other couplings of :class:`PositiveRBFSampler` work as well.
     center : bool, default=True
         Whether to subtract the column means first: the same kernel, often with much
         less variance. Sparse rows stay sparse.
@@ -43,8 +48,6 @@ class SimplexRBFSampler(ExponentialSampler):
 
     Attributes
     ----------
-    coupling : str
-        The name of the coupling that the two parameters stand for.
     center_ : ndarray of shape (n_features,)
         The vector subtracted from the rows, zero without ``center``.
     sigma_ : float or ndarray of shape (n_features,)
@@ -60,7 +63,7 @@ class SimplexRBFSampler(ExponentialSampler):
 
     See Also
     --------
-    PositiveRBFSampler : The same map with any coupling.
+    PositiveRBFSampler : The same map with orthogonal frequencies as the default.
     OPRFSampler : One more parameter; takes ``coupling="simplex"`` too.
 
     Notes
@@ -85,12 +88,9 @@ class SimplexRBFSampler(ExponentialSampler):
     :math:`1 - 2\,\Gamma((d+1)/2)^2 / (d\,\Gamma(d/2)^2)`, 0.00778 for d = 64, where
     orthogonal and independent frequencies have 1.
 
-    ``kernel_variance`` is this formula, also for ``structured`` blocks without padding
-    (d a power of two, at least 16), and that of independent frequencies, p = 0, with
-    other ``structured`` blocks or ``weight_dependent``.
-
-    ``fit`` raises ValueError where ``weight_dependent`` and ``structured`` are both
-    true.
+    ``kernel_variance`` is this formula, also for ``"structured-simplex"`` blocks
+    without padding (d a power of two, at least 16). For other dimensions and for
+    ``"simplex+"`` it is that of independent frequencies, p = 0.
 
     References
     ----------
@@ -108,42 +108,23 @@ class SimplexRBFSampler(ExponentialSampler):
     0.00044
     """
 
-    _parameter_constraints: dict = {
-        **ExponentialSampler._parameter_constraints,
-        "weight_dependent": ["boolean"],
-        "structured": ["boolean"],
-    }
-    _parameter_constraints.pop("coupling")
-
     def __init__(
         self,
         *,
         sigma: Sigma = "scale",
         n_components: int = 100,
-        weight_dependent: bool = False,
-        structured: bool = False,
+        coupling: str | Coupling = "simplex",
         center: bool = True,
         kernel: GaussianOrSoftmax = "gaussian",
         n_jobs: int | None = None,
         random_state: RandomState = None,
     ):
-        self.sigma = sigma
-        self.n_components = n_components
-        self.weight_dependent = weight_dependent
-        self.structured = structured
-        self.center = center
-        self.kernel = kernel
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
-    @property
-    def coupling(self) -> str:  # type: ignore[override]  # of two parameters
-        """The name of the coupling that the two parameters stand for."""
-        if self.weight_dependent and self.structured:
-            raise ValueError(
-                "weight_dependent=True and structured=True exclude each other: the "
-                "angles of SimRF+ need blocks that are written out; set one to False."
-            )
-        if self.structured:
-            return "structured-simplex"
-        return "simplex+" if self.weight_dependent else "simplex"
+        super().__init__(
+            sigma=sigma,
+            n_components=n_components,
+            coupling=coupling,
+            center=center,
+            kernel=kernel,
+            n_jobs=n_jobs,
+            random_state=random_state,
+        )

@@ -9,7 +9,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from sklearn_crt import HybridSampler, OPRFSampler, PositiveRBFSampler, TrigRBFSampler
+from sklearn_crt import (
+    OPRFSampler,
+    PositiveRBFSampler,
+    TrigRBFSampler,
+    angular_hybrid,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +58,7 @@ def samplers(case, given):
                 "favor": PositiveRBFSampler(**positive),
                 "favor_optimal": OPRFSampler(**positive),
                 "trigonometric": TrigRBFSampler(n_components=2 * m, **common),
-                "angular": HybridSampler(kind="angular", **hybrid, **common),
+                "angular": angular_hybrid(**hybrid, **common),
             }.items()
         }
     )

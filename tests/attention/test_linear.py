@@ -15,6 +15,7 @@ from sklearn_crt import (
     PositiveRBFSampler,
     SimplexRBFSampler,
     TrigRBFSampler,
+    gaussian_hybrid,
 )
 from sklearn_crt.attention import (
     LinearAttentionState,
@@ -187,7 +188,7 @@ OF_HEADS = {
     "GERF": GERFSampler(kernel="softmax", n_components=47, center=False),
     "trigonometric": TrigRBFSampler(kernel="softmax", n_components=47),
     "hybrid, its own centres": HybridSampler(kernel="softmax"),
-    "hybrid, its own constants": HybridSampler(kernel="softmax", kind="gaussian"),
+    "hybrid, its own constants": gaussian_hybrid(kernel="softmax"),
 }
 
 

@@ -4,7 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_crt import OPRFSampler, PositiveRBFSampler, SimplexRBFSampler
 from sklearn_crt.extend import Orthogonal, Simplex, SimplexPlus, chi_law
@@ -231,27 +231,12 @@ def test_weight_dependence_helps_at_small_sums(sampler, d, q):
 
 
 # -------------------------------------------------------------- SimplexRBFSampler
-def test_simplex_sampler_is_the_positive_one_with_simplex_blocks(rng):
+@pytest.mark.parametrize("coupling", ["simplex", "simplex+", "structured-simplex"])
+def test_simplex_sampler_is_the_positive_one_with_simplex_blocks(coupling, rng):
     X = rng.normal(size=(30, 5))
-    for weight_dependent, coupling in ((False, "simplex"), (True, "simplex+")):
-        model = SimplexRBFSampler(weight_dependent=weight_dependent, random_state=0)
-        same = PositiveRBFSampler(coupling=coupling, random_state=0)
-        assert model.coupling == coupling
-        assert_allclose(model.fit_transform(X), same.fit_transform(X))
-        assert_allclose(model.kernel_variance(X), same.kernel_variance(X))
-        assert model.variance_is_exact_ is not weight_dependent
-
-
-def test_simplex_sampler_cannot_be_both(rng):
-    model = SimplexRBFSampler(weight_dependent=True, structured=True)
-    with pytest.raises(ValueError, match=r"exclude each other.*set one to False"):
-        model.fit(rng.normal(size=(30, 5)))
-
-
-def test_simplex_sampler_with_structured_blocks(rng):
-    X = rng.normal(size=(30, 16))
-    model = SimplexRBFSampler(structured=True, random_state=0)
-    same = PositiveRBFSampler(coupling="structured-simplex", random_state=0)
-    assert model.coupling == "structured-simplex"
-    assert_allclose(model.fit_transform(X), same.fit_transform(X))
-    assert not model.variance_is_exact_
+    params = {} if coupling == "simplex" else {"coupling": coupling}
+    model = SimplexRBFSampler(random_state=0, **params)
+    same = PositiveRBFSampler(coupling=coupling, random_state=0)
+    assert_array_equal(model.fit_transform(X), same.fit_transform(X))
+    assert_array_equal(model.kernel_variance(X), same.kernel_variance(X))
+    assert model.variance_is_exact_ is (coupling == "simplex")

@@ -5,12 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_crt.extend import StructuredOrthogonal
-from sklearn_crt.samplers import (
-    AngularCoefficient,
-    GaussianCoefficient,
-    MixtureCoefficient,
-    best_diagonal,
-)
+from sklearn_crt.samplers import AngularCoefficient, GaussianCoefficient
 
 
 def test_reference_coefficients(vectors, pair4):
@@ -59,10 +54,3 @@ def test_angles_do_not_depend_on_sigma(rng):
 def test_angles_need_exact_directions(coupling, rng):
     with pytest.raises(ValueError, match=r"use .*'iid', 'orthogonal'"):
         AngularCoefficient(coupling=coupling).fit(rng.normal(size=(9, 4)))
-
-
-def test_mixture_coefficient_is_one_at_the_centres(rng):
-    x, y = rng.normal(size=(2, 4))
-    a = best_diagonal(x, -np.sign(x) * np.abs(y)).real
-    part = MixtureCoefficient(a).fit(x[None])
-    assert_allclose(part.exact_kernel(x[None], -(a**2 * x)[None]), 1)

@@ -19,24 +19,10 @@ from sklearn_crt.samplers import (
     AngularCoefficient,
     ComplexExponentialSampler,
     GaussianCoefficient,
-    MixtureCoefficient,
 )
 from sklearn_crt.testing import assert_variance, contract_rows
 
-KINDS = {
-    "optimal": {"kind": "optimal"},
-    "angular": {"kind": "angular"},
-    "gaussian": {"kind": "gaussian", "lambda_sigma": 0.8},
-    "clustered": {"kind": "clustered"},
-    "real": {"kind": "clustered", "diagonal": "real"},
-    "mixture": {"kind": "clustered", "mixture": "gaussian", "n_coefficients": 1},
-}
-
-
-def hybrid(**params):
-    return HybridSampler(
-        **{"kind": "angular", "sigma": 1.0, "random_state": 0} | params
-    )
+from ..hybrids import KINDS, hybrid
 
 
 @pytest.fixture
@@ -102,8 +88,8 @@ THREE = {
         {"n_components": 30, "shared": True},
         {"n_components": 77, "kind": "gaussian"},
         {"n_components": 100, **THREE},
-        {"n_components": 40, **KINDS["mixture"], "n_clusters": (2, 1)},
-        {"n_components": 35, **KINDS["clustered"]},
+        {"n_components": 40, "kind": "real", "n_clusters": (2, 1)},
+        {"n_components": 35, "kind": "clustered"},
         *(
             {
                 "n_components": 20,
@@ -129,7 +115,7 @@ def test_features_are_the_composition(params, composed, rng):
 @pytest.mark.parametrize("key", [False, True])
 def test_features_are_those_of_log_space(kind, kernel, key, rng):
     X = rng.normal(size=(30, 3))
-    sampler = hybrid(kernel=kernel, n_components=63, **KINDS[kind]).fit(X)
+    sampler = hybrid(kind, kernel=kernel, n_components=63).fit(X)
     logs = sampler.map_.iter_log_features(X, key=key)
     expected = np.vstack([m * (1 if e is None else np.exp(e)) for _, m, e in logs])
     out = sampler.transform_key(X) if key else sampler.transform(X)
@@ -175,8 +161,8 @@ def test_parts_without_weight_are_left_out(rng):
 
 def test_both_sides_are_real_and_differ(rng):
     X = rng.normal(size=(20, 3))
-    for params in KINDS.values():
-        sampler = hybrid(n_components=64, **params).fit(X)
+    for kind in KINDS:
+        sampler = hybrid(kind, n_components=64).fit(X)
         assert not sampler.symmetric_
         assert sampler.transform(X).dtype == np.float64
         assert not np.allclose(sampler.transform(X), sampler.transform_key(X))
@@ -228,9 +214,8 @@ def test_reference_mse(vectors, pair4, shared):
 @pytest.mark.parametrize("kind", ["angular", "gaussian"])
 def test_variance_of_independent_maps(kind, coupling):
     X = contract_rows(4)
-    sampler = hybrid(
-        **KINDS[kind], coupling=coupling, n_coefficients=5, n_components=4 * 3 * 11
-    ).fit(X)
+    params = {"n_coefficients": 5, "n_components": 4 * 3 * 11}
+    sampler = hybrid(kind, coupling=coupling, **params).fit(X)
     assert sampler.variance_is_exact_
     assert sampler.spare_ is None
     assert_variance(sampler, X)
@@ -240,7 +225,7 @@ def test_variance_of_independent_maps(kind, coupling):
 def test_variance_of_shared_projections(kind):
     X = contract_rows(3) * np.array([[1.0, 0.4, 0.8, 1.1, 0.9, 1.3]]).T
     params = {"coupling": "iid", "n_coefficients": 2, "n_components": 4 * 3 * 5}
-    sampler = hybrid(**KINDS[kind], shared=True, **params).fit(X)
+    sampler = hybrid(kind, shared=True, **params).fit(X)
     assert sampler.variance_is_exact_
     independent = clone(sampler).set_params(shared=False).fit(X)
     gain = independent.kernel_variance(X) - sampler.kernel_variance(X)
@@ -259,8 +244,8 @@ class Forgetful(HybridSampler):
 def test_the_covariance_of_shared_projections_counts():
     """The test above fails where it is left out."""
     X = contract_rows(3) * np.array([[1.0, 0.4, 0.8, 1.1, 0.9, 1.3]]).T
-    params = {"coupling": "iid", "n_coefficients": 2, "n_components": 4 * 3 * 5}
-    sampler = Forgetful(sigma=1.0, random_state=0, shared=True, **params)
+    params = hybrid(coupling="iid", n_coefficients=2).get_params(deep=False)
+    sampler = Forgetful(**params | {"n_components": 4 * 3 * 5, "shared": True})
     with pytest.raises(AssertionError, match="wrong variance"):
         assert_variance(sampler.fit(X), X)
 
@@ -268,16 +253,8 @@ def test_the_covariance_of_shared_projections_counts():
 def test_variance_of_three_bases():
     X = contract_rows(4)
     # 8 columns of coefficients: (1 + 2) m + (1 + 4) 2 m + (1 + 6) 2 m
-    sampler = hybrid(n_components=27 * 3, coupling="iid", **THREE).fit(X)
+    sampler = hybrid(n_components=27 * 3, **THREE).fit(X)
     assert [base.n_components for base in sampler.bases_] == [3, 6, 6]
-    assert_variance(sampler, X)
-
-
-def test_variance_of_a_gaussian_mixture():
-    X = contract_rows(2)
-    params = KINDS["mixture"] | {"n_clusters": (2, 1), "lambda_sigma": 0.5}
-    sampler = hybrid(n_components=40, **params).fit(X)
-    assert [base.n_components for base in sampler.bases_] == [5, 5, 10]
     assert_variance(sampler, X)
 
 
@@ -310,8 +287,8 @@ def test_no_variance_at_angles_0_and_pi(shared, kernel, coupling, rng):
         # 0 up to the squares of roundings
         assert np.diag(sampler.kernel_variance(X, Y)).max() < 1e-20
         assert_allclose(np.diag(sampler.approximate_kernel(X, Y)), exact, rtol=1e-12)
-    gaussian = clone(sampler).set_params(kind="gaussian", n_components=4 * 3 * 9)
-    gaussian.fit(X)
+    params |= {"n_coefficients": 4, "n_components": 4 * 3 * 9}
+    gaussian = hybrid("gaussian", **params).fit(X)
     assert np.diag(gaussian.kernel_variance(X)).max() < 1e-20
     assert np.diag(gaussian.kernel_variance(X, -X)).min() > 1e-6
 
@@ -334,7 +311,7 @@ def test_angular_variance_falls_like_theta():
 @pytest.mark.parametrize("kind", KINDS)
 def test_variance_of_rows_that_are_far_away(kind, rng):
     X = rng.normal(size=(30, 8))
-    sampler = hybrid(sigma=100.0, n_components=200, **KINDS[kind]).fit(X)
+    sampler = hybrid(kind, sigma=100.0, n_components=200).fit(X)
     variance = sampler.kernel_variance(X)  # it may be infinite
     assert np.all(variance >= 0)
 
@@ -342,7 +319,7 @@ def test_variance_of_rows_that_are_far_away(kind, rng):
 @pytest.mark.parametrize("base", [OPRFSampler(), ComplexExponentialSampler(2.0)])
 def test_one_row_through_maps_of_one_column(base, rng):
     X = rng.normal(size=(5, 3))
-    coefficients = [MixtureCoefficient(n_components=1)]
+    coefficients = [PositiveRBFSampler(sigma=1.0, n_components=1)]
     bases = [base, OPRFSampler()]
     sampler = hybrid(bases=bases, coefficients=coefficients, n_components=3).fit(X)
     assert [part.n_components for part in sampler.bases_] == [1, 1]
@@ -357,7 +334,7 @@ def test_one_row_through_maps_of_one_column(base, rng):
 def test_no_row_is_lost_between_large_and_small_factors(kind, kernel, rng):
     X = rng.normal(size=(30, 8))
     far = np.vstack([30 * X, 0 * X[:1]])
-    sampler = hybrid(n_components=200, kernel=kernel, **KINDS[kind]).fit(X)
+    sampler = hybrid(kind, n_components=200, kernel=kernel).fit(X)
     with warnings.catch_warnings():  # features may overflow or vanish, and say so
         warnings.filterwarnings("ignore", "Features of|All features of")
         for values in (sampler.transform(far), sampler.transform_key(far)):

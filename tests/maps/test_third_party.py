@@ -16,6 +16,7 @@ from sklearn_crt import (
 )
 from sklearn_crt.extend import Antithetic, FrequencyMap, Independent, chi_law
 from sklearn_crt.samplers import (
+    AngularCoefficient,
     BaseFeatureSampler,
     GaussianCoefficient,
 )
@@ -26,13 +27,19 @@ from sklearn_crt.testing import (
     seed_estimates,
 )
 
+from ..hybrids import optimal_parts
+
 PAIRS = PositiveRBFSampler(center=False, coupling=Antithetic(Independent()))
 
 
+IID = {
+    "bases": [PAIRS, TrigRBFSampler(coupling="iid")],
+    "coefficients": [AngularCoefficient(n_components=1, coupling="iid")],
+}
+
+
 def hybrid(**params):
-    return HybridSampler(
-        **{"kind": "angular", "sigma": 1.0, "random_state": 0} | params
-    )
+    return HybridSampler(**{"sigma": 1.0, "random_state": 0} | IID | params)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +154,7 @@ def test_the_third_party_sampler_passes_the_contract():
 )
 def test_third_party_samplers(params):
     X = 0.5 * contract_rows(4)  # light tails: the losses have a mean that is seen
-    sampler = hybrid(n_components=60, coupling="iid", **params)
+    sampler = hybrid(n_components=60, **params)
     judge(sampler, X)
     fitted = sampler.fit(X)
 
@@ -165,14 +172,14 @@ def test_third_party_samplers(params):
 
 def test_a_wrong_variance_of_a_part_is_seen():
     bases = [Modest(), PAIRS]
-    sampler = hybrid(n_components=60, coupling="iid", bases=bases)
+    sampler = hybrid(n_components=60, bases=bases)
     with pytest.raises(AssertionError, match=r"biased: .* at \((np\.int64\(0\)|0),\)"):
         judge(sampler, 0.5 * contract_rows(4))
 
 
 def test_a_hybrid_of_a_hybrid():
     X = 0.5 * contract_rows(3)
-    inner = HybridSampler(n_coefficients=1, coupling="iid")
+    inner = HybridSampler(**optimal_parts("iid"))
     sampler = hybrid(
         bases=[inner, TrigRBFSampler(coupling="iid")],
         coefficients=[GaussianCoefficient(n_components=4, coupling="iid")],

@@ -150,31 +150,40 @@ PARAMETERS = {
     "alpha": [0.3, 1.0, 1.7, 2.0],
     "nu": [0.5, 1.5, 4, 30.0],
     "norm": ["l1", "l2"],
-    "kind": ["optimal", "angular", "gaussian", "clustered"],
-    "mixture": ["zero-one", "gaussian"],
-    "diagonal": ["real", "complex"],
-    "n_clusters": [1, 2, (2, 3)],
-    "n_coefficients": [1, 2],
     "n_anchors": [1, 5, 100],
     "epsilon": [1e-8, 1e-3],
 }
 
 
+HYBRIDS = crt.angular_hybrid, crt.gaussian_hybrid, crt.clustered_hybrid
+
+
 @st.composite
 def samplers(draw, X):
     """Return a sampler of any class, with any parameters."""
-    kind = draw(st.sampled_from([*sampler_classes(), crt.CentersRBFSampler]))
-    params = kind().get_params(deep=False)
+    kinds = [*sampler_classes(), crt.CentersRBFSampler]
+    sampler = draw(st.sampled_from(kinds))()
+    params = sampler.get_params(deep=False)
     for name, value in params.items():
         if name in PARAMETERS or isinstance(value, bool):
             values = PARAMETERS.get(name, [False, True])
             params[name] = draw(st.sampled_from(values))
-    if "metric" in params and draw(st.booleans()):
+    # what would have no effect is refused
+    if params.get("positive"):
+        params["center"] = True
+    elif "epsilon" in params:
+        params["epsilon"] = None
+    if "bases" in params:
+        make = draw(st.sampled_from([type(sampler), *HYBRIDS]))
+        params |= make().get_params(deep=False)
+    if params.get("norm") == "l1":
+        params["coupling"] = "auto"
+    if "metric" in params and params.get("norm") != "l1" and draw(st.booleans()):
         root = np.random.default_rng(0).standard_normal((X.shape[1],) * 2)
         params["metric"] = root @ root.T + np.eye(X.shape[1])
     params["sigma"] = draw(sigmas(X))
     params["n_components"] = draw(st.integers(1, 40))
-    return kind(**params | {"random_state": draw(st.integers(0, 9))})
+    return sampler.set_params(**params | {"random_state": draw(st.integers(0, 9))})
 
 
 @st.composite

@@ -15,6 +15,7 @@ from sklearn_crt import (
     OPRFSampler,
     PoissonSampler,
     TrigRBFSampler,
+    clustered_hybrid,
 )
 from sklearn_crt.extend import FeatureMap
 
@@ -60,11 +61,9 @@ def test_set_params_waits_for_the_next_fit(sampler, X):
         "center": False,
         "random_phase": True,
         "positive": True,
-        "weight_dependent": False,
         "nu": 0.5,
         "alpha": 1.9,
         "norm": "l1",
-        "kind": "clustered",
         "diagonal": "real",
         "random_state": 5,
     }
@@ -126,7 +125,7 @@ def test_merge_with_what_does_not_fit(X):
         OPRFSampler(sigma="median"),
         GeometricSampler(),
         HybridSampler(n_components=80),
-        HybridSampler(kind="clustered", n_components=80),
+        clustered_hybrid(n_components=80),
         PoissonSampler(positive=True),
     ],
     ids=str,

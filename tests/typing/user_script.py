@@ -39,7 +39,10 @@ from sklearn_crt import (
     RandomFeatureRidgeClassifier,
     SimplexRBFSampler,
     TrigRBFSampler,
+    angular_hybrid,
+    clustered_hybrid,
     compare_samplers,
+    gaussian_hybrid,
     n_components_for,
 )
 from sklearn_crt.accuracy import Comparison
@@ -67,7 +70,6 @@ from sklearn_crt.samplers import (
     ClusteredSampler,
     ComplexExponentialSampler,
     GaussianCoefficient,
-    MixtureCoefficient,
     best_diagonal,
 )
 from sklearn_crt.testing import assert_unbiased
@@ -126,7 +128,7 @@ def samplers() -> None:
     anchored = AnchoredRBFSampler(n_anchors=50, n_jobs=1, random_state=0).fit(X)
     assert_type(anchored.points_, np.ndarray)
     PositiveRBFSampler(kernel="softmax", coupling=Twins()).fit(X)
-    SimplexRBFSampler(weight_dependent=True, n_jobs=2).fit(X)
+    SimplexRBFSampler(coupling="simplex+", n_jobs=2).fit(X)
     LaplacianSampler(norm="l1", random_phase=True).fit(X)
     MaternSampler(nu=2, metric=np.eye(4), coupling="iid").fit(X)
     stratified = Orthogonal(stratified=True)
@@ -143,11 +145,14 @@ def samplers() -> None:
     HybridSampler(
         bases=[complex_sampler, TrigRBFSampler()],
         coefficients=[GaussianCoefficient(sigma=0.5)],
+        n_coefficients=2,
         n_components=500,
         random_state=np.random.RandomState(0),
     ).fit(X)
-    ClusteredSampler(n_clusters=(2, 3), default=OPRFSampler()).fit(X)
-    MixtureCoefficient(0.5, sigma=0.5).fit(X)
+    assert_type(angular_hybrid(n_coefficients=8, shared=True), HybridSampler)
+    assert_type(gaussian_hybrid(lambda_sigma=0.5, center=True), HybridSampler)
+    assert_type(clustered_hybrid(n_clusters=(2, 3)).fit(X), HybridSampler)
+    ClusteredSampler(n_clusters=(2, 3), statistic="centers").fit(X)
     assert_type(AngularCoefficient().fit(X).a_, float)
     assert_unbiased(TrigRBFSampler(sigma=1.0))
 

@@ -42,8 +42,8 @@ class LinearAttention(MapsOfHeads):
         ``"favor+"`` (:class:`~sklearn_crt.PositiveRBFSampler`), ``"favor++"``
         (:class:`~sklearn_crt.OPRFSampler`), ``"simplex"`` (the same with simplex
         frequencies), ``"derf"`` (:class:`~sklearn_crt.DERFSampler`),
-        ``"trigonometric"``, ``"hybrid"`` (the angular
-        :class:`~sklearn_crt.HybridSampler`), a deterministic map ``"elu+1"``,
+        ``"trigonometric"``, ``"hybrid"``
+        (:func:`~sklearn_crt.angular_hybrid`), a deterministic map ``"elu+1"``,
         ``"elu(-)+1"`` or ``"relu"``; or a sampler that has ``kernel="softmax"``, which
         is cloned. Each head draws its own frequencies. Others that choose their map by
         the rows are a TypeError: there are none yet.

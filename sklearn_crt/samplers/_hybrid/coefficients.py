@@ -1,4 +1,4 @@
-"""Coefficients of hybrids: angles, one minus a Gaussian, Gaussians of clusters."""
+"""Coefficients of hybrids: the angle over pi, and one minus a Gaussian kernel."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ import math
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from ..._types import RandomState
 from ...frequencies import Coupling, chi_law, get_coupling
-from ...maps import GaussianRadial, ScaledQuadratic, SignMap, WeightedMap
+from ...maps import GaussianRadial, SignMap, WeightedMap
 from ...rows import Frame, Sigma
 from .._base import BaseFeatureSampler, fitted
-from .._exponential import make_exponential_map
 from .._trigonometric import make_trigonometric_map
 
 # not the structured ones: a row on an axis has products that are exactly zero
@@ -255,7 +253,7 @@ class GaussianCoefficient(BaseFeatureSampler):
 
     def _make_map(self, statistics, drawn):
         base = make_trigonometric_map(self, statistics, None, GaussianRadial(), chi_law)
-        weight = -_constant(statistics, base.frame)
+        weight = -_constant_term(statistics, base.frame)
         return WeightedMap(base.frame, base.n_components, base, weight)
 
     phase_: float = fitted(
@@ -268,7 +266,7 @@ class GaussianCoefficient(BaseFeatureSampler):
         return -self.map_.weight
 
 
-def _constant(statistics, frame):
+def _constant_term(statistics, frame):
     """Return 1/h for the largest norm among samples of the rows."""
     samples = (sample.rows.astype(np.float64) for sample in statistics.side_samples)
     rows = map(frame.rows, samples)
@@ -276,105 +274,3 @@ def _constant(statistics, frame):
     h = -math.expm1(-2 * sq_radius)
     # h = 1 where a sparse and a dense fit could round to either side of it
     return 1.0 if h == 0 or h > 1 - 1e-12 else 1 / h
-
-
-class MixtureCoefficient(BaseFeatureSampler):
-    r"""Coefficient of a hybrid that is one where :math:`y = -a^2 x`.
-
-    It estimates :math:`e^{-|a x + y / a|^2 / 2}` from positive features, with products
-    and quotients coordinate by coordinate.
-
-    Parameters
-    ----------
-    diagonal : array-like of shape (n_features,) or float, default=1.0
-        The diagonal a, real and without zeros.
-    sigma : float, {"scale", "median"} or array-like, default=1.0
-        Inverse length scale of the coefficient, for rows that a hybrid has already
-        multiplied by its own sigma.
-    n_components : int, default=100
-        Number of columns, one per frequency.
-    coupling : str or Coupling, default="orthogonal"
-        How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
-        ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
-        ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All but the
-        structured ones are exactly unbiased.
-    n_jobs : int, default=None
-        Threads of ``transform``; -1 uses all processors, None as many as NumPy's linear
-        algebra would, and one inside joblib workers.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the frequencies. Draws are nested: half the columns use the first half.
-
-    Attributes
-    ----------
-    sigma_ : float or ndarray of shape (n_features,)
-        The multiplier in use.
-    map_ : FeatureMap
-        The drawn map, immutable, which works without the sampler.
-    frequencies_ : Frequencies
-        Its frequencies, for rows multiplied by sigma.
-    n_features_in_ : int
-        Number of columns seen by ``fit``.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Column names seen by ``fit``, where X has string names.
-
-    See Also
-    --------
-    sklearn_crt.HybridSampler : Has one such coefficient per pair of clusters with
-        ``kind="clustered"`` and ``mixture="gaussian"``.
-
-    Notes
-    -----
-    With n frequencies :math:`t \sim N(0, I_d)`, :math:`u = a x` and :math:`v = y / a`
-    ([1]_, equations 93 to 96)
-
-    .. math::
-
-       r_1(x) = \frac{1}{\sqrt n} e^{t \cdot u - |u|^2}, \quad
-       r_2(y) = \frac{1}{\sqrt n} e^{-t \cdot v - |v|^2}, \quad
-       \operatorname{Var} = \frac{\lambda^2}{n} \left( e^{|u - v|^2} - 1 \right)
-
-    less the variance reduction of orthogonal frequencies.
-
-    References
-    ----------
-    .. [1] K. Choromanski et al., "Hybrid Random Features", ICLR 2022,
-       :arxiv:`2110.04367`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_crt.samplers import MixtureCoefficient
-    >>> X = np.array([[1.0, 0.0], [0.0, 0.5]])
-    >>> MixtureCoefficient(random_state=0).fit(X).exact_kernel(X[:1], -X)
-    array([[1.        , 0.53526143]])
-    """
-
-    _doubtful_below = 0  # a coefficient may be as small as it likes
-    _parameter_constraints: dict = {
-        **BaseFeatureSampler._parameter_constraints,
-        "coupling": [str, Coupling],
-        "diagonal": ["array-like", float, int],
-    }
-
-    def __init__(
-        self,
-        diagonal: float | ArrayLike = 1.0,
-        *,
-        sigma: Sigma = 1.0,
-        n_components: int = 100,
-        coupling: str | Coupling = "orthogonal",
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-    ):
-        self.diagonal = diagonal
-        self.sigma = sigma
-        self.n_components = n_components
-        self.coupling = coupling
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
-    def _make_map(self, statistics, drawn):
-        a = np.broadcast_to(np.asarray(self.diagonal, float), statistics.n_features)
-        coupling = get_coupling(self.coupling, type(self).__name__)
-        form = self._frame(statistics), ScaledQuadratic(a.copy(), -1 / a), coupling
-        return make_exponential_map(self, statistics, drawn, *form)

@@ -63,7 +63,7 @@ class ComplexExponentialSampler(BaseFeatureSampler):
 
     See Also
     --------
-    sklearn_crt.HybridSampler : ``kind="clustered"`` has one per pair of clusters.
+    ClusteredSampler : Has one such map for each pair of clusters.
 
     Notes
     -----

@@ -1,41 +1,26 @@
-"""Hybrid random features: base maps mixed with random coefficients."""
+"""Hybrid random features: base maps mixed by random coefficients."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from numbers import Integral, Real
-from typing import Any, Literal, NamedTuple
+from numbers import Integral
+from typing import Any, NamedTuple
 
-import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..._compat import Interval, StrOptions, warn
 from ..._types import GaussianOrSoftmax, RandomState
-from ...frequencies import Antithetic, Coupling, get_coupling
 from ...maps import FeatureMap, GaussianKernel, SumOfProductsMap
 from ...rows import Frame, Sigma, Statistics
 from .._base import BaseFeatureSampler
 from .._exponential import middle
 from .._oprf import OPRFSampler
-from .._positive import PositiveRBFSampler
 from .._trig_rbf import TrigRBFSampler
-from .clustered import (
-    ClusteredSampler,
-    Sample,
-    cluster_sides,
-    columns_per_frequency,
-    fit_base,
-    fit_part,
-    map_of,
-    massive_pairs,
-    pair_diagonal,
-    unit_samples,
-)
-from .coefficients import AngularCoefficient, GaussianCoefficient, MixtureCoefficient
-from .complex_exponential import ComplexExponentialSampler
+from .coefficients import AngularCoefficient
+from .parts import PartFitter
 
-_NEEDED = ("fit", "transform", "exact_kernel", "kernel_variance")  # of each map
+_NEEDED = ("fit", "transform", "exact_kernel", "kernel_variance")  # of each part
 
 
 class HybridParts(NamedTuple):
@@ -44,57 +29,43 @@ class HybridParts(NamedTuple):
     bases: list[Any]
     coefficients: list[Any]
     spare: list[Any]  # none or one, for the columns that the products leave
-    samples: list[Sample]
+    fitter: PartFitter
 
 
 class HybridSampler(BaseFeatureSampler):
     r"""Gaussian or softmax kernel from base maps mixed by coefficients (HRF).
 
     The estimate is :math:`\sum_k \hat\lambda_k \hat K_k + (1 - \sum_k \hat\lambda_k)
-    \hat K_{last}`, with base maps :math:`\hat K` and linearised coefficients
-    :math:`\hat\lambda` that are all random features, so that each base map counts where
-    it is accurate.
+    \hat K_{last}`. Each base map :math:`\hat K_k` estimates the kernel, and each
+    coefficient :math:`\hat\lambda_k` estimates a weight that depends on the pair of
+    rows, such as the angle between them. All of them are inner products of random
+    features, and so is the whole estimate. Choose coefficients that give each base map
+    the pairs of rows for which it is accurate.
 
     Parameters
     ----------
-    kind : {"optimal", "angular", "gaussian", "clustered"}, default="optimal"
-        Coefficients and base maps used where ``coefficients`` and ``bases`` are None:
-
-        - ``"optimal"``: optimal positive features of w and -w
-          (:class:`OPRFSampler`), weighted by the angle over pi (from signs of
-          projections), and sines and cosines with the remaining weight.
-        - ``"angular"``: the hybrid of [1]_, with the positive features of
-          :class:`PositiveRBFSampler` instead. The variance is zero for rows of equal
-          length at angles 0 and pi, and grows fast with the norms of the rows.
-        - ``"gaussian"``: the maps of ``"angular"``, weighted by one minus a Gaussian
-          kernel.
-        - ``"clustered"``: a map adapted to each pair of clusters of queries and keys
-          (:class:`~sklearn_crt.samplers.ClusteredSampler`).
     bases : list of samplers, default=None
-        Unfitted base maps; the last one has the remaining weight. Their
-        ``n_components``, ``sigma``, ``kernel`` and ``random_state``, where they have
-        these, are set by the hybrid. Any sampler works that has ``fit``, ``transform``,
-        ``exact_kernel``, ``kernel_variance``, and ``transform_key`` if asymmetric.
+        Unfitted base maps; the last one has the weight that the coefficients leave.
+        Their ``n_components``, ``sigma``, ``kernel`` and ``random_state``, where they
+        have these, are set by the hybrid, so ``fit`` raises ValueError where a base has
+        other values of its own. Any object works that has ``fit``, ``transform``,
+        ``exact_kernel``, ``kernel_variance``, and ``transform_key`` if asymmetric. None
+        means optimal positive features of w and -w, which are accurate for opposite
+        rows, and sines and cosines, which are accurate for equal rows:
+        ``[OPRFSampler(coupling="antithetic"), TrigRBFSampler()]``.
     coefficients : list of samplers, default=None
         Unfitted coefficient maps, one fewer than bases. Each estimates its coefficient
-        less the constant ``a_`` (0 without this attribute), keeps its parameters except
-        ``random_state``, and sees rows already multiplied by sigma.
-    n_coefficients : int, default=1
-        Number of frequencies of each coefficient map that ``kind`` makes. More of them
-        leave fewer frequencies for the base maps.
-    lambda_sigma : float, default=1.0
-        Inverse length scale of Gaussian coefficients, in units of ``sigma``.
+        less the constant ``a_`` (0 without this attribute), and is fitted to rows that
+        are already multiplied by sigma; ``random_state`` is set by the hybrid. None
+        means the angle between the rows over pi, from the sign of one random
+        projection: ``[AngularCoefficient(n_components=1)]``.
+    n_coefficients : int, default=None
+        Number of frequencies of each coefficient map, in place of its own
+        ``n_components``, which None leaves as it is. With more of them fewer
+        frequencies remain for the base maps.
     shared : bool, default=False
         Whether base maps have the same seed, so that maps with the same distribution
         share their frequencies. Coefficients never share them.
-    n_clusters : int or tuple of two int, default=2
-        Number of clusters of queries and keys, for ``kind="clustered"``.
-    mixture : {"zero-one", "gaussian"}, default="zero-one"
-        Coefficients of ``kind="clustered"``: the map of the pair of clusters alone, or
-        Gaussian kernels around the pairs of centres, with sines and cosines for the
-        rest.
-    diagonal : {"complex", "real"}, default="complex"
-        Whether the maps of ``kind="clustered"`` may have imaginary diagonals.
     sigma : float, {"scale", "median"} or array-like, default="scale"
         Inverse length scale that multiplies the inputs: one number, or one per column.
         ``"scale"`` is scikit-learn's ``gamma="scale"`` with ``gamma = sigma**2 / 2``;
@@ -104,11 +75,6 @@ class HybridSampler(BaseFeatureSampler):
         frequencies of single base maps, then for a spare map like the last base, which
         counts in the estimate by its share of the columns. Where no layout fits, the
         last base map is used alone, and a warning says how many columns are needed.
-    coupling : str or Coupling, default="orthogonal"
-        How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
-        ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
-        ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All but the
-        structured ones are exactly unbiased.
     center : bool, default=False
         Whether to subtract the column means first, so that angles and coefficients are
         those of centred rows. Sparse rows are made dense chunk by chunk.
@@ -119,7 +85,7 @@ class HybridSampler(BaseFeatureSampler):
         Threads of ``transform``; -1 uses all processors, None as many as NumPy's linear
         algebra would, and one inside joblib workers.
     random_state : int, RandomState instance or None, default=None
-        Seed of the frequencies. Draws are nested: half the columns use the first half.
+        Seed of the frequencies of all parts.
 
     Attributes
     ----------
@@ -144,6 +110,7 @@ class HybridSampler(BaseFeatureSampler):
 
     See Also
     --------
+    angular_hybrid, gaussian_hybrid, clustered_hybrid : The combinations of [1]_.
     TrigRBFSampler : Best for close pairs of rows.
     PositiveRBFSampler : Best for opposite pairs of rows.
 
@@ -160,11 +127,9 @@ class HybridSampler(BaseFeatureSampler):
        \pm\sqrt{|1 - \textstyle\sum a|}\, L(y), \quad -r_{2k}(y) \otimes L(y)
 
     with the signs of :math:`a_k` and :math:`1 - \sum a`; parts with :math:`a_k = 0`
-    are left out. With 2m columns per base and n frequencies per coefficient these are
-    4m(n + 1) columns for ``"optimal"`` and ``"angular"``, and 4m(2n + 1) for
-    ``"gaussian"``, computed in O((n + m) d + m n) per row. The maps that ``kind``
-    makes have the ``coupling`` of the hybrid, but the coefficients are orthogonal
-    where it is structured.
+    are left out. With 2m columns for each of two bases and l columns for the
+    coefficient these are 4m(l + 1) columns. For d columns of X they take
+    O((m + l) d + m l) operations per row.
 
     The maps are independent, so the variance is ([1]_, theorem 3.1)
 
@@ -176,7 +141,7 @@ class HybridSampler(BaseFeatureSampler):
     \hat\lambda)`. Where ``variance_is_exact_`` is False, ``kernel_variance`` is that
     of independent maps.
 
-    What is read of the rows comes from up to 1000 of each side.
+    The parts are fitted to a sample of up to 1000 rows of each side.
 
     References
     ----------
@@ -199,51 +164,33 @@ class HybridSampler(BaseFeatureSampler):
     _parameter_constraints: dict = {
         **BaseFeatureSampler._parameter_constraints,
         "kernel": [StrOptions({"gaussian", "softmax"})],
-        "kind": [StrOptions({"optimal", "angular", "gaussian", "clustered"})],
         "bases": [list, tuple, None],
         "coefficients": [list, tuple, None],
-        "n_coefficients": [Interval(Integral, 1, None, closed="left")],
-        "lambda_sigma": [Interval(Real, 0, None, closed="neither")],
+        "n_coefficients": [Interval(Integral, 1, None, closed="left"), None],
         "shared": ["boolean"],
-        "n_clusters": [Interval(Integral, 1, None, closed="left"), tuple],
-        "mixture": [StrOptions({"zero-one", "gaussian"})],
-        "diagonal": [StrOptions({"complex", "real"})],
-        "coupling": [str, Coupling],
         "center": ["boolean"],
     }
 
     def __init__(
         self,
         *,
-        kind: Literal["optimal", "angular", "gaussian", "clustered"] = "optimal",
         bases: Sequence[BaseEstimator] | None = None,
         coefficients: Sequence[BaseEstimator] | None = None,
-        n_coefficients: int = 1,
-        lambda_sigma: float = 1.0,
+        n_coefficients: int | None = None,
         shared: bool = False,
-        n_clusters: int | tuple[int, int] = 2,
-        mixture: Literal["zero-one", "gaussian"] = "zero-one",
-        diagonal: Literal["complex", "real"] = "complex",
         sigma: Sigma = "scale",
         n_components: int = 100,
-        coupling: str | Coupling = "orthogonal",
         center: bool = False,
         kernel: GaussianOrSoftmax = "gaussian",
         n_jobs: int | None = None,
         random_state: RandomState = None,
     ):
-        self.kind = kind
         self.bases = bases
         self.coefficients = coefficients
         self.n_coefficients = n_coefficients
-        self.lambda_sigma = lambda_sigma
         self.shared = shared
-        self.n_clusters = n_clusters
-        self.mixture = mixture
-        self.diagonal = diagonal
         self.sigma = sigma
         self.n_components = n_components
-        self.coupling = coupling
         self.center = center
         self.kernel = kernel
         self.n_jobs = n_jobs
@@ -253,11 +200,12 @@ class HybridSampler(BaseFeatureSampler):
         return {"rows": 1000}
 
     def _make_map(self, statistics, drawn):
-        *sides, samples = self._fit_parts(statistics)
+        parts = self._fit_parts(statistics)
+        sides = parts.bases, parts.coefficients, parts.spare
         bases, coefficients, spare = (
-            tuple(map_of(part, samples) for part in side) for side in sides
+            tuple(map(parts.fitter.map_of, side)) for side in sides
         )
-        constants = tuple(map(_constant_of, sides[1]))
+        constants = tuple(map(_constant_part, parts.coefficients))
         last = spare[0] if spare else None
         kernel = GaussianKernel(softmax=self.kernel == "softmax")
         fields = bases, coefficients, constants, self.shared, last, kernel
@@ -266,27 +214,73 @@ class HybridSampler(BaseFeatureSampler):
 
     def _fit_parts(self, statistics: Statistics) -> HybridParts:
         """Return the fitted samplers, which follow from the statistics."""
-        get_coupling(self.coupling, type(self).__name__)  # or ValueError
-        streams = statistics.frequency_stream().spawn(4)
-        base_rng, coefficient_rng, spare_rng, cluster_rng = streams
-        samples = unit_samples(statistics, self._centred_frame(statistics))
-        bases, unfitted = _unfitted_parts(self, samples, cluster_rng)
+        bases, unfitted = self._unfitted_parts()
+        base_rng, coefficient_rng, spare_rng = statistics.frequency_stream().spawn(3)
+        fitter = PartFitter(statistics, self._centred_frame(statistics))
         base_seeds = base_rng.integers(2**31 - 1, size=len(bases))
         seeds = coefficient_rng.integers(2**31 - 1, size=len(bases))
         # the last base has the first seed: alone it is the map that it is in a hybrid
         base_seeds = base_seeds[[0] * len(bases)] if self.shared else base_seeds[::-1]
-        pairs = zip(unfitted, seeds, strict=False)
-        coefficients = [fit_part(part, samples, seed) for part, seed in pairs]
-        split = _split_columns(self.n_components, bases, coefficients, samples)
+        coefficients = [
+            fitter.fit(part, seed, **self._coefficient_params(part, fitter))
+            for part, seed in zip(unfitted, seeds, strict=False)
+        ]
+        split = _split_columns(self.n_components, bases, coefficients, fitter)
         last = getattr(bases[-1], "fallback", bases[-1])
         if split is None:
             bases, coefficients, split = [last], [], ([self.n_components], 0)
         widths, rest = split
-        parts = zip(bases, widths, base_seeds[-len(bases) :], strict=True)
-        fitted = [fit_base(part, samples, width, seed) for part, width, seed in parts]
+        parts = zip(bases, base_seeds[-len(bases) :], widths, strict=True)
+        fitted = [fitter.fit_base(*part) for part in parts]
         seed = int(spare_rng.integers(2**31 - 1))
-        spare = [fit_base(last, samples, rest, seed)] if rest else []
-        return HybridParts(fitted, coefficients, spare, samples)
+        spare = [fitter.fit_base(last, seed, rest)] if rest else []
+        return HybridParts(fitted, coefficients, spare, fitter)
+
+    def _unfitted_parts(self) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Return the base maps and coefficients, or raise ValueError."""
+        bases, coefficients = self.bases, self.coefficients
+        if bases is None:
+            bases = [OPRFSampler(coupling="antithetic"), TrigRBFSampler()]
+        if coefficients is None:
+            # a number that the user did not set
+            own = {"n_components": 1} if self.n_coefficients is None else {}
+            coefficients = [AngularCoefficient(**own)]
+        for part in (*bases, *coefficients):
+            missing = [name for name in _NEEDED if not hasattr(part, name)]
+            if missing or isinstance(part, type):
+                lack = f"it lacks {', '.join(missing)}" if missing else "it is a class"
+                raise ValueError(
+                    f"{part!r} is no sampler: {lack}. Give objects with "
+                    f"{', '.join(_NEEDED)} as bases and coefficients."
+                )
+        if len(bases) != len(coefficients) + 1:
+            raise ValueError(
+                f"{len(bases)} bases and {len(coefficients)} coefficients do not fit: "
+                "each base but the last, which has what remains of one, needs one."
+            )
+        if self.shared and len(bases) == 1:
+            raise ValueError(
+                "shared=True has no effect with a single base map, which shares its "
+                "frequencies with no other; use shared=False."
+            )
+        if self.n_coefficients is not None and not coefficients:
+            raise ValueError(
+                f"n_coefficients={self.n_coefficients} has no effect without "
+                "coefficients; use n_coefficients=None."
+            )
+        return bases, coefficients
+
+    def _coefficient_params(self, part: Any, fitter: PartFitter) -> dict[str, int]:
+        """Return the parameters that are set on a coefficient."""
+        n = self.n_coefficients
+        if n is None:
+            return {}
+        if "n_components" not in part.get_params(deep=False):
+            raise ValueError(
+                f"n_coefficients={n} needs coefficients with a parameter n_components, "
+                f"which {part!r} lacks; use n_coefficients=None."
+            )
+        return {"n_components": n * fitter.columns_per_frequency(part)}
 
     def _centred_frame(self, statistics) -> Frame:
         return self._frame(statistics, middle(statistics) if self.center else None)
@@ -312,23 +306,22 @@ class HybridSampler(BaseFeatureSampler):
         return list(self.map_.constants)
 
 
-# -------------------------------------------------- what a kind of hybrid stands for
-def _constant_of(coefficient: Any) -> float:
+def _constant_part(coefficient: Any) -> float:
     """Return the constant part of a fitted coefficient, 0 where it states none."""
     return float(getattr(coefficient, "a_", 0.0))
 
 
 def _split_columns(
-    n_components: int, bases: Sequence[Any], coefficients: list[Any], samples: Any
+    n_components: int, bases: Sequence[Any], coefficients: list[Any], fitter: PartFitter
 ) -> tuple[list[int], int] | None:
     """Return the columns of the base maps and those left, or warn and return None.
 
     All have as many frequencies; what is left goes to one more of single maps, the
     last map first.
     """
-    constants = [_constant_of(part) for part in coefficients]
-    counts = [map_of(part, samples).n_components for part in coefficients]
-    units = [columns_per_frequency(base, samples) for base in bases]
+    constants = [_constant_part(part) for part in coefficients]
+    counts = [fitter.map_of(part).n_components for part in coefficients]
+    units = [fitter.columns_per_frequency(base) for base in bases]
     plain = [int(a != 0) for a in (*constants, 1 - sum(constants))]
     # columns of the hybrid for one frequency of each base map
     each = zip(units, plain, [*counts, sum(counts)], strict=True)
@@ -349,100 +342,3 @@ def _split_columns(
             widths[k] += units[k]
             rest -= costs[k]
     return widths, rest
-
-
-def _unfitted_parts(
-    sampler: Any, samples: list[Sample], rng: np.random.Generator
-) -> tuple[Sequence[Any], Sequence[Any]]:
-    """Return the base maps and coefficients that the parameters of a hybrid ask for."""
-    own = sampler.bases is None and sampler.coefficients is None
-    mixture = own and sampler.kind == "clustered" and sampler.mixture == "gaussian"
-    _check_effects(sampler, mixture)
-    if mixture:
-        return _mixture_parts(sampler, samples, rng)
-    own_bases, own_coefficients = _parts_of_kind(sampler)
-    bases, coefficients = sampler.bases, sampler.coefficients
-    bases = own_bases if bases is None else bases
-    coefficients = own_coefficients if coefficients is None else coefficients
-    for part in (*bases, *coefficients):
-        missing = [name for name in _NEEDED if not hasattr(part, name)]
-        if missing or isinstance(part, type):
-            lack = f"it lacks {', '.join(missing)}" if missing else "it is a class"
-            raise ValueError(
-                f"{part!r} is no sampler: {lack}. Give objects with "
-                f"{', '.join(_NEEDED)} as bases and coefficients."
-            )
-    if len(bases) != len(coefficients) + 1:
-        raise ValueError(
-            f"{len(bases)} bases and {len(coefficients)} coefficients do not fit: "
-            "each base but the last, which has what remains of one, needs one."
-        )
-    return bases, coefficients
-
-
-def _check_effects(sampler: Any, mixture: bool) -> None:
-    """Raise ValueError where a parameter that is not its default would not count."""
-    kind, own = sampler.kind, sampler.coefficients is None
-    clustered = kind == "clustered" and sampler.bases is None
-    counts = {  # whether the parameter counts, and where it does
-        "n_clusters": (clustered, "kind='clustered' without own bases"),
-        "mixture": (mixture, "kind='clustered' without own bases and coefficients"),
-        "diagonal": (
-            clustered and not mixture,
-            "kind='clustered' and mixture='zero-one' without own bases",
-        ),
-        "lambda_sigma": (
-            mixture or (own and kind == "gaussian"),
-            "kind='gaussian' or mixture='gaussian' without own coefficients",
-        ),
-        "n_coefficients": (
-            mixture or (own and kind != "clustered"),
-            "kinds but 'clustered', or mixture='gaussian', without own coefficients",
-        ),
-    }
-    defaults = type(sampler)().get_params(deep=False)
-    for name, (has_effect, where) in counts.items():
-        value, default = getattr(sampler, name), defaults[name]
-        # one cluster is none, which is true of every kind; scikit-learn's checks set it
-        harmless = value == default or (name == "n_clusters" and value == 1)
-        if not harmless and not has_effect:
-            raise ValueError(
-                f"{name}={value!r} has no effect with kind={kind!r} and the other "
-                f"parameters given: it counts for {where}. Leave it at its default, "
-                f"{default!r}, or change these."
-            )
-
-
-def _parts_of_kind(sampler: Any) -> tuple[list[Any], list[Any]]:
-    """Return the base maps and the coefficients that a kind stands for."""
-    kind, coupling, n = sampler.kind, sampler.coupling, sampler.n_coefficients
-    if kind == "clustered":
-        options = {"n_clusters": sampler.n_clusters, "diagonal": sampler.diagonal}
-        return [ClusteredSampler(coupling=coupling, **options)], []
-    pairs = get_coupling(coupling, type(sampler).__name__)
-    exact = pairs if pairs.exact else "orthogonal"  # few directions need their law
-    if not pairs.weight_dependent:  # angles that follow the norms make no pairs
-        pairs = Antithetic(pairs)
-    positive: Any = PositiveRBFSampler(coupling=pairs, center=False)
-    if kind == "optimal":
-        positive = OPRFSampler(coupling=pairs)
-    coefficient: Any = AngularCoefficient(n_components=n, coupling=exact)
-    if kind == "gaussian":
-        options = {"sigma": sampler.lambda_sigma, "coupling": exact}
-        coefficient = GaussianCoefficient(n_components=2 * n, **options)
-    return [positive, TrigRBFSampler(coupling=coupling)], [coefficient]
-
-
-def _mixture_parts(
-    sampler: Any, samples: list[Sample], rng: np.random.Generator
-) -> tuple[list[Any], list[Any]]:
-    """Return base maps and coefficients for all pairs of clusters, and the rest."""
-    queries, keys = cluster_sides(samples, sampler.n_clusters, None, rng)
-    coupling, bases, coefficients = sampler.coupling, [], []
-    options = {"n_components": sampler.n_coefficients, "coupling": coupling}
-    for i, j in massive_pairs(queries, keys, None):
-        a = pair_diagonal(queries, keys, i, j, real=True, moments=True).real
-        bases.append(ComplexExponentialSampler(a, coupling=coupling))
-        part = MixtureCoefficient(a, sigma=sampler.lambda_sigma, **options)
-        coefficients.append(part)
-    return [*bases, TrigRBFSampler(coupling=coupling)], coefficients

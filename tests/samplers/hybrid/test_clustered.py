@@ -7,24 +7,18 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 from sklearn.base import clone
-from sklearn.cluster import MiniBatchKMeans
 
-from sklearn_crt import HybridSampler, OPRFSampler, TrigRBFSampler
+from sklearn_crt import TrigRBFSampler
 from sklearn_crt.samplers import ClusteredSampler, best_diagonal
-from sklearn_crt.testing import assert_mean, assert_unbiased, contract_rows
+from sklearn_crt.testing import assert_mean, contract_rows
+
+from ...hybrids import hybrid
 
 FAMILY = 1e-6
 
 
-def hybrid(**params):
-    return HybridSampler(
-        **{"kind": "angular", "sigma": 1.0, "random_state": 0} | params
-    )
-
-
 def clustered(**params):
-    base = ClusteredSampler(**params)
-    return hybrid(kind="clustered", bases=[base], n_components=80, kernel="softmax")
+    return hybrid("clustered", n_components=80, kernel="softmax", **params)
 
 
 def two_clusters(rng, width=0.1, d=6):
@@ -89,7 +83,7 @@ def test_clusters_are_found_and_rows_keep_their_block(rng):
 def test_clustered_beats_its_default_and_is_unbiased(statistic, rng):
     X, Y, *_ = two_clusters(rng)
     X, Y = X[::15], Y[::15]
-    sampler = clustered(statistic=statistic).set_params(coupling="iid")
+    sampler = clustered(statistic=statistic, coupling="iid")
     fitted = sampler.fit(X, X_key=Y)
     trig = TrigRBFSampler(sigma=1.0, n_components=80, kernel="softmax").fit(X)
     assert fitted.kernel_variance(X, Y).mean() < trig.kernel_variance(X, Y).mean()
@@ -98,46 +92,18 @@ def test_clustered_beats_its_default_and_is_unbiased(statistic, rng):
     assert_mean(np.stack(estimates), fitted.exact_kernel(X, Y))
 
 
-def test_only_the_most_massive_pairs_have_a_map(rng):
-    X = rng.normal(size=(90, 3)) * 0.1
-    X[:60] += 1.0
-    sampler = hybrid(
-        kind="clustered",
-        bases=[ClusteredSampler(n_pairs=1, default=OPRFSampler(), coupling="iid")],
-        n_components=60,
-    ).fit(X)
-    blocks = sampler.bases_[0].blocks
-    first, *others = (block.part.quadratic for block in blocks)
-    assert all(
-        type(other) is type(OPRFSampler().fit(X).map_.quadratic) for other in others
-    )
-    assert type(first) is not type(others[0])
-    big = int(np.argmax(sampler.bases_[0].clusters[0].shares))
-    assert blocks[0].queries[big]
-    assert blocks[0].keys[big]
-    assert blocks[0].queries.sum() == 1
-    estimate = sampler.approximate_kernel(X)
-    assert_allclose(sampler.transform(X) @ sampler.transform_key(X).T, estimate)
-    assert_unbiased(sampler, X[::15])
-    none = clone(sampler).set_params(bases=[ClusteredSampler(n_pairs=0)]).fit(X)
-    assert len(none.bases_[0].blocks) == 2
-
-
-def test_other_clusterers_and_counts(rng):
+def test_counts_of_clusters(rng):
     X = rng.normal(size=(50, 3))
-    base = ClusteredSampler(
-        clusterer=MiniBatchKMeans(n_init=1, batch_size=16), n_clusters=(3, 2)
-    )
-    sampler = hybrid(kind="clustered", bases=[base], n_components=120).fit(X)
+    sampler = hybrid("clustered", n_clusters=(3, 2), n_components=120).fit(X)
     queries, keys = sampler.bases_[0].clusters
     assert len(queries.centers) == 3
     assert len(keys.centers) == 2
-    few = hybrid(kind="clustered", n_clusters=4, n_components=80).fit(X[:2])
+    few = hybrid("clustered", n_clusters=4, n_components=80).fit(X[:2])
     assert len(few.bases_[0].clusters[0].centers) == 2
-    same = hybrid(kind="clustered", n_clusters=3, n_components=80).fit(np.ones((9, 2)))
+    same = hybrid("clustered", n_clusters=3, n_components=80).fit(np.ones((9, 2)))
     assert np.isfinite(same.transform(np.ones((9, 2)))).all()
     with pytest.raises(ValueError, match=r"n_clusters=\(1, 2, 3\) must be"):
-        hybrid(kind="clustered", n_clusters=(1, 2, 3)).fit(X)
+        hybrid("clustered", n_clusters=(1, 2, 3)).fit(X)
 
 
 def test_zero_coordinates_of_centres():
@@ -177,7 +143,7 @@ def test_attributes_are_those_of_the_map():
 def test_sines_of_rows_far_from_their_cluster_have_modulus_one(size):
     """The squares of a diagonal of i cancel those of the rows without a rounding."""
     X = np.array([[1.257e-3, -13.21]], np.float32)
-    sampler = hybrid(kind="clustered", n_clusters=1, n_components=2, coupling="iid")
+    sampler = hybrid("clustered", n_clusters=1, n_components=2, coupling="iid")
     sampler.set_params(sigma="scale").fit(X)
     assert_allclose(sampler.map_.bases[0].parts[0].quadratic.diagonal, [1j, 1j])
     rows = np.concatenate([X, np.float32(size) * X])
@@ -188,7 +154,9 @@ def test_sines_of_rows_far_from_their_cluster_have_modulus_one(size):
     assert np.abs(estimate).max() < 1 + 1e-6
 
 
-@pytest.mark.parametrize("params", [{}, {"n_pairs": 2}, {"n_clusters": 3}], ids=str)
+@pytest.mark.parametrize(
+    "params", [{}, {"diagonal": "real"}, {"n_clusters": 3}], ids=str
+)
 def test_columns_that_no_map_has_are_zeros_in_both_forms(params, rng):
     X = rng.normal(size=(60, 4))
     for n_components in range(18, 26):

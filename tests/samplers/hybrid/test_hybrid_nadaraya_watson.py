@@ -7,26 +7,12 @@ from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_crt import (
-    HybridSampler,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
 )
 from sklearn_crt.testing import assert_mean
 
-KINDS = {
-    "optimal": {"kind": "optimal"},
-    "angular": {"kind": "angular"},
-    "gaussian": {"kind": "gaussian", "lambda_sigma": 0.8},
-    "clustered": {"kind": "clustered"},
-    "real": {"kind": "clustered", "diagonal": "real"},
-    "mixture": {"kind": "clustered", "mixture": "gaussian", "n_coefficients": 1},
-}
-
-
-def hybrid(**params):
-    return HybridSampler(
-        **{"kind": "angular", "sigma": 1.0, "random_state": 0} | params
-    )
+from ...hybrids import KINDS, hybrid
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +27,7 @@ def test_nadaraya_watson_at_extreme_sigmas(kind, wine):
     X, y = wine
     for kernel in ("gaussian", "softmax"):
         for sigma in (1e-2, 1.0, 1e2):
-            sampler = hybrid(sigma=sigma, kernel=kernel, n_components=60, **KINDS[kind])
+            sampler = hybrid(kind, sigma=sigma, kernel=kernel, n_components=60)
             model = NadarayaWatsonClassifier(sampler).fit(X, y)
             assert np.isfinite(model.decision_function(X)).all()
             probabilities = NadarayaWatsonRegressor(sampler).fit(X, y).predict(X)

@@ -1,7 +1,6 @@
 """Parameters of hybrids: refused ones, warnings, what fit and the path make of them."""
 
 import pickle
-import re
 import warnings
 
 import numpy as np
@@ -12,36 +11,40 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.kernel_approximation import RBFSampler
 
-from sklearn_crt import HybridSampler, OPRFSampler, TrigRBFSampler
-from sklearn_crt.extend import Orthogonal, StructuredOrthogonal, register
-from sklearn_crt.samplers import AngularCoefficient, ClusteredSampler
+from sklearn_crt import (
+    HybridSampler,
+    OPRFSampler,
+    PositiveRBFSampler,
+    TrigRBFSampler,
+    angular_hybrid,
+    clustered_hybrid,
+    gaussian_hybrid,
+)
+from sklearn_crt.extend import (
+    Antithetic,
+    Orthogonal,
+    StructuredOrthogonal,
+    get_coupling,
+    register,
+)
+from sklearn_crt.samplers import (
+    AngularCoefficient,
+    ClusteredSampler,
+    GaussianCoefficient,
+)
 from sklearn_crt.testing import contract_rows
 
-KINDS = {
-    "optimal": {"kind": "optimal"},
-    "angular": {"kind": "angular"},
-    "gaussian": {"kind": "gaussian", "lambda_sigma": 0.8},
-    "clustered": {"kind": "clustered"},
-    "real": {"kind": "clustered", "diagonal": "real"},
-    "mixture": {"kind": "clustered", "mixture": "gaussian", "n_coefficients": 1},
-}
-
-
-def hybrid(**params):
-    return HybridSampler(
-        **{"kind": "angular", "sigma": 1.0, "random_state": 0} | params
-    )
+from ...hybrids import KINDS, hybrid
 
 
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"kind": "spherical"}, "'kind' parameter of HybridSampler must be a str"),
         ({"n_coefficients": 0}, "'n_coefficients' parameter of HybridSampler must"),
-        ({"lambda_sigma": 0.0}, "'lambda_sigma' parameter of HybridSampler must"),
+        ({"kind": "gaussian", "lambda_sigma": 0.0}, "'sigma' parameter of Gaussian"),
+        ({"kind": "clustered", "diagonal": "no"}, "'diagonal' parameter of Clustered"),
         ({"bases": [TrigRBFSampler()]}, "1 bases and 1 coefficients do not fit"),
         ({"coefficients": []}, "2 bases and 0 coefficients do not fit"),
-        ({"coupling": "none"}, "coupling='none' is not one that"),
         ({"bases": ["trig", "pos"]}, "is no sampler: it lacks fit, transform"),
         ({"coefficients": [3]}, "is no sampler: it lacks fit, transform"),
         (
@@ -62,77 +65,131 @@ def test_a_hybrid_is_fitted_first(pair4):
         HybridSampler().transform(pair4[0])
 
 
-BASES = [OPRFSampler(), TrigRBFSampler()]
-CLUSTERED = {"kind": "clustered", "bases": [ClusteredSampler()]}
-MIXTURE = {"kind": "clustered", "mixture": "gaussian", "n_components": 200}
+@pytest.mark.parametrize("make", [angular_hybrid, gaussian_hybrid])
+def test_functions_refuse_unknown_couplings(make):
+    with pytest.raises(ValueError, match="coupling='none' is not one that"):
+        make(coupling="none")
 
 
-@pytest.mark.parametrize(
-    ("params", "without_effect"),
-    [
-        ({}, {"n_clusters": 3}),
-        ({}, {"n_clusters": (2, 2)}),
-        ({}, {"mixture": "gaussian"}),
-        ({}, {"diagonal": "real"}),
-        ({}, {"lambda_sigma": 0.5}),
-        ({"kind": "gaussian"}, {"n_clusters": 3}),
-        ({"kind": "gaussian"}, {"mixture": "gaussian"}),
-        ({"kind": "gaussian"}, {"diagonal": "real"}),
-        ({"kind": "clustered"}, {"lambda_sigma": 0.5}),
-        ({"kind": "clustered"}, {"n_coefficients": 2}),
-        (CLUSTERED, {"n_clusters": 3}),
-        (CLUSTERED, {"diagonal": "real"}),
-        (CLUSTERED, {"mixture": "gaussian"}),
-        (MIXTURE, {"diagonal": "real"}),
-        ({"coefficients": [AngularCoefficient()]}, {"n_coefficients": 2}),
-        (
-            {"kind": "gaussian", "coefficients": [AngularCoefficient()]},
-            {"lambda_sigma": 0.5},
-        ),
-    ],
-)
-def test_parameters_without_effect_are_refused(params, without_effect):
-    X = contract_rows()
-    ((name, value),) = without_effect.items()
-    sampler = hybrid(**{"n_components": 404} | params)
-    expected = clone(sampler).fit(X).transform(X)
-    # clone and set_params leave parameters as they are; fit judges them
-    sampler = clone(sampler.set_params(**without_effect))
-    what = re.escape(f"{name}={value!r}")
-    message = f"^{what} has no effect with kind=.* Leave it at its default, "
-    with pytest.raises(ValueError, match=message):
-        sampler.fit(X)
-    default = HybridSampler().get_params()[name]
-    assert_array_equal(sampler.set_params(**{name: default}).fit_transform(X), expected)
+@pytest.mark.parametrize("coupling", ["orthogonal", "simplex+", "structured-simplex"])
+@pytest.mark.parametrize("make", [angular_hybrid, gaussian_hybrid])
+def test_functions_state_bases_and_coefficients(make, coupling, rng):
+    """They are the paper's combinations, by nothing but parameters of a hybrid."""
+    X, Y = rng.normal(size=(2, 30, 3))
+    options = {"n_components": 61, "sigma": 0.7, "kernel": "softmax", "random_state": 1}
+    sampler = make(n_coefficients=2, coupling=coupling, **options).fit(X, X_key=Y)
+    pairs, exact = get_coupling(coupling, "hybrid"), coupling
+    if not pairs.weight_dependent:
+        pairs = Antithetic(pairs)
+    if not pairs.exact:
+        exact = "orthogonal"
+    positive = PositiveRBFSampler(center=False, coupling=pairs)
+    coefficient = {
+        angular_hybrid: AngularCoefficient(n_components=2, coupling=exact),
+        gaussian_hybrid: GaussianCoefficient(n_components=4, coupling=exact),
+    }[make]
+    parts = {
+        "bases": [positive, TrigRBFSampler(coupling=coupling)],
+        "coefficients": [coefficient],
+    }
+    by_parts = HybridSampler(**parts, **options).fit(X, X_key=Y)
+    assert_array_equal(sampler.transform(X), by_parts.transform(X))
+    assert_array_equal(sampler.transform_key(Y), by_parts.transform_key(Y))
+    assert_array_equal(sampler.kernel_variance(X, Y), by_parts.kernel_variance(X, Y))
 
 
-@pytest.mark.parametrize(
-    ("params", "with_effect"),
-    [
-        ({"kind": "clustered"}, {"n_clusters": 1}),
-        ({"kind": "clustered"}, {"mixture": "gaussian"}),
-        ({"kind": "clustered"}, {"diagonal": "real"}),
-        ({"kind": "gaussian"}, {"lambda_sigma": 0.5}),
-        (MIXTURE, {"lambda_sigma": 0.5}),
-        (MIXTURE, {"n_coefficients": 2}),
-        ({"bases": BASES}, {"n_coefficients": 2}),
-        ({"kind": "gaussian", "bases": BASES}, {"lambda_sigma": 0.5}),
-    ],
-)
-def test_parameters_with_an_effect_are_not(params, with_effect, rng):
+def test_the_clustered_hybrid_states_its_base(rng):
+    X, Y = rng.normal(size=(2, 30, 3))
+    own = {"n_clusters": (2, 1), "diagonal": "real", "statistic": "centers"}
+    options = {"n_components": 61, "sigma": 0.7, "kernel": "softmax", "random_state": 1}
+    sampler = clustered_hybrid(coupling="iid", **own, **options).fit(X, X_key=Y)
+    base = ClusteredSampler(coupling="iid", **own)
+    by_parts = HybridSampler(bases=[base], coefficients=[], **options).fit(X, X_key=Y)
+    assert_array_equal(sampler.transform(X), by_parts.transform(X))
+    assert_array_equal(sampler.transform_key(Y), by_parts.transform_key(Y))
+
+
+def test_the_default_states_its_parts(rng):
     X = rng.normal(size=(30, 3))
-    sampler = hybrid(**{"n_components": 200} | params)
-    plain = clone(sampler).fit_transform(X)
-    assert not np.allclose(sampler.set_params(**with_effect).fit_transform(X), plain)
+    expected = HybridSampler(random_state=0).fit(X).transform(X)
+    for params in (
+        {"n_coefficients": 1},
+        {"bases": [OPRFSampler(coupling="antithetic"), TrigRBFSampler()]},
+        {"coefficients": [AngularCoefficient(n_components=1)]},
+        {"coefficients": [AngularCoefficient()], "n_coefficients": 1},
+    ):
+        sampler = HybridSampler(random_state=0, **params)
+        assert_array_equal(sampler.fit_transform(X), expected)
+
+
+def test_coefficients_keep_their_own_numbers_of_frequencies(rng):
+    X = rng.normal(size=(30, 3))
+    coefficients = [AngularCoefficient(n_components=3), GaussianCoefficient()]
+    bases = [OPRFSampler(), OPRFSampler(), TrigRBFSampler()]
+    sampler = HybridSampler(bases=bases, coefficients=coefficients, n_components=2000)
+    assert [c.n_components for c in sampler.fit(X).coefficients_] == [3, 100]
+    coefficients[0] = AngularCoefficient()
+    sampler.set_params(n_coefficients=2).fit(X)
+    # one column for the sign of a projection, a sine and a cosine for a frequency
+    assert [c.n_components for c in sampler.coefficients_] == [2, 4]
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        (
+            {"bases": [OPRFSampler(sigma=0.3), TrigRBFSampler()]},
+            r"sigma=0.3 of OPRFSampler\(sigma=0.3\) has no effect .* default, 'scale'",
+        ),
+        (
+            {"bases": [OPRFSampler(), TrigRBFSampler(kernel="softmax")]},
+            "kernel='softmax' of TrigRBFSampler.* has no effect",
+        ),
+        (
+            {"bases": [OPRFSampler(n_components=7), TrigRBFSampler()]},
+            "n_components=7 of OPRFSampler.* has no effect",
+        ),
+        (
+            {"bases": [OPRFSampler(random_state=7), TrigRBFSampler()]},
+            "random_state=7 of OPRFSampler.* has no effect",
+        ),
+        (
+            {"coefficients": [AngularCoefficient(random_state=7, n_components=2)]},
+            "random_state=7 of AngularCoefficient.* has no effect",
+        ),
+        (
+            {"coefficients": [AngularCoefficient(n_components=7)], "n_coefficients": 2},
+            "n_components=7 of AngularCoefficient.* has no effect",
+        ),
+        (
+            {"bases": [OPRFSampler()], "coefficients": [], "n_coefficients": 2},
+            "n_coefficients=2 has no effect without coefficients",
+        ),
+        (
+            {"bases": [OPRFSampler()], "coefficients": [], "shared": True},
+            "shared=True has no effect with a single base map",
+        ),
+        ({"kind": "clustered", "n_coefficients": 2}, "n_coefficients=2 has no effect"),
+    ],
+)
+def test_parameters_without_effect_are_refused(params, message):
+    with pytest.raises(ValueError, match=message):
+        hybrid(**{"n_components": 404} | params).fit(contract_rows())
+
+
+def test_parts_may_state_what_the_hybrid_sets(rng):
+    X = rng.normal(size=(30, 3))
+    bases = [OPRFSampler(sigma=1), TrigRBFSampler(sigma=1.0, kernel="gaussian")]
+    assert np.isfinite(HybridSampler(bases=bases).fit_transform(X)).all()
 
 
 @pytest.mark.parametrize(
     "sampler",
     [
         HybridSampler(n_components=3),
-        HybridSampler(kind="clustered", n_components=3),
+        clustered_hybrid(n_components=3),
         ClusteredSampler(n_components=3),
-        HybridSampler(bases=[ClusteredSampler(n_clusters=9)], coefficients=[]),
+        clustered_hybrid(n_clusters=9),
     ],
     ids=str,
 )
@@ -187,7 +244,7 @@ def test_sigma_center_and_row_factors(rng):
 def test_path_over_sigma(kind, rng):
     X = rng.normal(size=(50, 3))
     options = {} if kind == "clustered" else {"n_coefficients": 2}
-    sampler = hybrid(kind=kind, n_components=40, **options).fit(X)
+    sampler = hybrid(kind, n_components=40, **options).fit(X)
     path = [sampler.with_sigma(sigma) for sigma in (0.3, 0.7)]
     for member, sigma in zip(path, (0.3, 0.7), strict=True):
         again = clone(sampler).set_params(sigma=sigma).fit(X)
@@ -197,8 +254,8 @@ def test_path_over_sigma(kind, rng):
 def test_weights_are_repetitions(rng):
     X = rng.normal(size=(40, 3))
     weights = rng.integers(0, 3, size=40)
-    for kind in KINDS.values():
-        sampler = hybrid(n_components=60, sigma="scale", **kind)
+    for kind in KINDS:
+        sampler = hybrid(kind, n_components=60, sigma="scale")
         weighted = sampler.fit(X, sample_weight=weights).transform(X)
         repeated = clone(sampler).fit(np.repeat(X, weights, axis=0)).transform(X)
         assert_allclose(weighted, repeated, atol=1e-8)
@@ -207,8 +264,8 @@ def test_weights_are_repetitions(rng):
 def test_the_map_is_a_function_of_parameters_and_statistics(rng):
     """Rows that are read twice, in parts and in copies make one map."""
     X = rng.normal(size=(60, 3))
-    for kind in KINDS.values():
-        sampler = hybrid(n_components=100, **kind).fit(X)
+    for kind in KINDS:
+        sampler = hybrid(kind, n_components=100).fit(X)
         expected = sampler.transform(X)
         copied = pickle.loads(pickle.dumps(sampler))
         for again in (clone(sampler).fit(X), copied.with_sigma(1.0), sampler):

@@ -5,22 +5,9 @@ import warnings
 import numpy as np
 import pytest
 
-from sklearn_crt import HybridSampler, TrigRBFSampler
+from sklearn_crt import TrigRBFSampler
 
-KINDS = {
-    "optimal": {"kind": "optimal"},
-    "angular": {"kind": "angular"},
-    "gaussian": {"kind": "gaussian", "lambda_sigma": 0.8},
-    "clustered": {"kind": "clustered"},
-    "real": {"kind": "clustered", "diagonal": "real"},
-    "mixture": {"kind": "clustered", "mixture": "gaussian", "n_coefficients": 1},
-}
-
-
-def hybrid(**params):
-    return HybridSampler(
-        **{"kind": "angular", "sigma": 1.0, "random_state": 0} | params
-    )
+from ...hybrids import KINDS, hybrid
 
 
 def fit_quietly(sampler, X):
@@ -33,7 +20,7 @@ def fit_quietly(sampler, X):
 def test_every_width_is_filled(kind, rng):
     X = 0.5 * rng.normal(size=(30, 3))
     for n_components in (*range(1, 31), 63, 64, 97):
-        sampler = hybrid(n_components=n_components, **KINDS[kind])
+        sampler = hybrid(kind, n_components=n_components)
         features = fit_quietly(sampler, X).transform(X)
         assert features.shape == (30, n_components)
         assert np.isfinite(features).all()
@@ -52,7 +39,7 @@ def test_too_few_columns_leave_the_last_base_alone(rng):
     with pytest.warns(UserWarning, match=r"needs n_components=20 or more"):
         hybrid(n_components=19, n_coefficients=4).fit(X)
     with pytest.warns(UserWarning, match=r"needs n_components=18 or more"):
-        sampler = hybrid(n_components=17, kind="clustered", n_clusters=3).fit(X)
+        sampler = hybrid("clustered", n_components=17, n_clusters=3).fit(X)
     assert type(sampler.bases_[0]) is type(trigonometric)
 
 

@@ -1,0 +1,261 @@
+"""The hybrids of the paper: functions that return a ``HybridSampler``."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from ...frequencies import Antithetic, Coupling, get_coupling
+from .._positive import PositiveRBFSampler
+from .._trig_rbf import TrigRBFSampler
+from .clustered import ClusteredSampler
+from .coefficients import AngularCoefficient, GaussianCoefficient
+from .sampler import HybridSampler
+
+
+def angular_hybrid(
+    *,
+    n_coefficients: int = 1,
+    coupling: str | Coupling = "orthogonal",
+    **params: Any,
+) -> HybridSampler:
+    r"""Return the angular hybrid: positive features weighted by the angle.
+
+    Positive features of w and -w are exact for rows x and -x, sines and cosines for
+    equal rows. The angle between two rows over pi is the weight of the positive
+    features, so for rows of equal length the variance is zero at both angles. It grows
+    fast with the length of the rows.
+
+    Parameters
+    ----------
+    n_coefficients : int, default=1
+        Number n of random directions from which the angle is estimated.
+    coupling : str or Coupling, default="orthogonal"
+        How the frequencies of each part depend on each other, as for
+        :class:`TrigRBFSampler`. The directions are orthogonal where it is structured.
+    **params : dict
+        Further parameters of :class:`HybridSampler`: ``shared``, ``sigma``,
+        ``n_components``, ``center``, ``kernel``, ``n_jobs`` and ``random_state``.
+
+    Returns
+    -------
+    sampler : HybridSampler
+        Unfitted, with ``bases`` and ``coefficients`` set.
+
+    Raises
+    ------
+    ValueError
+        If there is no such coupling.
+
+    See Also
+    --------
+    HybridSampler : The default has optimal positive features in place of these.
+    gaussian_hybrid : The weight is one minus a Gaussian kernel.
+
+    Notes
+    -----
+    With the angle :math:`\theta` between x and y, n random directions t and base maps
+    that estimate the kernel ([1]_, section 2.4 and equation 19),
+
+    .. math:: \hat K = \hat\lambda \hat K_{positive}
+       + (1 - \hat\lambda) \hat K_{trigonometric}, \qquad
+       \hat\lambda = \frac12 - \frac{1}{2n} \sum_t \operatorname{sign}(t \cdot x)
+       \operatorname{sign}(t \cdot y), \qquad E \hat\lambda = \frac\theta\pi .
+
+    m frequencies of each base map need ``n_components=4 * m * (n + 1)``; in the paper
+    the two maps share their frequencies (``shared=True``).
+
+    References
+    ----------
+    .. [1] K. Choromanski et al., "Hybrid Random Features", ICLR 2022,
+       :arxiv:`2110.04367`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_crt import angular_hybrid
+    >>> X = np.random.default_rng(0).normal(size=(100, 5))
+    >>> X /= np.linalg.norm(X, axis=1, keepdims=True)
+    >>> sampler = angular_hybrid(sigma=1.0, n_components=80, random_state=0).fit(X)
+    >>> bool(np.diag(sampler.kernel_variance(X, -X)).max() < 1e-15)
+    True
+    """
+    coefficient = AngularCoefficient(coupling=_exact(coupling))
+    return HybridSampler(
+        bases=_positive_and_trigonometric(coupling),
+        coefficients=[coefficient],
+        n_coefficients=n_coefficients,
+        **params,
+    )
+
+
+def gaussian_hybrid(
+    *,
+    lambda_sigma: float = 1.0,
+    n_coefficients: int = 1,
+    coupling: str | Coupling = "orthogonal",
+    **params: Any,
+) -> HybridSampler:
+    r"""Return the Gaussian hybrid: positive features weighted by the distance.
+
+    The base maps are those of :func:`angular_hybrid`. The weight of the positive
+    features is one minus a Gaussian kernel, normalised to be one for rows x and -x of
+    the largest norm in the data. The variance is zero for equal rows only.
+
+    Parameters
+    ----------
+    lambda_sigma : float, default=1.0
+        Inverse length scale of the weight, for rows that are already multiplied by
+        ``sigma``.
+    n_coefficients : int, default=1
+        Number n of frequencies from which the weight is estimated.
+    coupling : str or Coupling, default="orthogonal"
+        How the frequencies of each part depend on each other, as for
+        :class:`TrigRBFSampler`. Those of the weight are orthogonal where it is
+        structured.
+    **params : dict
+        Further parameters of :class:`HybridSampler`: ``shared``, ``sigma``,
+        ``n_components``, ``center``, ``kernel``, ``n_jobs`` and ``random_state``.
+
+    Returns
+    -------
+    sampler : HybridSampler
+        Unfitted, with ``bases`` and ``coefficients`` set.
+
+    Raises
+    ------
+    ValueError
+        If there is no such coupling.
+
+    See Also
+    --------
+    angular_hybrid : The weight is the angle over pi.
+
+    Notes
+    -----
+    With :math:`\tau` = ``lambda_sigma`` and the largest norm r of the rows, all
+    multiplied by sigma ([1]_, section F),
+
+    .. math:: \hat K = \hat\lambda \hat K_{positive}
+       + (1 - \hat\lambda) \hat K_{trigonometric}, \qquad
+       E \hat\lambda = \frac{1 - e^{-\tau^2 |x - y|^2 / 2}}{1 - e^{-2 \tau^2 r^2}} .
+
+    m frequencies of each base map need ``n_components=4 * m * (2 * n + 1)``; in the
+    paper the two maps share their frequencies (``shared=True``).
+
+    References
+    ----------
+    .. [1] K. Choromanski et al., "Hybrid Random Features", ICLR 2022,
+       :arxiv:`2110.04367`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_crt import gaussian_hybrid
+    >>> X = np.random.default_rng(0).normal(size=(100, 5))
+    >>> sampler = gaussian_hybrid(lambda_sigma=0.5, n_components=120, random_state=0)
+    >>> bool(np.diag(sampler.fit(X).kernel_variance(X)).max() < 1e-15)
+    True
+    """
+    coefficient = GaussianCoefficient(sigma=lambda_sigma, coupling=_exact(coupling))
+    return HybridSampler(
+        bases=_positive_and_trigonometric(coupling),
+        coefficients=[coefficient],
+        n_coefficients=n_coefficients,
+        **params,
+    )
+
+
+def clustered_hybrid(
+    *,
+    n_clusters: int | tuple[int, int] = 2,
+    diagonal: Literal["complex", "real"] = "complex",
+    statistic: Literal["moments", "centers"] = "moments",
+    coupling: str | Coupling = "orthogonal",
+    **params: Any,
+) -> HybridSampler:
+    r"""Return the clustered hybrid: one map for each pair of clusters.
+
+    Queries and keys are clustered, and each pair of clusters has an exponential map
+    with a diagonal matrix that makes its variance small for that pair. This pays for
+    clusters that are narrower than about half of the length of their centres.
+
+    Parameters
+    ----------
+    n_clusters : int or tuple of two int, default=2
+        Number of clusters of each side, or of queries and of keys.
+    diagonal : {"complex", "real"}, default="complex"
+        Whether the diagonals may be imaginary, which makes the variance zero at the
+        centres with ``statistic="centers"``; real ones, as in the tables of [1]_, need
+        one column per frequency.
+    statistic : {"moments", "centers"}, default="moments"
+        Whether the diagonals are computed from the second moments of the clusters,
+        which lowers the variance as soon as clusters have a width, or from the centres
+        alone, as in [1]_.
+    coupling : str or Coupling, default="orthogonal"
+        How the frequencies of each map depend on each other, as for
+        :class:`TrigRBFSampler`.
+    **params : dict
+        Further parameters of :class:`HybridSampler`: ``sigma``, ``n_components``,
+        ``center``, ``kernel``, ``n_jobs`` and ``random_state``.
+
+    Returns
+    -------
+    sampler : HybridSampler
+        Unfitted; its only base is a :class:`~sklearn_crt.samplers.ClusteredSampler`.
+
+    See Also
+    --------
+    angular_hybrid : Needs no clusters.
+    sklearn_crt.samplers.ComplexExponentialSampler : The map of one pair of clusters.
+
+    Notes
+    -----
+    For the centres r and c of a pair of clusters, the map ([1]_, sections 2.4 and H)
+
+    .. math:: f(x) = e^{w \cdot a x - (a x)^2 / 2 - |x|^2 / 2}, \qquad
+       g(y) = e^{w \cdot y / a - (y / a)^2 / 2 - |y|^2 / 2}, \qquad
+       |a_l| = \sqrt{|c_l / r_l|}
+
+    with :math:`a_l` imaginary where :math:`r_l c_l > 0` has no variance at r and c.
+
+    References
+    ----------
+    .. [1] K. Choromanski et al., "Hybrid Random Features", ICLR 2022,
+       :arxiv:`2110.04367`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_crt import TrigRBFSampler, clustered_hybrid
+    >>> centers = np.array([[1.0, 0.5, -1.0], [-1.0, 1.0, 0.5]])
+    >>> X = np.repeat(centers, 50, axis=0)
+    >>> X += 0.1 * np.random.default_rng(0).normal(size=X.shape)
+    >>> options = {"sigma": 1.0, "n_components": 80, "random_state": 0}
+    >>> for sampler in (TrigRBFSampler(**options), clustered_hybrid(**options)):
+    ...     print(f"{np.median(sampler.fit(X).kernel_variance(X)):.1e}")
+    4.0e-03
+    1.7e-05
+    """
+    base = ClusteredSampler(
+        n_clusters=n_clusters,
+        diagonal=diagonal,
+        statistic=statistic,
+        coupling=coupling,
+    )
+    return HybridSampler(bases=[base], coefficients=[], **params)
+
+
+def _positive_and_trigonometric(coupling: str | Coupling) -> list[Any]:
+    """Return the base maps that are exact for opposite and for equal rows."""
+    pairs = get_coupling(coupling, "A hybrid")
+    if not pairs.weight_dependent:  # angles that depend on the norms make no pairs
+        pairs = Antithetic(pairs)
+    positive = PositiveRBFSampler(coupling=pairs, center=False)
+    return [positive, TrigRBFSampler(coupling=coupling)]
+
+
+def _exact(coupling: str | Coupling) -> str | Coupling:
+    """Return a coupling for few frequencies, whose distribution must be exact."""
+    # the object: a coefficient knows no names but those of this package
+    resolved = get_coupling(coupling, "A hybrid")
+    return resolved if resolved.exact else "orthogonal"

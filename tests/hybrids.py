@@ -1,0 +1,39 @@
+"""The hybrids that tests go through, by name, as functions of their parameters."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from sklearn_crt import (
+    HybridSampler,
+    OPRFSampler,
+    TrigRBFSampler,
+    angular_hybrid,
+    clustered_hybrid,
+    gaussian_hybrid,
+)
+from sklearn_crt.extend import Antithetic, get_coupling
+from sklearn_crt.samplers import AngularCoefficient
+
+KINDS = {
+    "optimal": HybridSampler,
+    "angular": angular_hybrid,
+    "gaussian": partial(gaussian_hybrid, lambda_sigma=0.8),
+    "clustered": clustered_hybrid,
+    "real": partial(clustered_hybrid, diagonal="real"),
+}
+
+
+def hybrid(kind: str = "angular", **params: object) -> HybridSampler:
+    """Return an unfitted hybrid; one with parts of its own has no other kind."""
+    make = HybridSampler if {"bases", "coefficients"} & set(params) else KINDS[kind]
+    return make(**{"sigma": 1.0, "random_state": 0} | params)
+
+
+def optimal_parts(coupling: str) -> dict[str, list[object]]:
+    """Return the default parts of a hybrid, with a coupling."""
+    pairs = Antithetic(get_coupling(coupling, "hybrid"))
+    return {
+        "bases": [OPRFSampler(coupling=pairs), TrigRBFSampler(coupling=coupling)],
+        "coefficients": [AngularCoefficient(n_components=1, coupling=coupling)],
+    }
