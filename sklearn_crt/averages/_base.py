@@ -42,7 +42,7 @@ from .._compat import (
 from .._state import STATE_METHODS, aside, check_mergeable, check_names, same
 from .._workers import blas_within_processors
 from ..maps import FeatureMap
-from ..rows import TableLike, weighted_rows
+from ..rows import TableLike, plain_targets, weighted_rows
 from ._exact import KERNEL_NAMES, ExactKernel, RowKernel
 from ._features import N_EFFECTIVE, ApproximationError, FeatureEngine
 from ._prototypes import Prototypes
@@ -220,16 +220,16 @@ class BaseNadarayaWatson(RowWeightsMixin, CallbackSupportMixin, TypedBaseEstimat
             check_fit_namespace(self, X, "partial_fit")
         # a copy is kept: the caller may write the next batch to the same array
         kept = not final or self._row_kernel is not None
+        y = plain_targets(y)
         options = {"keep_library": self._keeps_library(X), "y": y, **self._y_checks}
         X, y = validate_rows(self, X, reset=first, copy=kept, **options)
         if isinstance(self.kernel, FrozenEstimator):
             check_names(self, self.kernel)
         y = to_namespace_of(self._check_targets(y, first, final), X)
         n_rows = X.shape[0]
-        X, y, weights = weighted_rows(X, y, sample_weight)
-        if X.shape[0] < n_rows and isinstance(self._row_kernel, ExactKernel):
-            gone = np.asarray(to_host(to_namespace_of(sample_weight, X))) <= 0
-            self._dropped += (self._n_given + np.flatnonzero(gone),)
+        X, y, weights, dropped = weighted_rows(X, y, sample_weight)
+        if dropped.size and isinstance(self._row_kernel, ExactKernel):
+            self._dropped += (self._n_given + dropped,)
         self._n_given += n_rows
 
         def step():  # of a progress bar: one chunk of rows is summed

@@ -33,6 +33,7 @@ from .._array import (
     asarray_like,
     clipped,
     constant,
+    like_table,
     namespace_of,
     on_host,
     part,
@@ -41,7 +42,7 @@ from .._array import (
 from .._map_engine import MapEngine, third_party_features
 from .._workers import Workspace
 from ..maps import FeatureMap, FrequencyMap
-from ..rows import Rows
+from ..rows import Rows, type_for_weights
 from ._sums import FeatureSums, KernelSums
 from ._targets import Targets
 
@@ -213,8 +214,8 @@ class Norms:
     def of(cls, features: Array, weights: Array) -> Norms:
         """Return the sums of some rows of features, (n_rows, n_components)."""
         xp, squares = namespace_of(features), sq_norms(features)[:, 0]
-        weights = xp.astype(weights, squares.dtype)
-        at_one = xp.astype((squares > 0.5) & (squares < 2), squares.dtype)
+        squares = xp.astype(squares, weights.dtype)
+        at_one = xp.astype((squares > 0.5) & (squares < 2), weights.dtype)
         sums = xp.sum(weights), weights @ squares, weights @ at_one
         return cls(features.shape[0], *map(float, sums))
 
@@ -265,7 +266,8 @@ class FeatureEngine(MapEngine):
 
     def _take(self, tables, step):
         for X, y, weights in tables:
-            workspace, dtype = Workspace(), self.targets.product_type(X)
+            workspace = Workspace()
+            dtype = type_for_weights(weights, self.targets.product_type(X))
             for rows, mantissa, exponent in self._features(X, True, workspace):
                 targets = self.targets.encode(part(y, rows), weights[rows], dtype)
                 more = mantissa, exponent, targets, workspace
@@ -286,7 +288,10 @@ class FeatureEngine(MapEngine):
         if self._pending and self._empty:
             self._absorb()
         weights, groups = self.targets.weight(self._sums.sums), None
-        sums = self._sums.to(X, self.targets.product_type(X))
+        with np.errstate(over="ignore"):  # what is infinite asks for a wider type
+            size = asarray_like(np.abs(self._sums.sums).max(), like_table(X))
+        dtype = type_for_weights(size, self.targets.product_type(X))
+        sums = self._sums.to(X, dtype)
         workspace = Workspace()
         for rows, mantissa, exponent in self._features(X, False, workspace):
             if on_host(X) and not isinstance(self.source, FeatureMap):

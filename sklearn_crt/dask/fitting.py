@@ -19,9 +19,8 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 from ..averages._base import BaseNadarayaWatson
 from ..metric import LearnedMetric
 from ..metric._engine import KEPT_ENTRIES, Batch, MetricEngine, joined_batches
-from ..metric._learned import MOST_LABELS
 from ..ridge._base import BaseRandomFeatureRidge
-from ..rows import Statistics
+from ..rows import Statistics, are_labels, plain_targets
 from ..samplers import BaseFeatureSampler, CentersRBFSampler
 from .blocks import Blocks
 
@@ -106,7 +105,7 @@ def _columns_of(estimator):
 
 
 def _unique(table):
-    y = np.asarray(table[0])
+    y = plain_targets(table[0])
     if y.dtype.kind == "O":
         _check_one_type(y.tolist())
     return np.unique(y) if len(y) else None
@@ -400,9 +399,7 @@ def _fit_metric(metric, tables, ahead, classes):
     metric.__dict__.update(found.columns)
     rows, targets, weights = found.batch
     # integers of a block may be few where those of all blocks are counts
-    metric._are_counts = targets.dtype.kind == "f" or (
-        targets.dtype.kind in "iu" and np.unique(targets).size > MOST_LABELS
-    )
+    metric._are_counts = targets.dtype.kind in "fiu" and not are_labels(targets)
     batch = rows, targets.astype(float) if metric._are_counts else targets, weights
     parameters = metric._parameters_for(batch, "agop")
     metric._engine = MetricEngine.of(batch, parameters, metric.n_jobs)
@@ -439,4 +436,4 @@ def _block(layout, number, table):
     weights = None if sample_weight is None else np.asarray(sample_weight)
     if X.shape[0] == 0 or (weights is not None and not weights.any()):
         return None, None, None
-    return X, np.asarray(y), weights
+    return X, plain_targets(y), weights

@@ -34,7 +34,7 @@ from .._compat import (
     warn,
 )
 from .._state import STATE_METHODS, aside, check_mergeable, check_names, same
-from ..rows import TableLike, weighted_rows
+from ..rows import TableLike, plain_targets, weighted_rows
 from ._engine import RidgeEngine, Settings, WideEnough, multiples_of
 
 
@@ -180,14 +180,15 @@ class BaseRandomFeatureRidge(
         else:
             check_fit_namespace(self, X, "partial_fit")
         # a copy is kept: the caller may write the next batch to the same array
+        y = plain_targets(y)
         X, y = self._validate(X, reset=first, copy=not final, y=y, **self._y_checks)
         if isinstance(self.sampler, FrozenEstimator):
             check_names(self, self.sampler)
         y = self._check_targets(y, first, final)
-        X, y, weights = weighted_rows(X, y, sample_weight)
+        X, y, weights, _ = weighted_rows(X, y, sample_weight)
         class_weight = self._weights_of_classes(y, weights, final)
         if class_weight is not None:
-            X, y, weights = weighted_rows(X, y, weights * class_weight[y])
+            X, y, weights, _ = weighted_rows(X, y, weights * class_weight[y])
 
         def step():  # of a progress bar: one batch of rows is summed
             if context is not None:

@@ -19,7 +19,6 @@ from .._array import (
     check_fit_namespace,
     convert_fit_namespace,
     fit_namespace_of,
-    float_types,
     on_host,
     refuse_lazy,
     to_host,
@@ -35,7 +34,6 @@ from .._compat import (
     StrOptions,
     TypedBaseEstimator,
     TypedTransformerMixin,
-    _check_sample_weight,
     _fit_context,
     _num_samples,
     _safe_indexing,
@@ -45,7 +43,15 @@ from .._state import STATE_METHODS, aside, check_mergeable, same
 from .._workers import blas_within_processors
 from ..frequencies import Frequencies
 from ..maps import FeatureMap, relative_error, transform, variance_in_blocks
-from ..rows import Frame, Rows, Sigma, Statistics, TableLike, resolve_sigma
+from ..rows import (
+    Frame,
+    Rows,
+    Sigma,
+    Statistics,
+    TableLike,
+    read_weights,
+    resolve_sigma,
+)
 
 _ERROR_ROWS = 16  # rows of each side, whose pairs tell of the error
 
@@ -328,12 +334,7 @@ class BaseFeatureSampler(
             check_fit_namespace(self, X, "partial_fit")
         X = self._validate(X, reset=reset)
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(
-                to_namespace_of(sample_weight, X),
-                X,
-                dtype=float_types(X)[0],
-                ensure_non_negative=True,
-            )
+            sample_weight = read_weights(X, sample_weight)
         if X_key is not None:
             X_key = self._validate(to_namespace_of(X_key, X), reset=False)
         recipe = self._recipe
