@@ -305,6 +305,7 @@ def validate_rows(
     With ``y`` among the targets both are returned. An array in the memory of the host
     becomes a NumPy array, unless its library is to be kept.
     """
+    refuse_dates(X, "X")
     view = X
     if not isinstance(X, np.ndarray) and is_foreign(X):
         X = without_gradient(X)
@@ -328,6 +329,32 @@ def validate_rows(
     rows = validate_data(estimator, X, reset=reset, dtype=dtype)
     check_consistent_length(rows, y)
     return rows, column_or_1d(y, warn=True)
+
+
+_NAMES_OF_DATES = "date", "time", "duration", "period"  # how names of types begin
+
+
+def refuse_dates(table: Any, name: str) -> None:
+    """Raise TypeError for an array or a table with a column of dates or times."""
+    schema = getattr(table, "schema", None)
+    columns: Any = None
+    if hasattr(schema, "types"):  # Arrow
+        columns, types = schema.names, schema.types
+    elif hasattr(table, "columns") and hasattr(table, "dtypes"):
+        columns, types = table.columns, table.dtypes
+    else:
+        types = [getattr(table, "dtype", getattr(table, "type", None))]
+    are_dates = [str(kind).lower().startswith(_NAMES_OF_DATES) for kind in types]
+    if any(are_dates):
+        places = ""
+        if columns is not None:
+            named = zip(columns, are_dates, strict=True)
+            found = ", ".join(repr(column) for column, is_date in named if is_date)
+            places = f" in the columns {found}"
+        raise TypeError(
+            f"{name} has dates or times{places}, which are no numbers. Turn each into "
+            "a number, such as the days since the first date; labels may be strings."
+        )
 
 
 def refuse_device(estimator: Any, rows: Any, instead: str) -> None:

@@ -24,7 +24,6 @@ from ._array import (
     convert_fit_namespace,
     fit_namespace_of,
     refuse_lazy,
-    to_host,
     to_namespace_of,
     validate_rows,
 )
@@ -42,6 +41,7 @@ from .rows import (
     check_same_outputs,
     label_codes,
     number_columns,
+    plain_targets,
     weighted_rows,
 )
 
@@ -60,7 +60,7 @@ class Batch(NamedTuple):
     y: Any  # (n_rows,) or (n_rows, n_outputs)
     weights: Any  # (n_rows,)
     n_given: int = 0  # number of rows before those of weight 0 were left out
-    dropped: Any = None  # (n_dropped,), positions of these among the rows given
+    dropped: Any = ()  # (n_dropped,), positions of these among the rows given
     class_weight: Any = None  # (n_classes,), factors that the weights contain
 
 
@@ -277,7 +277,8 @@ class SupervisedLifeCycle(LifeCycle):
         """Return validated rows of positive weight, with targets and weights."""
         self._note_namespace(X, y, sample_weight, first=first)
         # a copy is kept: the caller may write the next batch to the same array
-        options = {"copy": not final or self._keeps_rows, "y": y, **self._y_checks}
+        options = {"copy": not final or self._keeps_rows, "y": plain_targets(y)}
+        options |= self._y_checks
         options["keep_library"] = self._keeps_library(X)
         X, y = validate_rows(self, X, reset=first, **options)
         transformer = self._transformer
@@ -285,11 +286,7 @@ class SupervisedLifeCycle(LifeCycle):
             check_names(self, transformer)
         y = to_namespace_of(self._check_targets(y, first, final), X)
         n_given = X.shape[0]
-        X, y, weights = weighted_rows(X, y, sample_weight)
-        dropped = None
-        if X.shape[0] < n_given:
-            sample_weight = np.asarray(to_host(to_namespace_of(sample_weight, X)))
-            dropped = np.flatnonzero(sample_weight <= 0)
+        X, y, weights, dropped = weighted_rows(X, y, sample_weight)
         return Batch(X, y, weights, n_given, dropped)
 
     def _check_same_model(self, other: Any) -> None:

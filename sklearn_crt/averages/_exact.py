@@ -27,7 +27,15 @@ from .._fitted import Batch, Step, computed_once, no_step
 from .._types import HasLogProfile
 from .._workers import Workspace
 from ..maps import GaussianRadial, LaplacianRadial, MaternRadial, RadialKernel
-from ..rows import Frame, Inputs, Rows, Sigma, Statistics, resolve_sigma
+from ..rows import (
+    Frame,
+    Inputs,
+    Rows,
+    Sigma,
+    Statistics,
+    resolve_sigma,
+    type_for_weights,
+)
 from ._bandwidth import best_multiple, sample
 from ._sums import (
     Averages,
@@ -246,6 +254,7 @@ class Keys:
         """Yield blocks of the rows in the type of X, and their encoded targets."""
         for some_rows in self.parts:
             arrays = [to_namespace_of(array, X) for array in some_rows]
+            dtype = type_for_weights(arrays[2], X.dtype)
             for block in gen_batches(arrays[0].shape[0], size):
                 some, y, weights, *spread = (part(array, block) for array in arrays)
                 if on_host(X):
@@ -253,7 +262,7 @@ class Keys:
                 else:
                     some = namespace_of(X).astype(some, X.dtype, copy=False)
                 keys = frame.rows(as_kind(some, kind))
-                yield keys, self.targets.encode(y, weights, X.dtype, keys, *spread)
+                yield keys, self.targets.encode(y, weights, dtype, keys, *spread)
 
 
 class Choice(NamedTuple):
@@ -334,7 +343,7 @@ class ExactAverages(RowAverages):
 
     def plus(self, batch: Batch, step: Step = no_step) -> ExactAverages:
         dropped = self.dropped
-        if batch.dropped is not None:
+        if len(batch.dropped):
             dropped += (self.n_given + batch.dropped,)
         value = replace(
             self,
@@ -385,7 +394,7 @@ class ExactAverages(RowAverages):
         X_part, y_part, weights = (to_host(taken(a, keys)) for a in (X, y, weights))
         frame, kind = self._keys().frame(X_part, first)
         rows = frame.rows(as_kind(X_part, kind))
-        encoded = self.targets.encode(y_part, weights, X_part.dtype, rows)
+        encoded = self.targets.encode(y_part, weights, np.float64, rows)
         parts = self.kernel, rows, encoded, self.targets
         rest = (X.shape[0],) if self._is_auto else (rows.shape[0], np.ones(1))
         best, targets = best_multiple(*parts, *rest)

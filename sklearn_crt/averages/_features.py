@@ -33,6 +33,7 @@ from .._array import (
     asarray_like,
     clipped,
     constant,
+    like_table,
     namespace_of,
     on_host,
     part,
@@ -42,7 +43,7 @@ from .._fitted import Batch, Step, no_step
 from .._map_sums import MapSums, third_party_features
 from .._workers import Workspace
 from ..maps import FeatureMap, FrequencyMap
-from ..rows import Rows
+from ..rows import Rows, type_for_weights
 from ._sums import Averages, FeatureSums, KernelSums
 from ._targets import Targets
 
@@ -214,8 +215,8 @@ class Norms:
     def of(cls, features: Array, weights: Array) -> Norms:
         """Return the sums of some rows of features, (n_rows, n_components)."""
         xp, squares = namespace_of(features), sq_norms(features)[:, 0]
-        weights = xp.astype(weights, squares.dtype)
-        at_one = xp.astype((squares > 0.5) & (squares < 2), squares.dtype)
+        squares = xp.astype(squares, weights.dtype)
+        at_one = xp.astype((squares > 0.5) & (squares < 2), weights.dtype)
         sums = xp.sum(weights), weights @ squares, weights @ at_one
         return cls(features.shape[0], *map(float, sums))
 
@@ -266,7 +267,9 @@ class FeatureAverages(MapSums, Averages):
     ) -> FeatureAverages:
         sums, norms = self.sums, self.norms
         for batch in batches:
-            workspace, dtype = Workspace(), self.targets.product_type(batch.X)
+            workspace = Workspace()
+            product_type = self.targets.product_type(batch.X)
+            dtype = type_for_weights(batch.weights, product_type)
             for rows, mantissa, exponent in self._features(batch.X, True, workspace):
                 weights = batch.weights[rows]
                 targets = self.targets.encode(part(batch.y, rows), weights, dtype)
@@ -298,7 +301,10 @@ class FeatureAverages(MapSums, Averages):
         """
         total = self.total.sums
         weights, groups = self.targets.weight(total.sums), None
-        sums = total.to(X, self.targets.product_type(X))
+        with np.errstate(over="ignore"):  # if it is infinite, a wider type is needed
+            size = asarray_like(np.abs(total.sums).max(), like_table(X))
+        dtype = type_for_weights(size, self.targets.product_type(X))
+        sums = total.to(X, dtype)
         workspace = Workspace()
         for rows, mantissa, exponent in self._features(X, False, workspace):
             if on_host(X) and not isinstance(self.source, FeatureMap):

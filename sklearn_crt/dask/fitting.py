@@ -30,8 +30,8 @@ from .._fitted import (
 from ..averages._base import BaseNadarayaWatson
 from ..metric import LearnedMetric
 from ..metric._engine import KEPT_ENTRIES, joined_batches
-from ..metric._learned import MOST_LABELS
 from ..ridge._base import BaseRandomFeatureRidge
+from ..rows import are_labels, plain_targets
 from ..samplers import BaseFeatureSampler, CentersRBFSampler
 from .blocks import Blocks
 
@@ -104,7 +104,7 @@ def labels(blocks: Blocks) -> Any:
 
 
 def _unique(table):
-    y = np.asarray(table[0])
+    y = plain_targets(table[0])
     if y.dtype.kind == "O":
         _check_one_type(y.tolist())
     return np.unique(y) if len(y) else None
@@ -383,9 +383,7 @@ def _fit_metric(metric, tables, ahead, classes):
     found = _or_raise(tree_sum(operator.add, drawn).compute(), sample_weight)
     # integers of a block may be few where those of all blocks are counts
     X, y, weights = found.batch[:3]
-    are_counts = y.dtype.kind == "f" or (
-        y.dtype.kind in "iu" and np.unique(y).size > MOST_LABELS
-    )
+    are_counts = y.dtype.kind in "fiu" and not are_labels(y)
     batch = Batch(X, y.astype(float) if are_counts else y, weights)
     noted = {**found.columns, "_are_counts": are_counts}
     model = with_value(metric, None, noted)
@@ -426,4 +424,4 @@ def _block(layout, number, table):
     weights = None if sample_weight is None else np.asarray(sample_weight)
     if X.shape[0] == 0 or (weights is not None and not weights.any()):
         return None, None, None
-    return X, None if y is None else np.asarray(y), weights
+    return X, plain_targets(y), weights

@@ -273,6 +273,19 @@ def factor_of_products(weights: np.ndarray, H: np.ndarray) -> np.ndarray:
     return vectors[:, order] * np.sqrt(values[order] / largest)
 
 
+def frequencies_in(L: np.ndarray, normal: np.ndarray) -> np.ndarray:
+    """Return frequencies of covariance L L' from standard normal ones.
+
+    The columns of L are eigenvectors of L L', times the roots of their eigenvalues. The
+    signs of eigenvectors are arbitrary, as is the basis for equal eigenvalues: another
+    order of the rows, or another BLAS, gives others. The symmetric square root of L L',
+    by which the normal frequencies are multiplied, is the same for all of them.
+    """
+    # L (n_features, r), normal (n_features, m) -> (n_features, m)
+    directions = L / np.linalg.norm(L, axis=0)
+    return L @ (directions.T @ normal)
+
+
 @dataclass(frozen=True, eq=False)
 class Round:
     """Sums at the frequencies of one round, and the penalty for them."""
@@ -330,7 +343,7 @@ def learn_rounds(
     chosen: list[float] = []
     made: list[tuple[float, Round]] = []
     for draws in np.random.default_rng(seed).spawn(max_iter):
-        weights = L @ draws.standard_normal((L.shape[1], m))
+        weights = frequencies_in(L, draws.standard_normal((live.size, m)))
         if made:  # so that a direction that was missed can come back
             spread = math.sqrt(_SPREAD * np.sum(L**2) / live.sum())
             weights += spread * live[:, None] * draws.standard_normal(weights.shape)

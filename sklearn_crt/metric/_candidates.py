@@ -11,7 +11,7 @@ import numpy as np
 from .._kernels import one_hot_weights, sq_distances, weights_from_logs
 from ..rows import Frame, Moments, Rows
 from ._agop import MOST_FREQUENCIES, MULTIPLES, Round, Table, learn_rounds
-from ._descent import learn_columns, learn_nca
+from ._descent import learn_columns, learn_nca, single_precision
 from ._targets import Coding, Sample, fingerprints
 
 _POOL_ROWS, _POOL_ENTRIES = 2**15, 2**22  # that NCA draws from
@@ -269,9 +269,8 @@ def held_out_losses(
         targets = keys.codes
     else:
         targets = one_hot_weights(keys.codes, np.ones(len(Z)), n_classes, float)
-    targets = (targets * keys.weights[:, None]).astype(np.float32)
-    weights = keys.weights.astype(np.float32)[:, None]
-    encoded = np.hstack([targets, weights])
+    weights = single_precision(keys.weights)[:, None]
+    encoded = np.hstack([(targets * weights).astype(np.float32), weights])
     best: tuple[float, np.ndarray, float] | None = None
     for multiple in _TRIED:
         shares, _ = weights_from_logs(

@@ -74,6 +74,12 @@ def log_loss_terms(logs: np.ndarray, same: np.ndarray) -> tuple[np.ndarray, np.n
     return losses, of_class
 
 
+def single_precision(weights: np.ndarray) -> np.ndarray:
+    """Return weights over the largest of them, as positive numbers in float32."""
+    least = np.finfo(np.float32).tiny  # of which the logarithm is a number
+    return np.maximum(weights / weights.max(), least).astype(np.float32)
+
+
 def learn_nca(
     X: np.ndarray,
     codes: np.ndarray,
@@ -86,7 +92,8 @@ def learn_nca(
     """Return A (r, d) of the rows A x, from a start, by steps of Adam."""
     # X (n, d), codes and weights (n,), start (r, d)
     rng = np.random.default_rng(seed)
-    X, weights, A = (array.astype(np.float32) for array in (X, weights, start))
+    X, A = X.astype(np.float32), start.astype(np.float32)
+    weights = single_precision(weights)
     size = np.sqrt(np.mean(start**2) * len(start))
     first: np.ndarray = np.zeros_like(A)
     second: np.ndarray = np.zeros_like(A)

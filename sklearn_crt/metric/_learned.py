@@ -29,12 +29,12 @@ from .._compat import (
 from .._fitted import Batch, LifeCycle, value_of
 from .._kernels import dense_product
 from .._types import RandomState
-from ..rows import TableLike, weighted_rows
+from ..rows import TableLike, are_labels, as_numbers, plain_targets, weighted_rows
 from ._candidates import Learned, Parameters
 from ._engine import MetricEngine
 from ._targets import Coding
 
-MOST_LABELS = 100  # of integers, from which they are numbers
+_MOST_WHOLE = 2.0**53  # below which every integer is a float64
 
 
 def _is_sum(estimator):
@@ -341,25 +341,32 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
     def _validate_batch(self, X, y, sample_weight, first, copy, least=1) -> Batch:
         """Return rows of positive weight, their targets and weights."""
         options = {"multi_output": True, "ensure_min_samples": least}
+        y = plain_targets(y)
         X, y = validate_rows(self, X, reset=first, copy=copy, y=y, **options)
         refuse_device(self, X, "")
         y = np.array(y) if copy else np.asarray(y)
+        y = self._labels_or_numbers(y, first)
+        X, y, weights, _ = weighted_rows(X, y, sample_weight)
+        return Batch(X, y, weights)
+
+    def _labels_or_numbers(self, y: np.ndarray, first: bool) -> np.ndarray:
+        """Return labels in one column as they are, and numbers in float64."""
         y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
-        is_integer = y.ndim == 1 and y.dtype.kind in "iu"
-        if first:
-            self._are_counts = is_integer and np.unique(y).size > MOST_LABELS
-        if is_integer and self._are_counts:
-            y = y.astype(np.float64)
         if y.ndim == 2 and y.dtype.kind not in "fiub":
             raise ValueError(
                 f"y has {y.shape[1]} columns of {y.dtype}: several outputs must be "
                 "numbers. Give labels in one column."
             )
         if self.method == "nca" and y.ndim == 1 and y.dtype.kind == "f":
-            whole = y.astype(int)  # labels may be written as floats
-            y = whole if np.all(whole == y) else y
-        X, y, weights = weighted_rows(X, y, sample_weight)
-        return Batch(X, y, weights.astype(np.float64))
+            whole = np.abs(y) < _MOST_WHOLE  # labels may be written as floats
+            if np.all(whole & (np.rint(y) == y)):
+                return y.astype(np.int64)
+        is_integer = y.ndim == 1 and y.dtype.kind in "iu"
+        if first:  # decides for later batches, whatever number of integers they have
+            self._are_counts = is_integer and not are_labels(y)
+        if Coding.is_of_labels(y) and not (is_integer and self._are_counts):
+            return y
+        return as_numbers(y)
 
     @property
     def _solved(self) -> MetricEngine:

@@ -99,7 +99,8 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
         X, y, weights = batch[:3]
         class_weight = self._weights_of_classes(y, weights, final)
         if class_weight is not None:
-            X, y, weights = weighted_rows(X, y, weights * class_weight[y])
+            rows = weighted_rows(X, y, weights * class_weight[y])
+            X, y, weights = rows[:3]
             batch = Batch(X, y, weights, class_weight=class_weight)
         return batch
 

@@ -11,6 +11,7 @@ from scipy.linalg import eigh
 
 from .._compat import cached_property
 from .._workers import Workspace
+from ..rows import type_for_weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,9 +75,9 @@ class MomentSums:
     def add(self, Z: np.ndarray, Y: np.ndarray, weights: np.ndarray) -> None:
         """Add rows of positive weight."""
         # Z (n, D), Y (n, k), weights (n,)
-        if Z.dtype not in (np.float32, np.float64):
-            Z = Z.astype(np.float64)
-        weights = weights.astype(np.float64)
+        known = Z.dtype in (np.float32, np.float64)
+        dtype = type_for_weights(weights, Z.dtype if known else np.dtype(np.float64))
+        Z = Z.astype(dtype, copy=False)
         if self._weight == 0:
             self._start(Z, Y, weights / weights.sum())
         self._weight += float(weights.sum())

@@ -18,8 +18,14 @@ from .statistics import Covariance as Covariance
 from .statistics import Moments as Moments
 from .statistics import RowSample as RowSample
 from .statistics import Statistics as Statistics
+from .targets import MOST_LABELS as MOST_LABELS
+from .targets import are_labels as are_labels
+from .targets import as_numbers as as_numbers
 from .targets import check_same_classes as check_same_classes
 from .targets import check_same_outputs as check_same_outputs
 from .targets import label_codes as label_codes
 from .targets import number_columns as number_columns
+from .targets import plain_targets as plain_targets
+from .targets import read_weights as read_weights
+from .targets import type_for_weights as type_for_weights
 from .targets import weighted_rows as weighted_rows

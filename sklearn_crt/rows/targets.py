@@ -1,23 +1,154 @@
-"""Checks of targets and sample weights, for estimators that take batches."""
+"""The one reader of targets and sample weights of all estimators.
+
+Estimators pass y through ``plain_targets`` before scikit-learn validates it, and the
+validated rows, targets and weights through ``weighted_rows``.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import datetime
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 
 from .._array import (
     Array,
     float_types,
+    is_foreign,
     namespace_of,
     on_host,
+    refuse_dates,
     taken,
     to_host,
     to_namespace_of,
 )
 from .._compat import _check_sample_weight
+
+MOST_LABELS = 100  # different integers; where there are more, they are numbers
+# Weights and their sums, and squares of targets times weights, stay numbers of their
+# type if weights take two fifths of the range of exponents, and targets a quarter.
+_RANGE_OF_WEIGHTS, _RANGE_OF_TARGETS = 0.4, 0.25
+_DATES = datetime.date, datetime.time, datetime.timedelta
+_NUMPY_DATES = np.datetime64, np.timedelta64
+_MISSING = "NAType", "NaTType"  # names of the types of pandas
+
+
+# ----------------------------------------------------------------------------- targets
+def plain_targets(y: Any) -> Any:
+    """Return targets as a NumPy array of booleans, integers, floats or strings.
+
+    Nullable columns, columns of Arrow, categories and arrays of objects become the
+    array that NumPy would make of the same values. Arrays of other libraries stay as
+    they are under ``array_api_dispatch=True``.
+    """
+    if y is None or issparse(y) or is_foreign(y):
+        return y
+    refuse_dates(y, "y")
+    values = np.asarray(y, order="C")  # products do not depend on the container
+    refuse_dates(values, "y")  # from a list of dates
+    return _from_objects(values) if values.dtype.kind == "O" else values
+
+
+def _from_objects(values: np.ndarray) -> np.ndarray:
+    """Return objects as booleans, integers or floats; strings stay objects."""
+    flat = values.ravel().tolist()
+    kinds: dict[str, Any] = {}  # a value of each kind
+    for kind, value in {type(value): value for value in flat}.items():
+        kinds.setdefault(_kind_of(kind), value)
+    if "date" in kinds:
+        refuse_dates(np.empty(0, "M8[D]"), "y")
+    if "other" in kinds:
+        raise ValueError(
+            f"y has values of type {type(kinds['other']).__name__}, such as "
+            f"{kinds['other']!r}. Give labels as strings, integers or booleans, and "
+            "numbers as floats or integers."
+        )
+    if "string" in kinds:
+        others = [value for value in flat if not isinstance(value, (str, bytes))]
+        given = [value for value in others if not _is_missing(value)]
+        if given:
+            raise ValueError(
+                "Mix of label input types (string and number) in y: among them are "
+                f"{kinds['string']!r} and {given[0]!r}. Give all labels one type, "
+                "y.astype(str) for instance."
+            )
+        if others:
+            raise ValueError(
+                "y has missing values (None, NaN or NA) among strings. Drop these "
+                "rows, or fill in a label for them."
+            )
+        return values
+    if "missing" in kinds:  # scikit-learn says that y contains NaN
+        flat = [np.nan if _is_missing(value) else value for value in flat]
+        return np.array(flat, dtype=np.float64).reshape(values.shape)
+    if kinds.keys() == {"boolean"}:
+        return values.astype(bool)
+    if "number" not in kinds:
+        try:
+            return values.astype(np.int64)
+        except OverflowError:
+            pass  # integers of Python may be of any size
+    return values.astype(np.float64)
+
+
+def _kind_of(kind: type) -> str:
+    """Return what values of a type are: as targets."""
+    if kind is type(None) or kind.__name__ in _MISSING:
+        return "missing"
+    if issubclass(kind, (*_DATES, *_NUMPY_DATES)) or kind.__name__ == "Period":
+        return "date"
+    if issubclass(kind, (str, bytes)):
+        return "string"
+    if issubclass(kind, (bool, np.bool_)):
+        return "boolean"
+    if issubclass(kind, Integral):
+        return "integer"
+    return "number" if issubclass(kind, (Real, Decimal)) else "other"
+
+
+def _is_missing(value: Any) -> bool:
+    """Return whether an object stands for a missing value."""
+    if value is None or type(value).__name__ in _MISSING:
+        return True
+    return isinstance(value, float) and value != value
+
+
+def are_labels(y: np.ndarray) -> bool:
+    """Return whether plain targets are labels where both labels and numbers may come.
+
+    Labels are strings, booleans and up to 100 different integers in one column.
+    """
+    # y (n_rows,) or (n_rows, n_outputs)
+    if y.ndim > 1 or y.dtype.kind == "f":
+        return False
+    return y.dtype.kind not in "iu" or np.unique(y).size <= MOST_LABELS
+
+
+def as_numbers(y: Array) -> Array:
+    """Return targets in the widest floating type, whose squares are numbers there.
+
+    Raises ValueError for outputs that are too large or too small.
+    """
+    xp = namespace_of(y)
+    y = xp.astype(y, float_types(y)[0])
+    assert_all_finite(y, input_name="y")  # strings may have become nan just now
+    limits = xp.finfo(y.dtype)
+    least, most = _limits(limits, _RANGE_OF_TARGETS)
+    sizes = to_host(xp.max(xp.abs(y), axis=0)).reshape(-1)  # of each output
+    outside = (sizes > most) | ((sizes > 0) & (sizes < least))
+    if outside.any():
+        raise ValueError(
+            f"The largest absolute value of y must be 0 or between {least:.0e} and "
+            f"{most:.0e}, so that squares of targets are numbers; got "
+            f"{sizes[outside][0]:.3g}. Divide y by a number of its size, and multiply "
+            "predictions by it."
+        )
+    return y
 
 
 def label_codes(estimator: Any, y: Array, first: bool, final: bool) -> Array:
@@ -42,8 +173,7 @@ def label_codes(estimator: Any, y: Array, first: bool, final: bool) -> Array:
 
 def number_columns(estimator: Any, y: Array, first: bool, final: bool) -> Array:
     """Return a copy of numbers in the widest type, (n_rows, n_outputs)."""
-    y = namespace_of(y).astype(y, float_types(y)[0])
-    assert_all_finite(y, input_name="y")  # None became nan just now
+    y = as_numbers(y)
     if first:
         estimator._one_output = y.ndim == 1
         estimator._n_outputs = 1 if y.ndim == 1 else y.shape[1]
@@ -74,33 +204,71 @@ def check_same_outputs(one: Any, other: Any) -> None:
         )
 
 
-def weighted_rows(X: Any, y: Array, sample_weight: Any) -> tuple[Any, Array, Array]:
-    """Return rows of positive weight, their targets, and the weights: 1 if None."""
-    weights = _check_sample_weight(
+# ----------------------------------------------------------------------------- weights
+class WeightedRows(NamedTuple):
+    """Rows of positive weight, and which rows were left out because theirs is 0."""
+
+    X: Any  # (n_rows, n_features)
+    y: Array  # (n_rows,) or (n_rows, n_outputs)
+    weights: Array  # (n_rows,), in the widest floating type
+    dropped: np.ndarray  # (n_dropped,), places among all the rows
+
+
+def weighted_rows(X: Any, y: Array, sample_weight: Any) -> WeightedRows:
+    """Return rows of positive weight, their targets, and the weights: 1 if None.
+
+    Weights stay in the units of the user. Computations in single precision choose their
+    type by ``type_for_weights``.
+    """
+    weights = read_weights(X, sample_weight)
+    _check_size(weights)
+    xp = namespace_of(weights)
+    positive = weights > 0
+    if not xp.any(positive):
+        raise ValueError("Sample weights must contain at least one non-zero number.")
+    dropped = np.empty(0, np.intp)
+    if not xp.all(positive):
+        keep = to_host(xp.nonzero(positive)[0])
+        dropped = np.delete(np.arange(X.shape[0]), keep)
+        X, y, weights = (taken(array, keep) for array in (X, y, weights))
+    return WeightedRows(X, y, weights, dropped)
+
+
+def read_weights(X: Any, sample_weight: Any) -> Array:
+    """Return a copy of non-negative weights of validated rows, in the widest type."""
+    if sample_weight is not None:
+        refuse_dates(sample_weight, "sample_weight")
+    return _check_sample_weight(
         to_namespace_of(sample_weight, X),
         X,
-        dtype=X.dtype,
+        dtype=float_types(X)[0],
         ensure_non_negative=True,
         copy=True,
     )
-    _check_size(weights)
+
+
+def type_for_weights(weights: Array, dtype: Any) -> Any:
+    """Return a type that holds sums of weights: this one, or the widest if need be."""
+    wide = float_types(weights)[0]
+    if dtype == wide:
+        return dtype
     xp = namespace_of(weights)
-    if not xp.any(weights > 0):
-        raise ValueError("Sample weights must contain at least one non-zero number.")
-    if not xp.all(weights > 0):
-        keep = to_host(xp.nonzero(weights)[0])
-        X, y, weights = (taken(array, keep) for array in (X, y, weights))
-    return X, y, weights
+    least, most = _limits(xp.finfo(dtype), _RANGE_OF_WEIGHTS)
+    return dtype if least < float(xp.max(xp.abs(weights))) < most else wide
+
+
+def _limits(limits: Any, share: float) -> tuple[float, float]:
+    """Return the least and the largest number of a share of the range of exponents."""
+    return float(limits.smallest_normal) ** share, float(limits.max) ** share
 
 
 def _check_size(weights: Array) -> None:
     """Raise ValueError where products and sums of weights could leave their type."""
-    xp, limits = namespace_of(weights), namespace_of(weights).finfo(weights.dtype)
-    least, most = float(limits.smallest_normal) ** 0.4, float(limits.max) ** 0.4
+    least, most = _limits(namespace_of(weights).finfo(weights.dtype), _RANGE_OF_WEIGHTS)
     outside = (weights > most) | ((weights > 0) & (weights < least))
-    if xp.any(outside):
+    if namespace_of(weights).any(outside):
         raise ValueError(
             f"Sample weights must be 0 or between {least:.0e} and {most:.0e}, so that "
             f"their sums are numbers; got {float(weights[outside][0]):.3g}. Divide "
-            "them all by a number of their size."
+            "them all by the largest, and set to 0 those that are too small to matter."
         )

@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._array import (
     check_fit_namespace,
-    float_types,
     on_host,
     refuse_lazy,
     taken,
@@ -30,7 +29,6 @@ from .._compat import (
     Interval,
     StrOptions,
     TypedTransformerMixin,
-    _check_sample_weight,
     _fit_context,
     warn,
 )
@@ -40,7 +38,15 @@ from .._types import RandomState
 from .._workers import blas_within_processors
 from ..frequencies import Frequencies
 from ..maps import FeatureMap, relative_error, transform, variance_in_blocks
-from ..rows import Frame, Rows, Sigma, Statistics, TableLike, resolve_sigma
+from ..rows import (
+    Frame,
+    Rows,
+    Sigma,
+    Statistics,
+    TableLike,
+    read_weights,
+    resolve_sigma,
+)
 
 _ERROR_ROWS = 16  # rows of each side, whose pairs tell of the error
 
@@ -301,12 +307,7 @@ class BaseFeatureSampler(
         self._note_namespace(X, None, X_key, sample_weight, first=first)
         X = self._validate(X, reset=first)
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(
-                to_namespace_of(sample_weight, X),
-                X,
-                dtype=float_types(X)[0],
-                ensure_non_negative=True,
-            )
+            sample_weight = read_weights(X, sample_weight)
         if X_key is not None:
             X_key = self._validate(to_namespace_of(X_key, X), reset=False)
         return SamplerBatch(X, X_key, sample_weight)

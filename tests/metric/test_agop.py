@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
+from sklearn.base import clone
 
+from sklearn_crt import LearnedMetric
 from sklearn_crt.metric._agop import (
     Features,
     Halves,
@@ -15,6 +17,7 @@ from sklearn_crt.metric._agop import (
     Table,
     best_ridge,
     factor_of_products,
+    frequencies_in,
     gradient_products,
     held_out_error,
     ridge,
@@ -128,6 +131,88 @@ def test_factor_is_a_root(d, m, rng):
     gram = L.T @ L
     assert_allclose(gram, np.diag(gram.diagonal()), atol=1e-12)
     assert_allclose(gram[0, 0], 1)
+
+
+def table_of(seed, kind):
+    """Return a small table, on some of which eigenvectors change their signs."""
+    rng = np.random.default_rng(seed)
+    if kind == "narrow":
+        X = rng.normal(size=(110, 6))
+        return X, np.sin(2 * X[:, 0]) + X[:, 5] + 0.1 * rng.normal(size=110), rng
+    if kind == "wide":
+        X = rng.normal(size=(80, 90))
+        return X, X[:, 0] + np.abs(X[:, 1]), rng
+    X = rng.normal(size=(120, 5))
+    return X, (X[:, 0] + X[:, 1] ** 2 > 0.5).astype(int) + (X[:, 2] > 1), rng
+
+
+@pytest.mark.parametrize(
+    "kind, seeds",
+    [
+        ("narrow", [520069, 520134, 520245]),
+        ("labels", [520001, 520002]),
+        ("wide", [520011, 520017, 520018, 520023]),
+    ],
+    ids=["narrow", "labels", "wide"],
+)
+def test_order_of_rows_and_batches_do_not_matter(kind, seeds):
+    """Eigenvectors of equal metrics may have other signs, whichever BLAS is used."""
+    metric = LearnedMetric(method="agop", random_state=6)
+
+    def fit(X, y):
+        return clone(metric).fit(X, y).metric_
+
+    for seed in seeds:
+        X, y, rng = table_of(seed, kind)
+        order, half = rng.permutation(len(X)), len(X) // 2 + 5
+        parts = [
+            clone(metric).partial_fit(X[rows], y[rows])
+            for rows in (slice(half, None), slice(half))
+        ]
+        expected = fit(X, y)
+        for found in (
+            fit(X[order], y[order]),
+            fit(np.asfortranarray(X), y),
+            parts[0].merge(parts[1]).metric_,
+        ):
+            gap = np.abs(found - expected).max()
+            assert gap < 1e-9 * np.abs(expected).max(), seed
+
+
+@pytest.mark.parametrize("kind", ["narrow", "labels", "wide"])
+def test_signs_of_eigenvectors_do_not_matter(kind, monkeypatch):
+    """LAPACK chooses them, and another choice is as right."""
+    X, y, rng = table_of(0, kind)
+    metric = LearnedMetric(method="agop", random_state=6)
+    expected = clone(metric).fit(X, y).metric_
+    eigh, svd = np.linalg.eigh, np.linalg.svd
+
+    def other_eigh(matrix):
+        values, vectors = eigh(matrix)
+        return values, vectors * rng.choice([-1, 1], size=len(values))
+
+    def other_svd(matrix, **options):
+        left, values, right = svd(matrix, **options)
+        signs = rng.choice([-1, 1], size=len(values))
+        return left * signs, values, right * signs[:, None]
+
+    monkeypatch.setattr(np.linalg, "eigh", other_eigh)
+    monkeypatch.setattr(np.linalg, "svd", other_svd)
+    found = clone(metric).fit(X, y)
+    assert found.n_iter_ > 1  # of one round nothing follows
+    gap = np.abs(found.metric_ - expected).max()
+    assert gap < 1e-9 * np.abs(expected).max()
+
+
+def test_frequencies_have_the_metric_as_their_covariance(rng):
+    values = np.array([1.0, 0.3, 0.01])
+    L = np.linalg.qr(rng.normal(size=(5, 3)))[0] * np.sqrt(values)
+    found = frequencies_in(L, rng.normal(size=(5, 200_000)))
+    assert_allclose(found @ found.T / 200_000, L @ L.T, atol=0.01)
+    draws = rng.normal(size=(5, 7))
+    signs = np.array([1, -1, -1])
+    expected = frequencies_in(L, draws)
+    assert_allclose(frequencies_in(L * signs, draws), expected, atol=1e-12)
 
 
 def test_centred_sums_keep_digits_far_from_zero(rng):
