@@ -400,7 +400,7 @@ class CentersRBFSampler(
             dense = not sparse.issparse(points.points)
             frame = Frame(sigma, self._statistics.query.mean if dense else None)
             if method == "kmeans":
-                points = points.in_one_pass(n_points, frame, seed=seed)
+                points = points.in_two_steps(n_points, frame, seed=seed)
             elif method == "rpcholesky":
                 points = points.pivots(n_points, frame, seed=seed)
             elif method == "random":
