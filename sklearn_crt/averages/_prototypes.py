@@ -195,9 +195,7 @@ class Points(NamedTuple):
         """
         # -> (n_rows,)
         centers, y, spread = self
-        _, numbers = distinct_rows(centers.points)
-        table = np.column_stack([numbers, y]).astype(np.float64)
-        first, places = distinct_rows(table)
+        first, places = distinct_rows(centers.points, y)
         totals = np.bincount(places, centers.weights)
         share = centers.weights / totals[places]
         mean = csr_array((share, (places, np.arange(len(places)))))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import replace
 from numbers import Real
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from .._array import taken, to_host, to_namespace_of
 from .._compat import available_if
 from .._kernels import least_log
 from ..rows import Rows, TableLike
+from ..rows.centers import distinct_rows
 from ._bandwidth import sample
 from ._exact import Keys
 from ._prototypes import Prototypes
@@ -60,15 +61,21 @@ class Residuals(NamedTuple):
         keys, sigma = engine.keys, engine.sigma
         if not isinstance(keys.targets, LocalLinear):
             return cls(keys, all_rows(keys)[1], sigma, None, None)
-        rows = all_rows(keys)
-        own = np.sort(sample(len(rows[1])))
-        X, y, weights = (taken(part, own) for part in rows)
-        if "answers" not in engine.asked:
-            engine.asked["answers"] = left_out_answers(keys, X, sigma)
-        few, answers = replace(keys, parts=((X, y, weights),)), engine.asked["answers"]
+        few, answers = computed_once(
+            engine, "held-out predictions", lambda: cls._held_out(keys, sigma)
+        )
         if limits is not None:
             answers = np.clip(answers, *limits)
+        (_, y, _), *_ = few.parts
         return cls(few, y - answers, _WIDER * sigma, answers, limits)
+
+    @staticmethod
+    def _held_out(keys, sigma):
+        """Return a sample of the rows, and their predictions from the other rows."""
+        X, y, weights = all_rows(keys)
+        own, weights = distinct_sample(X, y, weights)
+        rows = taken(X, own), y[own], weights
+        return replace(keys, parts=(rows,)), left_out_answers(keys, rows[0], sigma)
 
     def quantiles(
         self,
@@ -113,18 +120,45 @@ class Residuals(NamedTuple):
     def margin(self, coverage: float) -> np.ndarray:
         """Return what intervals lack on both sides to hold rows left out, by output."""
         X, _, weights = all_rows(self.keys)
-        own = sample(len(weights))[:_N_LEFT]
+        own, weights = distinct_sample(X, self.values, weights, _N_LEFT)
         levels = np.array([0.5 - coverage / 2, 0.5 + coverage / 2])
         answers = None if self.answers is None else self.answers[own]
         parts = self.quantiles(taken(X, own), answers, levels, left_out=True)
         ends = np.concatenate([values for _, values in parts])
         values = self.values[own] if answers is None else self.values[own] + answers
-        weights = weights[own]
         outside = np.maximum(ends[..., 0] - values, values - ends[..., 1])
-        level = np.array([min(1.0, coverage * (1 + 1 / len(own)))])
+        # weights count as repeated rows, but for weights of a small sum their scale is
+        # arbitrary
+        n_rows = max(len(own), weights.sum())
+        level = np.array([min(1.0, coverage * (1 + 1 / n_rows))])
         shares = weights[None]
         found = [weighted_quantiles(shares, column, level) for column in outside.T]
         return np.concatenate(found)[:, 0]
+
+
+def distinct_sample(
+    X: Rows, y: np.ndarray, weights: np.ndarray, most: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return a sample of the distinct rows, and the weights of all their copies.
+
+    Rows count as equal if their targets are equal too. Which rows are taken follows
+    from their content, so that neither their order matters nor whether a row of weight
+    2 comes twice.
+    """
+    # y (n_rows, n_outputs), weights (n_rows,) -> (n_sampled,), (n_sampled,)
+    first, places = distinct_rows(X, y)
+    chosen = sample(len(first))[:most]
+    return first[chosen], np.bincount(places, weights)[chosen]
+
+
+def computed_once(engine: Any, key: Hashable, compute: Callable[[], Any]) -> Any:
+    """Return what is computed from the rows of an engine, kept with the engine.
+
+    The key names the value and all that it depends on beside the rows.
+    """
+    if key not in engine.asked:
+        engine.asked[key] = compute()
+    return engine.asked[key]
 
 
 def left_out_answers(keys: Keys, X: Rows, sigma: float | np.ndarray) -> np.ndarray:
@@ -292,11 +326,7 @@ class QuantilesMixin:
         check_scalar(coverage, "coverage", Real, **ends)
         levels = np.array([0.5 - coverage / 2, 0.5 + coverage / 2])
         ends = self._quantiles(X, levels, "predict_interval")
-        asked, name = self._engine.asked, f"margin of {coverage!r}"
-        if name not in asked:
-            residuals = Residuals.of(self._engine, self._limits)
-            asked[name] = residuals.margin(float(coverage))
-        margin = asked[name][:, None]
+        margin = self._margin(float(coverage))[:, None]
         ends += np.concatenate([-margin, margin], axis=1)
         middle = ends.mean(axis=2)  # where c is negative, they might cross
         ends[..., 0] = np.minimum(ends[..., 0], middle)
@@ -313,6 +343,15 @@ class QuantilesMixin:
         for batch, values in residuals.quantiles(rows, answers, levels):
             found[batch] = values
         return found
+
+    def _margin(self, coverage):
+        """Return by how much intervals are widened on both sides, by output."""
+        engine, limits = self._engine, self._limits
+
+        def compute():
+            return Residuals.of(engine, limits).margin(coverage)
+
+        return computed_once(engine, ("margin", coverage, limits is not None), compute)
 
     @property
     def _limits(self):

@@ -135,13 +135,18 @@ class Centers:
         )
 
 
-def distinct_rows(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+def distinct_rows(
+    rows: Rows, y: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Return where each distinct row stands first, sorted by content, and their places.
 
     They are sorted by the first column, then by the second and so on, in the same order
-    whether they are sparse or dense.
+    whether they are sparse or dense. With targets, equal rows have equal targets too.
     """
-    # -> (n_distinct,), (n_rows,)
+    # y (n_rows,) or (n_rows, n_outputs) -> (n_distinct,), (n_rows,)
+    if y is not None:
+        _, places = distinct_rows(rows)
+        return distinct_rows(np.column_stack([places, y]))
     if sparse.issparse(rows):
         keys = _keys_of_sparse(rows)
     else:
