@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
@@ -119,7 +120,7 @@ class Centers:
         In float32 the mean of a frame, which depends on batches by its last digit,
         would move rows by more than the differences that count as ties.
         """
-        points = self.points.astype(np.float64, copy=False)
+        points: Any = self.points.astype(np.float64, copy=False)
         if sparse.issparse(points):
             if frame.center is None:
                 return frame.rows(points)
@@ -251,7 +252,7 @@ def _spread(
 
 
 def lloyd(
-    rows: Inputs, weights: np.ndarray, centers: Rows, *, n_steps: int
+    rows: Inputs, weights: np.ndarray, centers: Any, *, n_steps: int
 ) -> np.ndarray:
     """Return clusters of rows by k-means from these centres, without empty ones."""
     # weights (n_rows,), centers (n_clusters, n_features) -> (n_rows,)
@@ -259,17 +260,15 @@ def lloyd(
     labels = np.full(share.size, -1)
     mean_square = float(share @ rows.sq_norms[:, 0])
     n_clusters, n_features = centers.shape
-    if sparse.issparse(centers):
-        centers = centers.toarray()
+    means: Any = centers.toarray() if sparse.issparse(centers) else centers
     n_distances = labels.size * n_clusters
     for _ in range(max(1, min(n_steps, _ALL_DISTANCES // n_distances))):
         before = labels
-        labels, squares = _nearest(rows, centers, _ROUNDING * mean_square)
-        _fill_empty_clusters(labels, share * squares, n_clusters)
-        if np.array_equal(labels, before):
+        labels, squares = _nearest(rows, means, _ROUNDING * mean_square)
+        are_filled = _fill_empty_clusters(labels, share * squares, n_clusters)
+        if np.array_equal(labels, before) or not are_filled:
             break
-        means, old = group_means(rows.matrix, weights, labels)[1], centers
-        centers = means
+        old, (_, means) = means, group_means(rows.matrix, weights, labels)
         if np.sum((means - old) ** 2) * n_features <= _SHIFT * mean_square:
             break
     return np.unique(labels, return_inverse=True)[1]
@@ -305,18 +304,22 @@ def _nearest(
     return labels, least
 
 
-def _fill_empty_clusters(labels: np.ndarray, costs: np.ndarray, n: int) -> None:
-    """Move the rows of greatest cost, one each, into clusters without rows."""
+def _fill_empty_clusters(labels: np.ndarray, costs: np.ndarray, n: int) -> bool:
+    """Move the rows of greatest cost, one each, into clusters without rows.
+
+    Return whether there are such rows for all of them: there are none at a centre.
+    """
     # labels (n_rows,), overwritten, costs (n_rows,)
     counts = np.bincount(labels, minlength=n)
     for empty in np.flatnonzero(counts == 0):
         allowed = np.where(counts[labels] > 1, costs, 0)
         if allowed.max() == 0:
-            break
+            return False
         row = int((allowed >= allowed.max() * (1 - _TIE)).argmax())
         counts[labels[row]] -= 1
         labels[row], counts[empty] = empty, 1
         costs[row] = 0
+    return True
 
 
 def random_pivots(
