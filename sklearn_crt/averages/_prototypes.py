@@ -18,7 +18,7 @@ from .._compat import Interval
 from .._types import HasLogProfile, RandomState
 from ..rows import Centers, Frame, Rows, Sigma, resolve_sigma
 from ..rows.centers import distinct_rows
-from ._bandwidth import WIDE_OCTAVES, Left, best_multiple_left, sample
+from ._bandwidth import WIDE_OCTAVES, HeldOutRows, best_multiple_left, sample
 from ._exact import Keys, RowEngine, RowKernel, as_kind, get_kernel
 from ._targets import Targets
 
@@ -208,7 +208,7 @@ class PrototypeEngine(RowEngine):
     """The exact estimator on few points: k-means of the rows of each class."""
 
     _points: tuple[Points, ...] = ()
-    _left: Left | None = None  # some rows, once they were replaced
+    _left: HeldOutRows | None = None  # set once rows are replaced by points
 
     def __init__(self, n_prototypes: int, seed: tuple[int, ...], **parts: Any):
         super().__init__(seed=seed, **parts)
@@ -300,7 +300,7 @@ class PrototypeEngine(RowEngine):
         chosen = sample(rows.y.shape[0])[:_N_LEFT]
         few = rows.centers.take(chosen)
         own = np.unique(places, return_index=True)[1][chosen]
-        return Left(few.points, rows.y[chosen], few.weights, own)
+        return HeldOutRows(few.points, rows.y[chosen], few.weights, own)
 
     def _reduced(self, whole, n_points, sigma):
         """Return fewer points, and for each old one the number of its new one."""
