@@ -1,4 +1,4 @@
-"""The bandwidth of least leave-one-out error."""
+"""The choice of the bandwidth, and of the ridge of local fits, by held-out error."""
 
 from __future__ import annotations
 
@@ -17,17 +17,22 @@ from ._sums import Kernel, log_kernel
 from ._targets import Targets
 
 OCTAVES = 2.0 ** np.arange(-1, 6)
-_QUARTERS = 2.0 ** np.arange(-0.75, 1, 0.25)  # about the best octave
-_HALVES = 2.0 ** np.arange(-0.5, 1, 0.5)  # enough for local linear averages
-_N_QUERIES, _N_KEYS = 1000, 10_000  # rows that are predicted, and averaged over
-_MOST_PRODUCTS = 2**32  # of weights and targets for one multiple: 0.3 s
-_BRIER = 0.2  # of the Brier score beside the mistakes, which are few: chance decides
-_TIE = 1e-6  # of shares or errors: they are the same, up to rounding
-_QUERY_ROWS, _KEY_ROWS = 125, 1024  # kernel values computed at a time
+_QUARTERS = 2.0 ** np.arange(-0.75, 1, 0.25)  # around the best octave
+_HALVES = 2.0 ** np.arange(-0.5, 1, 0.5)  # fine enough for local linear regression
+_N_QUERIES, _N_KEYS = 1000, 10_000  # rows that are predicted, and training rows used
+_MOST_PRODUCTS = 2**32  # of kernel weights and targets per multiple: about 0.3 s
+# Share of the Brier score that is added to the error rate of labels. Few rows are
+# misclassified, so the error rate alone would be decided by chance.
+_BRIER = 0.2
+_TIE = 1e-6  # relative difference of errors or probabilities that count as equal
+_QUERY_ROWS, _KEY_ROWS = 125, 1024  # rows whose kernel values are computed at a time
 
 
 def sample(n_rows: int) -> np.ndarray:
-    """Return which rows to average over, those to predict first."""
+    """Return a random sample of row numbers for choosing the bandwidth.
+
+    All of them serve as training rows; the first ones are also predicted.
+    """
     return np.random.default_rng(0).permutation(n_rows)[:_N_KEYS]
 
 
@@ -39,12 +44,13 @@ def best_multiple(
     n_rows: int,
     octaves: np.ndarray = OCTAVES,
 ) -> tuple[float, Targets]:
-    """Return the factor of the rows whose kernel averages err least on other rows.
+    """Return the multiple of the rows with the least leave-one-out error.
 
-    Rows at distance 0 are left out with a row, so weights count as repeated rows and a
-    table that repeats its rows is not learned by heart. Of n rows with d columns, where
-    only m are averaged over, the factor is that of m times (n / m)^(1 / (d + 4)), the
-    rate at which the best bandwidth shrinks (Scott's rule).
+    A row is predicted from the rows at a positive distance from it: its copies are left
+    out too. So a weight counts as a number of repeated rows, and a table with repeated
+    rows is not overfitted. If only m of n rows with d columns are used, the best
+    multiple for m rows is scaled by (n / m)^(1 / (d + 4)), the rate at which the
+    optimal bandwidth shrinks (Scott's rule).
     """
     # encoded (m, k)
     n_keys, n_features = rows.shape
@@ -136,8 +142,9 @@ def _path_over_other_rows(
 
 
 def _search(octaves, batches, encoded, targets) -> tuple[float, Targets]:
-    """Return the best of the octaves, and then of the quarters about it."""
-    # batches of rows, their own sums, and those of the others at each multiple
+    """Return the best multiple on a grid of octaves, refined on a finer grid."""
+    # batches yields rows, their encoded targets, and for each multiple the kernel sums
+    # over the other rows
     weights = targets.weight(encoded)
     values, share = encoded[:, : targets.n_averages], weights / weights.sum()
     values = values / weights[:, None]
@@ -165,8 +172,9 @@ def _search(octaves, batches, encoded, targets) -> tuple[float, Targets]:
         plain, fits = (rows[j, errors[j].argmin()] for j in (0, best))
         if not _is_plainly_positive(plain - fits, weights):
             best = 0
-        # the largest multiple of least error leaves the average to equal rows where all
-        # others are at one distance, as on a table of categories
+        # among equal errors the largest multiple, the narrowest kernel, is taken: in a
+        # table of categories, where all distinct rows are at the same distance, equal
+        # rows then decide a prediction alone
         ties = errors[best] <= least[best] * (1 + _TIE)
         return float(multiples[ties][-1]), candidates[best]
 
@@ -177,27 +185,27 @@ def _search(octaves, batches, encoded, targets) -> tuple[float, Targets]:
 
 
 def _row_errors(found, truth, spread, targets):
-    """Return the error of each row: that of numbers in units of their variances."""
+    """Return the error of each row; for numbers it is relative to their variance."""
     if targets.are_labels:
         found = np.maximum(found, 0)
         found /= found.sum(axis=1, keepdims=True)
     squares = (found - truth) ** 2
     if not targets.are_labels:
         return squares @ (1 / spread)
-    # of classes with equal shares none is favoured, nor does a last digit decide
+    # neither the order of classes nor rounding decides between equal probabilities
     first = found >= (1 - _TIE) * found.max(axis=1, keepdims=True)
     right = first[np.arange(len(first)), truth.argmax(axis=1)] / first.sum(axis=1)
     return 1 - right + _BRIER * squares.sum(axis=1)
 
 
 def _is_plainly_positive(gain: np.ndarray, weights: np.ndarray) -> bool:
-    """Return whether the mean of rows is more than one standard error above 0."""
+    """Return whether the mean gain is more than one standard error above 0."""
     total = weights @ gain
     return bool(total > np.sqrt(weights @ (gain - total / weights.sum()) ** 2))
 
 
 def _ratio(sums, targets, mean):
-    """Return sums of targets over those of the weights, and these."""
+    """Return weighted means of the targets from their sums, and the sums of weights."""
     weights = targets.weight(sums)
     n_columns = mean.size
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -206,52 +214,56 @@ def _ratio(sums, targets, mean):
 
 
 WIDE_OCTAVES = 2.0 ** np.arange(-3, 6)
-_LEFT_ROWS = 250  # kernel values computed at a time
-_NOTHING = 1e-9  # of a group is left
+_HELD_OUT_ROWS = 250  # rows whose kernel values are computed at a time
+_NOTHING = 1e-9  # share of the weight of a point that counts as none
 
 
-class Left(NamedTuple):
-    """Some rows, and the group that each is in."""
+class HeldOutRows(NamedTuple):
+    """Training rows that are predicted without themselves, and the point of each."""
 
     X: Any  # (n_rows, n_features)
     y: np.ndarray  # (n_rows,) or (n_rows, n_outputs)
     weights: np.ndarray  # (n_rows,)
-    own: np.ndarray  # (n_rows,)
+    own: np.ndarray  # (n_rows,), number of the point that a row belongs to
 
-    def moved(self, labels: np.ndarray) -> Left:
-        """Return the same rows, where group g went into group ``labels[g]``."""
-        # labels (n_groups,)
+    def moved(self, labels: np.ndarray) -> HeldOutRows:
+        """Return the same rows after point g became part of point ``labels[g]``."""
+        # labels (n_points,)
         return self._replace(own=labels[self.own])
 
 
 def best_multiple_left(
     kernel: Kernel,
-    left: Left,
+    left: HeldOutRows,
     keys: Inputs,
     encoded: np.ndarray,
     targets: Targets,
     octaves: np.ndarray = WIDE_OCTAVES,
 ) -> tuple[float, Targets]:
-    """Return factor of sigma, and targets, erring least on rows left out of points."""
+    """Return the multiple of sigma, and the targets, with the least held-out error.
+
+    Each row is subtracted from the point that it belongs to before it is predicted.
+    """
     # encoded (m, k)
 
     def batches(multiples):
-        for batch in gen_batches(len(left.own), _LEFT_ROWS):
+        for batch in gen_batches(len(left.own), _HELD_OUT_ROWS):
             rows, parts = left.X.take(batch), (left.y[batch], left.weights[batch])
             own = targets.encode(*parts, np.float64, rows)
             place = np.arange(len(own)), left.own[batch]
             rest = 1 - targets.weight(own) / targets.weight(encoded)[place[1]]
-            # equal rows are left out too, as by the exact estimator
+            # points equal to the row are left out too, as in the exact estimator
             gone = rows.sq_distances(keys) == 0
             gone[place] |= rest < _NOTHING
-            if isinstance(kernel, RadialKernel):  # the mean moves away from the row
+            # without the row, the mean of its point moves away from it
+            if isinstance(kernel, RadialKernel):
                 distances = kernel.distances(rows, keys).astype(np.float64)
                 distances[place] *= 1 / np.where(rest < _NOTHING, 1, rest)
             path = []
             for multiple in multiples:
                 if isinstance(kernel, RadialKernel):
                     logs = kernel.log_profile(distances * multiple)
-                else:  # the means stay where they are
+                else:  # a callable takes rows, so that the means stay where they are
                     scaled = rows.scaled(multiple), keys.scaled(multiple)
                     logs = log_kernel(kernel, *scaled)
                 logs[gone] = -np.inf

@@ -18,12 +18,14 @@ from .._array import to_host
 from .._compat import Interval
 from .._fitted import Batch, Step, no_step
 from .._types import HasLogProfile, RandomState
-from ..rows import Centers, Sigma, Statistics, resolve_sigma
-from ._bandwidth import WIDE_OCTAVES, Left, best_multiple_left, sample
+from ..rows import Centers, Frame, Sigma, Statistics, resolve_sigma
+from ..rows.centers import distinct_rows
+from ._bandwidth import WIDE_OCTAVES, HeldOutRows, best_multiple_left, sample
 from ._exact import Choice, Keys, RowAverages, RowKernel, as_kind, get_kernel
 from ._targets import Targets
 
 _N_BINS = 8  # of numbers
+_DIGITS = 9  # of shares of weights, beyond which they differ by rounding
 
 
 class Prototypes(RowKernel):
@@ -69,9 +71,15 @@ class Prototypes(RowKernel):
 
     .. math:: \hat y(x) = \frac{\sum_p W_p K(x, m_p) y_p}{\sum_p W_p K(x, m_p)} .
 
-    ``partial_fit`` keeps up to about 4 million entries of X; then rows are replaced by
-    eight times as many points as there are to be prototypes, which absorb later rows. A
-    parameter out of range is a ValueError of the estimator's ``fit``.
+    Rows that are equal and have equal targets count as one row with the sum of their
+    weights, and k-means takes the distinct rows in sorted order. So the prototypes do
+    not depend on the order of the rows, on how they are divided into batches or merged
+    models, or on whether a row has the weight 2 or is repeated.
+
+    ``partial_fit`` keeps up to about 4 million entries of X. Beyond that, rows are
+    replaced by eight times as many points as there are to be prototypes, to which later
+    rows are added, so that batches matter. A parameter out of range is a ValueError of
+    the estimator's ``fit``.
 
     References
     ----------
@@ -136,7 +144,9 @@ def allocate(weights: ArrayLike, n_points: int) -> np.ndarray:
     """Return how many of the points each group gets: shares, largest remainder."""
     # weights (n_groups,) -> (n_groups,)
     weights = np.asarray(weights, dtype=np.float64)
-    quota = n_points * weights / weights.sum()
+    # equal remainders are to be equal, and a whole number whole, whatever the order in
+    # which the weights were summed
+    quota = np.round(n_points * weights / weights.sum(), _DIGITS)
     counts = np.maximum(np.floor(quota).astype(int), weights > 0)
     missing = n_points - counts.sum()
     if missing > 0:
@@ -155,17 +165,15 @@ def group_numbers(
     if n_bins == 1:
         return np.zeros(len(y), dtype=int)
     if y.shape[1] > 1:
-        deviation = y.std(axis=0)
-        scaled = (y - y.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
-        if len(np.unique(scaled, axis=0)) <= n_bins:
-            return np.unique(scaled, axis=0, return_inverse=True)[1].ravel()
-        from sklearn.cluster import KMeans  # slow to import, and few need it
-
-        model = KMeans(n_bins, n_init=1, random_state=seed)
-        return model.fit(scaled, sample_weight=weights).labels_
+        mean = np.average(y, axis=0, weights=weights)
+        deviation = np.sqrt(np.average((y - mean) ** 2, axis=0, weights=weights))
+        frame = Frame(1 / np.where(deviation > 0, deviation, 1.0), mean)
+        return Centers(y, weights).reduced(n_bins, frame, seed=seed)[1]
     order = np.argsort(y[:, 0], kind="stable")
     share = np.cumsum(weights[order], dtype=np.float64)
-    places = np.searchsorted(share, share[-1] * np.arange(1, n_bins) / n_bins)
+    # a sum that reaches the edge of a bin up to rounding reaches it
+    levels = share[-1] * np.arange(1, n_bins) / n_bins * (1 - 10.0**-_DIGITS)
+    places = np.searchsorted(share, levels)
     edges = np.unique(y[order[np.minimum(places, len(y) - 1)], 0])
     return np.searchsorted(edges, y[:, 0])  # equal targets are in one group
 
@@ -187,6 +195,21 @@ class Points(NamedTuple):
         spread = vstack([self.spread, other.spread], format="csr")
         return Points(self.centers + other.centers, y, spread)
 
+    def distinct(self) -> tuple[Points, np.ndarray]:
+        """Return rows of equal content and target once, and the place of each row.
+
+        They are sorted by content, and have the weight of all their copies.
+        """
+        # -> (n_rows,)
+        centers, y, spread = self
+        first, places = distinct_rows(centers.points, y)
+        totals = np.bincount(places, centers.weights)
+        share = centers.weights / totals[places]
+        mean = csr_array((share, (places, np.arange(len(places)))))
+        weights = totals.astype(centers.weights.dtype)
+        rows = Centers(centers.points[first], weights)
+        return Points(rows, y[first], mean @ spread), places
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PrototypeAverages(RowAverages):
@@ -194,7 +217,7 @@ class PrototypeAverages(RowAverages):
 
     n_prototypes: int
     points: tuple[Points, ...] = ()
-    left_out: Left | None = None  # some rows, once they were replaced by points
+    left_out: HeldOutRows | None = None  # some rows, once they were replaced by points
 
     def plus(self, batch: Batch, step: Step = no_step) -> PrototypeAverages:
         X, y, weights = map(to_host, batch[:3])  # for k-means
@@ -277,17 +300,20 @@ class PrototypeAverages(RowAverages):
         )
 
     def _some(self, whole):
-        """Return rows by which something is chosen."""
-        own = sample(whole.y.shape[0])[:_N_LEFT]
-        few = whole.centers.take(own)
-        return Left(few.points, whole.y[own], few.weights, own)
+        """Return the rows that are held out to choose sigma and the targets."""
+        rows, places = whole.distinct()  # a row is left out with all its copies
+        chosen = sample(rows.y.shape[0])[:_N_LEFT]
+        few = rows.centers.take(chosen)
+        own = np.unique(places, return_index=True)[1][chosen]
+        return HeldOutRows(few.points, rows.y[chosen], few.weights, own)
 
     def _reduced(self, whole, n_points, sigma):
         """Return fewer points, and for each old one the number of its new one."""
         # by k-means in each class or in bins of the targets
+        whole, places = whole.distinct()
         centers, y, _ = whole
         if centers.shape[0] <= n_points:
-            return whole, np.arange(len(y))
+            return whole, places
         groups = y
         if not self.targets.are_labels:
             groups = group_numbers(
@@ -309,7 +335,7 @@ class PrototypeAverages(RowAverages):
         rest = y, share, labels, whole.spread
         spread = self.targets.spread_of(centers.points, *rest)
         means = _averages(y, share, labels)
-        return Points(points, means, spread), labels
+        return Points(points, means, spread), labels[places]
 
     def _best(self, points, sigma, left):
         """Return factor of sigma and targets of least error on rows left out."""

@@ -16,6 +16,7 @@ from .._compat import available_if
 from .._fitted import computed_once
 from .._kernels import least_log
 from ..rows import Rows, TableLike
+from ..rows.centers import distinct_rows
 from ._bandwidth import sample
 from ._exact import Keys
 from ._prototypes import Prototypes
@@ -61,16 +62,21 @@ class Residuals(NamedTuple):
         keys, sigma = value.keys, value.sigma
         if not isinstance(keys.targets, LocalLinear):
             return cls(keys, all_rows(keys)[1], sigma, None, None)
-        rows = all_rows(keys)
-        own = np.sort(sample(len(rows[1])))
-        X, y, weights = (taken(part, own) for part in rows)
-        few = replace(keys, parts=((X, y, weights),))
-        answers = computed_once(
-            value, "left-out predictions", lambda: left_out_answers(keys, X, sigma)
+        few, answers = computed_once(
+            value, "held-out predictions", lambda: cls._held_out(keys, sigma)
         )
         if limits is not None:
             answers = np.clip(answers, *limits)
+        (_, y, _), *_ = few.parts
         return cls(few, y - answers, _WIDER * sigma, answers, limits)
+
+    @staticmethod
+    def _held_out(keys, sigma):
+        """Return a sample of the rows, and their predictions from the other rows."""
+        X, y, weights = all_rows(keys)
+        own, weights = distinct_sample(X, y, weights)
+        rows = taken(X, own), y[own], weights
+        return replace(keys, parts=(rows,)), left_out_answers(keys, rows[0], sigma)
 
     def quantiles(
         self,
@@ -115,18 +121,35 @@ class Residuals(NamedTuple):
     def margin(self, coverage: float) -> np.ndarray:
         """Return what intervals lack on both sides to hold rows left out, by output."""
         X, _, weights = all_rows(self.keys)
-        own = sample(len(weights))[:_N_LEFT]
+        own, weights = distinct_sample(X, self.values, weights, _N_LEFT)
         levels = np.array([0.5 - coverage / 2, 0.5 + coverage / 2])
         answers = None if self.answers is None else self.answers[own]
         parts = self.quantiles(taken(X, own), answers, levels, left_out=True)
         ends = np.concatenate([values for _, values in parts])
         values = self.values[own] if answers is None else self.values[own] + answers
-        weights = weights[own]
         outside = np.maximum(ends[..., 0] - values, values - ends[..., 1])
-        level = np.array([min(1.0, coverage * (1 + 1 / len(own)))])
+        # weights count as repeated rows, but for weights of a small sum their scale is
+        # arbitrary
+        n_rows = max(len(own), weights.sum())
+        level = np.array([min(1.0, coverage * (1 + 1 / n_rows))])
         shares = weights[None]
         found = [weighted_quantiles(shares, column, level) for column in outside.T]
         return np.concatenate(found)[:, 0]
+
+
+def distinct_sample(
+    X: Rows, y: np.ndarray, weights: np.ndarray, most: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return a sample of the distinct rows, and the weights of all their copies.
+
+    Rows count as equal if their targets are equal too. Which rows are taken follows
+    from their content, so that neither their order matters nor whether a row of weight
+    2 comes twice.
+    """
+    # y (n_rows, n_outputs), weights (n_rows,) -> (n_sampled,), (n_sampled,)
+    first, places = distinct_rows(X, y)
+    chosen = sample(len(first))[:most]
+    return first[chosen], np.bincount(places, weights)[chosen]
 
 
 def left_out_answers(keys: Keys, X: Rows, sigma: float | np.ndarray) -> np.ndarray:

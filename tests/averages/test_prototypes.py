@@ -1,12 +1,14 @@
 """Prototypes: the exact estimator on few points, in batches and in parts."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.special import logsumexp
+from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
 from sklearn.metrics.pairwise import laplacian_kernel
@@ -119,6 +121,90 @@ def test_batches_and_parts_are_fit(model, sigma, rng):
     for found in (batches, batches.freeze(), parts[0].merge(parts[1])):
         assert_allclose(probabilities(found, X), probabilities(whole, X), rtol=1e-6)
         assert_allclose(found.kernel_.sigma_, whole.kernel_.sigma_)
+
+
+def integer_rows(rng, n):
+    """Return rows of which many are equal, or at equal distances from others."""
+    return np.round(rng.normal(size=(n, 3)))
+
+
+def real_rows(rng, n):
+    """Return rows of which no two are equal."""
+    return rng.normal(size=(n, 3))
+
+
+def repeated_rows(rng, n):
+    """Return copies of few rows."""
+    return rng.normal(size=(n // 5 + 1, 3))[rng.integers(n // 5 + 1, size=n)]
+
+
+def in_batches(model, parts, classes):
+    """Return the model after ``partial_fit`` of each part."""
+    for k, (X, y, weights) in enumerate(parts):
+        first = classes if k == 0 else {}
+        model.partial_fit(X, y, sample_weight=weights, **first)
+    return model
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("sigma", ["auto", 1.0])
+@pytest.mark.parametrize("rows", [integer_rows, real_rows, repeated_rows])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_points_depend_on_content_alone(model, sigma, rows, kind):
+    """Neither the order of rows nor batches change them; a weight is a repetition."""
+    options = {"n_prototypes": 16, "sigma": sigma, "random_state": 0}
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(10, 250))
+        X, counts = rows(rng, n), rng.integers(1, 4, size=n)
+        y = np.round(np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=n), 1)
+        if model is NadarayaWatsonClassifier:
+            y = (y > 0).astype(int)
+            y[:2] = 0, 1
+        classes = {"classes": [0, 1]} if model is NadarayaWatsonClassifier else {}
+        order, copies = rng.permutation(n), np.repeat(np.arange(n), counts)
+        half, shuffled = n // 2, rng.permutation(copies)
+        new = partial(clone, model(Prototypes(**options)))
+        whole, X = new().fit(X, y, counts.astype(float)), kind(X)
+        parts = [(X[i], y[i], None) for i in np.array_split(shuffled, 3)]
+        halves = [(X[i], y[i], counts[i]) for i in (slice(half), slice(half, None))]
+        others = [
+            new().fit(X[order], y[order], 0.1 * counts[order]),
+            new().fit(X[copies], y[copies]),
+            in_batches(new(), parts, classes),
+            in_batches(new(), halves[:1], classes).merge(
+                in_batches(new(), halves[1:], classes)
+            ),
+        ]
+        expected = whole.kernel_.prototypes_
+        shares = expected.weights / expected.weights.sum()
+        queries = rng.normal(size=(20, 3))
+        for other in others:
+            found = other.kernel_.prototypes_
+            assert_allclose(other.kernel_.sigma_, whole.kernel_.sigma_)
+            assert_allclose(found.points, expected.points, atol=1e-12)
+            assert_allclose(found.weights / found.weights.sum(), shares)
+            assert_allclose(
+                probabilities(other, queries),
+                probabilities(whole, queries),
+                atol=1e-9,
+            )
+
+
+def test_rows_that_come_twice_are_one_point(rng):
+    """With as many points as distinct rows the kernel is the exact one."""
+    X, y = table(rng, 60)
+    counts = rng.integers(1, 5, size=60)
+    copies = rng.permutation(np.repeat(np.arange(60), counts))
+    exact = NadarayaWatsonClassifier(ExactKernel(sigma=2.0)).fit(X, y, counts)
+    few = NadarayaWatsonClassifier(Prototypes(n_prototypes=60, sigma=2.0))
+    few.fit(X[copies], y[copies])
+    points = few.kernel_.prototypes_
+    order = np.lexsort(points.points.T)
+    expected = np.lexsort(X.T)
+    assert_array_equal(points.points[order], X[expected])
+    assert_array_equal(points.weights[order], counts[expected])
+    assert_allclose(few.predict_proba(X), exact.predict_proba(X))
 
 
 CLASSIFIER, REGRESSOR = MODELS

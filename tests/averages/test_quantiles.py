@@ -15,7 +15,7 @@ from sklearn_crt import (
     Prototypes,
 )
 from sklearn_crt._fitted import value_of
-from sklearn_crt.averages import _quantiles, _row_weights
+from sklearn_crt.averages import _bandwidth, _quantiles, _row_weights
 
 LEVELS = [0.0, 0.05, 0.3, 0.5, 0.9, 1.0]
 
@@ -164,6 +164,75 @@ def test_more_rows_make_other_residuals(rows):
     rest = LocalLinearRegressor(ExactKernel(sigma=1.5), ridge=0.1)
     merged.merge(rest.fit(X[100:], y[100:]))
     assert_allclose(merged.predict_interval(Q), whole.predict_interval(Q), atol=1e-9)
+
+
+def test_clip_makes_another_margin(rng):
+    """Whether predictions are clipped may change after intervals were requested."""
+    X = rng.uniform(-2, 2, size=(400, 2))
+    y = np.maximum(np.sin(2 * X[:, 1]) + X[:, 0] + 0.3 * rng.normal(size=400), 0)
+    model = LocalLinearRegressor(ExactKernel(sigma=2.0), ridge=0.1).fit(X, y)
+    plain = model.predict_interval(X, 0.5)
+    found = model.set_params(clip=True).predict_interval(X, 0.5)
+    clipped = clone(model).fit(X, y)
+    assert_allclose(found, clipped.predict_interval(X, 0.5))
+    assert np.abs(plain - found).max() > 0.01
+    found = model.set_params(clip=False).predict_interval(X, 0.5)
+    assert_allclose(found, plain)
+
+
+@pytest.mark.parametrize("coverage", [0.5, 0.9, 0.95])
+@pytest.mark.parametrize(
+    "model",
+    [
+        NadarayaWatsonRegressor(),
+        NadarayaWatsonRegressor(ExactKernel(sigma=1.5)),
+        LocalLinearRegressor(ExactKernel(sigma=1.5), ridge=0.1),
+        LocalLinearRegressor(ExactKernel(sigma=1.5), ridge=0.1, clip=True),
+    ],
+    ids=str,
+)
+def test_intervals_depend_on_content_alone(model, coverage):
+    """A row of weight 2 is one that comes twice, and the order does not matter."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(8, 80))
+        X = rng.normal(size=(n, 2))
+        if seed % 2:
+            X = np.round(X)
+        y = np.round(np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=n), 1)
+        counts = rng.integers(1, 4, size=n)
+        copies = np.repeat(np.arange(n), counts)
+        order, shuffled = rng.permutation(n), rng.permutation(copies)
+        Q = rng.normal(size=(10, 2))
+        expected = clone(model).fit(X, y, counts).predict_interval(Q, coverage)
+        for index, weights in (
+            (copies, None),
+            (shuffled, None),
+            (order, counts[order]),
+        ):
+            found = clone(model).fit(X[index], y[index], weights)
+            assert_allclose(found.predict_interval(Q, coverage), expected, atol=1e-9)
+
+
+def test_small_weights_make_no_wider_intervals(rows):
+    """Only ratios of weights matter where their sum is less than the number of rows."""
+    X, y, _, Q = rows
+    model = NadarayaWatsonRegressor(ExactKernel(sigma=1.5))
+    expected = model.fit(X, y).predict_interval(Q)
+    found = model.fit(X, y, np.full(250, 1e-3)).predict_interval(Q)
+    assert_allclose(found, expected)
+
+
+def test_few_of_many_rows_are_held_out_by_content(rows, monkeypatch):
+    """A sample of the rows does not depend on their order either."""
+    X, y, weights, Q = rows
+    order = np.random.default_rng(0).permutation(250)
+    monkeypatch.setattr(_quantiles, "_N_LEFT", 40)
+    monkeypatch.setattr(_bandwidth, "_N_KEYS", 100)
+    for model in KINDS:
+        expected = clone(model).fit(X, y, weights).predict_interval(Q)
+        found = clone(model).fit(X[order], y[order], weights[order])
+        assert_allclose(found.predict_interval(Q), expected, atol=1e-9)
 
 
 def test_clipped_fits_have_clipped_quantiles(rows):

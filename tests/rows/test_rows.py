@@ -20,7 +20,6 @@ from sklearn_crt import (
     Prototypes,
     TrigRBFSampler,
 )
-from sklearn_crt.rows import centers
 
 SAMPLERS = [
     TrigRBFSampler(sigma=[1.0, 2.0, 0.5, 3.0]),
@@ -136,12 +135,6 @@ def test_indices_of_rows_that_become_prototypes_may_be_long(X):
     model = NadarayaWatsonClassifier(Prototypes(6, random_state=0))
     expected = model.fit(sparse.csr_array(X), y).predict_proba(X)
     assert_allclose(model.fit(table, y).predict_proba(table), expected, rtol=1e-9)
-
-
-def test_an_error_says_where_k_means_cannot_count_the_entries(X, monkeypatch):
-    monkeypatch.setattr(centers, "_MOST_ENTRIES", 10)
-    with pytest.raises(ValueError, match=r"at most 10 .* Give fewer rows"):
-        CentersRBFSampler(n_components=7).fit(sparse.csr_array(X))
 
 
 @every_sampler

@@ -34,13 +34,17 @@ def test_definition(rng):
     assert_allclose(sampler.transform(X), expected)
     weights = value_of(sampler).points.weights  # centres are means of their groups
     assert_allclose(weights @ centers / 300, X.mean(axis=0))
-    random = CentersRBFSampler(n_components=20, centers="random", random_state=0)
-    random = random.fit(X).centers_
-    near = [
-        np.sum(((X[:, None] - Z) * sigma) ** 2, axis=-1).min(axis=1).mean()
-        for Z in (centers, random)
-    ]
-    assert near[0] < 0.9 * near[1]
+    near = {}
+    for method in ("kmeans", "random"):
+        options = {"n_components": 20, "sigma": sigma, "centers": method}
+        samplers = [CentersRBFSampler(random_state=s, **options) for s in range(5)]
+        near[method] = np.mean(
+            [
+                np.sum(((X[:, None] - s.fit(X).centers_) * sigma) ** 2, axis=-1).min(1)
+                for s in samplers
+            ]
+        )
+    assert near["kmeans"] < 0.9 * near["random"]
     expected = rbf_kernel(centers * sigma, gamma=0.5)
     assert_allclose(sampler.penalty_, expected, atol=1e-12)
     names = sampler.get_feature_names_out()
@@ -84,6 +88,24 @@ def test_batches_and_parts_are_fit(method, n_rows, rng):
     assert merged.centers_.shape == (15, 3)
     nearest = np.abs(X[:, None] - merged.centers_).max(axis=2).min(axis=0)
     assert method == "kmeans" or np.all(nearest == 0)
+
+
+@pytest.mark.parametrize("method", ["kmeans", "rpcholesky"])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_centers_depend_on_content_alone(method, kind):
+    """Neither the order of rows nor batches change them, where all are candidates."""
+    options = {"n_components": 15, "centers": method, "random_state": 0}
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = np.round(rng.normal(size=(140, 3)))
+        order, shuffled = rng.permutation(140), rng.permutation(140)
+        whole, rows = CentersRBFSampler(**options).fit(X), kind(X)
+        batches = CentersRBFSampler(**options)
+        for part in np.array_split(shuffled, 3):
+            batches.partial_fit(rows[part])
+        others = [CentersRBFSampler(**options).fit(rows[order]), batches]
+        for other in others:
+            assert_allclose(other.transform(X), whole.transform(X), atol=1e-12)
 
 
 @every_method
@@ -261,7 +283,9 @@ def test_kinds_of_rows(rng):
         for rows in (X, kind(X)):
             assert_allclose(sampler.transform(rows), expected, rtol=1e-9)
         few = CentersRBFSampler(sigma=2.0, n_components=300).fit(kind(X[:20]))
-        assert_allclose(few.transform(X), rbf_kernel(X, X[:20], gamma=2.0))
+        centers = few.centers_.toarray()
+        assert_array_equal(centers, np.unique(X[:20], axis=0))
+        assert_allclose(few.transform(X), rbf_kernel(X, centers, gamma=2.0))
         assert few.penalty_.shape == (20, 20)
     single = CentersRBFSampler(**options).fit(X.astype(np.float32))
     found = single.transform(X.astype(np.float32))
