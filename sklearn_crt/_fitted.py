@@ -35,6 +35,7 @@ from ._compat import (
     _fit_context,
 )
 from ._state import copied, get_state, set_state
+from ._workers import blas_within_processors
 from .rows import (
     TableLike,
     check_same_classes,
@@ -165,7 +166,8 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
 
         with self._on_a_copy(unfitted=True) as model:
             batch = model._read(X, *rest, first=True, final=True)
-            model._value = model._empty_value(batch).fitted(batch, step)
+            call = blas_within_processors(batch.X.shape[0])
+            model._value = call(model._empty_value(batch).fitted, batch, step)
             model._warn_after_fit(batch)
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
@@ -176,7 +178,7 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
             first = not model.__sklearn_is_fitted__()
             batch = model._read(X, *rest, first=first, final=False)
             before = model._empty_value(batch) if first else model._value
-            model._value = before.plus(batch)
+            model._value = blas_within_processors(batch.X.shape[0])(before.plus, batch)
         return self
 
     def _note_namespace(self, X: Any, *tables: Any, first: bool) -> None:

@@ -281,6 +281,7 @@ class RowAverages(Averages):
     kernel: Kernel
     sigma_parameter: Sigma
     statistics: Statistics
+    known_choice: Choice | None = None  # of exactly these rows, None if not yet made
 
     @property
     def _is_auto(self) -> bool:
@@ -297,7 +298,7 @@ class RowAverages(Averages):
     @property
     def choice(self) -> Choice:
         """What was chosen for the rows seen so far, computed when first needed."""
-        return computed_once(self, "chosen", self._choose)
+        return self.known_choice or computed_once(self, "computed", self._choose)
 
     @abstractmethod
     def _choose(self) -> Choice:
@@ -315,9 +316,7 @@ class RowAverages(Averages):
 
     def with_targets(self, targets: Targets) -> Self:
         """Return a value that predicts other targets with the same matrix of sums."""
-        other, choice = replace(self), self.choice._replace(targets=targets)
-        computed_once(other, "chosen", lambda: choice)
-        return other
+        return replace(self, known_choice=self.choice._replace(targets=targets))
 
     @property
     @abstractmethod
@@ -351,6 +350,7 @@ class ExactAverages(RowAverages):
             parts=(*self.parts, batch[:3]),
             n_given=self.n_given + batch.n_given,
             dropped=dropped,
+            known_choice=None,
         ).having_seen(batch, self.seen)
         if not self._is_auto:  # raises for one that does not fit the rows
             sigma = resolve_sigma(self.sigma_parameter, value.statistics)
@@ -360,6 +360,7 @@ class ExactAverages(RowAverages):
     def fitted(self, batch: Batch, step: Step = no_step) -> ExactAverages:
         """Return the averages with ``sigma`` chosen; it follows the rows to come."""
         value = self.plus(batch)
+        value = replace(value, known_choice=value.choice)
         value._keys().frame(batch.X, value.sigma)[0].check(batch.X)
         return value
 
@@ -371,16 +372,19 @@ class ExactAverages(RowAverages):
             n_given=self.n_given + other.n_given,
             dropped=self.dropped
             + tuple(self.n_given + positions for positions in other.dropped),
+            known_choice=None,
             seen=self.seen + other.seen,
         )
 
     def frozen(self, step: Step = no_step) -> ExactAverages:
         """Return the averages with a fixed ``sigma``, whatever rows are added."""
+        choice = self.choice
         return replace(
             self,
-            sigma_parameter=self.sigma,
-            targets=self.choice.targets,
+            sigma_parameter=choice.sigma,
+            targets=choice.targets,
             statistics=self.statistics.without_rows(),
+            known_choice=choice,
         )
 
     def _choose(self) -> Choice:

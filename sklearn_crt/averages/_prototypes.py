@@ -221,7 +221,8 @@ class PrototypeAverages(RowAverages):
 
     def plus(self, batch: Batch, step: Step = no_step) -> PrototypeAverages:
         X, y, weights = map(to_host, batch[:3])  # for k-means
-        value = replace(self, statistics=self._read((X, weights)))
+        statistics = self._read((X, weights))
+        value = replace(self, statistics=statistics, known_choice=None)
         value = value.having_seen(batch, self.seen)
         if not isinstance(self.sigma_parameter, str):
             resolve_sigma(self.sigma_parameter, value.statistics)  # raises if unfit
@@ -256,6 +257,7 @@ class PrototypeAverages(RowAverages):
             statistics=self.statistics + other.statistics,
             points=self.points + other.points,
             left_out=left_out,
+            known_choice=None,
             seen=self.seen + other.seen,
         )._with_fewer_points()
 
@@ -269,6 +271,7 @@ class PrototypeAverages(RowAverages):
             statistics=self.statistics.without_rows(),
             points=(choice.points,),
             left_out=None,
+            known_choice=choice,
         )
 
     @property

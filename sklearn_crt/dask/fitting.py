@@ -27,6 +27,7 @@ from .._fitted import (
     value_of,
     with_value,
 )
+from .._workers import blas_within_processors
 from ..averages._base import BaseNadarayaWatson
 from ..metric import LearnedMetric
 from ..metric._engine import KEPT_ENTRIES, joined_batches
@@ -89,7 +90,8 @@ def _read_block(shell, empty, layout, number, table, n_before):
     if X is None:
         return None
     sampler, batch = read_rows(shell, X, None, None, weights)
-    return FittedPart(empty.read(batch, n_before), columns_of(sampler))
+    call = blas_within_processors(batch.X.shape[0])
+    return FittedPart(call(empty.read, batch, n_before), columns_of(sampler))
 
 
 def with_statistics(sampler: Any, found: FittedPart) -> Any:
@@ -343,7 +345,8 @@ def _add_up(shell, sampler, layout, number, table):
     if X is None:
         return None
     model, batch = read_rows(shell, X, y, weights)
-    value = empty_value(model, batch).with_fixed(sampler).plus(batch)
+    value = empty_value(model, batch).with_fixed(sampler)
+    value = blas_within_processors(batch.X.shape[0])(value.plus, batch)
     return FittedPart(value.without_map(), columns_of(model))
 
 

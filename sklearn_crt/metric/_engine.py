@@ -12,7 +12,6 @@ from scipy import sparse
 from .._compat import cached_property
 from .._fitted import Batch, FittedValue, Step, no_step
 from .._state import same
-from .._workers import blas_within_processors
 from ..rows import Rows
 from ._agop import Features, Halves, Round, Table
 from ._candidates import Learned, Parameters, learn
@@ -99,8 +98,8 @@ class MetricEngine(FittedValue):
 
     def fitted(self, batch: Batch, step: Step = no_step) -> MetricEngine:
         """Return the metric of rows, and their sums where the method has them."""
-        call, parameters = blas_within_processors(batch.X.shape[0]), self.parameters
-        found = call(learn, *batch[:3], parameters, n_jobs=parameters.n_jobs, step=step)
+        parameters = self.parameters
+        found = learn(*batch[:3], parameters, n_jobs=parameters.n_jobs, step=step)
         made_of, learned, running = found.made_of, replace(found, made_of=None), None
         if made_of is not None and parameters.method == "agop":
             coding = Coding.of(batch.y, batch.weights)
@@ -117,8 +116,7 @@ class MetricEngine(FittedValue):
             more = MetricEngine(parameters, (*self.batches, batch))
             n_entries = sum(b.X.shape[0] * b.X.shape[1] for b in more.batches)
             return more.frozen() if n_entries > KEPT_ENTRIES else more
-        call = blas_within_processors(batch.X.shape[0])
-        running = call(self.running.plus, *batch[:3], self.parameters.n_jobs)
+        running = self.running.plus(*batch[:3], self.parameters.n_jobs)
         return replace(self, running=running, learned=None)
 
     def __add__(self, other: MetricEngine) -> MetricEngine:

@@ -35,7 +35,6 @@ from .._compat import (
 from .._fitted import FittedValue, LifeCycle, Step, no_step, value_of, with_value
 from .._state import same
 from .._types import RandomState
-from .._workers import blas_within_processors
 from ..frequencies import Frequencies
 from ..maps import FeatureMap, relative_error, transform, variance_in_blocks
 from ..rows import (
@@ -84,8 +83,7 @@ class SamplerValue(FittedValue):
         sigma = getattr(self.recipe, "sigma", None)
         median = isinstance(sigma, str) and sigma == "median"
         options = {"median": median, "n_before": n_before, **self.recipe._reads()}
-        call = blas_within_processors(batch.X.shape[0])
-        statistics = call(self.statistics.read, *batch, **options)
+        statistics = self.statistics.read(*batch, **options)
         dtype = self.dtype or type_name(batch.X)
         return replace(self, statistics=statistics, dtype=dtype)
 

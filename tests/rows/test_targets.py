@@ -21,6 +21,7 @@ from sklearn_crt import (
     RandomFeatureRidge,
     RandomFeatureRidgeClassifier,
 )
+from sklearn_crt._fitted import value_of
 
 METRIC = LearnedMetric(method="agop", max_iter=1, random_state=0)
 CLASSIFIERS = [
@@ -362,7 +363,7 @@ def test_ridge_counts_rows_by_weights_of_any_size(dtype, X):
     ]
     merged = parts[0].merge(parts[1])
     for model in (whole, merged):
-        assert_allclose(model._engine.solution.n_rows, weights.sum(), rtol=1e-12)
+        assert_allclose(value_of(model).solution.n_rows, weights.sum(), rtol=1e-12)
     assert_allclose(merged.coef_, whole.coef_, rtol=1e-4)
     alone = RandomFeatureRidge("linear").fit(X[:40], y[:40])
     assert_allclose(whole.coef_, alone.coef_, rtol=1e-4)
