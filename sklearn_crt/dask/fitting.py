@@ -403,7 +403,7 @@ def _fit_metric(metric, tables, ahead, classes):
     batch = rows, targets.astype(float) if metric._are_counts else targets, weights
     parameters = metric._parameters_for(batch, "agop")
     metric._engine = MetricEngine.of(batch, parameters, metric.n_jobs)
-    if metric._engine.running is None:  # nothing differs that could be learned from
+    if metric._engine.fixed_sums is None:  # nothing differs that could be learned from
         return metric
     metric._engine = metric._engine.emptied()
     shell = dask.delayed(copy.copy(metric), pure=False, traverse=False)

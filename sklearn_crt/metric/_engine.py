@@ -13,9 +13,10 @@ from .._compat import cached_property
 from .._state import same
 from .._workers import blas_within_processors
 from ..rows import Rows
-from ._agop import Features, Halves, Round, Table
-from ._candidates import Learned, Parameters, learn
-from ._targets import Coding, fingerprints
+from ._agop import FourierFeatures, Round, TrainingAndHeldOut, TrainingRows
+from ._candidates import Learned, Parameters, learn_metric
+from ._row_hashes import row_hashes
+from ._targets import Coding
 
 KEPT_ENTRIES = 2**22  # of X, which partial_fit keeps before frequencies are fixed
 Batch = tuple[Rows, np.ndarray, np.ndarray]  # rows, targets, weights
@@ -34,24 +35,26 @@ def joined_batches(batches: Sequence[Batch]) -> Batch:
 
 
 @dataclass(frozen=True, eq=False)
-class Running:
+class FixedSums:
     """Sums at frequencies that are fixed, to which further rows are added."""
 
     learned: Learned  # what fixed the frequencies, without its rows
-    features: Features
+    features: FourierFeatures
     coding: Coding
-    first: Halves  # of the rows that fixed the frequencies
-    since: Halves | None  # of the rows that came later
+    first: TrainingAndHeldOut  # of the rows that fixed the frequencies
+    since: TrainingAndHeldOut | None  # of the rows that came later
     seed: int
 
-    def plus(self, X: Rows, y: np.ndarray, weights: np.ndarray, n_jobs: Any) -> Running:
+    def plus(
+        self, X: Rows, y: np.ndarray, weights: np.ndarray, n_jobs: Any
+    ) -> FixedSums:
         """Return the sums with further rows."""
         coding = self.coding.with_labels(y)
-        marks = fingerprints(X, self.features.frame, self.seed)
-        table = Table(X, coding.codes(y), weights, marks, coding)
+        hashes = row_hashes(X, self.features.frame, self.seed)
+        table = TrainingRows(X, coding.codes(y), weights, hashes, coding)
         return self._plus(coding, table.sums(self.features, n_jobs))
 
-    def merged(self, other: Running) -> Running:
+    def merged(self, other: FixedSums) -> FixedSums:
         """Return the sums of both, the rows that they have in common once."""
         classes = other.coding.classes
         coding = self.coding if classes is None else self.coding.with_labels(classes)
@@ -67,7 +70,7 @@ class Running:
             return self
         return self._plus(coding, other.coding.moved(other.since, coding))
 
-    def _plus(self, coding: Coding, new: Halves) -> Running:
+    def _plus(self, coding: Coding, new: TrainingAndHeldOut) -> FixedSums:
         first = self.coding.moved(self.first, coding)
         if self.since is not None:
             new = self.coding.moved(self.since, coding) + new
@@ -75,8 +78,8 @@ class Running:
 
     def relearned(self) -> Learned:
         """Return the metric of all rows so far."""
-        halves = self.first if self.since is None else self.first + self.since
-        found = Round(self.features, halves, self.coding.by_class)
+        sums = self.first if self.since is None else self.first + self.since
+        found = Round(self.features, sums, self.coding.by_class)
         L = found.factor(every=True)
         if L.shape[1] == 0:
             return replace(self.learned, method="none", L=self.learned.unit)
@@ -89,7 +92,7 @@ class MetricEngine:
 
     parameters: Parameters
     batches: tuple[Batch, ...] = ()
-    running: Running | None = None
+    fixed_sums: FixedSums | None = None
     learned: Learned | None = None  # of all rows, None before it is asked for
 
     @classmethod
@@ -102,40 +105,42 @@ class MetricEngine:
     ) -> MetricEngine:
         """Return the metric of rows, and their sums where the method has them."""
         call = blas_within_processors(batch[0].shape[0])
-        found = call(learn, *batch, parameters, n_jobs=n_jobs, step=step)
-        made_of, learned, running = found.made_of, replace(found, made_of=None), None
+        found = call(learn_metric, *batch, parameters, n_jobs=n_jobs, step=step)
+        made_of, learned, fixed_sums = found.made_of, replace(found, made_of=None), None
         if made_of is not None and parameters.method == "agop":
             coding = Coding.of(*batch[1:])
-            sums = made_of.features, coding, made_of.halves
-            running = Running(learned, *sums, None, parameters.seed)
-        return cls(parameters, (), running, learned)
+            sums = made_of.features, coding, made_of.sums
+            fixed_sums = FixedSums(learned, *sums, None, parameters.seed)
+        return cls(parameters, (), fixed_sums, learned)
 
     @property
     def has_sums(self) -> bool:
         """Whether there is something that rows could be added to."""
-        return bool(self.batches or self.running)
+        return bool(self.batches or self.fixed_sums)
 
     def plus(self, batches: Sequence[Batch], n_jobs: int | None) -> MetricEngine:
         """Return the engine with further rows; many of them fix the frequencies."""
         for _, y, _ in batches:
             self._check_targets(y)
-        if self.running is None:
+        if self.fixed_sums is None:
             made = replace(self, batches=(*self.batches, *batches), learned=None)
             n_entries = sum(X.shape[0] * X.shape[1] for X, *_ in made.batches)
             return made.frozen(n_jobs) if n_entries > KEPT_ENTRIES else made
-        running = self.running
+        fixed_sums = self.fixed_sums
         for batch in batches:
             call = blas_within_processors(batch[0].shape[0])
-            running = call(running.plus, *batch, n_jobs)
-        return replace(self, running=running, learned=None)
+            fixed_sums = call(fixed_sums.plus, *batch, n_jobs)
+        return replace(self, fixed_sums=fixed_sums, learned=None)
 
     def merged(self, other: MetricEngine, n_jobs: int | None) -> MetricEngine:
         """Return the engine with the rows of another."""
-        if other.running is None:
+        if other.fixed_sums is None:
             return self.plus(other.batches, n_jobs)
-        if self.running is None:
+        if self.fixed_sums is None:
             return other.plus(self.batches, n_jobs)
-        return replace(self, running=self.running.merged(other.running), learned=None)
+        return replace(
+            self, fixed_sums=self.fixed_sums.merged(other.fixed_sums), learned=None
+        )
 
     def frozen(self, n_jobs: int | None) -> MetricEngine:
         """Return the engine with fixed frequencies, without the rows kept so far."""
@@ -147,16 +152,16 @@ class MetricEngine:
         """Return the engine with the metric of all its rows."""
         if self.learned is not None:
             return self
-        if self.running is not None:
-            return replace(self, learned=self.running.relearned())
+        if self.fixed_sums is not None:
+            return replace(self, learned=self.fixed_sums.relearned())
         return replace(self, learned=self.frozen(n_jobs).learned)
 
     def emptied(self) -> MetricEngine:
         """Return the frequencies with no rows."""
-        sums = self.running
+        sums = self.fixed_sums
         assert sums is not None
         sums = replace(sums, first=sums.first - sums.first, since=None)
-        return replace(self, running=sums, learned=None)
+        return replace(self, fixed_sums=sums, learned=None)
 
     @cached_property
     def components(self) -> np.ndarray:
@@ -171,8 +176,8 @@ class MetricEngine:
         if self.batches:
             known = self.batches[0][1]
             kinds.append((Coding.is_of_labels(known), known.shape[1:]))
-        elif self.running is not None:
-            coding = self.running.coding
+        elif self.fixed_sums is not None:
+            coding = self.fixed_sums.coding
             n_outputs = coding.mean.shape if coding.mean.size > 1 else ()
             kinds.append((coding.by_class, n_outputs))
         else:
