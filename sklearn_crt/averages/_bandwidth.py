@@ -156,14 +156,14 @@ def _search(octaves, batches, encoded, targets) -> tuple[float, Targets]:
     def best_of(multiples):
         parts, shares = [], []
         for queries, own, path in batches(multiples):
-            truth, weights = _ratio(own, targets, mean)
+            weights = targets.weight(own)
+            truth = _weighted_means(own, weights, mean)
             shares.append(weights)
             errors = np.empty((len(candidates), multiples.size, len(truth)))
             for k, sums in enumerate(path):
-                answers = targets.solve_all(sums, queries, multiples[k])
-                for j, solved in enumerate(answers):
-                    found, _ = _ratio(solved, targets, mean)
-                    errors[j, k] = _row_errors(found, truth, spread, targets)
+                solved = targets.solve_all(sums, queries, multiples[k])
+                found = _weighted_means(solved, targets.weight(sums), mean)
+                errors[:, k] = _row_errors(found, truth, spread, targets)
             parts.append(errors)
         rows, weights = np.concatenate(parts, axis=2), np.concatenate(shares)
         errors = rows @ weights
@@ -186,16 +186,17 @@ def _search(octaves, batches, encoded, targets) -> tuple[float, Targets]:
 
 def _row_errors(found, truth, spread, targets):
     """Return the error of each row; for numbers it is relative to their variance."""
+    # (n_candidates, n_rows, n_averages), (n_rows, n_averages) -> (n_candidates, n_rows)
     if targets.are_labels:
         found = np.maximum(found, 0)
-        found /= found.sum(axis=1, keepdims=True)
+        found /= found.sum(axis=2, keepdims=True)
     squares = (found - truth) ** 2
     if not targets.are_labels:
         return squares @ (1 / spread)
     # neither the order of classes nor rounding decides between equal probabilities
-    first = found >= (1 - _TIE) * found.max(axis=1, keepdims=True)
-    right = first[np.arange(len(first)), truth.argmax(axis=1)] / first.sum(axis=1)
-    return 1 - right + _BRIER * squares.sum(axis=1)
+    first = found >= (1 - _TIE) * found.max(axis=2, keepdims=True)
+    right = first[:, np.arange(len(truth)), truth.argmax(axis=1)] / first.sum(axis=2)
+    return 1 - right + _BRIER * squares.sum(axis=2)
 
 
 def _is_plainly_positive(gain: np.ndarray, weights: np.ndarray) -> bool:
@@ -204,13 +205,12 @@ def _is_plainly_positive(gain: np.ndarray, weights: np.ndarray) -> bool:
     return bool(total > np.sqrt(weights @ (gain - total / weights.sum()) ** 2))
 
 
-def _ratio(sums, targets, mean):
-    """Return weighted means of the targets from their sums, and the sums of weights."""
-    weights = targets.weight(sums)
-    n_columns = mean.size
+def _weighted_means(sums, weights, mean):
+    """Return weighted means of the targets; the mean of all where weights vanish."""
+    # sums (..., n_rows, n_columns), weights (n_rows,) -> (..., n_rows, n_averages)
+    weights = weights[:, None]
     with np.errstate(invalid="ignore", divide="ignore"):
-        ratio = sums[:, :n_columns] / weights[:, None]
-    return np.where(weights[:, None] > 0, ratio, mean), weights
+        return np.where(weights > 0, sums[..., : mean.size] / weights, mean)
 
 
 WIDE_OCTAVES = 2.0 ** np.arange(-3, 6)

@@ -12,6 +12,7 @@ from scipy.sparse import csr_array, issparse
 from sklearn.utils import gen_batches
 
 from .._array import Array, asarray_like, float_types, namespace_of, to_host
+from .._compat import cached_property
 from .._kernels import class_sums, one_hot_weights
 from ..rows import Inputs
 
@@ -85,11 +86,10 @@ class Targets(ABC):
         """
         return sums
 
-    def solve_all(
-        self, sums: np.ndarray, queries: Inputs, sigma: float
-    ) -> list[np.ndarray]:
-        """Return what each of the candidates answers."""
-        return [sums]
+    def solve_all(self, sums: np.ndarray, queries: Inputs, sigma: float) -> np.ndarray:
+        """Return the sums of each candidate, whose ratios are its predictions."""
+        # (n_queries, n_columns) -> (n_candidates, n_queries, n_averages or more)
+        return sums[None]
 
 
 @dataclass(frozen=True)
@@ -195,15 +195,15 @@ class LocalLinear(Targets):
         x = np.broadcast_to(np.asarray(sigma, np.float64), (1, d))
         return spread.toarray() * _products(x, np.ones((1, self.n_averages)))
 
-    @property
+    @cached_property
     def are_labels(self) -> bool:  # type: ignore[override]
         return self.plain.are_labels
 
-    @property
+    @cached_property
     def n_averages(self) -> int:  # type: ignore[override]
         return self.plain.n_averages
 
-    @property
+    @cached_property
     def _n_plain(self) -> int:
         return self.n_averages + (not self.are_labels)
 
@@ -217,7 +217,7 @@ class LocalLinear(Targets):
         """Return the plain average, and fits with several ridges."""
         return tuple(replace(self, ridge=ridge) for ridge in self._ridges)
 
-    @property
+    @cached_property
     def _ridges(self) -> list[float]:
         return [*RIDGES] if self.ridge == "auto" else [float(self.ridge)]
 
@@ -228,22 +228,17 @@ class LocalLinear(Targets):
         (found,) = self.solve_all(to_host(sums), queries, 1.0)
         return asarray_like(found, sums)
 
-    def solve_all(
-        self, sums: np.ndarray, queries: Inputs, sigma: float
-    ) -> list[np.ndarray]:
+    def solve_all(self, sums: np.ndarray, queries: Inputs, sigma: float) -> np.ndarray:
         ridges = self._ridges
         plain = sums[:, : self._n_plain]
         if ridges == [np.inf]:
-            return [plain]
+            return plain[None]
         fit = self._fit(sums)
-        gaps = fit.gaps(queries)
+        shrunk = fit.gaps(queries) / fit.penalized(ridges, sigma)
+        predictions = fit.means + np.einsum("rqi,qik->rqk", shrunk, fit.products)
+        found = np.tile(plain, (len(ridges), 1, 1))
         weight = self.plain.weight(plain)[:, None]
-        found = []
-        for ridge in ridges:
-            shrunk = gaps / fit.penalized(ridge, sigma)
-            answers = fit.means + np.einsum("qi,qik->qk", shrunk, fit.products)
-            rest = plain[:, self.n_averages :]
-            found.append(np.concatenate([weight * answers, rest], axis=1))
+        found[:, :, : self.n_averages] = weight * predictions
         return found
 
     def _fit(self, sums: np.ndarray) -> Fits:
@@ -288,13 +283,19 @@ class Fits(NamedTuple):
         gaps = to_host(queries.dense).astype(np.float64) - self.centers
         return np.einsum("qi,qij->qj", gaps, self.directions)
 
-    def penalized(self, ridge: float, sigma: float) -> np.ndarray:
+    def penalized(self, ridges: list[float], sigma: float) -> np.ndarray:
         """Return variances plus lambda, for a kernel of sigma times the rows."""
-        if ridge in (0, np.inf):
-            return self.variances + (self.least if ridge == 0 else np.inf)
+        # -> (n_ridges, n_queries, d)
         spread = self.variances.mean(axis=1, keepdims=True)
-        penalty = np.maximum(ridge * spread + _FLOOR / sigma**2, self.least)
-        return self.variances + penalty
+        penalties = [
+            np.maximum(ridge * spread + _FLOOR / sigma**2, self.least)
+            if 0 < ridge < np.inf
+            else np.full_like(self.least, np.inf)
+            if ridge
+            else self.least
+            for ridge in ridges
+        ]
+        return self.variances + np.stack(penalties)
 
 
 @dataclass(frozen=True)
@@ -304,7 +305,7 @@ class Slopes(LocalLinear):
     def solve(self, sums: Array, queries: Inputs, sigma: float | np.ndarray) -> Array:
         """Return the slopes, (n_queries, n_features * n_averages)."""
         fit = self._fit(to_host(sums))
-        penalized = fit.penalized(self._ridges[0], 1.0)
+        (penalized,) = fit.penalized(self._ridges, 1.0)
         slopes = fit.directions @ (fit.products / penalized[:, :, None])
         slopes *= np.broadcast_to(to_host(sigma), (1, slopes.shape[1]))[:, :, None]
         return asarray_like(slopes.reshape(len(slopes), -1), sums)
@@ -321,7 +322,8 @@ class Planes(LocalLinear):
         """
         sums = to_host(sums)
         fit, some = self._fit(sums), self.weight(sums) > 0
-        gaps = fit.gaps(queries) / fit.penalized(self._ridges[0], 1.0)
+        (penalized,) = fit.penalized(self._ridges, 1.0)
+        gaps = fit.gaps(queries) / penalized
         a = np.einsum("qij,qj->qi", fit.directions, gaps) * some[:, None]
         return np.hstack([a, np.sum(a * fit.centers, axis=1, keepdims=True)])
 

@@ -391,7 +391,7 @@ def _fit_metric(metric, tables, ahead, classes):
     noted = {**found.columns, "_are_counts": are_counts}
     model = with_value(metric, None, noted)
     value = empty_value(model, batch).plus(batch).frozen()
-    if value.running is None:  # nothing differs that could be learned from
+    if value.fixed_sums is None:  # nothing differs that could be learned from
         return with_value(model, value)
     shell = with_value(model, value.emptied())
     shell = dask.delayed(shell, pure=False, traverse=False)

@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import reduce
 from operator import add
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.utils import gen_batches
 
+from .._compat import cached_property
 from .._kernels import sincos
 from .._workers import Workspace, effective_n_threads, in_threads
 from ..frequencies import Frequencies
@@ -31,12 +32,12 @@ _SPREAD = 0.05  # of the variance of frequencies, which all directions share
 _MOST_ROWS, _MOST_FOLD = 2**13, 256  # of all rounds but the last, or so many a column
 _ROWS = 1024  # whose features are made at a time
 _GAIN = 0.002  # of the held-out error, beside one row's, for a further round
-_HELD, _WRAPS = 0.2, 64.0  # share of rows held out: of marks in [0, 1), gone around
+_HELD, _WRAPS = 0.2, 64.0  # share of rows held out: of hashes in [0, 1), gone around
 _NOTHING = 1e-8  # of the largest eigenvalue
 
 
 @dataclass(frozen=True, eq=False)
-class Features:
+class FourierFeatures:
     """Cosines and sines of rows: what sums of features belong to."""
 
     frame: Frame  # that standardises the columns
@@ -95,7 +96,7 @@ class Sums:
             self.squares - other.squares,
         )
 
-    @property
+    @cached_property
     def weight(self) -> float:
         """Sum of the weights."""
         return float(self.totals[0])
@@ -125,70 +126,85 @@ class Sums:
 
 
 @dataclass(frozen=True, eq=False)
-class Halves:
+class TrainingAndHeldOut:
     """The sums of rows to learn from and of rows held out; ``a + b`` is both."""
 
-    learned: Sums
-    held: Sums
+    training: Sums
+    held_out: Sums
 
-    def __add__(self, other: Halves) -> Halves:
+    def __add__(self, other: TrainingAndHeldOut) -> TrainingAndHeldOut:
         """Return the sums over the rows of both."""
-        return Halves(self.learned + other.learned, self.held + other.held)
+        return TrainingAndHeldOut(
+            self.training + other.training, self.held_out + other.held_out
+        )
 
-    def __sub__(self, other: Halves) -> Halves:
+    def __sub__(self, other: TrainingAndHeldOut) -> TrainingAndHeldOut:
         """Return the sums without the rows of another."""
-        return Halves(self.learned - other.learned, self.held - other.held)
+        return TrainingAndHeldOut(
+            self.training - other.training, self.held_out - other.held_out
+        )
 
-    def with_outputs(self, columns: np.ndarray, n_outputs: int) -> Halves:
+    @property
+    def together(self) -> Sums:
+        """The sums over all the rows."""
+        return self.training + self.held_out
+
+    def with_outputs(self, columns: np.ndarray, n_outputs: int) -> TrainingAndHeldOut:
         """Return the sums with the outputs in these columns, among others of zero."""
-        sides = self.learned, self.held
-        return Halves(*(side.with_outputs(columns, n_outputs) for side in sides))
+        sides = self.training, self.held_out
+        return TrainingAndHeldOut(
+            *(side.with_outputs(columns, n_outputs) for side in sides)
+        )
 
-    def centred(self, by_class: bool) -> Halves:
+    def centred(self, by_class: bool) -> TrainingAndHeldOut:
         """Return the sums of targets of mean 0; of numbers also of variance 1."""
-        every = self.learned + self.held
+        every = self.together
         mean = every.totals[1:] / every.weight
         scale = np.ones_like(mean)
         if not by_class:
             variance = np.maximum(every.squares / every.weight - mean**2, 0)
             variance[variance <= 1e-24 * every.squares / every.weight] = 0
             scale = np.sqrt(np.where(variance > 0, variance, 1))
-        return Halves(self.learned.centred(mean, scale), self.held.centred(mean, scale))
+        return TrainingAndHeldOut(
+            self.training.centred(mean, scale), self.held_out.centred(mean, scale)
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
-    """Rows with coded targets, weights, and marks that say which are held out."""
+class TrainingRows:
+    """Rows with coded targets, weights, and hashes that say which are held out."""
 
     X: Rows  # (n_rows, n_features)
     codes: np.ndarray  # (n_rows,) or (n_rows, n_outputs)
     weights: np.ndarray  # (n_rows,)
-    marks: np.ndarray  # (n_rows,)
+    hashes: np.ndarray  # (n_rows,)
     coding: Coding
 
-    def few(self, size: int) -> Table:
-        """Return some of the rows, those of least marks."""
+    def few(self, size: int) -> TrainingRows:
+        """Return some of the rows, those of least hashes."""
         if self.X.shape[0] <= size:
             return self
-        return self.take(np.argsort(self.marks, kind="stable")[:size])
+        return self.take(np.argsort(self.hashes, kind="stable")[:size])
 
-    def take(self, index: np.ndarray) -> Table:
+    def take(self, index: np.ndarray) -> TrainingRows:
         """Return some of the rows."""
-        X, codes, weights, marks = (
-            array[index] for array in (self.X, self.codes, self.weights, self.marks)
+        X, codes, weights, hashes = (
+            array[index] for array in (self.X, self.codes, self.weights, self.hashes)
         )
-        return Table(X, codes, weights, marks, self.coding)
+        return TrainingRows(X, codes, weights, hashes, self.coding)
 
-    def sums(self, features: Features, n_jobs: int | None = None) -> Halves:
+    def sums(
+        self, features: FourierFeatures, n_jobs: int | None = None
+    ) -> TrainingAndHeldOut:
         """Return the sums of features and targets over the rows, block by block."""
         n_rows, width = self.X.shape[0], 2 * features.n_frequencies
 
-        def add_up(part: slice) -> Halves:
+        def add_up(part: slice) -> TrainingAndHeldOut:
             start, stop, _ = part.indices(n_rows)
             workspace, total = Workspace(), None
             for block in gen_batches(stop - start, _ROWS):
                 rows = slice(start + block.start, start + block.stop)
-                held = self.marks[rows] * _WRAPS % 1.0 < _HELD
+                held = self.hashes[rows] * _WRAPS % 1.0 < _HELD
                 order = rows.start + np.argsort(held, kind="stable")
                 F = features.of(self.X[order], workspace)
                 Y = self.coding.columns(self.codes[order])
@@ -197,7 +213,7 @@ class Table:
                     Sums.of(F[side], Y[side], weights[side])
                     for side in (slice(n), slice(n, None))
                 )
-                new = Halves(*sides)
+                new = TrainingAndHeldOut(*sides)
                 total = new if total is None else total + new
             assert total is not None  # a table has rows
             return total
@@ -207,14 +223,14 @@ class Table:
         return reduce(add, parts)
 
 
-def ridge(halves: Halves, penalty: float) -> np.ndarray:
+def ridge(sums: TrainingAndHeldOut, penalty: float) -> np.ndarray:
     """Return the coefficients of ridge regression on the rows to learn from."""
     # -> (2 m, n_outputs)
-    learned = halves.learned
-    gram = learned.gram.T.copy(order="F")  # LAPACK's order: half the time
-    gram[np.diag_indices_from(gram)] += penalty * max(learned.weight, 1e-300)
+    training = sums.training
+    gram = training.gram.T.copy(order="F")  # LAPACK's order: half the time
+    gram[np.diag_indices_from(gram)] += penalty * max(training.weight, 1e-300)
     factor = cho_factor(gram, overwrite_a=True, check_finite=False)
-    return cho_solve(factor, learned.cross[:, 1:], check_finite=False)
+    return cho_solve(factor, training.cross[:, 1:], check_finite=False)
 
 
 def held_out_error(held: Sums, coefficients: np.ndarray) -> float:
@@ -226,14 +242,14 @@ def held_out_error(held: Sums, coefficients: np.ndarray) -> float:
 
 
 def best_ridge(
-    halves: Halves, penalties: Sequence[float] = _PENALTIES
+    sums: TrainingAndHeldOut, penalties: Sequence[float] = _PENALTIES
 ) -> tuple[float, float, np.ndarray | None]:
     """Return the least error on the rows held out, its penalty and coefficients."""
     best: tuple[float, float, np.ndarray | None] = math.inf, _PENALTIES[-1], None
-    if halves.held.weight > 0 and halves.learned.weight > 0:
+    if sums.held_out.weight > 0 and sums.training.weight > 0:
         for penalty in penalties:
-            coefficients = ridge(halves, penalty)
-            error = held_out_error(halves.held, coefficients)
+            coefficients = ridge(sums, penalty)
+            error = held_out_error(sums.held_out, coefficients)
             if error < best[0]:
                 best = error, penalty, coefficients
     return best
@@ -290,14 +306,14 @@ def frequencies_in(L: np.ndarray, normal: np.ndarray) -> np.ndarray:
 class Round:
     """Sums at the frequencies of one round, and the penalty for them."""
 
-    features: Features
-    halves: Halves
+    features: FourierFeatures
+    sums: TrainingAndHeldOut
     by_class: bool
 
     @cached_property
-    def centred(self) -> Halves:
+    def centred(self) -> TrainingAndHeldOut:
         """The sums of centred targets."""
-        return self.halves.centred(self.by_class)
+        return self.sums.centred(self.by_class)
 
     @cached_property
     def solved(self) -> tuple[float, float, np.ndarray | None]:
@@ -307,18 +323,18 @@ class Round:
     def factor(self, *, every: bool) -> np.ndarray:
         """Return the L of the metric: of the rows to learn from, or of all of them."""
         # -> (n_features, r)
-        (_, penalty, coefficients), halves = self.solved, self.centred
-        whole = halves.learned + halves.held
-        if every or halves.learned.weight == 0:
-            halves, coefficients = Halves(whole, halves.held), None
+        (_, penalty, coefficients), sums = self.solved, self.centred
+        whole = sums.together
+        if every or sums.training.weight == 0:
+            sums, coefficients = TrainingAndHeldOut(whole, sums.held_out), None
         if coefficients is None:
-            coefficients = ridge(halves, penalty)
+            coefficients = ridge(sums, penalty)
         H = gradient_products(whole.gram / whole.weight, coefficients)
         return factor_of_products(self.features.weights, H)
 
 
 def learn_rounds(
-    table: Table,
+    table: TrainingRows,
     frame: Frame,
     live: np.ndarray,
     *,
@@ -335,7 +351,7 @@ def learn_rounds(
     error on the rows held out falls. The sums of the last are those of all rows.
     """
     # live (n_features,), which columns are not constant
-    n_distinct = np.unique(table.marks).size
+    n_distinct = np.unique(table.hashes).size
     m = max(_FEWEST_FREQUENCIES, min(n_distinct, n_frequencies))
     gain = _GAIN + 1 / max(_HELD * n_distinct, 2)
     some = table.few(max(_MOST_ROWS, _MOST_FOLD * live.size))
@@ -362,13 +378,13 @@ def learn_rounds(
             break
     last = made[-1][1]
     if some is not table:
-        halves = table.sums(last.features, n_jobs)
-        last = Round(last.features, halves, last.by_class)
+        sums = table.sums(last.features, n_jobs)
+        last = Round(last.features, sums, last.by_class)
     return last, chosen[: len(made)]
 
 
 def _choose_sigma(
-    table: Table,
+    table: TrainingRows,
     frame: Frame,
     weights: np.ndarray,
     multiples: Sequence[float],
@@ -388,10 +404,10 @@ def _choose_sigma(
     by_class = table.coding.by_class
 
     def error(multiple: float) -> float:
-        features = Features(frame, unit[:, :_TRIED_FREQUENCIES] * multiple)
-        halves = some.sums(features, n_jobs).centred(by_class)
-        return best_ridge(halves, _PENALTIES[::2])[0]
+        features = FourierFeatures(frame, unit[:, :_TRIED_FREQUENCIES] * multiple)
+        sums = some.sums(features, n_jobs).centred(by_class)
+        return best_ridge(sums, _PENALTIES[::2])[0]
 
     best = multiples[0] if len(multiples) == 1 else min(multiples, key=error)
-    features = Features(frame, unit * best)
+    features = FourierFeatures(frame, unit * best)
     return Round(features, table.sums(features, n_jobs), by_class), best

@@ -10,16 +10,17 @@ import numpy as np
 
 from .._kernels import one_hot_weights, sq_distances, weights_from_logs
 from ..rows import Frame, Moments, Rows
-from ._agop import MOST_FREQUENCIES, MULTIPLES, Round, Table, learn_rounds
+from ._agop import MOST_FREQUENCIES, MULTIPLES, Round, TrainingRows, learn_rounds
 from ._descent import learn_columns, learn_nca, single_precision
-from ._targets import Coding, Sample, fingerprints
+from ._row_hashes import DistinctRows, row_hashes
+from ._targets import Coding
 
 _POOL_ROWS, _POOL_ENTRIES = 2**15, 2**22  # that NCA draws from
 _JUDGED_ROWS = 2**12  # from which AGOP learns what is judged
 _KEYS, _QUERIES = 4096, 2000  # of the averages by which it is judged
 _FEW = 800  # rows, all pairs of which the diagonal is learned from there
 _DIRECTIONS = 100  # of NCA, where there are more columns
-_WRAPS = 4096.0  # of marks in [0, 1), for a second order of the rows
+_WRAPS = 4096.0  # of hashes in [0, 1), for a second order of the rows
 _TRIED = 2.0 ** np.arange(-1, 4.6, 0.5)  # of one over the root of total variance
 _LEAST_SHARE = 1e-3  # of a probability: a row that is missed counts for as much
 
@@ -79,7 +80,7 @@ class Learned:
         return C * np.sqrt(self.live.sum() / variance) if variance > 0 else C
 
 
-def learn(
+def learn_metric(
     X: Rows,
     y: np.ndarray,
     weights: np.ndarray,
@@ -92,9 +93,9 @@ def learn(
     # X (n_rows, n_features), y (n_rows,) or (n_rows, n_outputs), weights (n_rows,)
     coding = Coding.of(y, weights)
     frame, live = standardising(X, weights)
-    rows = _Rows(
-        Table(
-            X, coding.codes(y), weights, fingerprints(X, frame, parameters.seed), coding
+    learner = _Learner(
+        TrainingRows(
+            X, coding.codes(y), weights, row_hashes(X, frame, parameters.seed), coding
         ),
         frame,
         live,
@@ -102,7 +103,7 @@ def learn(
         n_jobs,
         step,
     )
-    return rows.learned()
+    return learner.learned()
 
 
 def standardising(X: Rows, weights: np.ndarray) -> tuple[Frame, np.ndarray]:
@@ -121,10 +122,10 @@ def standardising(X: Rows, weights: np.ndarray) -> tuple[Frame, np.ndarray]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class _Learner:
     """Rows to learn from, and how."""
 
-    table: Table
+    table: TrainingRows
     frame: Frame
     live: np.ndarray
     parameters: Parameters
@@ -154,14 +155,14 @@ class _Rows:
         And the first multiple that AGOP took.
         """
         table, share = self.table, self.parameters.validation_fraction
-        held = table.marks < share
+        held = table.hashes < share
         if not 0 < np.count_nonzero(held) < held.size:
             return "none", {}, 1.0
         learn_from, judged = table.take(~held), table.take(held)
         sample, queries = self._sample(learn_from), self._sample(judged, _QUERIES)
         if not self._has_targets(sample):
             return "none", {}, 1.0
-        order = np.argsort(learn_from.marks * _WRAPS % 1.0, kind="stable")
+        order = np.argsort(learn_from.hashes * _WRAPS % 1.0, kind="stable")
         learn_from = learn_from.take(order[:_JUDGED_ROWS])
         keys = self._sample(learn_from, _KEYS)
         classes = table.coding.classes
@@ -188,8 +189,8 @@ class _Rows:
     def _learn(
         self,
         method: str,
-        table: Table,
-        sample: Sample,
+        table: TrainingRows,
+        sample: DistinctRows,
         n_frequencies: int = MOST_FREQUENCIES,
         multiples: Sequence[float] = MULTIPLES,
     ) -> tuple[np.ndarray, list[float], Round | None]:
@@ -226,12 +227,12 @@ class _Rows:
         )
         return made_of.factor(every=True), chosen, made_of
 
-    def _sample(self, table: Table, size: int = _POOL_ROWS) -> Sample:
+    def _sample(self, table: TrainingRows, size: int = _POOL_ROWS) -> DistinctRows:
         """Return some of the rows, standardised, in an order of their own."""
         size = min(size, max(1, _POOL_ENTRIES // self.live.size))
-        return Sample.of(table, self.frame, table.marks * _WRAPS % 1.0, size)
+        return DistinctRows.of(table, self.frame, table.hashes * _WRAPS % 1.0, size)
 
-    def _has_targets(self, sample: Sample) -> bool:
+    def _has_targets(self, sample: DistinctRows) -> bool:
         """Return whether targets differ, and rows."""
         sides = sample.codes, sample.rows
         return all(bool(np.any(side != side[:1])) for side in sides)
@@ -245,7 +246,7 @@ def _is_plain(gain: np.ndarray, weights: np.ndarray) -> bool:
 
 
 def held_out_losses(
-    L: np.ndarray, keys: Sample, queries: Sample, n_classes: int | None
+    L: np.ndarray, keys: DistinctRows, queries: DistinctRows, n_classes: int | None
 ) -> tuple[np.ndarray, float]:
     """Return the loss of each query at the best sigma, and this sigma.
 

@@ -1,6 +1,7 @@
-"""Metrics by gradient steps: neighbourhood components, and a multiplier per column.
+"""Metrics learned by gradient descent: NCA, and one multiplier per column.
 
-Both take the leave-one-out error of kernel averages, NCA on minibatches.
+Both minimise the leave-one-out error of kernel averages: neighbourhood components
+analysis (NCA) by Adam on minibatches, the multipliers by L-BFGS on one sample of rows.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 
 from .._array import taken, to_host
 from .._kernels import sq_distances, weights_from_logs
-from ..rows import Moments, Rows
+from ..rows import Moments, Rows, type_for_weights
 
 _NCA_STEPS = 300
 _NCA_QUERIES, _NCA_KEYS = 256, 1000  # rows of a minibatch
@@ -30,6 +31,7 @@ def nca_gradient(
     2) of the other rows that is in this class; rows alone in their class are left out.
     """
     # A (r, d), X (n, d), codes and weights (n,) -> (r, d)
+    # G is twice the gradient of the loss in the squared distances, (n_queries, n)
     Z = X @ A.T
     queries, own = Z[:n_queries], np.arange(n_queries)
     logs = sq_distances(queries, Z)
@@ -48,11 +50,12 @@ def nca_gradient(
 
 
 def log_loss_terms(logs: np.ndarray, same: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return minus the log of the share of a class, and less its gradient in the logs.
+    """Return the log loss of each row, and minus its gradient in the log weights.
 
+    The loss is minus the log of the share that the row's own class has in the weights.
     Rows alone in their class have no loss.
     """
-    # logs (n, m), same (n, m) -> (n,), (n, m)
+    # logs of the weights (n, m), same class or not (n, m) -> (n,), (n, m)
     usable = same.any(axis=1)
     shares, _ = weights_from_logs(logs, normal=True)
     shares *= shares > _FAR  # products of numbers below the normal ones are slow
@@ -75,9 +78,11 @@ def log_loss_terms(logs: np.ndarray, same: np.ndarray) -> tuple[np.ndarray, np.n
 
 
 def single_precision(weights: np.ndarray) -> np.ndarray:
-    """Return weights over the largest of them, as positive numbers in float32."""
+    """Return positive weights in float32, over their maximum where this is needed."""
+    if type_for_weights(weights, np.float32) != np.float32:
+        weights = weights / weights.max()
     least = np.finfo(np.float32).tiny  # of which the logarithm is a number
-    return np.maximum(weights / weights.max(), least).astype(np.float32)
+    return np.maximum(weights, least).astype(np.float32)
 
 
 def learn_nca(
@@ -117,14 +122,16 @@ _STARTS = 2.0 ** np.arange(-1, 4, 0.5)  # of "scale", one of which is the start
 _PENALTY = 5.0  # of log sigma, over the number of rows
 _RANGE = 7.0  # of log sigma, about the start
 
-Loss = Callable[[np.ndarray], tuple[float, np.ndarray]]  # of D: value and G
+# from the squared distances D of all pairs of rows (n, n) to the loss and its gradient
+# G in these distances, G[i, j] = d loss / d D[i, j], (n, n)
+Loss = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 
 def learn_columns(X: Rows, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return a positive number for each column, by which to multiply it.
+    """Return a positive multiplier sigma for each column.
 
-    Labels are numbers of classes in one axis, outputs in two. Squares of log sigma
-    about its start have a penalty, for which weights count as repeated rows.
+    Class codes come as a vector, numeric outputs as a matrix. The loss has a penalty on
+    the squares of log sigma about its start; sample weights count as repeated rows.
     """
     # X (n_rows, n_features), y (n_rows,) or (n_rows, n_outputs), weights (n_rows,) ->
     # (n_features,)
@@ -161,18 +168,23 @@ def _objective(
     rows: np.ndarray,
     loss: Loss,
 ) -> tuple[float, np.ndarray]:
-    """Return the loss with its penalty, and the gradient in log sigma."""
+    """Return the loss with its penalty, and the gradient in log sigma.
+
+    With D the squared distances of the rows z = sigma x and G the gradient of the loss
+    in D, the derivative in log sigma_l is the sum over pairs of
+    2 G_ij (z_il - z_jl)^2, of which the square is expanded here.
+    """
     # log_sigma, origin (n_features,), rows (n_rows, n_features)
     gap = log_sigma - origin
     scaled = rows * np.exp(log_sigma)
     value, G = loss(euclidean_distances(scaled, squared=True))
-    G = G + G.T
+    G = G + G.T  # the sum over pairs in both orders
     slope = G.sum(axis=1) @ scaled**2 - np.einsum("il,il->l", scaled, G @ scaled)
     return value + share * gap @ gap, 2 * slope + 2 * share * gap
 
 
 def _make_loss(rows, y, weights) -> Loss:
-    """Return the loss as a function of squared distances."""
+    """Return the loss as a function of the squared distances of all pairs of rows."""
     _, group = np.unique(rows, axis=0, return_inverse=True)
     group = group.ravel()
     # equal rows are left out with a row: a weight of two is a row that comes twice

@@ -13,9 +13,10 @@ from .._compat import cached_property
 from .._fitted import Batch, FittedValue, Step, no_step
 from .._state import same
 from ..rows import Rows
-from ._agop import Features, Halves, Round, Table
-from ._candidates import Learned, Parameters, learn
-from ._targets import Coding, fingerprints
+from ._agop import FourierFeatures, Round, TrainingAndHeldOut, TrainingRows
+from ._candidates import Learned, Parameters, learn_metric
+from ._row_hashes import row_hashes
+from ._targets import Coding
 
 KEPT_ENTRIES = 2**22  # of X, which partial_fit keeps before frequencies are fixed
 
@@ -33,24 +34,26 @@ def joined_batches(batches: Sequence[Batch]) -> Batch:
 
 
 @dataclass(frozen=True, eq=False)
-class Running:
+class FixedSums:
     """Sums at frequencies that are fixed, to which further rows are added."""
 
     learned: Learned  # what fixed the frequencies, without its rows
-    features: Features
+    features: FourierFeatures
     coding: Coding
-    first: Halves  # of the rows that fixed the frequencies
-    since: Halves | None  # of the rows that came later
+    first: TrainingAndHeldOut  # of the rows that fixed the frequencies
+    since: TrainingAndHeldOut | None  # of the rows that came later
     seed: int
 
-    def plus(self, X: Rows, y: np.ndarray, weights: np.ndarray, n_jobs: Any) -> Running:
+    def plus(
+        self, X: Rows, y: np.ndarray, weights: np.ndarray, n_jobs: Any
+    ) -> FixedSums:
         """Return the sums with further rows."""
         coding = self.coding.with_labels(y)
-        marks = fingerprints(X, self.features.frame, self.seed)
-        table = Table(X, coding.codes(y), weights, marks, coding)
+        hashes = row_hashes(X, self.features.frame, self.seed)
+        table = TrainingRows(X, coding.codes(y), weights, hashes, coding)
         return self._plus(coding, table.sums(self.features, n_jobs))
 
-    def merged(self, other: Running) -> Running:
+    def merged(self, other: FixedSums) -> FixedSums:
         """Return the sums of both, the rows that they have in common once."""
         classes = other.coding.classes
         coding = self.coding if classes is None else self.coding.with_labels(classes)
@@ -66,7 +69,7 @@ class Running:
             return self
         return self._plus(coding, other.coding.moved(other.since, coding))
 
-    def _plus(self, coding: Coding, new: Halves) -> Running:
+    def _plus(self, coding: Coding, new: TrainingAndHeldOut) -> FixedSums:
         first = self.coding.moved(self.first, coding)
         if self.since is not None:
             new = self.coding.moved(self.since, coding) + new
@@ -74,8 +77,8 @@ class Running:
 
     def relearned(self) -> Learned:
         """Return the metric of all rows so far."""
-        halves = self.first if self.since is None else self.first + self.since
-        found = Round(self.features, halves, self.coding.by_class)
+        sums = self.first if self.since is None else self.first + self.since
+        found = Round(self.features, sums, self.coding.by_class)
         L = found.factor(every=True)
         if L.shape[1] == 0:
             return replace(self.learned, method="none", L=self.learned.unit)
@@ -88,42 +91,46 @@ class MetricEngine(FittedValue):
 
     parameters: Parameters
     batches: tuple[Batch, ...] = ()
-    running: Running | None = None
+    fixed_sums: FixedSums | None = None
     learned: Learned | None = None  # of all rows, None if it is not computed yet
 
     @property
     def has_sums(self) -> bool:
         """Whether there is something that rows could be added to."""
-        return bool(self.batches or self.running)
+        return bool(self.batches or self.fixed_sums)
 
     def fitted(self, batch: Batch, step: Step = no_step) -> MetricEngine:
         """Return the metric of rows, and their sums where the method has them."""
         parameters = self.parameters
-        found = learn(*batch[:3], parameters, n_jobs=parameters.n_jobs, step=step)
-        made_of, learned, running = found.made_of, replace(found, made_of=None), None
+        found = learn_metric(
+            *batch[:3], parameters, n_jobs=parameters.n_jobs, step=step
+        )
+        made_of, learned, fixed_sums = found.made_of, replace(found, made_of=None), None
         if made_of is not None and parameters.method == "agop":
             coding = Coding.of(batch.y, batch.weights)
-            sums = made_of.features, coding, made_of.halves
-            running = Running(learned, *sums, None, parameters.seed)
-        return MetricEngine(parameters, (), running, learned)
+            sums = made_of.features, coding, made_of.sums
+            fixed_sums = FixedSums(learned, *sums, None, parameters.seed)
+        return MetricEngine(parameters, (), fixed_sums, learned)
 
     def plus(self, batch: Batch, step: Step = no_step) -> MetricEngine:
         """Return the value with further rows; many of them fix the frequencies."""
         self._check_targets(batch.y)
-        if self.running is None:
+        if self.fixed_sums is None:
             # only the metric of this method follows from sums
             parameters = self.parameters._replace(method="agop")
             more = MetricEngine(parameters, (*self.batches, batch))
             n_entries = sum(b.X.shape[0] * b.X.shape[1] for b in more.batches)
             return more.frozen() if n_entries > KEPT_ENTRIES else more
-        running = self.running.plus(*batch[:3], self.parameters.n_jobs)
-        return replace(self, running=running, learned=None)
+        fixed_sums = self.fixed_sums.plus(*batch[:3], self.parameters.n_jobs)
+        return replace(self, fixed_sums=fixed_sums, learned=None)
 
     def __add__(self, other: MetricEngine) -> MetricEngine:
-        if other.running is not None and self.running is not None:
-            running = self.running.merged(other.running)
-            return replace(self, running=running, learned=None)
-        value, rows = (other, self.batches) if other.running else (self, other.batches)
+        if other.fixed_sums is not None and self.fixed_sums is not None:
+            fixed_sums = self.fixed_sums.merged(other.fixed_sums)
+            return replace(self, fixed_sums=fixed_sums, learned=None)
+        value, rows = (
+            (other, self.batches) if other.fixed_sums else (self, other.batches)
+        )
         for batch in rows:
             value = value.plus(batch)
         return value
@@ -139,16 +146,16 @@ class MetricEngine(FittedValue):
         """The value with the metric of all its rows."""
         if self.learned is not None:
             return self
-        if self.running is not None:
-            return replace(self, learned=self.running.relearned())
+        if self.fixed_sums is not None:
+            return replace(self, learned=self.fixed_sums.relearned())
         return replace(self, learned=self.frozen().learned)
 
     def emptied(self) -> MetricEngine:
         """Return the frequencies with no rows."""
-        sums = self.running
+        sums = self.fixed_sums
         assert sums is not None
         sums = replace(sums, first=sums.first - sums.first, since=None)
-        return replace(self, running=sums, learned=None)
+        return replace(self, fixed_sums=sums, learned=None)
 
     @cached_property
     def components(self) -> np.ndarray:
@@ -169,8 +176,8 @@ class MetricEngine(FittedValue):
         if self.batches:
             known = self.batches[0].y
             kinds.append((Coding.is_of_labels(known), known.shape[1:]))
-        elif self.running is not None:
-            coding = self.running.coding
+        elif self.fixed_sums is not None:
+            coding = self.fixed_sums.coding
             n_outputs = coding.mean.shape if coding.mean.size > 1 else ()
             kinds.append((coding.by_class, n_outputs))
         else:

@@ -34,6 +34,7 @@ from ._candidates import Learned, Parameters
 from ._engine import MetricEngine
 from ._targets import Coding
 
+_MAX_ITER, _VALIDATION_FRACTION = 8, 0.25
 _MOST_WHOLE = 2.0**53  # below which every integer is a float64
 
 
@@ -48,29 +49,34 @@ def _is_sum(estimator):
 
 
 class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeCycle):
-    r"""Linear map of the columns, after which close rows have similar targets.
+    r"""Linear map of the columns after which nearby rows have similar targets.
 
-    A supervised transformer in front of anything that works with distances: kernel
-    averages, nearest neighbours, samplers with ridge regression, support vectors.
-    Columns and directions that say nothing of the targets are shrunk. Columns are
-    standardised inside, so their scale does not matter.
+    A supervised transformer that rescales and rotates the columns, so that Euclidean
+    distance reflects how the target varies. Use it as the first step of a pipeline that
+    ends in a kernel average, local linear regression, nearest neighbours, a sampler
+    with ridge regression, or support vectors. Columns and directions that are unrelated
+    to the target are shrunk. Columns are standardised first, so that their units do not
+    matter.
 
     Parameters
     ----------
     n_components : int, default=None
-        Number of columns to return: the directions in which rows vary most under the
-        metric. None returns as many columns as X has, by the symmetric root of the
-        metric.
+        Number of columns to return: the directions in which the rows vary most under
+        the metric. None returns as many columns as X has, by the symmetric square root
+        of the metric.
     method : {"auto", "none", "diagonal", "agop", "nca"}, default="auto"
-        How the metric is learned (Notes). ``"auto"`` learns each on some of the rows,
-        and takes the simplest one which no other errs plainly less than on the rest.
-        ``"nca"`` needs labels, also as floats. ``"none"`` standardises the columns.
-    max_iter : int, default=8
-        Most rounds of ``"agop"``, which stops when the error on rows held out no longer
-        falls.
-    validation_fraction : float, default=0.25
-        Share of the rows by which ``"auto"`` chooses. The metric that it chose is then
-        learned from all rows.
+        How the metric is learned (see Notes). ``"auto"`` compares all methods on a
+        held-out part of the rows, and takes the simplest one within one standard error
+        of the best. ``"nca"`` needs labels, which may be stored as floats. ``"none"``
+        only standardises the columns.
+    max_iter : int, default=None
+        Maximum number of rounds of ``"agop"``, which stops earlier if the error on
+        held-out rows no longer falls. None is 8. For ``method="auto"`` and ``"agop"``
+        only.
+    validation_fraction : float, default=None
+        Share of the rows on which ``"auto"`` compares the methods; the chosen metric is
+        then learned from all rows. None is 0.25. For ``fit`` with ``method="auto"``
+        only.
     random_state : int, RandomState instance or None, default=None
         Seed of the frequencies, of minibatches and of the choice of rows.
     n_jobs : int, default=None
@@ -110,9 +116,10 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
 
     Notes
     -----
-    Targets in one axis that are strings, booleans or up to 100 different integers are
-    labels; floats, more integers and tables of several outputs are numbers.
-    ``y.astype(float)`` makes few integers numbers too.
+    Targets in one column that are strings, booleans or at most 100 different integers
+    are labels. Floats, more than 100 different integers, and several outputs are
+    numbers. Nullable, categorical and Arrow-backed columns count as the values that
+    they hold. To treat few integers as numbers, pass ``y.astype(float)``.
 
     * ``"agop"``, the average outer product of gradients [1]_: of ridge regression f on
       the cosines and sines of m random frequencies W,
@@ -173,8 +180,8 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
     _parameter_constraints: dict = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "method": [StrOptions({"auto", "none", "diagonal", "agop", "nca"})],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
     }
@@ -187,8 +194,8 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         n_components: int | None = None,
         *,
         method: Literal["auto", "none", "diagonal", "agop", "nca"] = "auto",
-        max_iter: int = 8,
-        validation_fraction: float = 0.25,
+        max_iter: int | None = None,
+        validation_fraction: float | None = None,
         random_state: RandomState = None,
         n_jobs: int | None = None,
     ):
@@ -209,9 +216,9 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+            Training rows.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Labels or numbers (Notes).
+            Labels or numbers (see the Notes of the class).
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights; rows of weight 0 are left out.
 
@@ -223,9 +230,11 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         Raises
         ------
         TypeError
-            If X is an array on a device under ``array_api_dispatch=True``.
+            If X is an array on a device under ``array_api_dispatch=True``, or if X or y
+            has dates.
         ValueError
-            If a parameter, X, y or a weight is out of range.
+            If a parameter, X, y or a weight is out of range, or if ``max_iter`` or
+            ``validation_fraction`` is given for a method that does not use it.
         """
         return self._fit_value(X, y, sample_weight)
 
@@ -313,6 +322,8 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         self, X: Any, y: Any, sample_weight: Any, *, first: bool, final: bool
     ) -> Batch:
         self._note_namespace(X, y, sample_weight, first=first)
+        if first:
+            self._check_used(self.method if final else "agop")
         least = 2 if final else 1
         return self._validate_batch(X, y, sample_weight, first, not final, least)
 
@@ -334,9 +345,32 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
                 "method='nca' needs labels, but y has fractions or several outputs. "
                 "Give method='agop', or labels in one column."
             )
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        rest = method, self.max_iter, self.validation_fraction, seed
-        return Parameters(n_components, *rest, self.n_jobs)
+        return Parameters(
+            n_components,
+            method,
+            _MAX_ITER if self.max_iter is None else self.max_iter,
+            self.validation_fraction or _VALIDATION_FRACTION,
+            int(check_random_state(self.random_state).randint(2**31 - 1)),
+            self.n_jobs,
+        )
+
+    def _check_used(self, method: str) -> None:
+        """Raise ValueError for a parameter that the method would ignore."""
+        for name, methods in (
+            ("validation_fraction", ("auto",)),
+            ("max_iter", ("auto", "agop")),
+        ):
+            value = getattr(self, name)
+            if value is None or method in methods:
+                continue
+            reason = f"method={method!r} does not use it"
+            if self.method != method:
+                reason = f"partial_fit learns by method={method!r}"
+            allowed = " or ".join(map(repr, methods))
+            raise ValueError(
+                f"{name}={value!r} is for method={allowed}, and {reason}. Leave it "
+                "None."
+            )
 
     def _validate_batch(self, X, y, sample_weight, first, copy, least=1) -> Batch:
         """Return rows of positive weight, their targets and weights."""

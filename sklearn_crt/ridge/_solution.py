@@ -80,6 +80,7 @@ class MomentSums:
         Z = Z.astype(dtype, copy=False)
         if self._weight == 0:
             self._start(Z, Y, weights / weights.sum())
+        self._eps = max(self._eps, float(np.finfo(Z.dtype).eps))
         self._weight += float(weights.sum())
         # not in place: rows that are features belong to the caller
         centred = self._workspace.buffer("centred", Z.shape, Z.dtype)
@@ -106,7 +107,7 @@ class MomentSums:
         self._z_sum, self._y_sum = np.zeros(n_columns), np.zeros(n_outputs)
         self._gram = np.zeros((n_columns, n_columns))
         self._cross = np.zeros((n_columns, n_outputs))
-        self._squares, self._eps = np.zeros(n_outputs), float(np.finfo(Z.dtype).eps)
+        self._squares = np.zeros(n_outputs)
 
     def moments(self) -> Moments:
         """Return the moments of all rows; this value is used up."""

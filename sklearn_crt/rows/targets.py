@@ -7,6 +7,7 @@ validated rows, targets and weights through ``weighted_rows``.
 from __future__ import annotations
 
 import datetime
+import math
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -30,9 +31,10 @@ from .._array import (
 from .._compat import _check_sample_weight
 
 MOST_LABELS = 100  # different integers; where there are more, they are numbers
-# Weights and their sums, and squares of targets times weights, stay numbers of their
-# type if weights take two fifths of the range of exponents, and targets a quarter.
-_RANGE_OF_WEIGHTS, _RANGE_OF_TARGETS = 0.4, 0.25
+# Products of two weights and squares of targets stay numbers of their type, with room
+# for sums over rows, if both keep within two fifths of the range of exponents. So do
+# squares of targets times weights, if these products keep within nine tenths of it.
+_RANGE, _RANGE_OF_PRODUCTS = 0.4, 0.9
 _DATES = datetime.date, datetime.time, datetime.timedelta
 _NUMPY_DATES = np.datetime64, np.timedelta64
 _MISSING = "NAType", "NaTType"  # names of the types of pandas
@@ -137,18 +139,26 @@ def as_numbers(y: Array) -> Array:
     xp = namespace_of(y)
     y = xp.astype(y, float_types(y)[0])
     assert_all_finite(y, input_name="y")  # strings may have become nan just now
-    limits = xp.finfo(y.dtype)
-    least, most = _limits(limits, _RANGE_OF_TARGETS)
-    sizes = to_host(xp.max(xp.abs(y), axis=0)).reshape(-1)  # of each output
-    outside = (sizes > most) | ((sizes > 0) & (sizes < least))
-    if outside.any():
+    least, most = _limits(xp.finfo(y.dtype), _RANGE)
+    outside = _outside(_sizes(y), least, most)
+    if outside.size:
         raise ValueError(
             f"The largest absolute value of y must be 0 or between {least:.0e} and "
-            f"{most:.0e}, so that squares of targets are numbers; got "
-            f"{sizes[outside][0]:.3g}. Divide y by a number of its size, and multiply "
-            "predictions by it."
+            f"{most:.0e}, so that its square is a number; got {outside[0]:.3g}. Divide "
+            "y by a number of its size, and multiply predictions by it."
         )
     return y
+
+
+def _sizes(y: Array) -> np.ndarray:
+    """Return the largest absolute value of each output, on the host in float64."""
+    xp = namespace_of(y)
+    return to_host(xp.max(xp.abs(y), axis=0)).reshape(-1).astype(np.float64)
+
+
+def _outside(sizes: np.ndarray, least: float, most: float) -> np.ndarray:
+    """Return the sizes out of a range, in which 0 is allowed."""
+    return sizes[(sizes > most) | ((sizes > 0) & (sizes < least))]
 
 
 def label_codes(estimator: Any, y: Array, first: bool, final: bool) -> Array:
@@ -221,7 +231,7 @@ def weighted_rows(X: Any, y: Array, sample_weight: Any) -> WeightedRows:
     type by ``type_for_weights``.
     """
     weights = read_weights(X, sample_weight)
-    _check_size(weights)
+    _check_range(y, weights)
     xp = namespace_of(weights)
     positive = weights > 0
     if not xp.any(positive):
@@ -253,7 +263,7 @@ def type_for_weights(weights: Array, dtype: Any) -> Any:
     if dtype == wide:
         return dtype
     xp = namespace_of(weights)
-    least, most = _limits(xp.finfo(dtype), _RANGE_OF_WEIGHTS)
+    least, most = _limits(xp.finfo(dtype), _RANGE)
     return dtype if least < float(xp.max(xp.abs(weights))) < most else wide
 
 
@@ -262,13 +272,30 @@ def _limits(limits: Any, share: float) -> tuple[float, float]:
     return float(limits.smallest_normal) ** share, float(limits.max) ** share
 
 
-def _check_size(weights: Array) -> None:
-    """Raise ValueError where products and sums of weights could leave their type."""
-    least, most = _limits(namespace_of(weights).finfo(weights.dtype), _RANGE_OF_WEIGHTS)
+def _check_range(y: Array, weights: Array) -> None:
+    """Raise ValueError where sums of weights, or of targets, could leave their type."""
+    xp = namespace_of(weights)
+    limits = xp.finfo(weights.dtype)
+    least, most = _limits(limits, _RANGE)
     outside = (weights > most) | ((weights > 0) & (weights < least))
-    if namespace_of(weights).any(outside):
+    if xp.any(outside):
         raise ValueError(
             f"Sample weights must be 0 or between {least:.0e} and {most:.0e}, so that "
             f"their sums are numbers; got {float(weights[outside][0]):.3g}. Divide "
             "them all by the largest, and set to 0 those that are too small to matter."
+        )
+    if y.dtype not in float_types(y):  # labels
+        return
+    largest = float(xp.max(weights))
+    least, most = (
+        math.sqrt(end) / math.sqrt(largest)
+        for end in _limits(limits, _RANGE_OF_PRODUCTS)
+    )
+    sizes = _outside(_sizes(y), least, most)
+    if sizes.size:
+        raise ValueError(
+            f"With sample weights up to {largest:.3g} the largest absolute value of y "
+            f"must be 0 or between {least:.0e} and {most:.0e}, so that squares of y "
+            f"times weights are numbers; got {sizes[0]:.3g}. Divide the weights, or y, "
+            "by a number of their size."
         )

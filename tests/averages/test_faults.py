@@ -265,10 +265,9 @@ def test_weights_whose_sums_are_no_numbers_are_refused(model, size, table):
     X, y = table
     model = model.__class__(**model.get_params(deep=False))
     weights = np.r_[np.zeros(60), np.full(60, size)]
-    with pytest.raises(ValueError, match=r"between 9e-124 and 2e\+123"):
-        model.fit(X, y, sample_weight=weights)
-    with pytest.raises(ValueError, match=r"between 7e-16 and 3e"):
-        model.fit(X.astype(np.float32), y, sample_weight=np.full(120, 1e-20))
+    for rows in (X, X.astype(np.float32)):
+        with pytest.raises(ValueError, match=r"between 9e-124 and 2e\+123"):
+            model.fit(rows, y, sample_weight=weights)
 
 
 @pytest.mark.parametrize("size", [1e-100, 1e100])

@@ -10,11 +10,11 @@ from sklearn.base import clone
 
 from sklearn_crt import LearnedMetric
 from sklearn_crt.metric._agop import (
-    Features,
-    Halves,
+    FourierFeatures,
     Round,
     Sums,
-    Table,
+    TrainingAndHeldOut,
+    TrainingRows,
     best_ridge,
     factor_of_products,
     frequencies_in,
@@ -33,12 +33,12 @@ def table(rng):
     y = np.stack([np.sin(2 * X[:, 0]), X[:, 1] * X[:, 2]], axis=1)
     weights = rng.integers(1, 4, size=300).astype(float)
     coding = Coding(None, np.zeros(2))
-    return Table(X, y, weights, rng.random(300), coding)
+    return TrainingRows(X, y, weights, rng.random(300), coding)
 
 
 def features(rng, d=4, m=20):
     sigma = rng.uniform(0.5, 2, size=d)
-    return Features(Frame(sigma, rng.normal(size=d)), rng.normal(size=(d, m)))
+    return FourierFeatures(Frame(sigma, rng.normal(size=d)), rng.normal(size=(d, m)))
 
 
 def phi(found, X):
@@ -89,23 +89,23 @@ def test_gradients_are_those_of_the_ridge(rng):
 
 def test_sums_are_those_of_the_rows(table, rng):
     found = features(rng)
-    halves = table.sums(found)
-    held = table.marks * 64 % 1 < 0.2
+    both = table.sums(found)
+    held = table.hashes * 64 % 1 < 0.2
     assert 30 < held.sum() < 90
     F, T = phi(found, table.X), np.column_stack([np.ones(300), table.codes])
-    for sums, rows in ((halves.held, held), (halves.learned, ~held)):
+    for sums, rows in ((both.held_out, held), (both.training, ~held)):
         weighted = F[rows].T * table.weights[rows]
         assert_allclose(sums.gram, weighted @ F[rows], atol=1e-10)
         assert_allclose(sums.cross, weighted @ T[rows], atol=1e-10)
         assert_allclose(sums.totals, table.weights[rows] @ T[rows])
         assert_allclose(sums.squares, table.weights[rows] @ table.codes[rows] ** 2)
     again = replace(table, X=sparse.csr_array(table.X)).sums(found)
-    assert_allclose(again.learned.gram, halves.learned.gram, atol=1e-10)
+    assert_allclose(again.training.gram, both.training.gram, atol=1e-10)
 
 
 def test_ridge_and_its_error_are_those_of_the_rows(table, rng):
     found, penalty = features(rng), 1e-3
-    held = table.marks * 64 % 1 < 0.2
+    held = table.hashes * 64 % 1 < 0.2
     mean = np.average(table.codes, axis=0, weights=table.weights)
     variance = np.average((table.codes - mean) ** 2, axis=0, weights=table.weights)
     Y, F = (table.codes - mean) / np.sqrt(variance), phi(found, table.X)
@@ -113,13 +113,13 @@ def test_ridge_and_its_error_are_those_of_the_rows(table, rng):
     left = (F[learned].T * w[learned]) @ F[learned]
     left += penalty * w[learned].sum() * np.eye(40)
     expected = np.linalg.solve(left, (F[learned].T * w[learned]) @ Y[learned])
-    halves = table.sums(found).centred(by_class=False)
-    coefficients = ridge(halves, penalty)
+    both = table.sums(found).centred(by_class=False)
+    coefficients = ridge(both, penalty)
     assert_allclose(coefficients, expected, rtol=1e-6, atol=1e-9)
     squares = np.mean((F[held] @ expected - Y[held]) ** 2, axis=1)
     expected_error = np.average(squares, weights=w[held])
-    assert_allclose(held_out_error(halves.held, coefficients), expected_error)
-    assert best_ridge(halves)[0] <= expected_error * (1 + 1e-9)
+    assert_allclose(held_out_error(both.held_out, coefficients), expected_error)
+    assert best_ridge(both)[0] <= expected_error * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("d, m", [(4, 20), (40, 9)], ids=["more w", "more columns"])
@@ -221,20 +221,22 @@ def test_centred_sums_keep_digits_far_from_zero(rng):
     coding = Coding.of(y, np.ones(400))
     Y, F = coding.columns(coding.codes(y)), np.ones((400, 2))
     some = np.arange(400) < 100
-    halves = Halves(*(Sums.of(F[s], Y[s], np.ones(s.sum())) for s in (~some, some)))
-    found = halves.centred(by_class=False)
-    total = found.learned.squares + found.held.squares
+    both = TrainingAndHeldOut(
+        *(Sums.of(F[s], Y[s], np.ones(s.sum())) for s in (~some, some))
+    )
+    found = both.centred(by_class=False)
+    total = found.training.squares + found.held_out.squares
     assert_allclose(total, 400, rtol=1e-6)
 
 
 def test_labels_in_any_order_of_parts(rng):
     """A class that comes late is a column of zeros until then."""
     X, y = rng.normal(size=(200, 3)), np.repeat(["b", "a", "c", "d"], 50)
-    marks, found = rng.random(200), features(rng, 3)
+    hashes, found = rng.random(200), features(rng, 3)
 
     def sums(rows, coding):
-        arrays = X[rows], coding.codes(y[rows]), np.ones(len(rows)), marks[rows]
-        return Table(*arrays, coding).sums(found)
+        arrays = X[rows], coding.codes(y[rows]), np.ones(len(rows)), hashes[rows]
+        return TrainingRows(*arrays, coding).sums(found)
 
     first, second = np.arange(50), np.arange(50, 200)
     known = Coding.of(y[first], np.ones(50))
@@ -242,6 +244,6 @@ def test_labels_in_any_order_of_parts(rng):
     assert coding.classes.tolist() == ["a", "b", "c", "d"]
     total = known.moved(sums(first, known), coding) + sums(second, coding)
     whole = sums(np.arange(200), Coding.of(y, np.ones(200)))
-    assert_allclose(total.learned.cross, whole.learned.cross, atol=1e-10)
+    assert_allclose(total.training.cross, whole.training.cross, atol=1e-10)
     L = [Round(found, h, True).factor(every=True) for h in (total, whole)]
     assert_allclose(L[0] @ L[0].T, L[1] @ L[1].T, atol=1e-8)

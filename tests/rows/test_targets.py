@@ -240,19 +240,19 @@ def test_labels_or_numbers_in_nullable_columns(X):
 
 
 # ------------------------------------------------------------------- sizes of targets
-@pytest.mark.parametrize("size", [1e155, 1e78, 1e-78, 1e-160])
+@pytest.mark.parametrize("size", [1e155, 1e124, 1e-125, 1e-160])
 @every_regressor
 def test_targets_whose_squares_are_no_numbers(model, size, X):
     y = (X[:, 0] + X[:, 1] ** 2) * size
     for targets in (y, np.column_stack([X[:, 0], y])):
         with pytest.raises(
             ValueError,
-            match=r"absolute value of y must be 0 or between 1e-77 and 1e\+77",
+            match=r"value of y must be 0 or between 9e-124 and 2e\+123",
         ):
             clone(model).fit(X, targets)
 
 
-@pytest.mark.parametrize("size", [2.0**250, 2.0**-250])
+@pytest.mark.parametrize("size", [2.0**400, 2.0**-400])
 @every_regressor
 def test_targets_of_any_allowed_size(model, size, X):
     y = X[:, 0] + X[:, 1] ** 2
@@ -261,6 +261,15 @@ def test_targets_of_any_allowed_size(model, size, X):
     found = learned(model, X, y * size)
     unit = 1.0 if model is METRIC else size
     assert_allclose(found / unit, expected, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("size", [1e120, 1e-120])
+@every_regressor
+def test_squares_of_targets_times_weights(model, size, X):
+    with pytest.raises(
+        ValueError, match=r"With sample weights up to 1e[+-]120 the largest"
+    ):
+        clone(model).fit(X, X[:, 0] * size, sample_weight=np.full(80, size))
 
 
 # ----------------------------------------------------------------------------- weights
