@@ -68,7 +68,7 @@ GATE = {
     "sites of the jackknife": [1],
     "sites of squared distances": [6],
     "on_host and isinstance of ndarray": [31],
-    "public names": [94],
+    "public names": [96],
     "OPRFSampler.fit: calls, moves": [71, 52],
     "TrigRBFSampler.fit and transform: calls, moves": [130, 94],
     "NadarayaWatsonClassifier(OPRFSampler()).fit: calls, moves": [260, 183],

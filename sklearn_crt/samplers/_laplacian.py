@@ -19,9 +19,10 @@ from ._trigonometric import make_trigonometric_map
 class LaplacianSampler(MaternSampler):
     r"""Laplacian kernel from sine and cosine pairs.
 
-    The frequencies are Cauchy: for the L2 norm multivariate Cauchy vectors, for the L1
-    norm vectors of independent Cauchy coordinates. From the data ``fit`` reads the
-    number of columns and, for ``sigma="scale"`` or ``"median"``, their scale.
+    With the L2 norm this is :class:`MaternSampler` with ``nu=0.5``, and the frequencies
+    have a multivariate Cauchy distribution. With the L1 norm the coordinates of each
+    frequency are independent Cauchy variables. From the data ``fit`` reads the number
+    of columns and, for ``sigma="scale"`` or ``"median"``, their scale.
 
     Parameters
     ----------
