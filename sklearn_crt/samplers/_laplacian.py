@@ -13,14 +13,16 @@ from ..frequencies import Coupling, Frequencies, Independent, Orthogonal
 from ..maps import LaplacianRadial
 from ..rows import Sigma
 from ._matern import MaternSampler
+from ._trigonometric import make_trigonometric_map
 
 
 class LaplacianSampler(MaternSampler):
     r"""Laplacian kernel from sine and cosine pairs.
 
-    The frequencies are Cauchy: for the L2 norm multivariate Cauchy vectors, for the L1
-    norm vectors of independent Cauchy coordinates. From the data ``fit`` reads the
-    number of columns and, for ``sigma="scale"`` or ``"median"``, their scale.
+    With the L2 norm this is :class:`MaternSampler` with ``nu=0.5``, and the frequencies
+    have a multivariate Cauchy distribution. With the L1 norm the coordinates of each
+    frequency are independent Cauchy variables. From the data ``fit`` reads the number
+    of columns and, for ``sigma="scale"`` or ``"median"``, their scale.
 
     Parameters
     ----------
@@ -139,28 +141,34 @@ class LaplacianSampler(MaternSampler):
         return math.inf if self.norm == "l1" else 64  # the kernel of many columns is 0
 
     def _make_map(self, statistics, drawn):
-        if self.norm == "l1" and self.metric is not None:
-            raise ValueError("metric needs norm='l2', got norm='l1'; use metric=None.")
-        return super()._make_map(statistics, drawn)
-
-    def _coupling(self):
-        auto = isinstance(self.coupling, str) and self.coupling == "auto"
         if self.norm == "l2":
-            return Orthogonal() if auto else super()._coupling()
-        iid = isinstance(self.coupling, str) and self.coupling == "iid"
-        if not (auto or iid or isinstance(self.coupling, Independent)):
+            return super()._make_map(statistics, drawn)
+        if self.metric is not None:
+            raise ValueError("metric needs norm='l2', got norm='l1'; use metric=None.")
+        coupling = Independent() if self._is_auto() else self._coupling()
+        if not isinstance(coupling, Independent):
             raise ValueError(
                 f"coupling={self.coupling!r} is not one that LaplacianSampler can use "
                 "with norm='l1', whose frequencies are not isotropic; use 'auto' or "
                 "'iid'."
             )
-        return Independent()
+        return make_trigonometric_map(
+            self,
+            statistics,
+            drawn,
+            LaplacianRadial("l1"),
+            self._radial_law,
+            coupling=coupling,
+            draw=_draw_cauchy,
+            folds=True,
+        )
 
-    def _draw(self, coupling):
-        return super()._draw(coupling) if self.norm == "l2" else _draw_cauchy
+    def _coupling(self):
+        return Orthogonal() if self._is_auto() else super()._coupling()
 
-    def _radial(self):
-        return LaplacianRadial(self.norm)
+    def _is_auto(self) -> bool:
+        """Whether the norm chooses the coupling."""
+        return isinstance(self.coupling, str) and self.coupling == "auto"
 
 
 def _draw_cauchy(n_frequencies, n_features, rng):

@@ -92,10 +92,6 @@ class HeavyTailedSampler(BaseFeatureSampler):
         """Return the coupling of the parameter."""
         return get_coupling(self.coupling, type(self).__name__)
 
-    def _draw(self, coupling: Coupling) -> Callable:
-        """Return the function that draws the frequencies."""
-        return lambda m, d, rng: coupling.draw(self._radial_law, m, d, rng)
-
     # ------------------------------------------------------------------ fitting
     def _make_map(self, statistics, drawn):
         factor = metric_factor(self.metric, statistics.n_features)
@@ -104,7 +100,8 @@ class HeavyTailedSampler(BaseFeatureSampler):
             self._check_tail(coupling, statistics.n_features)
 
         def draw(n_frequencies, n_features, rng):
-            frequencies = self._draw(coupling)(n_frequencies, n_features, rng)
+            sizes = n_frequencies, n_features
+            frequencies = coupling.draw(self._radial_law, *sizes, rng)
             if factor is None:
                 return frequencies
             return Frequencies(factor @ frequencies.to_dense())

@@ -242,9 +242,7 @@ class HybridSampler(BaseFeatureSampler):
         if bases is None:
             bases = [OPRFSampler(coupling="antithetic"), TrigRBFSampler()]
         if coefficients is None:
-            # a number that the user did not set
-            own = {"n_components": 1} if self.n_coefficients is None else {}
-            coefficients = [AngularCoefficient(**own)]
+            coefficients = [AngularCoefficient(n_components=self.n_coefficients or 1)]
         for part in (*bases, *coefficients):
             missing = [name for name in _NEEDED if not hasattr(part, name)]
             if missing or isinstance(part, type):
