@@ -28,7 +28,6 @@ from sklearn_crt import (
     PoissonSampler,
     PositiveRBFSampler,
     TrigRBFSampler,
-    clustered_hybrid,
 )
 from sklearn_crt.extend import (
     Frequencies,
@@ -208,8 +207,8 @@ def hybrid(quick, repeats):
         gamma = gamma_of(X)
         maps = {
             BASELINE: make_maps(case, gamma)[BASELINE],
-            "hybrid, default": own(HybridSampler, case, gamma),
-            "hybrid, clustered": own(clustered_hybrid, case, gamma),
+            "hybrid, optimal": own(HybridSampler, case, gamma),
+            "hybrid, clustered": own(HybridSampler, case, gamma, kind="clustered"),
         }
         return {name: sampler.fit(X) for name, sampler in maps.items()}
 

@@ -88,7 +88,7 @@ def assert_the_same_alone(fitted, rows, dtype, tolerance):
         assert_allclose(found, whole[: len(found)], rtol=0, atol=tolerance)
 
 
-@pytest.mark.parametrize("length", [1, 1e3, 1e6, 1e9])
+@pytest.mark.parametrize("length", [1, 1e3, 1e9])
 @pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("sampler", LONG_ROWS, ids=str)
