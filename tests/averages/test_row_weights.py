@@ -168,7 +168,9 @@ def test_sums_cannot_tell_rows(method, rows):
         assert not hasattr(model, method)
         with pytest.raises(AttributeError, match="has no attribute") as caught:
             getattr(model, method)
-        assert "which cannot tell rows apart" in str(caught.value.__cause__)
+        assert "only sums over the training rows are kept" in str(
+            caught.value.__cause__
+        )
 
 
 def test_single_precision_comes_back(rows):
