@@ -1,4 +1,4 @@
-"""Kernels of pairs of rows, and sums over training rows."""
+"""Kernel values of pairs of rows, and kernel sums over the training rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..rows import Inputs
 
 
 class KernelSums(NamedTuple):
-    """Kernel sums of some rows, and the standard error of their weights."""
+    """Kernel sums of some queries, and the standard error of their total weights."""
 
     scores: Array  # (n_rows, k)
     log_scale: Array  # (n_rows, 1)
@@ -26,17 +26,18 @@ class KernelSums(NamedTuple):
 class FeatureSums(NamedTuple):
     """Sums over rows j of features times targets, ``sum_j F[j, m] T[j, k]``.
 
-    Features come as ``mantissa * exp(exponent)``. A scale is kept for each column m,
-    the largest exponent seen: it cancels in the ratios of Nadaraya and Watson, as a
-    scale for each row would not.
+    Features are given as ``mantissa * exp(exponent)``. For each column m the sums are
+    divided by ``exp`` of the largest exponent seen, so that they neither overflow nor
+    vanish. This scale cancels in Nadaraya-Watson ratios, which a scale for each row
+    would not.
     """
 
-    total: Any = None  # a LogSum, None before there are rows
-    signed: Any = np.False_  # whether a feature of a column was negative
+    total: Any = None  # a LogSum, None as long as there are no rows
+    signed: Any = np.False_  # whether a column has negative features
 
     @property
     def sums(self) -> Array:
-        """The sums over their scales, (n_components, k)."""
+        """The sums divided by their scales, (n_components, k)."""
         return self.total.values
 
     def with_rows(
@@ -48,7 +49,7 @@ class FeatureSums(NamedTuple):
     ) -> FeatureSums:
         """Return the sums with further rows: features (n, m), targets (n, k).
 
-        With a workspace, features that have an exponent are overwritten.
+        If a workspace is given, features with an exponent are overwritten.
         """
         signed = self.signed
         if mantissa is not None and not (signed.ndim and signed.all()):
@@ -78,14 +79,14 @@ class FeatureSums(NamedTuple):
         return FeatureSums(self.total.plus(other.total), signed)
 
     def to(self, X: Any, dtype: Any) -> FeatureSums:
-        """Return these sums for features of rows, products with them in a type."""
+        """Return these sums in the array library of the rows, in a data type."""
         sums, log_scale = self.total
         like = like_table(X)
         values = asarray_like(sums, namespace_of(like).astype(like, dtype))
         return FeatureSums(LogSum(values, asarray_like(log_scale, like)), self.signed)
 
     def with_columns(self, columns: np.ndarray) -> FeatureSums:
-        """Return these sums with further columns, of features on the same scale."""
+        """Return these sums with further columns, which have the same scale."""
         sums, log_scale = self.total
         return FeatureSums(LogSum(np.hstack([sums, columns]), log_scale), self.signed)
 
@@ -95,11 +96,14 @@ class FeatureSums(NamedTuple):
         exponent: Array | None,
         workspace: Workspace | None = None,
     ) -> tuple[Array, Array]:
-        """Return features of queries on the scale of the sums, and its log."""
+        """Return features of queries times the scales of the sums, and a log scale.
+
+        The log scale has been subtracted from the exponents of each row.
+        """
         # -> (n_rows, n_components), (n_rows, 1)
         shift = transposed(self.total.log_scale)
         if exponent is None:
-            if shift.shape[-1] == 1:  # of features without exponents: one
+            if shift.shape[-1] == 1:  # features without exponents have one scale
                 return mantissa, asarray_like(shift, mantissa)
             return log_weights(asarray_like(shift, mantissa), mantissa)
         total, shift = exponent, asarray_like(shift, exponent)
@@ -116,9 +120,9 @@ class FeatureSums(NamedTuple):
         further: np.ndarray | None = None,
         workspace: Workspace | None = None,
     ) -> tuple[Array, Array]:
-        """Return the features of queries times the sums, and the log of its scale.
+        """Return the features of queries times the sums, and the log of their scale.
 
-        ``further`` are columns like the sums, whose products come behind.
+        ``further`` are columns like the sums, whose products are appended.
         """
         # -> (n_rows, k), (n_rows, 1)
         weights, log_scale = self.scaled(mantissa, exponent, workspace)
@@ -142,7 +146,7 @@ class FeatureSums(NamedTuple):
             part = LogSum(sums[columns], log_scale if few else log_scale[columns])
             terms = (_take(features, columns) for features in (mantissa, exponent))
             added, log_added = FeatureSums(part).average(*terms)
-            # nothing has no scale: that of another segment counts
+            # a sum of zero has no scale of its own and takes that of another segment
             none = ~added.any(axis=1, keepdims=True)
             log_added = np.where(none, least_log(log_added), log_added)
             added = LogSum(added, log_added)
@@ -151,13 +155,13 @@ class FeatureSums(NamedTuple):
 
 
 def _take(values: Any, columns: Any) -> Any:
-    """Return these columns of an array; None and one column stand for all."""
+    """Return these columns of an array; None and a single column hold for all."""
     few = values is None or values.shape[-1] == 1
     return values if few else values[..., columns]
 
 
 def _cast(features: Array, targets: Any, workspace: Workspace | None) -> Array:
-    """Return features in the type of the matrix with which they are multiplied."""
+    """Return features in the data type of the matrix that they are multiplied by."""
     dtype = getattr(targets, "dtype", features.dtype)
     if features.dtype == dtype:
         return features
@@ -166,9 +170,9 @@ def _cast(features: Array, targets: Any, workspace: Workspace | None) -> Array:
 
 
 class ClassWeights:
-    """Weights of rows in the column of their class, for rows sorted by class.
+    """One-hot matrix of class labels times weights, for rows sorted by class.
 
-    A product with it takes one vector for each class in place of a matrix of zeros.
+    A product with it uses one vector per class instead of a matrix that is mostly zero.
     """
 
     __array_ufunc__ = None  # NumPy leaves the product to __rmatmul__
@@ -187,7 +191,7 @@ class ClassWeights:
 
 # ------------------------------------------------------- kernels of pairs of rows
 Kernel = RadialKernel | Callable
-_LARGEST_SIGMA = 1e18  # whose square is a number in single precision
+_LARGEST_SIGMA = 1e18  # its square is finite in single precision
 
 
 def log_kernel(
@@ -197,9 +201,9 @@ def log_kernel(
     workspace: Workspace | None = None,
     sigma: float = 1.0,
 ) -> Array:
-    """Return the log of a kernel of sigma times the rows, (n_queries, n_keys).
+    """Return the log of the kernel of sigma times the rows, (n_queries, n_keys).
 
-    With a workspace it stands there until the next call.
+    If a workspace is given, the result is valid until the next call.
     """
     if isinstance(kernel, GaussianRadial):
         buffer = None
@@ -223,7 +227,7 @@ def log_kernel(
 
 
 def check_kernel_values(values: Any, shape: tuple[int, ...], is_kernel: bool) -> None:
-    """Raise ValueError where what a kernel of the user returned is none."""
+    """Raise ValueError if a callable of the user did not return kernel values."""
     if values.shape != shape:
         raise ValueError(
             f"kernel returned an array of shape {values.shape}, not {shape}: one value "
@@ -239,11 +243,11 @@ def check_kernel_values(values: Any, shape: tuple[int, ...], is_kernel: bool) ->
 def log_path(
     kernel: Kernel, queries: Inputs, keys: Inputs, sigmas: Iterable[float]
 ) -> Iterator[np.ndarray]:
-    """Yield the logs of a kernel of the rows times each sigma."""
+    """Yield the log of the kernel of sigma times the rows, for each sigma."""
     sigmas = [float(sigma) for sigma in sigmas]
     if isinstance(kernel, GaussianRadial) and max(sigmas) < _LARGEST_SIGMA:
-        squares = queries.sq_distances(keys)  # once, and no root of them
-        with np.errstate(over="ignore"):  # of the farthest rows, whose weight is 0
+        squares = queries.sq_distances(keys)  # computed once, without square roots
+        with np.errstate(over="ignore"):  # the most distant rows have weight 0
             for sigma in sigmas:
                 yield squares * squares.dtype.type(-0.5 * sigma**2)
         return
@@ -264,10 +268,11 @@ def path_sums(
     sigmas: Sequence[float],
     gone: np.ndarray | None = None,
 ) -> Iterator[LogSum]:
-    """Yield the kernel sums over keys for each sigma, without some of the pairs.
+    """Yield the kernel sums over keys for each sigma, without the pairs in ``gone``.
 
-    Where squares of sigma double, as on the default paths, the weights of the Gaussian
-    kernel are the squares of those before, which cost less than exponentials.
+    If each sigma squared is twice the one before or a higher power of two times it, as
+    on the default grids, the weights of the Gaussian kernel are repeated squares of
+    those before, which cost less than exponentials.
     """
     # targets (n_keys, k), gone (n_queries, n_keys)
     gaps = np.diff(2 * np.log2(sigmas))
@@ -289,7 +294,7 @@ def path_sums(
         for _ in range(step):
             np.maximum(weights, least, out=weights)
             weights *= weights
-        with np.errstate(over="ignore"):  # of rows without weight
+        with np.errstate(over="ignore"):  # queries without weight overflow
             log_scale = np.maximum(log_scale * 2.0**step, least_log(log_scale))
         yield LogSum(_cast(weights, targets, None) @ targets, log_scale)
 
@@ -302,7 +307,10 @@ def path_over_blocks(
     *,
     left_out: bool = False,
 ) -> list[LogSum]:
-    """Return the sums over blocks of keys, maybe without those at distance 0."""
+    """Return the sums over blocks of keys, for each sigma.
+
+    ``left_out`` ignores the keys at distance 0 of a query.
+    """
     totals: list[Any] = [None for _ in sigmas]
     for keys, targets in blocks:
         gone = queries.sq_distances(keys) == 0 if left_out else None
@@ -318,7 +326,7 @@ def add_block(
     targets: Array,
     workspace: Workspace | None = None,
 ) -> LogSum:
-    """Return sums with those over further keys: logs (n, n_keys), overwritten."""
+    """Return sums with those over further keys; logs (n, n_keys) are overwritten."""
     cast = None if workspace is None else workspace.cast
     block = log_sum(logs, targets, overwrite=True, normal=True, cast=cast)
     return block if total is None else total.plus(block)
