@@ -241,8 +241,9 @@ class RowWeightsMixin:
         found, (*_, weights) = np.empty(rows.shape[0]), all_rows(keys)
         for batch, logs in log_kernels(keys, rows, self._engine.sigma):
             shares = shares_of(logs, weights)
-            ratios = np.where(shares > 0, shares / weights, 1)
-            found[batch] = np.exp(-np.sum(shares * np.log(ratios), axis=1))
+            # not the logarithm of a ratio, which may be smaller than any number
+            logs = np.log(np.where(shares > 0, shares, 1)) - np.log(weights)
+            found[batch] = np.exp(-np.sum(shares * logs, axis=1))
         return self._cast(found, X)
 
     @available_if(_has_rows)

@@ -194,3 +194,11 @@ def test_weights_are_held_in_blocks(rng):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 120e6
+
+
+def test_effective_rows_where_a_weight_is_the_smallest_number():
+    """Divided by the sample weight it would vanish, and have no logarithm."""
+    X = np.r_[0.0, np.linspace(38, 39, 300)][:, None]
+    weights = np.r_[1000.0, np.full(300, 4.0)]
+    model = NadarayaWatsonRegressor(ExactKernel(sigma=1.0)).fit(X, X[:, 0], weights)
+    assert_allclose(model.effective_rows([[0.0]]), 1000)
