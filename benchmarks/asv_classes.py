@@ -10,7 +10,12 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_limits
 
-from sklearn_crt import HybridSampler, MaternSampler, OPRFSampler, TrigRBFSampler
+from sklearn_crt import (
+    MaternSampler,
+    OPRFSampler,
+    TrigRBFSampler,
+    clustered_hybrid,
+)
 from sklearn_crt.kernels import matern_kernel
 
 from .cases import (
@@ -300,9 +305,7 @@ class KernelVariance:
         "oprf": OPRFSampler(sigma=SIGMA, random_state=0),
         "trig simplex": TrigRBFSampler(sigma=SIGMA, coupling="simplex", random_state=0),
         "matern 4": MaternSampler(nu=4, sigma=SIGMA, random_state=0),
-        "clustered": HybridSampler(
-            kind="clustered", mixture="gaussian", sigma=SIGMA, random_state=0
-        ),
+        "clustered": clustered_hybrid(sigma=SIGMA, random_state=0),
     }
     params = [list(samplers)]
 

@@ -21,10 +21,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
-from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils import gen_batches
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
@@ -32,7 +30,6 @@ from tqdm import tqdm
 from sklearn_crt import (
     ExactKernel,
     NadarayaWatsonClassifier,
-    NadarayaWatsonClassifierCV,
     OPRFSampler,
     TrigRBFSampler,
 )
@@ -43,7 +40,6 @@ from .cases import (
     CASES,
     DensityClassifier,
     gamma_of,
-    load,
     make_maps,
     make_rooflines,
     make_rows,
@@ -247,40 +243,6 @@ def _averages_of_features(quick, repeats):
     return Table(title, columns, rows)
 
 
-def searches(quick, repeats):
-    """NadarayaWatsonClassifierCV against the equal GridSearchCV.
-
-    Nursery of UCI, one-hot and standardised, or digits where there is no such file; ten
-    sigmas, six numbers of features, five folds.
-    """
-    try:
-        name, (X, y) = "nursery", load("nursery")
-    except OSError:
-        name, (X, y) = "digits", load("digits")
-    sigmas, sizes = np.logspace(-2, 2, 10), [16, 32, 48, 64, 96, 128]
-    if quick:
-        X, y, sigmas, sizes = X[:500], y[:500], sigmas[4:6], sizes[:2]
-    X, rows = StandardScaler().fit_transform(X), []
-    for cls in tqdm((OPRFSampler, TrigRBFSampler), file=sys.stderr):
-        sampler = cls(random_state=0)
-        grid = {"kernel__n_components": sizes, "kernel__sigma": sigmas}
-        found = {
-            "grid": GridSearchCV(NadarayaWatsonClassifier(sampler), grid, cv=5),
-            "path": NadarayaWatsonClassifierCV(
-                sampler, sigmas=sigmas, n_components=sizes, cv=5
-            ),
-        }
-        fits = {label: lambda s=search: s.fit(X, y) for label, search in found.items()}
-        a, b = interleave(fits, repeats, time.process_time).values()
-        scores = [search.cv_results_["mean_test_score"] for search in found.values()]
-        best = [search.best_index_ for search in found.values()]
-        same = best[0] == best[1] and np.allclose(*scores, rtol=0, atol=1e-12)
-        rows.append([cls.__name__, f"{a:.2f}", f"{b:.2f}", f"{a / b:.1f}", str(same)])
-    title = f"{name}, {X.shape[0]} x {X.shape[1]}: seconds"
-    columns = ["sampler", "GridSearchCV", "NadarayaWatsonClassifierCV"]
-    return [Table(title, [*columns, "ratio", "same scores and choice"], rows)]
-
-
 @dataclass(frozen=True)
 class Group:
     """A function of ``quick`` and of repetitions, and what its facts and page are."""
@@ -310,7 +272,6 @@ GROUPS = USERS | {
     "averages": Group(
         averages, "nadaraya_watson.inc", 3, "as by default", time.perf_counter
     ),
-    "cv": Group(searches, None, 3, "as by default"),
 }
 
 
@@ -336,7 +297,7 @@ def parse(arguments=None):
         prog="benchmarks.compare",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="groups beside the grids, the first eight of them by the name groups:\n"
+        epilog="groups beside the grids, the first nine of them by the name groups:\n"
         + "\n".join(
             f"  {name:10} {group.tables.__doc__.splitlines()[0]}"
             for name, group in GROUPS.items()
@@ -352,9 +313,7 @@ def parse(arguments=None):
         "--quick", action="store_true", help="small sizes, to see that groups run"
     )
     parser.add_argument("--threads", type=int, nargs="+", default=[1], help="of a grid")
-    parser.add_argument(
-        "--repeats", type=int, help="7; 5 of couplings, 3 of averages and cv"
-    )
+    parser.add_argument("--repeats", type=int, help="7; 5 of couplings, 3 of averages")
     parser.add_argument(
         "--write",
         action="store_true",

@@ -28,6 +28,7 @@ from sklearn_crt import (
     PoissonSampler,
     PositiveRBFSampler,
     TrigRBFSampler,
+    clustered_hybrid,
 )
 from sklearn_crt.extend import (
     Frequencies,
@@ -207,8 +208,8 @@ def hybrid(quick, repeats):
         gamma = gamma_of(X)
         maps = {
             BASELINE: make_maps(case, gamma)[BASELINE],
-            "hybrid, optimal": own(HybridSampler, case, gamma),
-            "hybrid, clustered": own(HybridSampler, case, gamma, kind="clustered"),
+            "hybrid, default": own(HybridSampler, case, gamma),
+            "hybrid, clustered": own(clustered_hybrid, case, gamma),
         }
         return {name: sampler.fit(X) for name, sampler in maps.items()}
 

@@ -32,6 +32,7 @@ from sklearn_crt import (
     SimplexRBFSampler,
     TrigRBFSampler,
 )
+from sklearn_crt._fitted import value_of
 
 from .tables import ROOT, Table, header, interleave, report
 
@@ -46,7 +47,7 @@ MAPS = {
     "RBFSampler": RBFSampler(),
     "TrigRBFSampler": TrigRBFSampler(),
     "OPRFSampler": OPRFSampler(),
-    "SimplexRBFSampler(structured=True)": SimplexRBFSampler(structured=True),
+    "SimplexRBFSampler, structured": SimplexRBFSampler(coupling="structured-simplex"),
 }
 SIZE, D = 2**17, 16  # rows and columns of a block
 ON_PAPER = [(10**9, 8), (10**9, 64), (10**11, 64), (10**11, 1024)]  # rows, workers
@@ -173,13 +174,13 @@ def fit_on_workers(model, n_rows, client, *, kill_after=None):
 
 def same(a, b):
     """Return whether the sums of two fits agree to the last bit."""
-    a, b = (fit.model._engine._sums for fit in (a, b))
+    a, b = (value_of(fit.model).sums for fit in (a, b))
     return all(map(np.array_equal, a.total, b.total))
 
 
 def largest_error(a, b):
     """Return the largest relative difference of the sums of two fits."""
-    a, b = (fit.model._engine._sums.sums for fit in (a, b))
+    a, b = (value_of(fit.model).sums.sums for fit in (a, b))
     return float(np.max(np.abs(a / b - 1)))
 
 
@@ -188,7 +189,7 @@ def sizes_of_state(model):
     from sklearn_crt.rows import Statistics
 
     X = draw(SIZE, 0)
-    part = pickle.dumps(model._engine.without_map())
+    part = pickle.dumps(value_of(model).without_map())
     statistics = pickle.dumps(Statistics((0,)).read(X))
     return len(statistics), len(part), len(pickle.dumps(model.kernel_))
 

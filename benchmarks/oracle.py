@@ -61,12 +61,9 @@ SAMPLERS = {
     "MaternSampler": [{}, {"nu": 0.5}, {"nu": 2.0, "random_phase": True}],
     "LaplacianSampler": [{}],
     "ExponentialPowerSampler": [{"alpha": 1.5}, {"alpha": 0.7}],
-    "HybridSampler": [
-        {"n_components": 60},
-        {"kind": "gaussian", "n_components": 60},
-        {"kind": "clustered", "n_components": 60},
-        {"kind": "clustered", "mixture": "gaussian", "n_components": 90},
-    ],
+    "angular_hybrid": [{"n_components": 60}],
+    "gaussian_hybrid": [{"n_components": 60}, {"lambda_sigma": 0.6}],
+    "clustered_hybrid": [{"n_components": 60}],
 }
 SINGLE = {
     "TrigRBFSampler": [
@@ -78,8 +75,8 @@ SINGLE = {
     "PositiveRBFSampler": [{"kernel": "softmax"}, {"center": False}],
     "SimplexRBFSampler": [
         {},
-        {"weight_dependent": True},
-        {"structured": True},
+        {"coupling": "simplex+"},
+        {"coupling": "structured-simplex"},
         {"kernel": "softmax", "center": False},
     ],
     "OPRFSampler": [
@@ -103,16 +100,13 @@ SINGLE = {
     ],
     "MaternSampler": [{"nu": 4.0, "metric": (np.eye(6) + 0.2).tolist()}],
     "LaplacianSampler": [{"norm": "l1"}, {"norm": "l1", "random_phase": True}],
-    "HybridSampler": [
-        {"kernel": "softmax", "n_components": 61},
-        {"kind": "clustered", "kernel": "softmax", "center": True, "n_components": 60},
-    ],
+    "HybridSampler": [{"n_components": 60}, {"kernel": "softmax", "n_components": 61}],
+    "clustered_hybrid": [{"kernel": "softmax", "center": True, "n_components": 60}],
     "CentersRBFSampler": [{"n_components": 12}],
 }
 PARTS = {
     "AngularCoefficient": [{}],
     "GaussianCoefficient": [{}],
-    "MixtureCoefficient": [{"diagonal": 1.2}],
     "ComplexExponentialSampler": [{}, {"diagonal": 1j}, {"diagonal": 1.3}],
     "ClusteredSampler": [{}, {"diagonal": "real"}],
 }
@@ -135,10 +129,11 @@ ATTENTION = [
     ("PoissonSampler", {}),
     ("GeometricSampler", {"positive": True}),
     ("HybridSampler", {"n_components": 60}),
-    ("HybridSampler", {"kind": "clustered", "n_components": 60}),
+    ("clustered_hybrid", {"n_components": 60}),
 ]
 SUBJECTS = "samplers", "averages", "attention"
-FIT_KEY = ("DERFSampler", "OPRFSampler", "GERFSampler", "HybridSampler")
+HYBRIDS = ("HybridSampler", "angular_hybrid", "gaussian_hybrid", "clustered_hybrid")
+FIT_KEY = ("DERFSampler", "OPRFSampler", "GERFSampler", *HYBRIDS)
 
 
 def install(revision, folder):
@@ -286,14 +281,30 @@ def rows():
     return X, y, Z
 
 
+def maker(module, name):
+    """Return the class of a sampler, or the function that returns one."""
+    samplers = importlib.import_module(f"{module.__name__}.samplers")
+    if hasattr(samplers, name):
+        return getattr(samplers, name)
+    # before hybrids were functions
+    return partial(samplers.HybridSampler, kind=name.removesuffix("_hybrid"))
+
+
+def made(module, name, params):
+    """Return a sampler, or what made the same before couplings were its parameter."""
+    try:
+        return maker(module, name)(**params)
+    except TypeError:
+        flags = {"simplex+": "weight_dependent", "structured-simplex": "structured"}
+        rest = {key: value for key, value in params.items() if key != "coupling"}
+        return maker(module, name)(**rest, **{flags[params["coupling"]]: True})
+
+
 def sampler_results(module, name, params, as_kind, kind):
     """Return all that a sampler makes of rows."""
-    cls = getattr(module, name, None) or getattr(
-        importlib.import_module(f"{module.__name__}.samplers"), name
-    )
     X, _, Z = rows()
     X, Z = as_kind(X), as_kind(Z)
-    sampler = cls(**{"n_components": 24, "random_state": 3, **params})
+    sampler = made(module, name, {"n_components": 24, "random_state": 3, **params})
     fitted = sampler.fit(X)
     found = {"transform": fitted.transform(Z)}
     if not hasattr(fitted, "transform_key"):
@@ -306,21 +317,23 @@ def sampler_results(module, name, params, as_kind, kind):
         found["variance"] = fitted.kernel_variance(Z, X[:9, :])
     if "strict" in kind or "torch" in kind:
         return found
-    batches = cls(**{"n_components": 24, "random_state": 3, **params})
+    batches = made(module, name, {"n_components": 24, "random_state": 3, **params})
     batches.partial_fit(X[:40]).partial_fit(X[40:])
     found["partial_fit"] = batches.transform(Z)
     parts = [
-        cls(**{"n_components": 24, "random_state": 3, **params}).partial_fit(part)
+        made(
+            module, name, {"n_components": 24, "random_state": 3, **params}
+        ).partial_fit(part)
         for part in (X[:40], X[40:])
     ]
     found["merge"] = parts[0].merge(parts[1]).transform(Z)
     found["with_sigma"] = fitted.with_sigma(0.7).transform(Z)
     if name in FIT_KEY:
-        other = cls(**{"n_components": 24, "random_state": 3, **params})
+        other = made(module, name, {"n_components": 24, "random_state": 3, **params})
         other.fit(X, X_key=X[:50] * 0.7)
         found["X_key"] = np.hstack([other.transform(Z), other.transform_key(Z)])
     weights = np.arange(1, 91) % 3
-    weighted = cls(**{"n_components": 24, "random_state": 3, **params})
+    weighted = made(module, name, {"n_components": 24, "random_state": 3, **params})
     found["weights"] = weighted.fit(X, sample_weight=weights).transform(Z)
     return found
 
@@ -329,19 +342,18 @@ def average_results(module, name, params, as_kind, kind):
     """Return averages over the features of a sampler, and their errors."""
     X, y, Z = rows()
     X, Z = as_kind(X), as_kind(Z)
-    cls = getattr(module, name)
     found = {}
     targets = np.column_stack([np.cos(y), y * 0.5])
     if kind in ("strict", "torch", "torch, float32"):
         y = _like(y, X)
         targets = _like(targets, X)
-    sampler = cls(**{"n_components": 24, "random_state": 3, **params})
+    sampler = made(module, name, {"n_components": 24, "random_state": 3, **params})
     classifier = module.NadarayaWatsonClassifier(sampler).fit(X, y)
     found["proba"] = classifier.predict_proba(Z)
     found["decision"] = classifier.decision_function(Z)
     regressor = module.NadarayaWatsonRegressor(sampler).fit(X, targets)
     found["averages"] = regressor.predict(Z)
-    if name not in ("CentersRBFSampler", "HybridSampler"):
+    if name not in ("CentersRBFSampler", *HYBRIDS):
         error = classifier.approximation_error(Z)
         found["error"], found["effective"] = error.std, error.n_effective
     if kind in ("strict", "torch", "torch, float32"):
@@ -360,17 +372,6 @@ def _like(values, X):
     import array_api_strict
 
     return array_api_strict.asarray(values, device=X.device)
-
-
-def search_results(module, name, as_kind):
-    """Return the scores of a search over sigma and widths."""
-    X, y, _ = rows()
-    sampler = getattr(module, name)(n_components=24, random_state=3)
-    search = module.NadarayaWatsonClassifierCV(
-        sampler, sigmas=[0.2, 0.5, 1.0], n_components=[8, 24], cv=3
-    )
-    search.fit(as_kind(X), y)
-    return {"search": search.cv_results_["mean_test_score"]}
 
 
 def exact_results(module, name, params, as_kind, kind):
@@ -398,9 +399,8 @@ def attention_results(module, name, params, causal, make):
     rng = np.random.default_rng(SEED)
     q, k, v = (rng.standard_normal((2, 3, 70, 6)) for _ in range(3))
     attention = importlib.import_module(f"{module.__name__}.attention")
-    sampler = getattr(module, name)(
-        **{"n_components": 32, "random_state": 3, "kernel": "softmax", **params}
-    )
+    common = {"n_components": 32, "random_state": 3, "kernel": "softmax"}
+    sampler = made(module, name, common | params)
     sampler.fit(q[0, 0], X_key=k[0, 0])
     found = attention.linear_attention(
         make(q), make(k), make(v), sampler, causal=causal
@@ -430,10 +430,6 @@ def compare(comparison, quick, only):
                 place = f"averages, {name}({_params(params)}), {kind}"
                 rest |= {"name": name, "params": params}
                 comparison.both(place, kind, partial(exact_results, **rest))
-        if not other_library and "averages" in only:
-            for name in ("OPRFSampler", "TrigRBFSampler", "MaternSampler"):
-                search = partial(search_results, name=name, as_kind=as_kind)
-                comparison.both(f"search of {name}, {kind}", kind, search)
         if kind.startswith("csr") or "attention" not in only:
             continue
         for (name, params), causal in product(ATTENTION, (False, True)):
@@ -445,7 +441,7 @@ def compare(comparison, quick, only):
 def speeds(modules):
     """Return the table of times of the earlier version over those of this one."""
     rows, rng = [], np.random.default_rng(0)
-    samplers = "TrigRBFSampler", "OPRFSampler", "GERFSampler", "HybridSampler"
+    samplers = "TrigRBFSampler", "OPRFSampler", "GERFSampler", "angular_hybrid"
     for (n_rows, d, n_components), dtype, n_threads in product(
         SIZES, ("float64", "float32"), (1, 2)
     ):
@@ -454,9 +450,9 @@ def speeds(modules):
         cells = [f"{n_rows} x {d} to {n_components}, {dtype}, {n_threads}"]
         for name in samplers:
             params = {"n_components": n_components, "random_state": 0, "n_jobs": None}
-            if name == "HybridSampler":
-                params |= {"kind": "angular", "n_coefficients": 3}
-            before, now = (getattr(m, name)(**params).fit(seen) for m in modules)
+            if name == "angular_hybrid":
+                params |= {"n_coefficients": 3}
+            before, now = (made(m, name, params).fit(seen) for m in modules)
             calls = 200 if n_rows == 1 else 1
             todo = {
                 label: partial(_repeat, sampler.transform, X, calls)

@@ -10,23 +10,35 @@ variance is a closed form.
 import argparse
 import sys
 import time
+from functools import partial
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
+from sklearn_crt import HybridSampler, clustered_hybrid, gaussian_hybrid
 from sklearn_crt.extend import coupling_names
 from tests.cases import sampler_cases
+from tests.hybrids import optimal_parts
 
 from .tables import Table, header, report
 
 SIGMA, N_COLUMNS = 0.25, 512
+HYBRIDS = {  # whose coupling is that of their parts
+    "HybridSampler()": lambda coupling, **params: HybridSampler(
+        **optimal_parts(coupling), **params
+    ),
+    "gaussian_hybrid(kernel='softmax')": partial(gaussian_hybrid, kernel="softmax"),
+    "clustered_hybrid(center=True)": partial(clustered_hybrid, center=True),
+}
 
 
 def cases():
     """Return lists of samplers by their names without coupling, one per coupling."""
     found = {}
     for sampler in sampler_cases():
+        if isinstance(sampler, HybridSampler):
+            continue
         params = sampler.get_params(deep=False)
         params |= {"sigma": SIGMA, "n_components": N_COLUMNS, "random_state": 0}
         params |= {"n_jobs": None}
@@ -37,6 +49,10 @@ def cases():
         for coupling in names:
             change = {"coupling": coupling} if coupling else {}
             rows[coupling or "iid"] = type(sampler)(**params | change)
+    params = {"sigma": SIGMA, "n_components": N_COLUMNS, "random_state": 0}
+    for name, make in HYBRIDS.items():
+        couplings = "iid", "orthogonal", "simplex"
+        found[name] = {one: make(coupling=one, **params) for one in couplings}
     return found
 
 

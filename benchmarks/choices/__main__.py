@@ -8,7 +8,6 @@
 * quantiles: quantiles and intervals beside a forest and boosting
 * density: log densities beside KernelDensity
 * prototypes: prototypes beside features and the exact kernel
-* tolerance, tolerance_error: kernel averages to a tolerance, their time and error
 * positive_maps: error of positive maps
 * hybrids: hybrids beside their parts
 * attention: features, a coreset and the mean of the values
@@ -52,7 +51,6 @@ OPTIONS = {
     "seeds": "number of random splits and draws",
     "sets": "of data",
     "large": "sets of the last table",
-    "others": "sets that the choice was not made on",
     "methods": "to compare",
     "fits": "for the observed error of n_components_for",
     "rows": "number of rows of the blends or a cache, or the most of a set",
@@ -167,18 +165,6 @@ CHOICES = (
         averages.prototypes,
         "prototypes.inc",
         {**FEW, "sets": ("banknote", "wifi")},
-    ),
-    Choice(
-        averages.tolerance,
-        "tolerance.inc",
-        {"rows": 20_000, "sets": ("blends-16", "letter"), "repeats": 1},
-        one_thread=False,
-    ),
-    Choice(
-        averages.tolerance_error,
-        "tolerance_error.inc",
-        {"sets": ("banknote", "wifi")},
-        one_thread=False,
     ),
     Choice(
         positive.positive_maps,

@@ -21,10 +21,9 @@ from .positive import standardised
 MAPS = {
     "OPRF, antithetic": crt.OPRFSampler(coupling="antithetic"),
     "sines and cosines": crt.TrigRBFSampler(),
-    **{
-        f"hybrid, {kind}": crt.HybridSampler(kind=kind)
-        for kind in ("optimal", "angular", "gaussian")
-    },
+    "hybrid, default": crt.HybridSampler(),
+    "hybrid, angular": crt.angular_hybrid(),
+    "hybrid, gaussian": crt.gaussian_hybrid(),
 }
 SETS = (*UCI_SETS, "iris", "wine", "breast_cancer", "digits", "diabetes")
 AVERAGED = "wine", "breast_cancer", "digits"

@@ -1,4 +1,4 @@
-"""Quantiles and intervals of targets, from the weights of the training rows."""
+"""Conditional quantiles and prediction intervals from kernel weights."""
 
 from __future__ import annotations
 
@@ -23,18 +23,23 @@ from ._prototypes import Prototypes
 from ._row_weights import CUT, _has_rows, all_rows, log_kernels, shares_of
 from ._targets import LocalLinear
 
-_N_LEFT = 2000  # rows left out, by which intervals are widened
-_WIDER = 0.5  # times sigma: residuals change more slowly than answers
-_OF_ANSWERS = 0.5  # times their deviation: answers of one size have noise of one size
-_ROUNDING = 1e-12  # of a level, which sums of shares may miss by so much
+_N_HELD_OUT = 2000  # training rows on which intervals are calibrated
+# The noise changes more slowly with the row than the mean does, so residuals are
+# weighted by a kernel with this multiple of sigma.
+_RESIDUAL_SIGMA = 0.5
+# Noise often grows with the prediction, so residuals at similar predictions count more:
+# bandwidth of that kernel in standard deviations of the predictions.
+_PREDICTION_BANDWIDTH = 0.5
+_ROUNDING = 1e-12  # relative error of cumulated weights, which may miss a level by it
 
 
 def weighted_quantiles(
     shares: np.ndarray, values: np.ndarray, levels: np.ndarray
 ) -> np.ndarray:
-    """Return the least values below or at which rows have these shares.
+    """Return weighted quantiles of the values, for the weights of each query.
 
-    As ``numpy.quantile`` with weights and ``method="inverted_cdf"``.
+    As ``numpy.quantile`` with weights and ``method="inverted_cdf"``: the smallest value
+    with at least the share ``level`` of the weight at or below it.
     """
     # shares (n_queries, n), values (n,), levels (l,) -> (n_queries, l)
     order = np.argsort(values, kind="stable")
@@ -48,88 +53,103 @@ def weighted_quantiles(
 
 
 class Residuals(NamedTuple):
-    """Rows whose targets, or residuals, have the distribution that is asked for."""
+    """Training rows with the values whose conditional distribution is estimated.
 
-    keys: Keys  # of these rows
+    These are the targets, or for local linear regression leave-one-out residuals.
+    """
+
+    keys: Keys  # these rows
     values: np.ndarray  # (n_rows, n_outputs)
     sigma: float | np.ndarray
-    answers: Any  # (n_rows, n_outputs), of local fits without each row, else None
-    limits: tuple[np.ndarray, np.ndarray] | None  # of clipped answers, by output
+    predictions: Any  # (n_rows, n_outputs), leave-one-out, None for plain averages
+    limits: tuple[np.ndarray, np.ndarray] | None  # least and largest target if clipped
 
     @classmethod
     def of(cls, value: Any, limits: tuple[Any, Any] | None) -> Residuals:
-        """Return targets of plain averages, and of fits residuals of rows left out."""
+        """Return the targets of kernel averages, the residuals of local linear fits."""
         keys, sigma = value.keys, value.sigma
         if not isinstance(keys.targets, LocalLinear):
             return cls(keys, all_rows(keys)[1], sigma, None, None)
-        few, answers = computed_once(
-            value, "held-out predictions", lambda: cls._held_out(keys, sigma)
+        few, predictions = computed_once(
+            value, "leave-one-out", lambda: cls._leave_one_out(keys, sigma)
         )
         if limits is not None:
-            answers = np.clip(answers, *limits)
+            predictions = np.clip(predictions, *limits)
         (_, y, _), *_ = few.parts
-        return cls(few, y - answers, _WIDER * sigma, answers, limits)
+        return cls(few, y - predictions, _RESIDUAL_SIGMA * sigma, predictions, limits)
 
     @staticmethod
-    def _held_out(keys, sigma):
+    def _leave_one_out(keys, sigma):
         """Return a sample of the rows, and their predictions from the other rows."""
         X, y, weights = all_rows(keys)
         own, weights = distinct_sample(X, y, weights)
         rows = taken(X, own), y[own], weights
-        return replace(keys, parts=(rows,)), left_out_answers(keys, rows[0], sigma)
+        return replace(keys, parts=(rows,)), leave_one_out_predictions(
+            keys, rows[0], sigma
+        )
 
     def quantiles(
         self,
         X: Rows,
-        answers: np.ndarray | None,
+        predictions: np.ndarray | None,
         levels: np.ndarray,
         *,
         left_out: bool = False,
     ) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield slices of queries, and their quantiles."""
-        # answers (n_queries, n_outputs) -> (n_queries, n_outputs, n_levels)
+        """Yield slices of queries, and their quantiles.
+
+        ``left_out`` ignores training rows that equal the query.
+        """
+        # predictions (n_queries, n_outputs) -> (n_queries, n_outputs, n_levels)
         *_, weights = all_rows(self.keys)
         for rows, logs in log_kernels(self.keys, X, self.sigma, left_out=left_out):
-            if answers is None:
+            if predictions is None:
                 shares = shares_of(logs, weights)
                 found = [weighted_quantiles(shares, v, levels) for v in self.values.T]
             else:
                 found = []
-                for k, (values, middle) in enumerate(
-                    zip(self.values.T, answers[rows].T, strict=True)
+                for k, (values, center) in enumerate(
+                    zip(self.values.T, predictions[rows].T, strict=True)
                 ):
-                    near = logs + self._log_likeness(middle, k, weights)
+                    near = logs + self._log_prediction_kernel(center, k, weights)
                     shares = shares_of(near, weights)
                     quantiles = weighted_quantiles(shares, values, levels)
-                    found.append(quantiles + middle[:, None])
+                    found.append(quantiles + center[:, None])
             values = np.stack(found, axis=1)
             if self.limits is not None:
                 least, most = (end[:, None] for end in self.limits)
                 np.clip(values, least, most, out=values)
             yield rows, values
 
-    def _log_likeness(self, queries, output, weights):
-        """Return the log kernel of answers of one output, (n_queries, n_rows)."""
-        assert self.answers is not None  # of local fits alone
-        own = self.answers[:, output]
+    def _log_prediction_kernel(self, queries, output, weights):
+        """Return the log kernel of predictions of one output, (n_queries, n_rows)."""
+        assert self.predictions is not None  # only local linear regression has them
+        own = self.predictions[:, output]
         mean = np.average(own, weights=weights)
-        width = _OF_ANSWERS * np.sqrt(np.average((own - mean) ** 2, weights=weights))
+        variance = np.average((own - mean) ** 2, weights=weights)
+        width = _PREDICTION_BANDWIDTH * np.sqrt(variance)
         if width <= 1e-10 * abs(mean):  # a deviation that is rounding
             return 0.0
         return -0.5 * np.subtract.outer(queries / width, own / width) ** 2
 
     def margin(self, coverage: float) -> np.ndarray:
-        """Return what intervals lack on both sides to hold rows left out, by output."""
+        """Return by how much intervals must be widened, (n_outputs,).
+
+        Widened on both sides, the intervals contain the share ``coverage`` of training
+        rows that are held out.
+        """
         X, _, weights = all_rows(self.keys)
-        own, weights = distinct_sample(X, self.values, weights, _N_LEFT)
+        own, weights = distinct_sample(X, self.values, weights, _N_HELD_OUT)
         levels = np.array([0.5 - coverage / 2, 0.5 + coverage / 2])
-        answers = None if self.answers is None else self.answers[own]
-        parts = self.quantiles(taken(X, own), answers, levels, left_out=True)
+        predictions = None if self.predictions is None else self.predictions[own]
+        parts = self.quantiles(taken(X, own), predictions, levels, left_out=True)
         ends = np.concatenate([values for _, values in parts])
-        values = self.values[own] if answers is None else self.values[own] + answers
+        values = self.values[own]
+        if predictions is not None:
+            values = values + predictions
         outside = np.maximum(ends[..., 0] - values, values - ends[..., 1])
-        # weights count as repeated rows, but for weights of a small sum their scale is
-        # arbitrary
+        # weights count as repeated rows, unless their sum is smaller than the number of
+        # rows: then their scale says nothing about it
         n_rows = max(len(own), weights.sum())
         level = np.array([min(1.0, coverage * (1 + 1 / n_rows))])
         shares = weights[None]
@@ -152,20 +172,22 @@ def distinct_sample(
     return first[chosen], np.bincount(places, weights)[chosen]
 
 
-def left_out_answers(keys: Keys, X: Rows, sigma: float | np.ndarray) -> np.ndarray:
-    """Return what is answered at rows without them and those that equal them."""
+def leave_one_out_predictions(
+    keys: Keys, X: Rows, sigma: float | np.ndarray
+) -> np.ndarray:
+    """Return predictions of rows without these rows and those that equal them."""
     _, y, weights = all_rows(keys)
-    answers = np.tile(np.average(y, axis=0, weights=weights), (X.shape[0], 1))
+    predictions = np.tile(np.average(y, axis=0, weights=weights), (X.shape[0], 1))
     for rows, sums in keys.sums(X, sigma, left_out=True):
         found = keys.targets.weight(sums.scores)
         has_any = (found > 0) & (sums.log_scale[:, 0] > least_log(sums.log_scale))
         values = sums.scores[has_any, :-1] / found[has_any, None]
-        answers[np.flatnonzero(has_any) + rows.start] = values
-    return answers
+        predictions[np.flatnonzero(has_any) + rows.start] = values
+    return predictions
 
 
 def _has_residuals(model):
-    """Return whether rows are kept, or say what is kept instead."""
+    """Return whether the training rows are kept, or raise AttributeError."""
     if isinstance(model.kernel, Prototypes):
         raise AttributeError(
             "Prototypes are means of training rows, whose residuals are not kept; "
@@ -175,13 +197,13 @@ def _has_residuals(model):
 
 
 def _has_targets(model):
-    """Return whether there are targets to take quantiles of."""
+    """Return whether there are targets or residuals, or raise AttributeError."""
     check = _has_residuals if hasattr(model, "slopes") else _has_rows
     return check(model)
 
 
 class QuantilesMixin:
-    """What the weights of training rows tell of targets beside their mean."""
+    """Quantiles and intervals of the targets, from the weights of the training rows."""
 
     _host_rows: Any
     _decode: Any
@@ -189,7 +211,7 @@ class QuantilesMixin:
 
     @available_if(_has_targets)
     def predict_quantiles(self, X: TableLike, quantiles: ArrayLike) -> np.ndarray:
-        r"""Return quantiles of the targets, given the rows.
+        r"""Return conditional quantiles of the targets.
 
         Parameters
         ----------
@@ -201,30 +223,33 @@ class QuantilesMixin:
         Returns
         -------
         values : ndarray of shape (n_samples[, n_outputs][, n_quantiles])
-            Quantiles of each output, which never cross. A number for ``quantiles`` has
-            no axis, nor has a single output.
+            Quantiles of each output, which never cross. If ``quantiles`` is a number,
+            or there is a single output, the array has no such axis.
 
         Raises
         ------
         AttributeError
-            If the kernel is a sampler, a transformer or ``"linear"``, or for local
-            linear fits ``Prototypes``: they keep sums and no rows.
+            If the kernel is a sampler, a transformer or ``"linear"``, which keep sums
+            and no training rows, or for local linear regression if it is
+            ``Prototypes``.
         ValueError
             If a level is not between 0 and 1.
 
         Notes
         -----
-        The distribution of the targets at a row is that of the training targets with
-        the weights of :meth:`kernel_weights` [1]_, and a quantile the least target with
-        at least so much weight at or below it. Of ``Prototypes`` it is the distribution
-        of the means of their points.
+        The conditional distribution of the targets at a row is estimated by the
+        training targets with the weights of :meth:`kernel_weights` [1]_. A quantile is
+        the smallest target with at least that share of the weight at or below it. With
+        ``Prototypes`` the mean targets of the points take the place of the training
+        targets.
 
-        For local linear fits it is the answer plus the distribution of the residuals of
-        10,000 training rows at most, each without itself and the rows that equal it.
-        Their weights are a kernel that is twice as wide, times a Gaussian kernel of the
-        answers, of half their standard deviation: noise often grows with the answer.
-        Residuals are computed at the first call, which takes as long as answers at
-        these rows.
+        For local linear regression, the distribution is that of the prediction plus
+        residuals. These are the leave-one-out residuals of up to 10,000 training rows,
+        predicted without the row itself and rows that equal it. They are weighted by a
+        kernel of twice the bandwidth, times a Gaussian kernel of the predictions with a
+        bandwidth of half their standard deviation, because noise often grows with the
+        prediction. Residuals are computed at the first call, which takes as long as the
+        prediction of these rows.
 
         References
         ----------
@@ -259,20 +284,21 @@ class QuantilesMixin:
 
     @available_if(_has_residuals)
     def predict_interval(self, X: TableLike, coverage: float = 0.9) -> np.ndarray:
-        r"""Return intervals that hold a share of new targets.
+        r"""Return prediction intervals with a given coverage.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows.
         coverage : float, default=0.9
-            Share of the targets of new rows that intervals are to hold, between 0 and
-            1. It is held on average over rows of the law of the training rows.
+            Share of new targets that the intervals should contain, between 0 and 1.
+            The coverage holds on average over rows drawn from the distribution of the
+            training rows, not for each single row.
 
         Returns
         -------
         ends : ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
-            Least and largest target of the intervals.
+            Lower and upper ends of the intervals.
 
         Raises
         ------
@@ -283,17 +309,20 @@ class QuantilesMixin:
 
         Notes
         -----
-        With the coverage :math:`1 - \alpha` these are the quantiles of
-        :meth:`predict_quantiles` at :math:`\alpha/2` and :math:`1 - \alpha/2`, moved
-        outwards by one number c (inwards where it is negative). It is found on 2000
-        training rows at most, whose quantiles :math:`l_i, u_i` are those without them:
+        For the coverage :math:`1 - \alpha` the intervals are bounded by the quantiles
+        of :meth:`predict_quantiles` at :math:`\alpha/2` and :math:`1 - \alpha/2`, and
+        then widened on both sides by one number c (narrowed if c is negative). It is
+        calibrated on up to 2000 training rows with targets :math:`y_i`, whose quantiles
+        :math:`l_i, u_i` are computed without these rows:
 
         .. math:: c = \operatorname{quantile}_{(1 - \alpha)(1 + 1/n)}
            \max(l_i - y_i,\; y_i - u_i),
 
-        conformalized quantile regression [1]_ with rows left out in place of a part of
-        the table held back. With fewer than :math:`1/\alpha` rows c is the largest of
-        these numbers, and the coverage may be less.
+        This is conformalized quantile regression [1]_ with leave-one-out quantiles in
+        place of a separate calibration set. A sample weight counts as a number of equal
+        rows: n is the sum of the weights, but at least the number of distinct rows, and
+        copies of a row are left out together with it. With fewer than :math:`1/\alpha`
+        rows c is the largest of these numbers, and the coverage may be lower.
 
         References
         ----------
@@ -323,7 +352,7 @@ class QuantilesMixin:
             lambda: Residuals.of(value, limits).margin(float(coverage)),
         )[:, None]
         ends += np.concatenate([-margin, margin], axis=1)
-        middle = ends.mean(axis=2)  # where c is negative, they might cross
+        middle = ends.mean(axis=2)  # if c is negative, the ends might cross
         ends[..., 0] = np.minimum(ends[..., 0], middle)
         ends[..., 1] = np.maximum(ends[..., 1], middle)
         return to_namespace_of(ends[:, 0] if self._one_output else ends, X)
@@ -331,14 +360,14 @@ class QuantilesMixin:
     def _quantiles(self, value, rows, levels):
         """Return quantiles of the targets, (n_queries, n_outputs, n_levels)."""
         residuals = Residuals.of(value, self._limits(value))
-        is_plain = residuals.answers is None
-        answers = None if is_plain else to_host(self._decode(value, rows))
+        is_plain = residuals.predictions is None
+        predictions = None if is_plain else to_host(self._decode(value, rows))
         found = np.empty((rows.shape[0], residuals.values.shape[1], len(levels)))
-        for batch, values in residuals.quantiles(rows, answers, levels):
+        for batch, values in residuals.quantiles(rows, predictions, levels):
             found[batch] = values
         return found
 
     def _limits(self, value):
-        """Return the least and the largest target of each output, if these bound it."""
+        """Return the least and largest targets, or None if nothing is clipped."""
         seen = value.seen
         return (seen.least, seen.most) if getattr(self, "clip", False) else None

@@ -1,4 +1,4 @@
-"""The weights of the training rows behind averages: which they are, and how many."""
+"""The weights of the training rows in a prediction, and their effective number."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ._exact import Keys, as_kind, joined_parts
 from ._sums import log_kernel
 from ._targets import LocalLinear, Planes
 
-_PAIRS = 2**21  # of queries and rows, whose weights are held at a time
-CUT = 1e-13  # of all the weight, which rows left out of a sparse row have together
+_PAIRS = 2**21  # of queries and training rows, whose weights are in memory at a time
+CUT = 1e-13  # share of the sum that the small weights set to zero have together
 
 
 def all_rows(keys: Keys) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Return all the rows, their targets and their sample weights, on the host."""
+    """Return all training rows, their targets and their sample weights, on the host."""
     X, y, weights = map(to_host, joined_parts(keys.parts)[:3])
     return X, y, weights.astype(np.float64)
 
@@ -32,9 +32,10 @@ def all_rows(keys: Keys) -> tuple[Any, np.ndarray, np.ndarray]:
 def log_kernels(
     keys: Keys, X: Any, sigma: float | np.ndarray, *, left_out: bool = False
 ) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yield slices of queries, and the logs of their kernel with all the rows.
+    """Yield slices of queries, and the logs of their kernel with all training rows.
 
-    ``left_out`` gives no weight to rows at distance 0, of which one is the query.
+    ``left_out`` gives no weight to rows at distance 0: to the query itself, if it is a
+    training row, and its copies.
     """
     # -> (n_queries, n_rows), in float64
     frame, kind = keys.frame(X, sigma)
@@ -50,9 +51,10 @@ def log_kernels(
 
 
 def shares_of(logs: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the shares of rows in the weight of each query.
+    """Return the weights of the training rows for each query, with sum 1.
 
-    A query without any has the mean of all the targets as its answer, and their shares.
+    If all kernel values of a query vanish, the prediction is the mean of all targets,
+    and the sample weights are returned.
     """
     # logs (n_queries, n_rows), weights (n_rows,) -> (n_queries, n_rows)
     shares, _ = weights_from_logs(logs)
@@ -64,15 +66,15 @@ def shares_of(logs: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return shares
 
 
-def answer_shares(
+def prediction_weights(
     keys: Keys, X: Any, sigma: float | np.ndarray
 ) -> Iterator[np.ndarray]:
-    """Yield the weights of all the rows in the answers of batches of queries."""
+    """Yield the weights of all training rows in predictions, for batches of queries."""
     # -> (n_queries, n_rows)
     targets: Any = keys.targets
     rows, _, weights = all_rows(keys)
     is_fit = isinstance(targets, LocalLinear)
-    if is_fit:  # the shares of a plane are tilted, those of a mean are not
+    if is_fit:  # the equivalent kernel of a linear fit depends on its slope
         planes = replace(keys, targets=Planes(targets.plain, targets.ridge))
         found = [to_host(sums.scores) for _, sums in planes.sums(X, sigma)]
         slopes, offsets = np.split(np.concatenate(found), [X.shape[1]], axis=1)
@@ -86,17 +88,17 @@ def answer_shares(
 
 
 def _has_rows(model):
-    """Return whether the kernel is one of rows, or say what is kept instead."""
+    """Return whether training rows or prototypes are kept, or raise AttributeError."""
     if model._row_kernel is None:
         raise AttributeError(
-            f"With kernel={model.kernel!r} sums over the training rows are kept, which "
-            f"cannot tell rows apart; {type(model).__name__}(ExactKernel()) keeps them."
+            f"With kernel={model.kernel!r} only sums over the training rows are kept, "
+            f"not the rows; {type(model).__name__}(ExactKernel()) keeps them."
         )
     return True
 
 
 class RowWeightsMixin:
-    """What averages over rows, or over points that stand for rows, rest on."""
+    """The weights of training rows, or of prototypes, in the predictions."""
 
     _row_kernel: Any
     _blocks_of_sums: Any
@@ -108,44 +110,47 @@ class RowWeightsMixin:
     def kernel_weights(
         self, X: TableLike, n_largest: int | None = None
     ) -> sparse.csr_array:
-        r"""Return the weights of the training rows in the answers.
+        r"""Return the weights of the training rows in the predictions.
 
-        The answer of a regressor is the sum of the training targets times these
-        weights; that of a classifier, the sum of the weights of each class.
+        The prediction of a regressor is the sum of the training targets times these
+        weights; the probability of a class is the sum of the weights of its rows.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows.
         n_largest : int, default=None
-            Number of weights to keep for each row, the largest; None keeps all. They
-            are not divided by their sum, which says what part of the answer they are.
+            Number of weights to keep for each row, the largest ones; None keeps all.
+            They are not divided by their sum, which is the share of the prediction
+            that they account for.
 
         Returns
         -------
         weights : sparse array of shape (n_samples, n_training_rows)
             Weights, of sum 1 in each row unless ``n_largest`` is given. Columns are the
-            training rows in the order in which they came, or the points of
+            training rows in the order in which they were given, or the points of
             ``kernel_.prototypes_``.
 
         Raises
         ------
         AttributeError
-            If the kernel is a sampler, a transformer or ``"linear"``: they keep sums.
+            If the kernel is a sampler, a transformer or ``"linear"``, which keep sums
+            and no training rows.
         ValueError
-            If ``n_largest`` is no positive integer.
+            If ``n_largest`` is not a positive integer.
 
         Notes
         -----
-        With sample weights :math:`s_j` these are
+        With sample weights :math:`s_j` the weights are
 
         .. math:: w_j(x) = s_j K(x, x_j) / \sum_k s_k K(x, x_k) .
 
-        Those of local linear averages, whose answers are sums too, are
+        For local linear regression, whose predictions are linear in the targets too,
+        they are
 
         .. math:: w_j(x)\, (1 + (x - m)^\top (G + \lambda I)^{-1} (x_j - m)) .
 
-        Some of them are negative: the equivalent kernel of [1]_, section 6.1.
+        This is the equivalent kernel of [1]_, section 6.1; some weights are negative.
 
         The smallest weights, which sum to at most 1e-13 in each row, are set to zero.
         The distances to all training rows are computed in blocks. Where the kernel
@@ -171,7 +176,7 @@ class RowWeightsMixin:
         value, rows = self._host_rows(X, "kernel_weights")
         keys = value.keys
         blocks = []
-        for shares in answer_shares(keys, rows, value.sigma):
+        for shares in prediction_weights(keys, rows, value.sigma):
             n_rows = shares.shape[1]
             some = np.where(np.abs(shares) > CUT / n_rows, shares, 0)
             some /= some.sum(axis=1, keepdims=True)
@@ -189,7 +194,7 @@ class RowWeightsMixin:
 
     @available_if(_has_rows)
     def effective_rows(self, X: TableLike) -> np.ndarray:
-        r"""Return how many training rows the answers rest on.
+        r"""Return the effective number of training rows behind each prediction.
 
         Parameters
         ----------
@@ -199,13 +204,15 @@ class RowWeightsMixin:
         Returns
         -------
         n_effective : ndarray of shape (n_samples,)
-            Effective number of rows, 1 where a single one has all the weight. Sample
-            weights count as copies of rows, and a point for the rows it stands for.
+            Effective number of rows, 1 if a single one has all the weight. A sample
+            weight counts as a number of equal rows, and a point of ``Prototypes`` as
+            the rows that it stands for.
 
         Raises
         ------
         AttributeError
-            If the kernel is a sampler, a transformer or ``"linear"``: they keep sums.
+            If the kernel is a sampler, a transformer or ``"linear"``, which keep sums
+            and no training rows.
 
         Notes
         -----
@@ -231,16 +238,17 @@ class RowWeightsMixin:
         found, (*_, weights) = np.empty(rows.shape[0]), all_rows(keys)
         for batch, logs in log_kernels(keys, rows, value.sigma):
             shares = shares_of(logs, weights)
-            ratios = np.where(shares > 0, shares / weights, 1)
-            found[batch] = np.exp(-np.sum(shares * np.log(ratios), axis=1))
+            # not the logarithm of a ratio, which may be smaller than any number
+            logs = np.log(np.where(shares > 0, shares, 1)) - np.log(weights)
+            found[batch] = np.exp(-np.sum(shares * logs, axis=1))
         return self._cast(found, X)
 
     @available_if(_has_rows)
     def log_weights(self, X: TableLike) -> np.ndarray:
         r"""Return the logarithm of the sum of the weights of the training rows.
 
-        Up to a constant this is the log density of a kernel density estimate, that of
-        :meth:`sklearn.neighbors.KernelDensity.score_samples` [1]_.
+        Up to a constant this is the logarithm of a kernel density estimate [1]_, as
+        returned by :meth:`sklearn.neighbors.KernelDensity.score_samples`.
 
         Parameters
         ----------
@@ -251,7 +259,7 @@ class RowWeightsMixin:
         -------
         logs : ndarray of shape (n_samples,)
             :math:`\log \sum_j s_j K(x, x_j)` with the sample weights :math:`s_j`;
-            minus infinity where no row has a weight.
+            minus infinity if all kernel values vanish.
 
         Raises
         ------

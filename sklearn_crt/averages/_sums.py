@@ -1,4 +1,4 @@
-"""Kernels of pairs of rows, and sums over training rows."""
+"""Kernel values of pairs of rows, and kernel sums over the training rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ._targets import Targets
 
 
 class KernelSums(NamedTuple):
-    """Kernel sums of some rows, and the standard error of their weights."""
+    """Kernel sums of some queries, and the standard error of their total weights."""
 
     scores: Array  # (n_rows, k)
     log_scale: Array  # (n_rows, 1)
@@ -46,9 +46,10 @@ class Averages(FittedValue):
 class FeatureSums(NamedTuple):
     """Sums over rows j of features times targets, ``sum_j F[j, m] T[j, k]``.
 
-    Features come as ``mantissa * exp(exponent)``. A scale is kept for each column m,
-    the largest exponent seen: it cancels in the ratios of Nadaraya and Watson, as a
-    scale for each row would not.
+    Features are given as ``mantissa * exp(exponent)``. For each column m the sums are
+    divided by ``exp`` of the largest exponent seen, so that they neither overflow nor
+    vanish. This scale cancels in Nadaraya-Watson ratios, which a scale for each row
+    would not.
     """
 
     total: Any = None  # a LogSum, None before there are rows
@@ -56,7 +57,7 @@ class FeatureSums(NamedTuple):
 
     @property
     def sums(self) -> Array:
-        """The sums over their scales, (n_components, k)."""
+        """The sums divided by their scales, (n_components, k)."""
         return self.total.values
 
     def with_rows(
@@ -68,7 +69,7 @@ class FeatureSums(NamedTuple):
     ) -> FeatureSums:
         """Return the sums with further rows: features (n, m), targets (n, k).
 
-        With a workspace, features that have an exponent are overwritten.
+        If a workspace is given, features with an exponent are overwritten.
         """
         signed = self.signed
         if mantissa is not None and not signed:
@@ -97,7 +98,7 @@ class FeatureSums(NamedTuple):
         return FeatureSums(self.total.plus(other.total), signed)
 
     def to(self, X: Any, dtype: Any) -> FeatureSums:
-        """Return these sums for features of rows, products with them in a type."""
+        """Return these sums in the array library of the rows, in a data type."""
         sums, log_scale = self.total
         like = like_table(X)
         values = asarray_like(sums, namespace_of(like).astype(like, dtype))
@@ -109,11 +110,14 @@ class FeatureSums(NamedTuple):
         exponent: Array | None,
         workspace: Workspace | None = None,
     ) -> tuple[Array, Array]:
-        """Return features of queries on the scale of the sums, and its log."""
+        """Return features of queries times the scales of the sums, and a log scale.
+
+        The log scale has been subtracted from the exponents of each row.
+        """
         # -> (n_rows, n_components), (n_rows, 1)
         shift = transposed(self.total.log_scale)
         if exponent is None:
-            if shift.shape[-1] == 1:  # of features without exponents: one
+            if shift.shape[-1] == 1:  # features without exponents have one scale
                 return mantissa, asarray_like(shift, mantissa)
             return weights_from_logs(asarray_like(shift, mantissa), mantissa)
         total, shift = exponent, asarray_like(shift, exponent)
@@ -130,9 +134,9 @@ class FeatureSums(NamedTuple):
         further: np.ndarray | None = None,
         workspace: Workspace | None = None,
     ) -> tuple[Array, Array]:
-        """Return the features of queries times the sums, and the log of its scale.
+        """Return the features of queries times the sums, and the log of their scale.
 
-        ``further`` are columns like the sums, whose products come behind.
+        ``further`` are columns like the sums, whose products are appended.
         """
         # -> (n_rows, k), (n_rows, 1)
         weights, log_scale = self.scaled(mantissa, exponent, workspace)
@@ -163,7 +167,7 @@ def log_kernel(
 ) -> Array:
     """Return the log of a kernel of the rows, (n_queries, n_keys).
 
-    With a workspace it stands there until the next call.
+    If a workspace is given, the result is valid until the next call.
     """
     if isinstance(kernel, GaussianRadial):
         buffer = None
@@ -184,7 +188,7 @@ def log_kernel(
 
 
 def check_kernel_values(values: Any, shape: tuple[int, ...], is_kernel: bool) -> None:
-    """Raise ValueError where what a kernel of the user returned is none."""
+    """Raise ValueError if a callable of the user did not return kernel values."""
     if values.shape != shape:
         raise ValueError(
             f"kernel returned an array of shape {values.shape}, not {shape}: one value "
@@ -203,7 +207,7 @@ def add_block(
     targets: Array,
     workspace: Workspace | None = None,
 ) -> LogSum:
-    """Return sums with those over further keys: logs (n, n_keys), overwritten."""
+    """Return sums with those over further keys; logs (n, n_keys) are overwritten."""
     cast = None if workspace is None else workspace.cast
     block = log_sum(logs, targets, overwrite=True, normal=True, cast=cast)
     return block if total is None else total.plus(block)

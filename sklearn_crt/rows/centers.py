@@ -16,25 +16,26 @@ from .._kernels import sq_norms
 from .frame import Frame
 from .inputs import DenseInputs, Inputs, Rows
 
-_DISTANCES = 2**16  # computed at a time, few enough for the cache
-_LARGE = 10**7  # distances of one step, above which k-means sees a sample of rows
-_ROWS_PER_CLUSTER = 3  # at least, in this sample
-_STEPS = 100  # of k-means at most
+_DISTANCES = 2**16  # distances that are computed at a time, so that they fit the cache
+_LARGE = 10**7  # distances of one step above which k-means starts on a sample of rows
+_ROWS_PER_CLUSTER = 3  # least number of rows per cluster in this sample
+_STEPS = 100  # largest number of steps of k-means
 _STEPS_OF_SAMPLE, _STEPS_OF_ALL = 20, 4  # the same in a large table
-_ALL_DISTANCES = 5 * 10**8  # computed by all the steps, which may then be fewer
-_SHIFT = 1e-4  # squared, in units of the variance: centres have stopped moving
+_ALL_DISTANCES = 5 * 10**8  # distances of all steps together, if that means fewer steps
+_SHIFT = 1e-4  # squared movement of centres, over the variance, at which k-means stops
 _TIE = 1e-6  # relative difference of two squared distances that count as equal
-_CLOSE = 1e-6  # of a squared norm: squared distances that are computed anew
-_ROUNDING = 1e-24  # of the mean squared norm: the square of what rounding moves a mean
-_BLOCK = 64  # pivots that are drawn together: enough for products of matrices
-_SPANNED = 1e-10  # of a kernel value: what columns leave of it is little but rounding
+_CLOSE = 1e-6  # share of a squared norm below which squared distances are recomputed
+_ROUNDING = 1e-24  # squared rounding error of a centre, over the mean squared norm
+_BLOCK = 64  # pivots that are drawn together, enough for efficient matrix products
+_SPANNED = 1e-10  # residual of a kernel value that counts as rounding
 
 
 @dataclass(frozen=True, eq=False)
 class Centers:
-    """Points that stand for groups of rows; ``a + b`` is both sets of points.
+    """Weighted points that stand for groups of rows; ``a + b`` has the points of both.
 
-    A group is at first one row. Sums of weights and means stay exact.
+    At first each row is a point. Later a point is the weighted mean of its rows, and
+    its weight is the sum of theirs.
     """
 
     points: Rows  # (n_points, n_features)
@@ -46,7 +47,7 @@ class Centers:
         return self.points.shape
 
     def __add__(self, other: Centers) -> Centers:
-        """Return all the points of both, those of the first before the others."""
+        """Return the points of both, those of the first one first."""
         pair = self, other
         if any(sparse.issparse(part.points) for part in pair):
             kind = next(type(p.points) for p in pair if sparse.issparse(p.points))
@@ -61,10 +62,11 @@ class Centers:
         return Centers(self.points[index], self.weights[index])
 
     def distinct(self) -> tuple[Centers, np.ndarray]:
-        """Return each distinct point once, sorted by content, and the place of each.
+        """Return the distinct points, sorted by content, and the place of each point.
 
-        The weight of a point is that of all its copies. So neither the order of rows
-        matters for what is drawn from them, nor whether a row of weight 2 comes twice.
+        The weight of a point is that of all its copies. What is drawn from them then
+        depends neither on the order of the points, nor on whether a point has the
+        weight 2 or occurs twice.
         """
         # -> (n_points,)
         first, places = distinct_rows(self.points)
@@ -74,7 +76,7 @@ class Centers:
     def reduced(
         self, n_points: int, frame: Frame, *, seed: int
     ) -> tuple[Centers, np.ndarray]:
-        """Return fewer points, by weighted k-means, and which each point went to."""
+        """Return fewer points by weighted k-means, and the new number of each point."""
         # -> (n_old_points,)
         whole, places = self.distinct()
         if whole.shape[0] <= n_points:
@@ -84,7 +86,7 @@ class Centers:
         return whole._grouped(labels), labels[places]
 
     def in_two_steps(self, n_points: int, frame: Frame, *, seed: int) -> Centers:
-        """Return fewer points, by two steps of k-means from random points."""
+        """Return fewer points by two steps of weighted k-means from random points."""
         whole, _ = self.distinct()
         if whole.shape[0] <= n_points:
             return whole
@@ -94,7 +96,7 @@ class Centers:
         return whole._grouped(labels)
 
     def pivots(self, n_points: int, frame: Frame, *, seed: int) -> Centers:
-        """Return some of the points, pivots for the Gaussian kernel of their frame."""
+        """Return the pivots of a randomly pivoted Cholesky factorisation."""
         whole, _ = self.distinct()
         rows, weights = whole._inputs(frame), whole.weights
         return whole._standing_for_all(
@@ -102,7 +104,7 @@ class Centers:
         )
 
     def drawn(self, n_points: int, *, seed: int) -> Centers:
-        """Return some of the points, at random in proportion to their weights."""
+        """Return random points, drawn in proportion to their weights."""
         whole, _ = self.distinct()
         if whole.shape[0] <= n_points:
             return whole
@@ -110,15 +112,15 @@ class Centers:
         return whole._standing_for_all(np.sort(index))
 
     def _standing_for_all(self, index: np.ndarray) -> Centers:
-        """Return some of the points, which share the weight of all."""
+        """Return some of the points, each with an equal part of the total weight."""
         share = self.weights.sum() / max(1, index.size)
         return Centers(self.points[index], np.full(index.size, share))
 
     def _inputs(self, frame: Frame) -> Inputs:
-        """Return the points at unit bandwidth, in float64 and about their mean.
+        """Return the points at unit bandwidth, in float64 and centred.
 
-        In float32 the mean of a frame, which depends on batches by its last digit,
-        would move rows by more than the differences that count as ties.
+        The mean of the frame depends on the batches of rows by rounding. In float32
+        this would change distances by more than the differences that count as ties.
         """
         points: Any = self.points.astype(np.float64, copy=False)
         if sparse.issparse(points):
@@ -139,10 +141,11 @@ class Centers:
 def distinct_rows(
     rows: Rows, y: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return where each distinct row stands first, sorted by content, and their places.
+    """Return the first copy of each distinct row, and the number of each row.
 
-    They are sorted by the first column, then by the second and so on, in the same order
-    whether they are sparse or dense. With targets, equal rows have equal targets too.
+    As ``return_index`` and ``return_inverse`` of ``numpy.unique(rows, axis=0)``: rows
+    are sorted by the first column, then by the second and so on. If targets are given,
+    copies of a row have equal targets too.
     """
     # y (n_rows,) or (n_rows, n_outputs) -> (n_distinct,), (n_rows,)
     if y is not None:
@@ -159,18 +162,19 @@ def distinct_rows(
 
 
 def _sortable(values: np.ndarray) -> np.ndarray:
-    """Return floats as integers whose bytes are in the order of the numbers."""
+    """Return floats as integers whose bytes sort in the order of the numbers."""
     bits = np.add(values, 0.0, dtype=np.float64, order="C").view(np.int64)  # no -0.0
     return (bits ^ ((bits >> 63) | np.int64(-(2**63)))).astype(">i8")
 
 
 def _keys_of_sparse(rows: sparse.csr_array) -> np.ndarray:
-    """Return the places of sparse rows among the distinct ones, sorted by content."""
+    """Return numbers of sparse rows that sort as the rows do, equal for equal rows."""
     # -> (n_rows,)
     rows = plain_sparse(rows).copy()
     rows.eliminate_zeros()
-    # a row goes on with a negative number, with zeros alone, or with a positive number:
-    # the earlier that is, the smaller or the larger is the row
+    # The order is that of the dense rows. At the first entry where two rows differ, a
+    # negative number makes a row smaller than one with a zero there, and a positive one
+    # makes it larger: columns count upwards for the one and downwards for the other.
     zeros, index = 2**56, rows.indices.astype(np.int64)
     heads = np.where(rows.data < 0, index, 2 * zeros - index).astype(">i8")
     entries = np.stack([heads, _sortable(rows.data)], axis=1).astype(">i8").tobytes()
@@ -194,11 +198,12 @@ def group_means(
 def k_means(
     rows: Inputs, weights: np.ndarray, n_clusters: int, *, seed: int
 ) -> np.ndarray:
-    """Return clusters of distinct rows by weighted k-means, without empty ones.
+    """Return the cluster of each of some distinct rows, by weighted k-means.
 
-    From k-means++, and in a large table on a sample of the rows, to the means of which
-    all are assigned. Equal distances are decided by the order of the clusters, which
-    follows from the rows: rounding would decide otherwise in a table of integers.
+    The initial centres are those of k-means++. In a large table most steps are taken on
+    a sample of the rows. A row at equal distances from several centres goes to the
+    first of them, up to a tolerance: otherwise rounding would decide in a table of
+    integers, and with it the order of the rows and the processor.
     """
     # weights (n_rows,) -> (n_rows,)
     rng, n_rows = np.random.default_rng(seed), rows.shape[0]
@@ -215,7 +220,7 @@ def k_means(
 
 
 def _draw(weights: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Return some of the rows, drawn in proportion to their weights."""
+    """Return distinct row numbers, drawn in proportion to the weights."""
     share = weights / weights.sum(dtype=np.float64)
     return rng.choice(weights.size, size, replace=False, p=share / share.sum())
 
@@ -223,10 +228,10 @@ def _draw(weights: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarra
 def _spread(
     rows: Inputs, weights: np.ndarray, n_clusters: int, rng: np.random.Generator
 ) -> Rows:
-    """Return rows to begin k-means with, by greedy k-means++.
+    """Return initial centres of k-means by greedy k-means++.
 
-    Each is the best of a few rows that are drawn in proportion to the squared distances
-    from those before; the first of equally good ones is taken.
+    Each one is the best of a few rows that are drawn in proportion to their squared
+    distance from the centres before; the first of equally good ones is taken.
     """
     # weights (n_rows,) -> (at most n_clusters, n_features)
     n_trials = 2 + int(np.log(n_clusters))
@@ -244,7 +249,7 @@ def _spread(
         found.append(trials[best])
         nearest = squares[best]
         cumulated = np.cumsum(weights * nearest, dtype=np.float64)
-        # nothing is left where distances are too small for a square
+        # the sum is zero if the remaining distances are too small for a square
         if len(found) == n_clusters or not cumulated[-1] > 0:
             return matrix[found]
         drawn = rng.random(n_trials) * cumulated[-1]
@@ -254,7 +259,7 @@ def _spread(
 def lloyd(
     rows: Inputs, weights: np.ndarray, centers: Any, *, n_steps: int
 ) -> np.ndarray:
-    """Return clusters of rows by k-means from these centres, without empty ones."""
+    """Return the cluster of each row, by k-means from these centres."""
     # weights (n_rows,), centers (n_clusters, n_features) -> (n_rows,)
     share = weights / weights.sum(dtype=np.float64)
     labels = np.full(share.size, -1)
@@ -277,23 +282,23 @@ def lloyd(
 def _nearest(
     rows: Inputs, centers: np.ndarray, rounding: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the nearest centre of each row, the first of several, and its distance.
+    """Return the nearest centre of each row and its squared distance.
 
-    The distance is squared.
+    The first of several nearest centres is returned.
     """
     # -> (n_rows,), (n_rows,)
     matrix, norms = rows.matrix, rows.sq_norms[:, 0]
     labels, least = np.empty(len(norms), dtype=int), np.empty(len(norms))
     lengths, twice = sq_norms(centers)[:, 0], np.asfortranarray(-2 * centers).T
     size = max(1, _DISTANCES // len(centers))
-    for block in gen_batches(len(norms), size):  # all but |x|^2, which does not matter
+    for block in gen_batches(len(norms), size):  # scores are |x - c|^2 - |x|^2
         scores = safe_sparse_dot(matrix[block], twice, dense_output=True)
         scores += lengths
         smallest = scores.min(axis=1)
         least[block] = smallest + norms[block]
         smallest += _TIE * least[block] + rounding
         labels[block] = (scores <= smallest[:, None]).argmax(axis=1)
-    # of short distances products leave no digits
+    # distances that are short beside the norms lose their digits by cancellation
     close, means = np.flatnonzero(least < _CLOSE * norms), DenseInputs(centers)
     for start in range(0, close.size, size):
         few = close[start : start + size]
@@ -305,11 +310,11 @@ def _nearest(
 
 
 def _fill_empty_clusters(labels: np.ndarray, costs: np.ndarray, n: int) -> bool:
-    """Move the rows of greatest cost, one each, into clusters without rows.
+    """Move one row of greatest cost into each empty cluster, in place.
 
-    Return whether there are such rows for all of them: there are none at a centre.
+    Return whether that was possible: rows at distance 0 from a centre are not moved.
     """
-    # labels (n_rows,), overwritten, costs (n_rows,)
+    # labels (n_rows,), costs (n_rows,): weights times squared distances
     counts = np.bincount(labels, minlength=n)
     for empty in np.flatnonzero(counts == 0):
         allowed = np.where(counts[labels] > 1, costs, 0)
@@ -325,24 +330,25 @@ def _fill_empty_clusters(labels: np.ndarray, costs: np.ndarray, n: int) -> bool:
 def random_pivots(
     rows: Inputs, weights: np.ndarray, n_points: int, *, seed: int
 ) -> np.ndarray:
-    """Return rows by a randomly pivoted Cholesky factorisation of their kernel.
+    """Return pivots of a randomly pivoted Cholesky factorisation of the kernel matrix.
 
-    A row is drawn in proportion to its weight and to what the columns of those before
-    leave of its kernel value with itself: a block at once, each of which stays with the
-    probability that the others of the block leave it. Fewer where nothing is left.
+    A row is drawn in proportion to its weight and its residual, the part of its kernel
+    value with itself that is not explained by the pivots before. A block of rows is
+    drawn at once, and each is accepted with the probability that its residual has after
+    the others of the block. Fewer pivots are returned if they explain the whole matrix.
     """
     # weights (n_rows,) -> (at most n_points,)
     rng, n_rows = np.random.default_rng(seed), rows.shape[0]
     factor = np.empty((min(n_points, n_rows), n_rows))  # its rows are columns of L
-    left, found = np.ones(n_rows), np.empty(0, dtype=int)
-    while found.size < len(factor) and left.any():
-        shares, before = weights * left, factor[: found.size]
+    residual, found = np.ones(n_rows), np.empty(0, dtype=int)
+    while found.size < len(factor) and residual.any():
+        shares, before = weights * residual, factor[: found.size]
         block = rng.choice(n_rows, _BLOCK, p=shares / shares.sum())
         columns = rows.take(block).sq_distances(rows)
         columns *= -0.5
         np.exp(columns, out=columns)
         columns -= before[:, block].T @ before
-        least = np.maximum(rng.random(_BLOCK) * left[block], _SPANNED / 2)
+        least = np.maximum(rng.random(_BLOCK) * residual[block], _SPANNED / 2)
         kept = _accepted(columns[:, block], least)[: len(factor) - found.size]
         if not kept:
             continue
@@ -350,14 +356,14 @@ def random_pivots(
         new = linalg.solve_triangular(triangle, columns[kept], lower=True)
         factor[found.size : found.size + len(kept)] = new
         found = np.append(found, block[kept])
-        left -= np.einsum("ij,ij->j", new, new)
-        left[found] = 0
-        left[left < _SPANNED] = 0
+        residual -= np.einsum("ij,ij->j", new, new)
+        residual[found] = 0
+        residual[residual < _SPANNED] = 0
     return found
 
 
 def _accepted(residual: np.ndarray, least: np.ndarray) -> list[int]:
-    """Return which of a block have more left than their least, each after the last."""
+    """Return the rows of a block whose residual stays above their threshold."""
     # residual (n_block, n_block), least (n_block,)
     residual, kept = residual.copy(), []
     for i, threshold in enumerate(least):

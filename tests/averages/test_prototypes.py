@@ -21,6 +21,7 @@ from sklearn_crt import (
     OPRFSampler,
     Prototypes,
 )
+from sklearn_crt.rows import centers
 
 OCTAVES = 2.0 ** np.arange(-3, 6)  # of "scale", as the reference says
 QUARTERS = 2.0 ** np.arange(-0.75, 1, 0.25)
@@ -189,6 +190,28 @@ def test_points_depend_on_content_alone(model, sigma, rows, kind):
                 probabilities(whole, queries),
                 atol=1e-9,
             )
+
+
+@pytest.mark.parametrize("rows", [integer_rows, real_rows])
+def test_points_of_large_tables_depend_on_content_alone(rows, monkeypatch, rng):
+    """So do those that k-means finds on a sample of the rows, and then on all."""
+    monkeypatch.setattr(centers, "_LARGE", 3000)
+    X, order = rows(rng, 1500), rng.permutation(1500)
+    y = np.sin(2 * X[:, 0])
+    model = NadarayaWatsonRegressor(Prototypes(40, sigma=1.0, random_state=0))
+    whole = clone(model).fit(X, y)
+    points = whole.kernel_.prototypes_
+    parts = [(X[i], y[i], None) for i in np.array_split(order, 4)]
+    found = in_batches(clone(model), parts, {}).kernel_.prototypes_
+    assert_allclose(found.points, points.points, atol=1e-12)
+    assert_array_equal(found.weights, points.weights)
+    monkeypatch.undo()
+    small = clone(model).fit(X, y).kernel_.prototypes_
+    costs = [
+        np.sum((X[:, None] - few.points) ** 2, axis=2).min(axis=1).mean()
+        for few in (points, small)
+    ]
+    assert costs[0] < 1.2 * costs[1]
 
 
 def test_rows_that_come_twice_are_one_point(rng):

@@ -74,7 +74,7 @@ def test_shapes_of_quantiles_and_intervals(rows):
         assert model.predict_interval(Q).shape == (30, 2)
 
 
-def test_quantiles_of_fits_are_those_of_residuals_of_rows_left_out(rows):
+def test_quantiles_of_local_fits_use_leave_one_out_residuals(rows):
     X, y, _, Q = rows
     model = LocalLinearRegressor(ExactKernel(sigma=1.5), ridge=0.1).fit(X, y[:, 0])
     answers = np.empty(250)
@@ -141,7 +141,7 @@ def test_clipped_intervals_hold_their_share(coverage, rng):
     assert inside.mean() > coverage - spread
 
 
-def test_margin_is_of_rows_left_out(rng):
+def test_margin_is_computed_on_held_out_rows(rng):
     """Where a row has nearly all the weight, its own target would be the interval."""
     X, y = rng.normal(size=(300, 8)), rng.normal(size=300)
     model = NadarayaWatsonRegressor(ExactKernel(sigma=3.0)).fit(X, y)
@@ -227,7 +227,7 @@ def test_few_of_many_rows_are_held_out_by_content(rows, monkeypatch):
     """A sample of the rows does not depend on their order either."""
     X, y, weights, Q = rows
     order = np.random.default_rng(0).permutation(250)
-    monkeypatch.setattr(_quantiles, "_N_LEFT", 40)
+    monkeypatch.setattr(_quantiles, "_N_HELD_OUT", 40)
     monkeypatch.setattr(_bandwidth, "_N_KEYS", 100)
     for model in KINDS:
         expected = clone(model).fit(X, y, weights).predict_interval(Q)

@@ -155,7 +155,9 @@ def test_sums_cannot_tell_rows(method, rows):
         assert not hasattr(model, method)
         with pytest.raises(AttributeError, match="has no attribute") as caught:
             getattr(model, method)
-        assert "which cannot tell rows apart" in str(caught.value.__cause__)
+        assert "only sums over the training rows are kept" in str(
+            caught.value.__cause__
+        )
 
 
 def test_single_precision_comes_back(rows):
@@ -179,3 +181,11 @@ def test_weights_are_held_in_blocks(rng):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 120e6
+
+
+def test_effective_rows_where_a_weight_is_the_smallest_number():
+    """Divided by the sample weight it would vanish, and have no logarithm."""
+    X = np.r_[0.0, np.linspace(38, 39, 300)][:, None]
+    weights = np.r_[1000.0, np.full(300, 4.0)]
+    model = NadarayaWatsonRegressor(ExactKernel(sigma=1.0)).fit(X, X[:, 0], weights)
+    assert_allclose(model.effective_rows([[0.0]]), 1000)
