@@ -31,8 +31,9 @@ from .._compat import (
     available_if,
     warn,
 )
-from .._fitted import SupervisedLifeCycle, value_of, with_value
+from .._fitted import value_of, with_value
 from .._state import same
+from .._supervised import SupervisedLifeCycle
 from .._workers import blas_within_processors
 from ..maps import FeatureMap
 from ..rows import TableLike

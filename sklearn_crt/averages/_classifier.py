@@ -18,7 +18,7 @@ from .._array import (
     to_host,
     to_namespace_of,
 )
-from .._fitted import LabelsMixin
+from .._supervised import LabelsMixin
 from ..rows import TableLike
 from ._base import BaseNadarayaWatson
 from ._features import trust

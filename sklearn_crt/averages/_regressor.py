@@ -12,7 +12,7 @@ from .._array import (
     to_fit_namespace,
     to_namespace_of,
 )
-from .._fitted import NumbersMixin
+from .._supervised import NumbersMixin
 from ..rows import TableLike
 from ._base import BaseNadarayaWatson
 from ._features import trust

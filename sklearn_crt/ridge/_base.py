@@ -25,8 +25,9 @@ from .._compat import (
     _fit_context,
     warn,
 )
-from .._fitted import Batch, SupervisedLifeCycle, value_of
+from .._fitted import Batch, value_of
 from .._state import same
+from .._supervised import SupervisedLifeCycle
 from ..rows import TableLike, weighted_rows
 from ._engine import DefaultSampler, RidgeSums, Settings, multiples_of
 

@@ -12,7 +12,7 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from .._array import to_namespace_of
 from .._compat import StrOptions
-from .._fitted import LabelsMixin
+from .._supervised import LabelsMixin
 from ..rows import TableLike
 from ._base import BaseRandomFeatureRidge
 

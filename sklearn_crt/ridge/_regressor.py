@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from .._array import to_namespace_of
-from .._fitted import NumbersMixin
+from .._supervised import NumbersMixin
 from ..rows import TableLike
 from ._base import BaseRandomFeatureRidge
 

@@ -68,7 +68,7 @@ class ClusteredSampler(BaseFeatureSampler):
         Threads of ``transform``; -1 uses all processors, None as many as NumPy's linear
         algebra would, and one inside joblib workers.
     random_state : int, RandomState instance or None, default=None
-        Seed of the frequencies and of k-means.
+        Seed of everything that is drawn.
 
     Attributes
     ----------
