@@ -336,7 +336,7 @@ _NAMES_OF_DATES = "date", "time", "duration", "period"  # how names of types beg
 
 def refuse_dates(table: Any, name: str) -> None:
     """Raise TypeError for an array or a table with a column of dates or times."""
-    schema = getattr(table, "schema", None)
+    schema: Any = getattr(table, "schema", None)
     columns: Any = None
     if hasattr(schema, "types"):  # Arrow
         columns, types = schema.names, schema.types
