@@ -315,14 +315,16 @@ def _cluster(keys: np.ndarray, n_points: int) -> np.ndarray:
 
     rows = rows[first]
     some = rng.permutation(first.size)[: _SAMPLED * n_points]
-    init = _spread(rows[some], n_points, rng)
+    init = _initial_points(rows[some], n_points, rng)
     model = KMeans(n_points, init=init, n_init=1, max_iter=_STEPS)
     with warnings.catch_warnings():  # keys that differ by roundings
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(rows, sample_weight=np.bincount(groups)).labels_[groups]
 
 
-def _spread(rows: np.ndarray, n_points: int, rng: np.random.RandomState) -> np.ndarray:
+def _initial_points(
+    rows: np.ndarray, n_points: int, rng: np.random.RandomState
+) -> np.ndarray:
     """Return some rows as k-means++ chooses them, by the squared distance to others."""
     # scikit-learn's validates all rows for each point, longer than all else takes here
     chosen, left = [rng.randint(len(rows))], np.full(len(rows), np.inf)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._kernels import one_hot_weights, sq_distances, weights_from_logs
-from ..rows import Frame, Moments, Rows
+from ..rows import ColumnMoments, Frame, Rows
 from ._agop import MOST_FREQUENCIES, MULTIPLES, Round, TrainingRows, learn_rounds
 from ._descent import learn_columns, learn_nca, single_precision
 from ._row_hashes import DistinctRows, row_hashes
@@ -112,7 +112,7 @@ def standardising(X: Rows, weights: np.ndarray) -> tuple[Frame, np.ndarray]:
     Constant columns become zero, unless all are constant.
     """
     # -> (n_features,)
-    moments = Moments.of(X, weights)
+    moments = ColumnMoments.of(X, weights)
     deviation = np.sqrt(moments.variance)
     live = deviation > 1e-7 * np.sqrt(moments.mean_square)
     if not live.any():
