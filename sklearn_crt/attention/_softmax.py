@@ -15,6 +15,7 @@ from .._array import (
     cut,
     namespace_of,
     positions,
+    refuse_not_finite,
     sq_norms,
     to_host,
     transposed,
@@ -22,7 +23,7 @@ from .._array import (
     values_are_known,
 )
 from .._kernels import least_log, weights_from_logs
-from ._features import check_attention_inputs, check_finite
+from ._features import check_attention_inputs
 from ._state import logs_of_mask
 
 _LEAST_BLOCK = 32  # rows of a block of the band, so that products are worth their calls
@@ -251,7 +252,7 @@ def coreset_attention(
     True
     """
     check_attention_inputs(q, k, v, causal)
-    check_finite(q, "q")
+    refuse_not_finite(q, "q")
     if causal:
         raise ValueError(
             "coreset_attention is bidirectional: its points are means of keys, and "

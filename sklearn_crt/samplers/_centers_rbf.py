@@ -17,6 +17,7 @@ from .._array import (
     Array,
     check_fit_namespace,
     refuse_device,
+    row_chunks,
     to_namespace_of,
     validate_rows,
 )
@@ -31,7 +32,7 @@ from .._fitted import (
     value_of,
 )
 from .._types import RandomState
-from .._workers import effective_n_threads, in_threads, row_chunks
+from .._workers import effective_n_threads, in_threads
 from ..rows import (
     Centers,
     Frame,

@@ -232,6 +232,5 @@ def _equal(a: Any, b: Any) -> bool:
         return len(a) == len(b) and all(map(_equal, a, b))
     if sparse.issparse(a):
         return a.shape == b.shape and (a != b).nnz == 0
-    if isinstance(a, np.ndarray) and a.dtype.kind in "fc":
-        return np.array_equal(a, b, equal_nan=True)
-    return bool(np.all(np.asarray(a == b)))
+    a, b = np.asarray(a), np.asarray(b)
+    return np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
