@@ -26,7 +26,7 @@ from .._compat import (
     _fit_context,
     available_if,
 )
-from .._fitted import Batch, LifeCycle, value_of
+from .._fitted import Batch, LifeCycle, value_of, without_value
 from .._kernels import dense_product
 from .._types import RandomState
 from ..rows import TableLike, are_labels, as_numbers, plain_targets, weighted_rows
@@ -270,9 +270,8 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
             If X or y do not fit to the batches before.
         """
         if self.__sklearn_is_fitted__() and not self._value.has_sums:
-            with self._on_a_copy(unfitted=True) as model:  # nothing to add rows to
-                model._extend_value(X, y, sample_weight)
-            return self
+            model = without_value(self)  # there is nothing to add the rows to
+            return self._become(model._extend_value(X, y, sample_weight))
         return self._extend_value(X, y, sample_weight)
 
     @available_if(_is_sum)

@@ -231,6 +231,8 @@ def weighted_rows(X: Any, y: Array, sample_weight: Any) -> WeightedRows:
     type by ``type_for_weights``.
     """
     weights = read_weights(X, sample_weight)
+    if sample_weight is None:
+        return WeightedRows(X, y, weights, np.empty(0, np.intp))
     _check_range(y, weights)
     xp = namespace_of(weights)
     positive = weights > 0

@@ -35,6 +35,7 @@ from .._compat import (
 from .._fitted import FittedValue, LifeCycle, Step, no_step, value_of, with_value
 from .._state import same
 from .._types import RandomState
+from ..exceptions import ApproximationWarning
 from ..frequencies import Frequencies
 from ..maps import FeatureMap, relative_error, transform, variance_in_blocks
 from ..rows import (
@@ -310,6 +311,9 @@ class BaseFeatureSampler(
             X_key = self._validate(to_namespace_of(X_key, X), reset=False)
         return SamplerBatch(X, X_key, sample_weight)
 
+    def _batch_of_rows(self, X: Any, weights: Any) -> SamplerBatch:
+        return SamplerBatch(X, None, weights)
+
     def _empty_value(self, batch: Any) -> SamplerValue:
         seed = check_random_state(self.random_state).randint(2**31 - 1, size=4)
         statistics = Statistics(tuple(seed.tolist()))
@@ -355,7 +359,7 @@ class BaseFeatureSampler(
             f"error of the kernel is {ratio:.2g} times the kernel itself for half of "
             f"the pairs, so zero would be a better estimate. {advice} "
             "sklearn_crt.compare_samplers measures the error of samplers on your rows.",
-            UserWarning,
+            ApproximationWarning,
         )
 
     def _validate(self, X: Any, reset: bool) -> Any:
@@ -433,13 +437,13 @@ class BaseFeatureSampler(
                 f"All features of {n_zero} rows are too small for {features.dtype} and "
                 f"became 0. Use a smaller sigma, float64, or NadarayaWatsonClassifier("
                 f"{name}(...)), which works with the logarithms of the features.",
-                RuntimeWarning,
+                ApproximationWarning,
             )
         if overflows:
             warn(
                 f"Features of {name} are too large for {features.dtype} and became "
                 "infinite. Use a smaller sigma or float64.",
-                RuntimeWarning,
+                ApproximationWarning,
             )
         return to_namespace_of(features, X)
 
@@ -456,7 +460,7 @@ class BaseFeatureSampler(
                 f"phases beyond {most:.2g}, which {rows.dtype} does not resolve: these "
                 "features are noise. Use a smaller sigma or float64, or scale the "
                 "columns, for instance with StandardScaler.",
-                RuntimeWarning,
+                ApproximationWarning,
             )
 
     # ------------------------------------------------------------------ kernels
@@ -485,7 +489,7 @@ class BaseFeatureSampler(
                 f"Kernel values of {type(self).__name__} for {n_pairs} pairs of rows "
                 f"are too large for {kernel.dtype} and became infinite. Use a "
                 "smaller sigma or float64.",
-                RuntimeWarning,
+                ApproximationWarning,
             )
         return to_namespace_of(kernel, X)
 
