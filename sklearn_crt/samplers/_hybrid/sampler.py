@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 
 from ..._compat import Interval, StrOptions, warn
 from ..._types import GaussianOrSoftmax, RandomState
+from ...exceptions import ApproximationWarning
 from ...maps import FeatureMap, GaussianKernel, SumOfProductsMap
 from ...rows import Frame, Sigma, Statistics
 from .._base import BaseFeatureSampler
@@ -333,7 +334,7 @@ def _split_columns(
         warn(
             f"This hybrid needs n_components={least * sum(costs)} or more, got "
             f"n_components={n_components}: the last base map is used alone.",
-            UserWarning,
+            ApproximationWarning,
         )
         return None
     widths = [frequencies * unit for unit in units]
