@@ -387,6 +387,8 @@ def test_weights_in_every_container(model, X):
             assert_array_equal(learned(model, X, y, given), expected, err_msg=name)
     with pytest.raises(TypeError, match="sample_weight has dates or times"):
         clone(model).fit(X, y, sample_weight=np.zeros(80, "M8[D]"))
+    with pytest.raises(ValueError, match="at least one non-zero number"):
+        clone(model).fit(X, X[:, 0] if model in REGRESSORS else y, np.zeros(80))
     for smallest in (1e-130, 1e-300):
         given = np.where(np.arange(80) == 7, smallest, 1.0)
         with pytest.raises(ValueError, match="Sample weights must be 0 or between"):
