@@ -31,7 +31,7 @@ from .._array import (
 )
 from .._compat import _check_sample_weight
 
-MOST_LABELS = 100  # different integers; where there are more, they are numbers
+_MOST_LABELS = 100  # different integers; where there are more, they are numbers
 # Products of two weights and squares of targets stay numbers of their type, with room
 # for sums over rows, if both keep within two fifths of the range of exponents. So do
 # squares of targets times weights, if these products keep within nine tenths of it.
@@ -129,7 +129,7 @@ def are_labels(y: np.ndarray) -> bool:
     # y (n_rows,) or (n_rows, n_outputs)
     if y.ndim > 1 or y.dtype.kind == "f":
         return False
-    return y.dtype.kind not in "iu" or np.unique(y).size <= MOST_LABELS
+    return y.dtype.kind not in "iu" or np.unique(y).size <= _MOST_LABELS
 
 
 def as_numbers(y: Array) -> Array:
