@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+__all__ = ["ApproximationWarning"]
+
 
 class ApproximationWarning(RuntimeWarning):
     """Random features are too few, or a float type too short, for a reliable result.

@@ -35,7 +35,7 @@ def joined_batches(batches: Sequence[Batch]) -> Batch:
 
 @dataclass(frozen=True, eq=False)
 class FixedSums:
-    """Sums at frequencies that are fixed, to which further rows are added."""
+    """Sums of features at fixed frequencies, to which further rows can be added."""
 
     learned: Learned  # what fixed the frequencies, without its rows
     features: FourierFeatures

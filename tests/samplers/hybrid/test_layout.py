@@ -32,9 +32,7 @@ def test_every_width_is_filled(kind, rng):
 def test_too_few_columns_leave_the_last_base_alone(rng):
     X = rng.normal(size=(30, 3))
     trigonometric = TrigRBFSampler().fit(X).map_
-    with pytest.warns(
-        ApproximationWarning, match=r"needs n_components=8 or more, got"
-    ):
+    with pytest.warns(ApproximationWarning, match=r"needs n_components=8 or more, got"):
         sampler = hybrid(n_components=7).fit(X)
     assert type(sampler.bases_[0]) is type(trigonometric)
     assert sampler.coefficients_ == []
