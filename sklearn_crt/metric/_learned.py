@@ -31,8 +31,8 @@ from .._kernels import dense_product
 from .._types import RandomState
 from ..rows import TableLike, are_labels, as_numbers, plain_targets, weighted_rows
 from ._candidates import Learned, Parameters
-from ._engine import MetricEngine
 from ._targets import Coding
+from ._value import MetricValue
 
 _MAX_ITER, _VALIDATION_FRACTION = 8, 0.25
 _MOST_WHOLE = 2.0**53  # below which every integer is a float64
@@ -186,7 +186,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         "n_jobs": [Integral, None],
     }
 
-    _value: MetricEngine
+    _value: MetricValue
     _unit_of_work = "round"
 
     def __init__(
@@ -326,8 +326,8 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         least = 2 if final else 1
         return self._validate_batch(X, y, sample_weight, first, not final, least)
 
-    def _empty_value(self, batch: Any) -> MetricEngine:
-        return MetricEngine(self._parameters_for(batch))
+    def _empty_value(self, batch: Any) -> MetricValue:
+        return MetricValue(self._parameters_for(batch))
 
     def _parameters_for(self, batch: Batch, method: str | None = None) -> Parameters:
         """Return the parameters, which count until the next fit, and a seed."""
@@ -402,7 +402,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         return as_numbers(y)
 
     @property
-    def _solved(self) -> MetricEngine:
+    def _solved(self) -> MetricValue:
         """The fitted value with its metric, which is computed when first needed."""
         return value_of(self).solved
 
