@@ -22,7 +22,7 @@ from sklearn_crt.extend import FeatureMap
 from ..cases import sampler_cases
 
 quiet = pytest.mark.filterwarnings(
-    "ignore:This hybrid needs|.* maps need:UserWarning",
+    "ignore:This hybrid needs|.* maps need",
     "ignore:.*eatures of .* are too:RuntimeWarning",
 )
 every_case = pytest.mark.parametrize(
