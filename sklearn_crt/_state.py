@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 
 _PACKAGE = __name__.partition(".")[0]
 _TYPE = f"type of {_PACKAGE}"
+_COMPLEX = f"complex number of {_PACKAGE}"
 
 
 # ------------------------------------------------------------------------ comparing
@@ -66,6 +67,8 @@ def copied(estimator: Any) -> Any:
 def _packed(value: Any, known: dict[int, Any]) -> Any:
     """Return a value with plain containers in place of objects of this package."""
     kind = type(value)
+    if isinstance(value, complex):  # skops stores no complex number
+        return {_COMPLEX: [value.real, value.imag]}
     if kind in (list, tuple):
         return kind(_packed(each, known) for each in value)
     if kind is dict:
@@ -94,6 +97,8 @@ def _unpacked(value: Any, known: dict[int, Any]) -> Any:
         return type(value)(_unpacked(each, known) for each in value)
     if type(value) is not dict:
         return value
+    if _COMPLEX in value:
+        return complex(*value[_COMPLEX])
     if _TYPE not in value:
         return {name: _unpacked(each, known) for name, each in value.items()}
     if id(value) not in known:

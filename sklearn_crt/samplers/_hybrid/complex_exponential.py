@@ -141,20 +141,6 @@ class ComplexExponentialSampler(BaseFeatureSampler):
         a = np.broadcast_to(a, d).astype(complex)
         return a if np.any(a.imag) else a.real.copy()
 
-    def __getstate__(self):
-        """Return the state, with a complex number as an array: skops knows none."""
-        state = super().__getstate__()
-        if isinstance(self.diagonal, complex):
-            state["diagonal"] = np.asarray(self.diagonal)
-        return state
-
-    def __setstate__(self, state):
-        """Restore the state."""
-        diagonal = state["diagonal"]
-        if isinstance(diagonal, np.ndarray) and diagonal.ndim == 0:
-            state = {**state, "diagonal": diagonal.item()}
-        super().__setstate__(state)
-
     diagonal_: np.ndarray = fitted(
         "map_.quadratic.diagonal", "The diagonal, real if it can be."
     )
