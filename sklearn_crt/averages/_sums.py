@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -149,6 +149,13 @@ class FeatureSums(NamedTuple):
 
 # ------------------------------------------------------- kernels of pairs of rows
 Kernel = RadialKernel | Callable
+
+
+class HasLogProfile(Protocol):
+    """A kernel of the distance, given by its logarithm."""
+
+    def log_profile(self, r: np.ndarray) -> np.ndarray:
+        """Return the logarithm of the kernel at distances r."""
 
 
 def log_kernel(

@@ -21,7 +21,13 @@ from .._array import (
     to_namespace_of,
     validate_rows,
 )
-from .._compat import Interval, StrOptions, TypedTransformerMixin, _fit_context
+from .._compat import (
+    Interval,
+    RandomState,
+    StrOptions,
+    TypedTransformerMixin,
+    _fit_context,
+)
 from .._fitted import (
     Batch,
     FittedValue,
@@ -31,7 +37,6 @@ from .._fitted import (
     no_step,
     value_of,
 )
-from .._types import RandomState
 from .._workers import effective_n_threads, in_threads
 from ..rows import (
     Centers,

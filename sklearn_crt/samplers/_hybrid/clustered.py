@@ -12,8 +12,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
 
-from ..._compat import Interval, StrOptions, warn
-from ..._types import RandomState
+from ..._compat import Interval, RandomState, StrOptions, warn
 from ...exceptions import ApproximationWarning
 from ...frequencies import Coupling, get_coupling
 from ...maps import ClusterBlock, ClusteredMap, Clusters

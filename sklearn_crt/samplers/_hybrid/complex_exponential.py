@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._compat import StrOptions
-from ..._types import GaussianOrSoftmax, RandomState
+from ..._compat import RandomState, StrOptions
 from ...frequencies import Coupling, get_coupling
-from ...maps import DiagonalQuadratic
+from ...maps import DiagonalQuadratic, GaussianOrSoftmax
 from ...rows import Sigma
 from .._base import BaseFeatureSampler, fitted
 from .._exponential import make_exponential_map
