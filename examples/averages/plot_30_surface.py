@@ -30,7 +30,7 @@ models = {
 
 # %%
 # At the edges all neighbours lie on one side, so kernel averages are biased towards the
-# middle. The error of local linear regression, in the lower row, is smaller there.
+# values inside. The error of local linear regression, in the lower row, is smaller there.
 truth = surface(grid)
 options = {"cmap": "viridis", "vmin": truth.min(), "vmax": truth.max()}
 figure, axes = plt.subplots(
