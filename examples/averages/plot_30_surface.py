@@ -29,8 +29,8 @@ models = {
 }
 
 # %%
-# At the edges all neighbours lie on one side, so kernel averages are biased towards the
-# values inside. The error of local linear regression, in the lower row, is smaller there.
+# At the edges all neighbours lie on one side, so kernel averages are biased towards
+# the values inside. The error of local linear regression, in the lower row, is smaller.
 truth = surface(grid)
 options = {"cmap": "viridis", "vmin": truth.min(), "vmax": truth.max()}
 figure, axes = plt.subplots(
