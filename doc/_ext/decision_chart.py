@@ -40,7 +40,7 @@ TREE = {
             ),
         },
     ),
-    "Average near rows: shares, probabilities": (
+    "Kernel averages and class probabilities": (
         "user_guide/nadaraya_watson",
         {
             "up to 20,000 rows": (
@@ -49,7 +49,7 @@ TREE = {
                 "user_guide/nadaraya_watson",
             ),
             "more rows, a stream, or fast predictions": (
-                "points that stand for rows",
+                "representative points",
                 "NadarayaWatsonClassifier(Prototypes())",
                 "generated/sklearn_crt.Prototypes",
             ),
@@ -79,7 +79,7 @@ TREE = {
         "user_guide/attention",
         {
             "long sequences, both directions": (
-                "points that stand for keys",
+                "representative keys",
                 "coreset_attention(q, k, v, n_points=128)",
                 "generated/sklearn_crt.attention.coreset_attention",
             ),

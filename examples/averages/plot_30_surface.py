@@ -1,9 +1,9 @@
 """
-What do planes fitted to near rows say of a surface?
-====================================================
+What does local linear regression gain at the edges of a surface?
+=================================================================
 
-A surface from 600 noisy points, by weighted averages and by weighted planes; the arrows
-are the slopes of the planes, which the estimator returns beside its predictions.
+A surface is estimated from 600 noisy points by a kernel average and by local linear
+regression. The arrows are the slopes that local linear regression also returns.
 """
 
 import matplotlib.pyplot as plt
@@ -24,13 +24,13 @@ y = surface(X) + 0.2 * rng.normal(size=600)
 side = np.linspace(-2, 2, 60)
 grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
 models = {
-    "average": NadarayaWatsonRegressor().fit(X, y),
-    "planes": LocalLinearRegressor().fit(X, y),
+    "kernel average": NadarayaWatsonRegressor().fit(X, y),
+    "local linear": LocalLinearRegressor().fit(X, y),
 }
 
 # %%
-# Averages are drawn to the middle at the edges, where all near rows lie on one side.
-# Planes are not: their error, in the lower row, is smaller there and has no frame.
+# At the edges all neighbours lie on one side, so kernel averages are biased towards
+# the values inside. The error of local linear regression, in the lower row, is smaller.
 truth = surface(grid)
 options = {"cmap": "viridis", "vmin": truth.min(), "vmax": truth.max()}
 figure, axes = plt.subplots(
@@ -46,7 +46,7 @@ for (above, below), (name, model) in zip(axes.T, models.items(), strict=True):
     below.set(title=f"error, root mean square {rms:.2f}", ylabel="second column")
     below.set_xlabel("first column")
 places = grid.reshape(60, 60, 2)[4::10, 4::10].reshape(-1, 2)
-slopes = models["planes"].slopes(places)[:, :, 0]
+slopes = models["local linear"].slopes(places)[:, :, 0]
 axes[0, 1].quiver(*places.T, *slopes.T, color="white", scale=30)
 figure.colorbar(heights, ax=axes[0]).set_label("height")
 figure.colorbar(errors, ax=axes[1]).set_label("predicted less true")

@@ -2,7 +2,8 @@
 Which columns decide?
 =====================
 
-A metric learned from the targets, beside what shuffling a column costs boosting.
+The weights of the columns in a learned metric, compared with permutation importances of
+gradient boosting.
 """
 
 import matplotlib.pyplot as plt
@@ -24,16 +25,16 @@ for each in (model, boosting):
     print(f"R2 {each.fit(X_train, y_train).score(X_test, y_test):.2f}")
 
 # %%
-# ``feature_importances_`` is the diagonal of the metric, for columns of unit variance:
-# how fast the target changes along each. Permutation asks another question, how much
-# worse predictions become where a column is shuffled.
+# ``feature_importances_`` is the diagonal of the metric for columns of unit variance. It
+# shows how fast the target changes along each column. Permutation importance answers
+# another question: how much worse the predictions become if a column is shuffled.
 metric = model[0].feature_importances_
 shuffled = [
     permutation_importance(each, X_test, y_test, n_repeats=5, random_state=0)
     for each in (model, boosting)
 ]
 names = {"metric": metric}
-for name, found in zip(("metric and planes", "boosting"), shuffled, strict=True):
+for name, found in zip(("metric and local linear", "boosting"), shuffled, strict=True):
     means = np.maximum(found.importances_mean, 0)
     names[f"permutation, {name}"] = means / means.sum()
 order, height = np.argsort(metric), np.arange(X.shape[1])

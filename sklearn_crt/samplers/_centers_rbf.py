@@ -186,11 +186,11 @@ class CentersRBFSampler(
     centers : {"kmeans", "rpcholesky", "random"} or array-like, default="kmeans"
         Where the kernel values are taken.
 
-        - ``"kmeans"``: means of groups of rows, by one pass of minibatches over at most
-          20 rows per centre, and the means of the rows nearest to each.
+        - ``"kmeans"``: means of groups of rows, by two steps of k-means that start from
+          random rows, on a sample of at most 20 rows per centre.
         - ``"rpcholesky"``: rows that a randomly pivoted Cholesky factorisation of the
           kernel of at most 10 rows per centre chooses [3]_, [4]_. It leaves out rows
-          whose columns those before span, and ends where they span all but rounding.
+          whose kernel columns are already spanned by those of earlier rows.
         - ``"random"``: rows at random, as Nystroem's.
         - an array or a sparse matrix (n_components, n_features): its rows.
     whiten : bool, default=False
@@ -247,7 +247,8 @@ class CentersRBFSampler(
 
     ``partial_fit`` keeps a random sample of the rows so far, of the size above, and no
     rows for an array; the centres are computed when they are first needed, and are
-    those of ``fit`` on all the rows, however these come. ``merge`` joins the samples.
+    those of ``fit`` on all the rows, however these come. As long as all rows are in the
+    sample, their order does not matter either. ``merge`` joins the samples.
     After ``fit`` or ``freeze`` no rows are left, and the centres stand for them, each
     with its share of their number; further rows and centres of others are chosen from
     together. With an array the centres stay, and rows give sigma alone.
