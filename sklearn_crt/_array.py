@@ -15,11 +15,11 @@ in scikit-learn.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import issparse, vstack
 from sklearn import get_config
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import (
@@ -197,10 +197,13 @@ def row_chunks(X: Any, width: int, *, in_place: bool = False) -> Iterator[slice]
         yield slice(start, min(start + size, n_rows))
 
 
-def joined(blocks: list[Array], axis: int = 0) -> Array:
-    """Return blocks of rows as one array."""
+def joined(blocks: Sequence[Any], axis: int = 0) -> Any:
+    """Return blocks of rows as one array, or as a sparse table if one of them is."""
     if len(blocks) == 1:
         return blocks[0]
+    kind = next((type(block) for block in blocks if issparse(block)), None)
+    if kind is not None:
+        return vstack([kind(block) for block in blocks], format="csr")
     return namespace_of(blocks[0]).concat(blocks, axis=axis)
 
 
