@@ -1,4 +1,4 @@
-"""What a learned metric keeps of its rows: the rows themselves, or sums over them."""
+"""The fitted value of a learned metric: the rows so far, or sums over them."""
 
 from __future__ import annotations
 
