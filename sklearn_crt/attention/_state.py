@@ -225,7 +225,7 @@ def logs_of_mask(key_mask: Array | None, like: Array) -> Array | None:
 
 # --------------------------------------------------- from sums to averages of values
 # With positive features the denominator is positive if the query sees a key. Features
-# of both signs estimate the denominator S with a standard error s, and the output follows
+# of both signs estimate the denominator S with a standard error s. The output follows
 # the rule of the Nadaraya-Watson estimators: the average is clipped to the range of the
 # values that the query sees, and mixed with the mean of these values. Its weight is
 # min(1, max(S, 0) / 2 s)^2. The error is the grouped jackknife over the frequencies,

@@ -22,9 +22,7 @@ _KEYS, _QUERIES = 4096, 2000  # rows of the kernel averages that judge a candida
 _FEW = 800  # rows from all pairs of which a diagonal candidate is learned
 _DIRECTIONS = 100  # largest rank of NCA
 _WRAPS = 4096.0  # factor of hashes in [0, 1), modulo 1, for a second order of the rows
-_TRIED = 2.0 ** np.arange(
-    -1, 4.6, 0.5
-)  # multiples of one over the root of total variance
+_TRIED = 2.0 ** np.arange(-1, 4.6, 0.5)  # times one over the deviation of rows
 _LEAST_SHARE = 1e-3  # smallest probability in a log loss, so that no row dominates
 _HASHED_ROWS = 4096  # rows that are hashed at a time
 _TURNS = 1024.0  # times that a projection of unit variance goes around
