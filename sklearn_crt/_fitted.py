@@ -9,8 +9,7 @@ fit that fails leaves the estimator untouched.
 from __future__ import annotations
 
 from abc import ABC, ABCMeta, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -118,6 +117,10 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
     def _empty_value(self, batch: Batch) -> Any:
         """Return the value of no rows, for the parameters and rows like these."""
 
+    def _batch_of_rows(self, X: Any, weights: Any) -> Any:
+        """Return validated rows as ``_read`` does, for an estimator without targets."""
+        return Batch(X, None, weights)
+
     def _check_same_model(self, other: Any) -> None:
         """Raise ValueError if the parameters or labels of another model differ."""
 
@@ -129,14 +132,10 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
         """Warn if the fitted value alone shows that the model is doubtful."""
 
     # ------------------------------------------------------------------ fitting
-    @contextmanager
-    def _on_a_copy(self, *, unfitted: bool = False) -> Iterator[Self]:
-        """Lend a copy to be fitted, and become it if nothing is raised."""
-        model = copied(self)
-        if unfitted:
-            model.__dict__.pop("_value", None)
-        yield model
-        self.__dict__ = vars(model)
+    def _become(self, model: Self) -> Self:
+        """Take over the state of a fitted copy, by one assignment."""
+        self.__dict__ = model.__dict__
+        return self
 
     def _fit_value(self, X: Any, *rest: Any) -> Self:
         """Fit to these rows alone; the other arguments go to ``_read``."""
@@ -149,22 +148,23 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
             part.call_on_fit_task_begin(estimator=self)
             part.call_on_fit_task_end(estimator=self)
 
-        with self._on_a_copy(unfitted=True) as model:
-            batch = model._read(X, *rest, first=True, final=True)
-            call = blas_within_processors(batch.X.shape[0])
-            model._value = call(model._empty_value(batch).fitted, batch, step)
-            model._warn_after_fit(batch)
+        model = without_value(self)  # a copy: a fit that fails changes nothing
+        batch = model._read(X, *rest, first=True, final=True)
+        call = blas_within_processors(batch.X.shape[0])
+        model._value = call(model._empty_value(batch).fitted, batch, step)
+        model._warn_after_fit(batch)
+        self._become(model)
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
 
     def _extend_value(self, X: Any, *rest: Any) -> Self:
         """Add rows to those that were seen; the other arguments go to ``_read``."""
-        with self._on_a_copy() as model:
-            first = not model.__sklearn_is_fitted__()
-            batch = model._read(X, *rest, first=first, final=False)
-            before = model._empty_value(batch) if first else model._value
-            model._value = blas_within_processors(batch.X.shape[0])(before.plus, batch)
-        return self
+        model = copied(self)
+        first = not model.__sklearn_is_fitted__()
+        batch = model._read(X, *rest, first=first, final=False)
+        before = model._empty_value(batch) if first else model._value
+        model._value = blas_within_processors(batch.X.shape[0])(before.plus, batch)
+        return self._become(model)
 
     def _note_namespace(self, X: Any, *tables: Any, first: bool) -> None:
         """Check where the rows are; note it if they are the first."""
@@ -265,6 +265,29 @@ def with_value(estimator: Any, value: Any, noted: dict[str, Any] | None = None) 
     return model
 
 
+def without_value(estimator: Any) -> Any:
+    """Return a copy of an estimator that is not fitted."""
+    model = copied(estimator)
+    vars(model).pop("_value", None)
+    return model
+
+
+def with_rows(estimator: Any, X: Any, weights: Any) -> Any:
+    """Return a copy of a sampler that has seen further rows, which are validated."""
+    batch = estimator._batch_of_rows(X, weights)
+    value, noted = vars(estimator).get("_value"), None
+    if value is None:
+        check_params(estimator)
+        value = estimator._empty_value(batch)
+        noted = {"n_features_in_": X.shape[1], "_fit_namespace": fit_namespace_of(X)}
+    return with_value(estimator, value.plus(batch), noted)
+
+
+def frozen_copy(estimator: Any) -> Any:
+    """Return a frozen copy of a fitted estimator."""
+    return with_value(estimator, estimator._value.frozen())
+
+
 def finished(estimator: Any, value: Any, noted: dict[str, Any]) -> Any:
     """Return an estimator with a value that was made elsewhere, and warn as ``fit``."""
     model = with_value(estimator, value, noted)
@@ -279,8 +302,7 @@ def check_params(estimator: Any) -> None:
 
 def read_rows(estimator: Any, X: Any, *rest: Any) -> tuple[Any, Any]:
     """Return an unfitted copy that has noted the columns of rows, and these rows."""
-    model = copied(estimator)
-    vars(model).pop("_value", None)
+    model = without_value(estimator)
     return model, model._read(X, *rest, first=True, final=False)
 
 

@@ -21,7 +21,15 @@ from sklearn.utils.validation import has_fit_parameter
 
 from ._array import Array, on_host, part
 from ._compat import array_device, cached_property
-from ._fitted import Batch, FittedValue, LifeCycle, Step, no_step
+from ._fitted import (
+    Batch,
+    FittedValue,
+    LifeCycle,
+    Step,
+    frozen_copy,
+    no_step,
+    with_rows,
+)
 from ._state import same
 from ._workers import row_chunks
 from .maps import FeatureMap
@@ -78,9 +86,8 @@ class MapSums(FittedValue):
 
     def frozen(self, step: Step = no_step) -> Self:
         total, sampler = self.summed(step), self.sampler
-        is_own = isinstance(self.source, FeatureMap) and hasattr(sampler, "freeze")
-        if is_own and not isinstance(sampler, FrozenEstimator):  # which the user has
-            sampler = copy.copy(sampler).freeze()
+        if isinstance(self.source, FeatureMap) and isinstance(sampler, LifeCycle):
+            sampler = frozen_copy(sampler)  # not that of a FrozenEstimator of the user
         return replace(total, sampler=sampler, is_fixed=True, kept=())
 
     def summed(self, step: Step = no_step) -> Self:
@@ -147,9 +154,9 @@ class MapSums(FittedValue):
 
 def _fitted_to(sampler: Any, batch: Batch) -> tuple[Any, bool]:
     """Return a sampler that has seen further rows, and whether its map is now fixed."""
-    # fitting an estimator of this package replaces its value, which a copy may share
-    is_own = isinstance(sampler, LifeCycle)
-    sampler = copy.copy(sampler) if is_own else copy.deepcopy(sampler)
+    if isinstance(sampler, LifeCycle):
+        return with_rows(sampler, batch.X, batch.weights), False
+    sampler = copy.deepcopy(sampler)  # which fitting may change anywhere
     in_batches = hasattr(sampler, "partial_fit")
     # a transformer that learns from all rows at once is fixed by the first batch
     fit = sampler.partial_fit if in_batches else sampler.fit

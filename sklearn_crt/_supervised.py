@@ -11,6 +11,7 @@ from sklearn.frozen import FrozenEstimator
 from ._array import to_namespace_of, validate_rows
 from ._compat import _check_partial_fit_first_call, _fit_context
 from ._fitted import Batch, LifeCycle, check_names
+from ._state import copied
 from .rows import (
     TableLike,
     check_same_classes,
@@ -64,7 +65,7 @@ class LabelsMixin:
     _y_checks: dict = {}
     _check_targets = label_codes
     _check_same_targets = check_same_classes
-    _on_a_copy: Any
+    _become: Any
 
     @_fit_context(prefer_skip_nested_validation=False)
     def partial_fit(
@@ -96,10 +97,9 @@ class LabelsMixin:
         self : object
             The estimator.
         """
-        with self._on_a_copy() as model:
-            _check_partial_fit_first_call(model, to_namespace_of(classes, None))
-            model._extend_value(X, y, sample_weight)
-        return self
+        model: Any = copied(self)
+        _check_partial_fit_first_call(model, to_namespace_of(classes, None))
+        return self._become(model._extend_value(X, y, sample_weight))
 
 
 class NumbersMixin:

@@ -42,7 +42,7 @@ from .cases import sampler_cases
 ARRAY_API = parse_version(sklearn.__version__) >= parse_version("1.9.dev0")
 pytestmark = [
     pytest.mark.skipif(not ARRAY_API, reason="scikit-learn before 1.9"),
-    pytest.mark.filterwarnings("ignore:This hybrid needs|.* maps need:UserWarning"),
+    pytest.mark.filterwarnings("ignore:This hybrid needs|.* maps need"),
     pytest.mark.filterwarnings("ignore:The rows look like no features:UserWarning"),
     pytest.mark.filterwarnings("ignore:For .* rows all the kernel:RuntimeWarning"),
 ]

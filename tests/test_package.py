@@ -171,6 +171,7 @@ PUBLIC = (
     ".averages",
     ".dask",
     ".datasets",
+    ".exceptions",
     ".extend",
     ".kernels",
     ".metric",

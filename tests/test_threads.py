@@ -75,7 +75,7 @@ def at_once(function):
     return results
 
 
-@pytest.mark.filterwarnings("ignore:This hybrid needs|.* maps need:UserWarning")
+@pytest.mark.filterwarnings("ignore:This hybrid needs|.* maps need")
 @pytest.mark.filterwarnings("ignore:For .* rows all the kernel:RuntimeWarning")
 @pytest.mark.parametrize(
     "estimator",

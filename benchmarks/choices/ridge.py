@@ -19,7 +19,7 @@ from sklearn_crt import (
     TrigRBFSampler,
 )
 from sklearn_crt.ridge import _solution
-from sklearn_crt.ridge._engine import multiples_of
+from sklearn_crt.ridge._sums import multiples_of
 
 from ..tables import Table
 from .averages import some_rows

@@ -31,7 +31,7 @@ maps = {
 }
 sigmas = np.geomspace(0.05, 2, 16)
 # where the error exceeds the kernel fit says so; here the curves do
-warnings.filterwarnings("ignore", message=".*stated error", category=UserWarning)
+warnings.filterwarnings("ignore", message=".*stated error")
 
 # %%
 # The median over all pairs of rows of the variance of an estimate from 128 columns.

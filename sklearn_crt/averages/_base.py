@@ -35,6 +35,7 @@ from .._fitted import value_of, with_value
 from .._state import same
 from .._supervised import SupervisedLifeCycle
 from .._workers import blas_within_processors
+from ..exceptions import ApproximationWarning
 from ..maps import FeatureMap
 from ..rows import TableLike
 from ._exact import KERNEL_NAMES, ExactAverages, ExactKernel, RowAverages, RowKernel
@@ -220,7 +221,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SupervisedLifeCycle):
                 f"For {n_few} of {rows.shape[0]} rows fewer than {N_EFFECTIVE} columns "
                 "carry the average, and its stated error is too small. More components "
                 "or a smaller sigma avoid this.",
-                RuntimeWarning,
+                ApproximationWarning,
             )
         std, n_effective = (self._cast(part, X) for part in parts)
         return ApproximationError(self._squeezed(std), n_effective)
@@ -262,7 +263,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SupervisedLifeCycle):
                 f"{1 / math.sqrt(max(few, 1)):.0%}. More components, a smaller sigma, "
                 f"or the kernel itself, {type(self).__name__}(ExactKernel()), avoid "
                 "this.",
-                UserWarning,
+                ApproximationWarning,
             )
 
     def _warn_of_sums(self):
@@ -286,7 +287,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SupervisedLifeCycle):
                 f"{instead}. More components, a smaller sigma, or features that are "
                 "positive (OPRFSampler), or the kernel itself (ExactKernel), avoid "
                 "this.",
-                RuntimeWarning,
+                ApproximationWarning,
             )
 
     def __sklearn_array_api_convert__(self, converter: Any) -> Self:

@@ -30,7 +30,7 @@ from .._fitted import (
 from .._workers import blas_within_processors
 from ..averages._base import BaseNadarayaWatson
 from ..metric import LearnedMetric
-from ..metric._engine import KEPT_ENTRIES, joined_batches
+from ..metric._value import KEPT_ENTRIES, joined_batches
 from ..ridge._base import BaseRandomFeatureRidge
 from ..rows import are_labels, plain_targets
 from ..samplers import BaseFeatureSampler, CentersRBFSampler
@@ -370,7 +370,7 @@ class Drawn:
 
 def _fit_metric(metric, tables, ahead, classes):
     X, y, sample_weight = tables
-    metric._validate_params()
+    check_params(metric)
     if not hasattr(metric, "partial_fit"):
         raise TypeError(
             f"{metric!r} needs all rows at once, and blocks exchange none. Give "

@@ -38,7 +38,7 @@ _NOTHING = 1e-8  # of the largest eigenvalue
 
 @dataclass(frozen=True, eq=False)
 class FourierFeatures:
-    """Cosines and sines of rows: what sums of features belong to."""
+    """The random Fourier features, cosines and sines, over which sums are taken."""
 
     frame: Frame  # that standardises the columns
     weights: np.ndarray  # (n_features, m), frequencies of standardised columns
@@ -127,7 +127,7 @@ class Sums:
 
 @dataclass(frozen=True, eq=False)
 class TrainingAndHeldOut:
-    """The sums of rows to learn from and of rows held out; ``a + b`` is both."""
+    """The sums over training rows and over held-out rows; ``a + b`` adds both."""
 
     training: Sums
     held_out: Sums
@@ -172,7 +172,7 @@ class TrainingAndHeldOut:
 
 @dataclass(frozen=True, eq=False)
 class TrainingRows:
-    """Rows with coded targets, weights, and hashes that say which are held out."""
+    """Rows with coded targets and weights, and hashes that decide who is held out."""
 
     X: Rows  # (n_rows, n_features)
     codes: np.ndarray  # (n_rows,) or (n_rows, n_outputs)
@@ -181,7 +181,7 @@ class TrainingRows:
     coding: Coding
 
     def few(self, size: int) -> TrainingRows:
-        """Return some of the rows, those of least hashes."""
+        """Return at most so many of the rows, those of the smallest hashes."""
         if self.X.shape[0] <= size:
             return self
         return self.take(np.argsort(self.hashes, kind="stable")[:size])
@@ -224,7 +224,7 @@ class TrainingRows:
 
 
 def ridge(sums: TrainingAndHeldOut, penalty: float) -> np.ndarray:
-    """Return the coefficients of ridge regression on the rows to learn from."""
+    """Return the coefficients of ridge regression on the training rows."""
     # -> (2 m, n_outputs)
     training = sums.training
     gram = training.gram.T.copy(order="F")  # LAPACK's order: half the time

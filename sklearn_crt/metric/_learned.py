@@ -26,13 +26,13 @@ from .._compat import (
     _fit_context,
     available_if,
 )
-from .._fitted import Batch, LifeCycle, value_of
+from .._fitted import Batch, LifeCycle, value_of, without_value
 from .._kernels import dense_product
 from .._types import RandomState
 from ..rows import TableLike, are_labels, as_numbers, plain_targets, weighted_rows
 from ._candidates import Learned, Parameters
-from ._engine import MetricEngine
 from ._targets import Coding
+from ._value import MetricValue
 
 _MAX_ITER, _VALIDATION_FRACTION = 8, 0.25
 _MOST_WHOLE = 2.0**53  # below which every integer is a float64
@@ -186,7 +186,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         "n_jobs": [Integral, None],
     }
 
-    _value: MetricEngine
+    _value: MetricValue
     _unit_of_work = "round"
 
     def __init__(
@@ -270,9 +270,8 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
             If X or y do not fit to the batches before.
         """
         if self.__sklearn_is_fitted__() and not self._value.has_sums:
-            with self._on_a_copy(unfitted=True) as model:  # nothing to add rows to
-                model._extend_value(X, y, sample_weight)
-            return self
+            model = without_value(self)  # there is nothing to add the rows to
+            return self._become(model._extend_value(X, y, sample_weight))
         return self._extend_value(X, y, sample_weight)
 
     @available_if(_is_sum)
@@ -327,8 +326,8 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         least = 2 if final else 1
         return self._validate_batch(X, y, sample_weight, first, not final, least)
 
-    def _empty_value(self, batch: Any) -> MetricEngine:
-        return MetricEngine(self._parameters_for(batch))
+    def _empty_value(self, batch: Any) -> MetricValue:
+        return MetricValue(self._parameters_for(batch))
 
     def _parameters_for(self, batch: Batch, method: str | None = None) -> Parameters:
         """Return the parameters, which count until the next fit, and a seed."""
@@ -403,7 +402,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         return as_numbers(y)
 
     @property
-    def _solved(self) -> MetricEngine:
+    def _solved(self) -> MetricValue:
         """The fitted value with its metric, which is computed when first needed."""
         return value_of(self).solved
 

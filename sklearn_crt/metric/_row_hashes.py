@@ -16,10 +16,11 @@ _WRAPS = 1024.0  # times that a projection of unit variance goes around
 
 
 def row_hashes(X: Rows, frame: Frame, seed: int) -> np.ndarray:
-    """Return numbers in [0, 1), even over rows, the same for the same content.
+    """Return a number in [0, 1) for each row that depends on its content alone.
 
-    So what is chosen by them does not depend on the order of rows or on batches, and a
-    weight of two is a row that comes twice.
+    Over the rows of a table the numbers are about uniformly distributed. Rows that are
+    chosen by them, to be held out for instance, do not depend on the order of the rows
+    or on batches, and a weight of two has the effect of a row that comes twice.
     """
     # X (n_rows, n_features) -> (n_rows,)
     draws = np.random.default_rng(seed).standard_normal(X.shape[1])
@@ -37,7 +38,7 @@ def row_hashes(X: Rows, frame: Frame, seed: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class DistinctRows:
-    """Distinct standardised rows with codes and weights, in an order of their own."""
+    """Distinct standardised rows with codes and weights, ordered by their hashes."""
 
     rows: np.ndarray  # (n_rows, n_features)
     codes: np.ndarray  # (n_rows,) or (n_rows, n_outputs)
@@ -47,7 +48,7 @@ class DistinctRows:
     def of(
         cls, table: Any, frame: Frame, hashes: np.ndarray, size: int
     ) -> DistinctRows:
-        """Return the rows of the least hashes, equal rows as one."""
+        """Return the rows of the smallest hashes; equal rows become one."""
         # hashes (n_rows,)
         order = np.argsort(hashes, kind="stable")[:size]
         codes = table.codes[order].reshape(len(order), -1)

@@ -12,14 +12,14 @@ from .._kernels import one_hot_weights
 
 @dataclass(frozen=True, eq=False)
 class Coding:
-    """How targets become columns: one for each class, or the outputs themselves."""
+    """How targets become columns: one per class for labels, one per numeric output."""
 
     classes: np.ndarray | None  # (n_classes,), None for numbers
-    mean: np.ndarray  # (n_outputs,), taken off numbers: no digits are lost in squares
+    mean: np.ndarray  # (n_outputs,), subtracted so that squares keep their digits
 
     @classmethod
     def of(cls, y: np.ndarray, weights: np.ndarray) -> Coding:
-        """Return the coding of labels (1d, no floats) or of numbers."""
+        """Return the coding of labels (one column, not of floats) or of numbers."""
         # y (n_rows,) or (n_rows, n_outputs), weights (n_rows,)
         if cls.is_of_labels(y):
             return cls(np.unique(y), np.zeros(0))
@@ -27,7 +27,7 @@ class Coding:
 
     @staticmethod
     def is_of_labels(y: np.ndarray) -> bool:
-        """Return whether targets are labels, and no numbers."""
+        """Return whether targets are labels rather than numbers."""
         return y.ndim == 1 and y.dtype.kind != "f"
 
     @property
@@ -36,26 +36,26 @@ class Coding:
         return self.classes is not None
 
     def codes(self, y: np.ndarray) -> np.ndarray:
-        """Return numbers of classes, or outputs about their mean."""
+        """Return the index of each label's class, or the outputs minus their mean."""
         # y (n_rows,) -> (n_rows,), or (n_rows, n_outputs)
         if self.classes is not None:
             return np.searchsorted(self.classes, y)
         return as_outputs(y) - self.mean
 
     def columns(self, codes: np.ndarray) -> np.ndarray:
-        """Return what ``codes`` gave as columns, (n_rows, n_outputs)."""
+        """Return columns for the values of ``codes``, (n_rows, n_outputs)."""
         if self.classes is None:
             return codes
         return one_hot_weights(codes, np.ones(codes.size), self.classes.size, float)
 
     def with_labels(self, y: np.ndarray) -> Coding:
-        """Return the coding with the labels of further rows among the classes."""
+        """Return the coding whose classes include the labels of further rows."""
         if self.classes is None:
             return self
         return Coding(np.unique(np.concatenate([self.classes, y])), self.mean)
 
     def moved(self, sums: Any, coding: Coding) -> Any:
-        """Return sums over columns of this coding for one of more classes."""
+        """Return sums for this coding as sums for another one that has more classes."""
         if self.classes is None or coding.classes is None:
             return sums
         if self.classes.size == coding.classes.size:

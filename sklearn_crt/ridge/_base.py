@@ -29,7 +29,7 @@ from .._fitted import Batch, value_of
 from .._state import same
 from .._supervised import SupervisedLifeCycle
 from ..rows import TableLike, weighted_rows
-from ._engine import DefaultSampler, RidgeSums, Settings, multiples_of
+from ._sums import DefaultSampler, RidgeSums, Settings, multiples_of
 
 
 class BaseRandomFeatureRidge(SupervisedLifeCycle):

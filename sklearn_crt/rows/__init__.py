@@ -18,7 +18,6 @@ from .statistics import Covariance as Covariance
 from .statistics import Moments as Moments
 from .statistics import RowSample as RowSample
 from .statistics import Statistics as Statistics
-from .targets import MOST_LABELS as MOST_LABELS
 from .targets import are_labels as are_labels
 from .targets import as_numbers as as_numbers
 from .targets import check_same_classes as check_same_classes

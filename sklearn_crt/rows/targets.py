@@ -1,7 +1,8 @@
-"""The one reader of targets and sample weights of all estimators.
+"""Reading targets and sample weights, in the same way for all estimators.
 
-Estimators pass y through ``plain_targets`` before scikit-learn validates it, and the
-validated rows, targets and weights through ``weighted_rows``.
+Estimators pass y through ``plain_targets`` before scikit-learn validates it. Validated
+labels then become codes in ``label_codes``, numbers become columns in
+``number_columns``, and ``weighted_rows`` leaves out the rows of weight 0.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from .._array import (
 )
 from .._compat import _check_sample_weight
 
-MOST_LABELS = 100  # different integers; where there are more, they are numbers
+_MOST_LABELS = 100  # different integers; where there are more, they are numbers
 # Products of two weights and squares of targets stay numbers of their type, with room
 # for sums over rows, if both keep within two fifths of the range of exponents. So do
 # squares of targets times weights, if these products keep within nine tenths of it.
@@ -99,7 +100,7 @@ def _from_objects(values: np.ndarray) -> np.ndarray:
 
 
 def _kind_of(kind: type) -> str:
-    """Return what values of a type are: as targets."""
+    """Return which kind of target the values of a Python type are."""
     if kind is type(None) or kind.__name__ in _MISSING:
         return "missing"
     if issubclass(kind, (*_DATES, *_NUMPY_DATES)) or kind.__name__ == "Period":
@@ -121,20 +122,20 @@ def _is_missing(value: Any) -> bool:
 
 
 def are_labels(y: np.ndarray) -> bool:
-    """Return whether plain targets are labels where both labels and numbers may come.
+    """Return whether plain targets are labels, for estimators that also take numbers.
 
-    Labels are strings, booleans and up to 100 different integers in one column.
+    Strings, booleans and at most 100 different integers in one column are labels.
     """
     # y (n_rows,) or (n_rows, n_outputs)
     if y.ndim > 1 or y.dtype.kind == "f":
         return False
-    return y.dtype.kind not in "iu" or np.unique(y).size <= MOST_LABELS
+    return y.dtype.kind not in "iu" or np.unique(y).size <= _MOST_LABELS
 
 
 def as_numbers(y: Array) -> Array:
-    """Return targets in the widest floating type, whose squares are numbers there.
+    """Return targets in the widest floating type, in which their squares are numbers.
 
-    Raises ValueError for outputs that are too large or too small.
+    Raises ValueError if all values of an output are too small, or one is too large.
     """
     xp = namespace_of(y)
     y = xp.astype(y, float_types(y)[0])
@@ -225,17 +226,20 @@ class WeightedRows(NamedTuple):
 
 
 def weighted_rows(X: Any, y: Array, sample_weight: Any) -> WeightedRows:
-    """Return rows of positive weight, their targets, and the weights: 1 if None.
+    """Return the rows of positive weight, their targets and their weights.
 
-    Weights stay in the units of the user. Computations in single precision choose their
-    type by ``type_for_weights``.
+    Without weights each row has weight 1. Weights stay in the units of the user and in
+    the widest type, so that models with weights of different sizes merge. What is
+    computed in single precision chooses its type by ``type_for_weights``.
     """
     weights = read_weights(X, sample_weight)
-    _check_range(y, weights)
+    if sample_weight is None:
+        return WeightedRows(X, y, weights, np.empty(0, np.intp))
     xp = namespace_of(weights)
     positive = weights > 0
     if not xp.any(positive):
         raise ValueError("Sample weights must contain at least one non-zero number.")
+    _check_range(y, weights)
     dropped = np.empty(0, np.intp)
     if not xp.all(positive):
         keep = to_host(xp.nonzero(positive)[0])
@@ -258,7 +262,7 @@ def read_weights(X: Any, sample_weight: Any) -> Array:
 
 
 def type_for_weights(weights: Array, dtype: Any) -> Any:
-    """Return a type that holds sums of weights: this one, or the widest if need be."""
+    """Return the type for sums of these weights: dtype, or the widest if too narrow."""
     wide = float_types(weights)[0]
     if dtype == wide:
         return dtype

@@ -35,6 +35,7 @@ from .._compat import (
 from .._fitted import FittedValue, LifeCycle, Step, no_step, value_of, with_value
 from .._state import same
 from .._types import RandomState
+from ..exceptions import ApproximationWarning
 from ..frequencies import Frequencies
 from ..maps import FeatureMap, relative_error, transform, variance_in_blocks
 from ..rows import (
@@ -69,7 +70,7 @@ class SamplerBatch(NamedTuple):
 class SamplerValue(FittedValue):
     """The statistics of the rows and the map that follows from them."""
 
-    recipe: Any  # an unfitted copy, whose parameters count until the next fit
+    unfitted: Any  # a copy of the sampler, whose parameters count until the next fit
     statistics: Statistics
     dtype: str = ""  # of the first rows
     map: FeatureMap | None = None  # None until all blocks of rows have been read
@@ -80,9 +81,9 @@ class SamplerValue(FittedValue):
 
         ``n_before`` is the number of rows before these, of which none was read here.
         """
-        sigma = getattr(self.recipe, "sigma", None)
+        sigma = getattr(self.unfitted, "sigma", None)
         median = isinstance(sigma, str) and sigma == "median"
-        options = {"median": median, "n_before": n_before, **self.recipe._reads()}
+        options = {"median": median, "n_before": n_before, **self.unfitted._reads()}
         statistics = self.statistics.read(*batch, **options)
         dtype = self.dtype or type_name(batch.X)
         return replace(self, statistics=statistics, dtype=dtype)
@@ -95,7 +96,7 @@ class SamplerValue(FittedValue):
         """
         if statistics is None:
             statistics = self.statistics
-        made = self.recipe._make_map(statistics, self.map).astype(self.dtype)
+        made = self.unfitted._make_map(statistics, self.map).astype(self.dtype)
         return replace(self, statistics=statistics, map=made)
 
     def with_seed(self, random_state: RandomState) -> SamplerValue:
@@ -106,7 +107,7 @@ class SamplerValue(FittedValue):
 
     def parts(self) -> Any:
         """Return the fitted samplers that a composed map consists of."""
-        return self.recipe._fit_parts(self.statistics)
+        return self.unfitted._fit_parts(self.statistics)
 
     def plus(self, batch: SamplerBatch, step: Step = no_step) -> SamplerValue:  # type: ignore[override]
         self._check_not_frozen("partial_fit")
@@ -129,15 +130,16 @@ class SamplerValue(FittedValue):
         return replace(
             self,
             statistics=self.statistics.without_rows(),
-            map=self.recipe._map_without_rows(self.map),
+            map=self.unfitted._map_without_rows(self.map),
             is_frozen=True,
         )
 
     def _check_not_frozen(self, method: str) -> None:
         if self.is_frozen:
+            name = type(self.unfitted).__name__
             raise ValueError(
-                f"{method} would change the map of this {type(self.recipe).__name__}, "
-                "which is frozen. Fit a new sampler, or call freeze() later."
+                f"{method} would change the map of this {name}, which is frozen. Fit a "
+                "new sampler, or call freeze() later."
             )
 
 
@@ -310,6 +312,9 @@ class BaseFeatureSampler(
             X_key = self._validate(to_namespace_of(X_key, X), reset=False)
         return SamplerBatch(X, X_key, sample_weight)
 
+    def _batch_of_rows(self, X: Any, weights: Any) -> SamplerBatch:
+        return SamplerBatch(X, None, weights)
+
     def _empty_value(self, batch: Any) -> SamplerValue:
         seed = check_random_state(self.random_state).randint(2**31 - 1, size=4)
         statistics = Statistics(tuple(seed.tolist()))
@@ -317,7 +322,7 @@ class BaseFeatureSampler(
 
     def _check_same_model(self, other: Any) -> None:
         mine, theirs = (
-            {**one._value.recipe.get_params(), "n_jobs": None, "random_state": None}
+            {**one._value.unfitted.get_params(), "n_jobs": None, "random_state": None}
             for one in (self, other)
         )
         differ = [name for name in mine if not same(mine[name], theirs[name])]
@@ -355,7 +360,7 @@ class BaseFeatureSampler(
             f"error of the kernel is {ratio:.2g} times the kernel itself for half of "
             f"the pairs, so zero would be a better estimate. {advice} "
             "sklearn_crt.compare_samplers measures the error of samplers on your rows.",
-            UserWarning,
+            ApproximationWarning,
         )
 
     def _validate(self, X: Any, reset: bool) -> Any:
@@ -433,13 +438,13 @@ class BaseFeatureSampler(
                 f"All features of {n_zero} rows are too small for {features.dtype} and "
                 f"became 0. Use a smaller sigma, float64, or NadarayaWatsonClassifier("
                 f"{name}(...)), which works with the logarithms of the features.",
-                RuntimeWarning,
+                ApproximationWarning,
             )
         if overflows:
             warn(
                 f"Features of {name} are too large for {features.dtype} and became "
                 "infinite. Use a smaller sigma or float64.",
-                RuntimeWarning,
+                ApproximationWarning,
             )
         return to_namespace_of(features, X)
 
@@ -456,7 +461,7 @@ class BaseFeatureSampler(
                 f"phases beyond {most:.2g}, which {rows.dtype} does not resolve: these "
                 "features are noise. Use a smaller sigma or float64, or scale the "
                 "columns, for instance with StandardScaler.",
-                RuntimeWarning,
+                ApproximationWarning,
             )
 
     # ------------------------------------------------------------------ kernels
@@ -485,7 +490,7 @@ class BaseFeatureSampler(
                 f"Kernel values of {type(self).__name__} for {n_pairs} pairs of rows "
                 f"are too large for {kernel.dtype} and became infinite. Use a "
                 "smaller sigma or float64.",
-                RuntimeWarning,
+                ApproximationWarning,
             )
         return to_namespace_of(kernel, X)
 
@@ -575,9 +580,9 @@ class BaseFeatureSampler(
             If sigma is out of range, or ``"median"`` without a sample of the rows.
         """
         value = value_of(self)
-        recipe = _unfitted_copy(value.recipe)
-        recipe.sigma = sigma
-        other = with_value(self, replace(value, recipe=recipe).with_map())
+        unfitted = _unfitted_copy(value.unfitted)
+        unfitted.sigma = sigma
+        other = with_value(self, replace(value, unfitted=unfitted).with_map())
         other.sigma = sigma
         return other
 

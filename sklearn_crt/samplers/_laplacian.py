@@ -160,7 +160,7 @@ class LaplacianSampler(MaternSampler):
             self._radial_law,
             coupling=coupling,
             draw=_draw_cauchy,
-            folds=True,
+            heavy_tailed=True,
         )
 
     def _coupling(self):

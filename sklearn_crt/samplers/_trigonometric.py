@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._compat import warn
+from ..exceptions import ApproximationWarning
 from ..frequencies import Coupling, Frequencies, get_coupling
 from ..maps import PairedColumns, RadialKernel, TrigonometricMap
 from ..rows import Statistics, metric_factor
@@ -127,7 +128,7 @@ class HeavyTailedSampler(BaseFeatureSampler):
                 "(2^24 in float32, 2^53 in float64), and their sines are noise; norms "
                 f"are cut at 1e15. Use float64, {self._tail_advice}, or the exact "
                 "kernel of sklearn_crt.kernels.",
-                RuntimeWarning,
+                ApproximationWarning,
             )
         if index < 2 and not coupling.exact and n_features <= _FEW_FEATURES:
             raise ValueError(

@@ -211,7 +211,7 @@ def assert_nested(sampler: BaseFeatureSampler, X: np.ndarray) -> None:
 
     def fit(width: int) -> BaseFeatureSampler:
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "This hybrid needs", UserWarning)
+            warnings.filterwarnings("ignore", "This hybrid needs")
             wide = clone(sampler).set_params(random_state=0, n_components=width)
             return wide.fit(X)
 

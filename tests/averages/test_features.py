@@ -22,6 +22,7 @@ from sklearn_crt import (
     TrigRBFSampler,
 )
 from sklearn_crt._fitted import value_of
+from sklearn_crt.exceptions import ApproximationWarning
 
 POSITIVE = [PositiveRBFSampler, OPRFSampler]
 SIGMAS = np.logspace(-2, 2, 10)
@@ -52,7 +53,7 @@ def test_few_columns_are_spoken_of(iris):
     for cls in (NadarayaWatsonClassifier, NadarayaWatsonRegressor):
         few = cls(OPRFSampler(random_state=0))
         message = rf"carried by about 2\d of 100 columns.*{cls.__name__}\(ExactKernel"
-        with pytest.warns(UserWarning, match=message) as record:
+        with pytest.warns(ApproximationWarning, match=message) as record:
             few.fit(X, y)
         assert len(record) == 1
         assert record[0].filename == __file__

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 
 from sklearn_crt import LearnedMetric
 from sklearn_crt._fitted import value_of
-from sklearn_crt.metric import _agop, _engine
+from sklearn_crt.metric import _agop, _value
 
 METHODS = "none", "diagonal", "agop", "nca"
 
@@ -256,7 +256,7 @@ def test_sums_at_fixed_frequencies(labels, rng):
 
 def test_many_rows_are_forgotten(rng, monkeypatch):
     X, y = noisy(rng, 600)
-    monkeypatch.setattr(_engine, "KEPT_ENTRIES", 6 * 250)
+    monkeypatch.setattr(_value, "KEPT_ENTRIES", 6 * 250)
     metric = LearnedMetric(method="agop", random_state=0)
     sizes = []
     for part in parts(X, y, 6):

@@ -25,7 +25,7 @@ from sklearn_crt import (
     TrigRBFSampler,
 )
 from sklearn_crt._fitted import value_of
-from sklearn_crt.ridge import _engine
+from sklearn_crt.ridge import _sums
 from sklearn_crt.ridge._solution import MomentSums, Solution
 
 READS_NOTHING = TrigRBFSampler(sigma=0.5, n_components=50, random_state=0)
@@ -294,7 +294,7 @@ def test_sigma_is_chosen_among_some_of_many_rows(table, monkeypatch):
     monkeypatch.setattr(
         MomentSums, "add", lambda self, *a: (summed.append(len(a[0])), add(self, *a))
     )
-    monkeypatch.setattr(_engine, "_ROWS_A_COLUMN", 1)
+    monkeypatch.setattr(_sums, "_ROWS_A_COLUMN", 1)
     model.fit(X, y)
     assert sum(summed) == 400 + 3 * 50  # not 3 * 400
     assert model.sigma_ == whole.sigma_ == 0.5

@@ -278,8 +278,6 @@ def test_squares_of_targets_times_weights(model, size, X):
 @every_estimator
 def test_weights_of_any_size(model, dtype, X):
     """Their unit does not matter, nor the type of the rows."""
-    if dtype == np.float32 and "Prototypes" in name_of(model):
-        pytest.skip("k-means of scikit-learn reads the weights as float32")
     X = X.astype(dtype)
     y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0)
     weights = 1.0 + np.arange(80) % 3
@@ -388,6 +386,8 @@ def test_weights_in_every_container(model, X):
             assert_array_equal(learned(model, X, y, given), expected, err_msg=name)
     with pytest.raises(TypeError, match="sample_weight has dates or times"):
         clone(model).fit(X, y, sample_weight=np.zeros(80, "M8[D]"))
+    with pytest.raises(ValueError, match="at least one non-zero number"):
+        clone(model).fit(X, X[:, 0] if model in REGRESSORS else y, np.zeros(80))
     for smallest in (1e-130, 1e-300):
         given = np.where(np.arange(80) == 7, smallest, 1.0)
         with pytest.raises(ValueError, match="Sample weights must be 0 or between"):

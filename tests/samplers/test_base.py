@@ -26,6 +26,7 @@ from sklearn_crt import (
     SimplexRBFSampler,
     TrigRBFSampler,
 )
+from sklearn_crt.exceptions import ApproximationWarning
 from sklearn_crt.extend import Frequencies, Orthogonal
 from sklearn_crt.testing import assert_nested
 
@@ -496,11 +497,13 @@ def test_a_map_that_follows_no_rows_may_be_used_between_batches(rng):
 # ------------------------------------------------------------------- stated errors
 def test_a_fit_whose_stated_error_exceeds_the_kernel_warns(rng):
     X = rng.normal(size=(200, 30))
-    with pytest.warns(UserWarning, match="zero would be a better") as record:
+    with pytest.warns(ApproximationWarning, match="zero would be a better") as record:
         PositiveRBFSampler(n_components=20, center=False, random_state=0).fit(X)
     assert "TrigRBFSampler needs fewer columns" in str(record[0].message)
     assert record[0].filename == __file__
-    with pytest.warns(UserWarning, match=r"n_components=\d+ would bring it to half"):
+    with pytest.warns(
+        ApproximationWarning, match=r"n_components=\d+ would bring it to half"
+    ):
         TrigRBFSampler(n_components=2, sigma=1.0).fit(X[:, :4])
 
 

@@ -21,7 +21,7 @@ from ..cases import sampler_cases
 pytestmark = [
     pytest.mark.filterwarnings("ignore:A norm:RuntimeWarning"),
     pytest.mark.filterwarnings("ignore:For .* takes sines and cos:RuntimeWarning"),
-    pytest.mark.filterwarnings("ignore:This hybrid needs|.* maps need:UserWarning"),
+    pytest.mark.filterwarnings("ignore:This hybrid needs|.* maps need"),
 ]
 SIZES = 1, 2, 3, 7, 64
 N_ROWS = 1000

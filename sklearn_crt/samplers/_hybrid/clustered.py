@@ -14,6 +14,7 @@ from sklearn.metrics import pairwise_distances_argmin
 
 from ..._compat import Interval, StrOptions, warn
 from ..._types import RandomState
+from ...exceptions import ApproximationWarning
 from ...frequencies import Coupling, get_coupling
 from ...maps import ClusterBlock, ClusteredMap, Clusters
 from ...rows import Sigma, Statistics
@@ -172,7 +173,7 @@ class ClusteredSampler(BaseFeatureSampler):
                 f"{len(parts)} maps need n_components={sum(units)} or more, got "
                 f"n_components={self.n_components}: sines and cosines are used for "
                 "all rows.",
-                UserWarning,
+                ApproximationWarning,
             )
             everywhere = [np.ones(n, dtype=bool) for n in counts]
             parts, members, units = [self.fallback], [everywhere], [1]

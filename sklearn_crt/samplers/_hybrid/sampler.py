@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 
 from ..._compat import Interval, StrOptions, warn
 from ..._types import GaussianOrSoftmax, RandomState
+from ...exceptions import ApproximationWarning
 from ...maps import FeatureMap, GaussianKernel, SumOfProductsMap
 from ...rows import Frame, Sigma, Statistics
 from .._base import BaseFeatureSampler
@@ -60,9 +61,10 @@ class HybridSampler(BaseFeatureSampler):
         means the angle between the rows over pi, from the sign of one random
         projection: ``[AngularCoefficient(n_components=1)]``.
     n_coefficients : int, default=None
-        Number of frequencies of each coefficient map, in place of its own
-        ``n_components``, which None leaves as it is. With more of them fewer
-        frequencies remain for the base maps.
+        Number of frequencies of each coefficient map. None leaves each with the
+        ``n_components`` of its own; a number replaces the default of that parameter,
+        and ``fit`` raises ValueError where a coefficient has another value. With more
+        frequencies of the coefficients fewer remain for the base maps.
     shared : bool, default=False
         Whether base maps have the same seed, so that maps with the same distribution
         share their frequencies. Coefficients never share them.
@@ -254,7 +256,8 @@ class HybridSampler(BaseFeatureSampler):
         if len(bases) != len(coefficients) + 1:
             raise ValueError(
                 f"{len(bases)} bases and {len(coefficients)} coefficients do not fit: "
-                "each base but the last, which has what remains of one, needs one."
+                "each base but the last needs one, and the last has the weight that "
+                "remains. A single base needs coefficients=[]."
             )
         if self.shared and len(bases) == 1:
             raise ValueError(
@@ -331,7 +334,7 @@ def _split_columns(
         warn(
             f"This hybrid needs n_components={least * sum(costs)} or more, got "
             f"n_components={n_components}: the last base map is used alone.",
-            UserWarning,
+            ApproximationWarning,
         )
         return None
     widths = [frequencies * unit for unit in units]

@@ -177,6 +177,17 @@ def test_parameters_without_effect_are_refused(params, message):
         hybrid(**{"n_components": 404} | params).fit(contract_rows())
 
 
+def test_a_number_for_coefficients_that_have_none():
+    class Fixed(AngularCoefficient):
+        def __init__(self):
+            super().__init__(n_components=3)
+
+    sampler = hybrid(coefficients=[Fixed()], n_components=404)
+    assert sampler.fit(contract_rows()).coefficients_[0].n_components == 3
+    with pytest.raises(ValueError, match="n_coefficients=2 needs coefficients with"):
+        sampler.set_params(n_coefficients=2).fit(contract_rows())
+
+
 def test_parts_may_state_what_the_hybrid_sets(rng):
     X = rng.normal(size=(30, 3))
     bases = [OPRFSampler(sigma=1), TrigRBFSampler(sigma=1.0, kernel="gaussian")]

@@ -62,7 +62,7 @@ class DefaultSampler(TrigRBFSampler):
         """Return the sampler with the number of columns that it has."""
         width = self.map_.n_components
         plain = TrigRBFSampler(**{**self.get_params(), "n_components": width})
-        value = replace(value_of(self), recipe=TrigRBFSampler(**plain.get_params()))
+        value = replace(value_of(self), unfitted=TrigRBFSampler(**plain.get_params()))
         return with_value(plain, value, columns_of(self))
 
 

@@ -35,7 +35,7 @@ def joined_batches(batches: Sequence[Batch]) -> Batch:
 
 @dataclass(frozen=True, eq=False)
 class FixedSums:
-    """Sums at frequencies that are fixed, to which further rows are added."""
+    """Sums of features at fixed frequencies, to which further rows can be added."""
 
     learned: Learned  # what fixed the frequencies, without its rows
     features: FourierFeatures
@@ -86,7 +86,7 @@ class FixedSums:
 
 
 @dataclass(frozen=True, eq=False)
-class MetricEngine(FittedValue):
+class MetricValue(FittedValue):
     """The rows that are kept, or the sums over those that are not, and their metric."""
 
     parameters: Parameters
@@ -99,7 +99,7 @@ class MetricEngine(FittedValue):
         """Whether there is something that rows could be added to."""
         return bool(self.batches or self.fixed_sums)
 
-    def fitted(self, batch: Batch, step: Step = no_step) -> MetricEngine:
+    def fitted(self, batch: Batch, step: Step = no_step) -> MetricValue:
         """Return the metric of rows, and their sums where the method has them."""
         parameters = self.parameters
         found = learn_metric(
@@ -110,21 +110,21 @@ class MetricEngine(FittedValue):
             coding = Coding.of(batch.y, batch.weights)
             sums = made_of.features, coding, made_of.sums
             fixed_sums = FixedSums(learned, *sums, None, parameters.seed)
-        return MetricEngine(parameters, (), fixed_sums, learned)
+        return MetricValue(parameters, (), fixed_sums, learned)
 
-    def plus(self, batch: Batch, step: Step = no_step) -> MetricEngine:
+    def plus(self, batch: Batch, step: Step = no_step) -> MetricValue:
         """Return the value with further rows; many of them fix the frequencies."""
         self._check_targets(batch.y)
         if self.fixed_sums is None:
             # only the metric of this method follows from sums
             parameters = self.parameters._replace(method="agop")
-            more = MetricEngine(parameters, (*self.batches, batch))
+            more = MetricValue(parameters, (*self.batches, batch))
             n_entries = sum(b.X.shape[0] * b.X.shape[1] for b in more.batches)
             return more.frozen() if n_entries > KEPT_ENTRIES else more
         fixed_sums = self.fixed_sums.plus(*batch[:3], self.parameters.n_jobs)
         return replace(self, fixed_sums=fixed_sums, learned=None)
 
-    def __add__(self, other: MetricEngine) -> MetricEngine:
+    def __add__(self, other: MetricValue) -> MetricValue:
         if other.fixed_sums is not None and self.fixed_sums is not None:
             fixed_sums = self.fixed_sums.merged(other.fixed_sums)
             return replace(self, fixed_sums=fixed_sums, learned=None)
@@ -135,14 +135,14 @@ class MetricEngine(FittedValue):
             value = value.plus(batch)
         return value
 
-    def frozen(self, step: Step = no_step) -> MetricEngine:
+    def frozen(self, step: Step = no_step) -> MetricValue:
         """Return the value with fixed frequencies, without the rows kept so far."""
         if not self.batches:
             return self
         return self.fitted(joined_batches(self.batches))
 
     @cached_property
-    def solved(self) -> MetricEngine:
+    def solved(self) -> MetricValue:
         """The value with the metric of all its rows."""
         if self.learned is not None:
             return self
@@ -150,7 +150,7 @@ class MetricEngine(FittedValue):
             return replace(self, learned=self.fixed_sums.relearned())
         return replace(self, learned=self.frozen().learned)
 
-    def emptied(self) -> MetricEngine:
+    def emptied(self) -> MetricValue:
         """Return the frequencies with no rows."""
         sums = self.fixed_sums
         assert sums is not None

@@ -1,0 +1,63 @@
+"""Warnings about the quality of an approximation have one class, and are few."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GridSearchCV
+
+from sklearn_crt import (
+    MaternSampler,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+    OPRFSampler,
+    TrigRBFSampler,
+)
+from sklearn_crt.exceptions import ApproximationWarning
+
+SIGMAS = [0.1, 1.0, 10.0, 100.0]
+
+
+@pytest.fixture
+def table(rng):
+    X = rng.standard_normal((120, 5))
+    return X, (X[:, 0] > 0).astype(int)
+
+
+@pytest.mark.parametrize("sampler", [TrigRBFSampler, OPRFSampler], ids=repr)
+@pytest.mark.parametrize("model", [NadarayaWatsonClassifier, NadarayaWatsonRegressor])
+def test_a_grid_search_warns_by_one_class(model, sampler, table):
+    model = model(sampler(n_components=20, random_state=0))
+    search = GridSearchCV(model, {"kernel__sigma": SIGMAS}, cv=3)
+    with pytest.warns(ApproximationWarning) as record:
+        search.fit(*table)
+    assert {each.category for each in record} == {ApproximationWarning}
+    with warnings.catch_warnings(action="error"):
+        warnings.simplefilter("ignore", ApproximationWarning)
+        search.fit(*table)
+
+
+@pytest.mark.parametrize("sampler", [TrigRBFSampler, OPRFSampler], ids=repr)
+def test_a_query_warns_once_with_the_number_of_rows(sampler, table):
+    X, y = table
+    model = NadarayaWatsonClassifier(sampler(sigma=0.3, random_state=0)).fit(X, y)
+    far = np.concatenate([X, 1e6 * np.ones((3000, 5))])  # several chunks of rows
+    for method in (model.predict, model.predict_proba, model.decision_function):
+        with warnings.catch_warnings(record=True) as record:
+            warnings.simplefilter("always")
+            method(far)
+        assert len(record) == (sampler is TrigRBFSampler)
+        for each in record:
+            assert each.category is ApproximationWarning
+            n_rows = int(str(each.message).split()[1])  # "For 2987 rows ..."
+            assert 2000 < n_rows <= 3120
+
+
+def test_transform_warns_by_this_class(table):
+    X, _ = table
+    with pytest.warns(ApproximationWarning, match="All features of 7 rows are too"):
+        OPRFSampler(sigma=1.0, random_state=0).fit(X).transform(1e3 * np.ones((7, 5)))
+    with pytest.warns(ApproximationWarning, match="phases"):
+        TrigRBFSampler(sigma=1.0, random_state=0).fit(X).transform(1e17 * X[:7])
+    with pytest.warns(ApproximationWarning, match="their sines are noise"):
+        MaternSampler(nu=0.01, random_state=0).fit(X)
