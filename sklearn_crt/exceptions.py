@@ -17,7 +17,7 @@ class ApproximationWarning(RuntimeWarning):
 
     See Also
     --------
-    NadarayaWatsonClassifier.approximation_error : Standard errors of predictions.
+    NadarayaWatsonClassifier : Its ``approximation_error`` returns standard errors.
     compare_samplers : The errors of several samplers on your rows.
 
     Examples
