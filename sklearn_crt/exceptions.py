@@ -17,8 +17,8 @@ class ApproximationWarning(RuntimeWarning):
 
     See Also
     --------
-    NadarayaWatsonClassifier : Its ``approximation_error`` returns standard errors.
-    compare_samplers : The errors of several samplers on your rows.
+    sklearn_crt.NadarayaWatsonClassifier : Has ``approximation_error``.
+    sklearn_crt.compare_samplers : The errors of several samplers on your rows.
 
     Examples
     --------
