@@ -15,12 +15,13 @@ in scikit-learn.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn import get_config
+from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import (
     check_consistent_length,
     column_or_1d,
@@ -158,10 +159,10 @@ def without_gradient(array: Array) -> Array:
     return array.detach() if hasattr(array, "detach") else array
 
 
-def taken(rows: Array, index: np.ndarray) -> Array:
-    """Return some of the rows of a table of any number of axes."""
+def taken(rows: Array, index: Array) -> Array:
+    """Return some of the rows of a table of any number of axes, where the table is."""
     if on_host(rows):
-        return rows[index]
+        return rows[index if isinstance(index, np.ndarray) else to_host(index)]
     xp = namespace_of(rows)
     return xp.take(rows, xp.asarray(index, device=device_of(rows)), axis=0)
 
@@ -169,6 +170,31 @@ def taken(rows: Array, index: np.ndarray) -> Array:
 def part(rows: Array, chunk: slice) -> Array:
     """Return rows that follow each other, of an array with any number of axes."""
     return rows[chunk, ...]
+
+
+LEAST_CHUNK, _MOST_ROWS = 256, 1024  # rows of a chunk
+_MOST_IN_PLACE = 8192  # rows, if the features need no memory of their own
+_CHUNK_BYTES = 2**21  # of features: few enough for the cache, enough for the product
+_DEVICE_BYTES = 2**27  # the same on a device, where a launch costs as much as a MiB
+
+
+def row_chunks(X: Any, width: int, *, in_place: bool = False) -> Iterator[slice]:
+    """Yield slices of the rows of a table that becomes ``width`` numbers per row.
+
+    In the memory of the host a chunk has 256 to 1024 rows, so that its features stay
+    in the cache, or up to 8192 rows if their features are written to their final place.
+    """
+    n_rows, d = X.shape
+    if on_host(X):
+        # columns of a sparse table count little: most of them hold nothing
+        width = max(width, d if isinstance(X, np.ndarray) else d // 32, 1)
+        size = max(LEAST_CHUNK, _CHUNK_BYTES // (width * X.dtype.itemsize))
+        size = min(size, _MOST_IN_PLACE if in_place else _MOST_ROWS)
+    else:
+        size = max(1, _DEVICE_BYTES // (8 * max(1, width)))
+    # gen_batches takes longer to validate its arguments than a row to be mapped
+    for start in range(0, n_rows, size):
+        yield slice(start, min(start + size, n_rows))
 
 
 def joined(blocks: list[Array], axis: int = 0) -> Array:
@@ -365,6 +391,27 @@ def refuse_device(estimator: Any, rows: Any, instead: str) -> None:
             f"{type(estimator).__name__} takes tables in the memory of the host, but X "
             f"is a {kind} on the device {rows.device}. Move it there{instead}."
         )
+
+
+def refuse_not_finite(rows: Array, name: str) -> None:
+    """Raise ValueError for an array of NumPy with numbers that are not finite.
+
+    A look at the values of another library may wait for its device. There a row with
+    such a number becomes NaN in the output, by ``nan_where_not_finite``.
+    """
+    if isinstance(rows, np.ndarray):
+        assert_all_finite(rows, input_name=name)
+
+
+def nan_where_not_finite(rows: Array) -> Array | None:
+    """Return 0 for rows of finite numbers and NaN for others, as a column.
+
+    None for arrays of NumPy, for which ``refuse_not_finite`` has raised an error.
+    """
+    if isinstance(rows, np.ndarray):
+        return None
+    # one pass over the rows, where all(isfinite) takes several
+    return namespace_of(rows).sum(rows * 0, axis=-1, keepdims=True)
 
 
 def plain_sparse(rows: Any) -> Any:

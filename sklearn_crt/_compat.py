@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 import sklearn
@@ -48,6 +48,8 @@ else:
     from sklearn.base import _fit_context
     from sklearn.utils._param_validation import validate_params
     from sklearn.utils.metaestimators import available_if
+
+RandomState: TypeAlias = int | np.random.RandomState | None  # of a parameter
 
 _PAGES = "https://sklearn-crt.readthedocs.io/en/latest/generated/{page}.html"
 
@@ -194,6 +196,7 @@ __all__ = [
     "CallbackSupportMixin",
     "HasMethods",
     "Interval",
+    "RandomState",
     "StrOptions",
     "TypedBaseEstimator",
     "TypedTransformerMixin",

@@ -29,6 +29,7 @@ from ._array import (
     transposed,
     without_gradient,
 )
+from ._workers import Workspace
 
 Buffer = Callable[[str, tuple[int, ...]], np.ndarray]  # of a name and a shape
 _ENTRIES = 2**16  # phases of a block, for the cache
@@ -393,19 +394,29 @@ def log_sum(
     *,
     overwrite: bool = False,
     normal: bool = False,
-    cast: Callable[[Array, DTypeLike], Array] | None = None,
+    workspace: Workspace | None = None,
 ) -> LogSum:
     """Return sum_s mantissa exp(logs) targets: the one sum that cannot overflow.
 
-    Products are taken in the type of the targets; ``cast`` makes it in a buffer.
+    Products are taken in the type of the targets.
     """
     # logs, mantissa (..., r, s), targets (..., s, k)
     options = {"overwrite": overwrite, "normal": normal}
     weights, log_scale = weights_from_logs(logs, mantissa, **options)
-    if weights.dtype != targets.dtype:
-        cast = cast or namespace_of(weights).astype
-        weights = cast(weights, targets.dtype)
-    return LogSum(weights @ targets, log_scale)
+    return LogSum(in_type(weights, targets.dtype, workspace) @ targets, log_scale)
+
+
+def in_type(
+    values: Array, dtype: DTypeLike, workspace: Workspace | None = None
+) -> Array:
+    """Return values in another type; those of NumPy in memory of a workspace."""
+    if values.dtype == dtype:
+        return values
+    if workspace is None or not isinstance(values, np.ndarray):
+        return namespace_of(values).astype(values, dtype)
+    out = workspace.buffer("cast", values.shape, dtype)
+    np.copyto(out, values)
+    return out
 
 
 # ------------------------------------------------------------------------ distances

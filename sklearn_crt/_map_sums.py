@@ -19,7 +19,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import has_fit_parameter
 
-from ._array import Array, on_host, part
+from ._array import Array, on_host, part, row_chunks
 from ._compat import array_device, cached_property
 from ._fitted import (
     Batch,
@@ -31,7 +31,6 @@ from ._fitted import (
     with_rows,
 )
 from ._state import same
-from ._workers import row_chunks
 from .maps import FeatureMap
 
 _KEPT_ENTRIES = 2**22  # entries of X that partial_fit keeps before it fixes a map

@@ -11,12 +11,11 @@ from dataclasses import fields, is_dataclass
 from importlib import import_module
 from typing import Any
 
-import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator
 
 _PACKAGE = __name__.partition(".")[0]
 _TYPE = f"type of {_PACKAGE}"
+_COMPLEX = f"complex number of {_PACKAGE}"
 
 
 # ------------------------------------------------------------------------ comparing
@@ -26,10 +25,6 @@ def same(a: Any, b: Any) -> bool:
         return True
     if type(a) is not type(b):
         return False
-    if isinstance(a, np.ndarray):
-        return a.shape == b.shape and bool(np.all(a == b))
-    if sparse.issparse(a):
-        return a.shape == b.shape and (a != b).nnz == 0
     if isinstance(a, (list, tuple)):
         return len(a) == len(b) and all(map(same, a, b))
     if isinstance(a, dict):
@@ -38,6 +33,8 @@ def same(a: Any, b: Any) -> bool:
         return same(*({**vars(e), "random_state": 0, "n_jobs": 0} for e in (a, b)))
     if is_dataclass(a) or (type(a).__eq__ is object.__eq__ and hasattr(a, "__dict__")):
         return same(_content(a), _content(b))
+    if hasattr(a, "shape"):  # arrays of any library, and sparse tables
+        return a.shape == b.shape and bool((a != b).sum() == 0)
     return bool(a == b)
 
 
@@ -70,6 +67,8 @@ def copied(estimator: Any) -> Any:
 def _packed(value: Any, known: dict[int, Any]) -> Any:
     """Return a value with plain containers in place of objects of this package."""
     kind = type(value)
+    if isinstance(value, complex):  # skops stores no complex number
+        return {_COMPLEX: [value.real, value.imag]}
     if kind in (list, tuple):
         return kind(_packed(each, known) for each in value)
     if kind is dict:
@@ -98,6 +97,8 @@ def _unpacked(value: Any, known: dict[int, Any]) -> Any:
         return type(value)(_unpacked(each, known) for each in value)
     if type(value) is not dict:
         return value
+    if _COMPLEX in value:
+        return complex(*value[_COMPLEX])
     if _TYPE not in value:
         return {name: _unpacked(each, known) for name, each in value.items()}
     if id(value) not in known:

@@ -1,4 +1,4 @@
-"""Rows in chunks, in threads, with BLAS in hand and memory that chunks use in turn."""
+"""Threads for parts of a table, limits on those of BLAS, and memory for chunks."""
 
 from __future__ import annotations
 
@@ -18,36 +18,12 @@ from joblib.parallel import get_active_backend
 from numpy.typing import DTypeLike
 from sklearn.utils import gen_even_slices
 
-from ._array import Array, namespace_of, on_host
+from ._array import LEAST_CHUNK
 from ._compat import _clear_controlling_thread, _get_threadpool_controller
 
-_CHUNK_BYTES = 2**21  # of features: few enough for the cache, enough for the product
-_DEVICE_BYTES = 2**27  # of a chunk elsewhere: a launch costs what a MiB costs
-_LEAST, _MOST = 256, 1024  # rows
-_MOST_IN_PLACE = 8192  # where the features need no memory of their own
 _WORK = 2**22  # numbers from which two threads are faster than one by the clock
 _KEPT_BYTES = 2**20  # of a buffer that stays between two loops
 Result = TypeVar("Result")
-
-
-# --------------------------------------------------------------------------- chunks
-def row_chunks(X: Any, width: int, *, in_place: bool = False) -> Iterator[slice]:
-    """Return slices of the rows of a table that becomes ``width`` numbers per row.
-
-    On the host a chunk has 256 to 1024 rows, so that its features stay in the cache
-    (up to 8192 where narrow ones are written where they belong).
-    """
-    n_rows, d = X.shape
-    if on_host(X):
-        # columns of a sparse table count little: most of them hold nothing
-        width = max(width, d if isinstance(X, np.ndarray) else d // 32, 1)
-        size = max(_LEAST, _CHUNK_BYTES // (width * X.dtype.itemsize))
-        size = min(size, _MOST_IN_PLACE if in_place else _MOST)
-    else:
-        size = max(1, _DEVICE_BYTES // (8 * max(1, width)))
-    # gen_batches takes longer to validate its arguments than a row to be mapped
-    for start in range(0, n_rows, size):
-        yield slice(start, min(start + size, n_rows))
 
 
 # -------------------------------------------------------------------------- threads
@@ -60,7 +36,7 @@ def effective_n_threads(
     linear algebra would take, at most one for each processor that this process may
     use, and what joblib says inside of its workers and contexts. Small work has one.
     """
-    n_chunks = n_rows // _LEAST
+    n_chunks = n_rows // LEAST_CHUNK
     if n_chunks < 2 or (width is not None and n_rows * width < _WORK):
         return 1
     if n_jobs is None and _is_outermost():
@@ -77,7 +53,7 @@ def in_threads(
     would wait for each other. joblib's pool would sleep between looks for results,
     longer than a small transform takes, and processes would fill copies of the output.
     """
-    if n_rows <= _LEAST:  # a single chunk
+    if n_rows <= LEAST_CHUNK:  # a single chunk
         return [function(slice(None))]
     if n_threads == 1:
         return [with_one_blas_thread(function, slice(None))]
@@ -207,7 +183,7 @@ def blas_within_processors(n_rows: int) -> Callable[..., Any]:
     loop over chunks is a barrier for the threads of BLAS at each chunk, and those
     that share a processor wait for each other in turn: ten times as long, and more.
     """
-    if n_rows <= _LEAST or _n_blas_threads() <= cpu_count():  # which reads files
+    if n_rows <= LEAST_CHUNK or _n_blas_threads() <= cpu_count():  # which reads files
         return operator.call
     return with_one_blas_thread
 
@@ -264,16 +240,6 @@ class Workspace:
     def lend(self, name: str, array: np.ndarray) -> None:
         """Give the next buffer of a name this memory, where results are to stand."""
         self._lent = name, array
-
-    def cast(self, values: Array, dtype: DTypeLike) -> Array:
-        """Return values in another type, themselves where they have it."""
-        if values.dtype == dtype:
-            return values
-        if not on_host(values):
-            return namespace_of(values).astype(values, dtype)
-        buffer = self.buffer("cast", values.shape, dtype)
-        np.copyto(buffer, values)
-        return buffer
 
     def drop_large(self) -> None:
         """Forget buffers beyond 1 MiB."""

@@ -15,8 +15,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
-from ._compat import Interval, StrOptions, validate_params
-from ._types import RandomState
+from ._compat import Interval, RandomState, StrOptions, validate_params
 from .maps import TrigonometricMap
 from .rows import TableLike
 from .samplers import BaseFeatureSampler

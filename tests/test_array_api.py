@@ -33,7 +33,7 @@ from sklearn_crt import (
     PositiveRBFSampler,
     Prototypes,
     TrigRBFSampler,
-    _workers,
+    _array,
     clustered_hybrid,
 )
 
@@ -376,7 +376,7 @@ def test_memory_of_the_host_is_shared(rng, torch, dispatch):
     ids=repr,
 )
 def test_chunks_are_not_seen(rng, strict, sampler, dispatch, monkeypatch):
-    monkeypatch.setattr(_workers, "_DEVICE_BYTES", 2**24)  # 512 of these rows
+    monkeypatch.setattr(_array, "_DEVICE_BYTES", 2**24)  # 512 of these rows
     X, queries = rng.standard_normal((2, 600, 5))
     y, theirs = (X[:, 0] > 0).astype(int), strict(queries)
     sampler = clone(sampler).set_params(random_state=0, n_components=4096)

@@ -46,7 +46,7 @@ def causal_block(
         return queries.times(after), after
     if _is_narrow(before, after, keys):
         return _one_product(before, after, queries, keys, values), after
-    numerators = _halves(queries, keys, values)
+    numerators = _numerators_by_halving(queries, keys, values)
     if before is not None:
         numerators = numerators.plus(queries.times(before))
     return numerators, after
@@ -85,7 +85,7 @@ def _is_narrow(before, after, keys):
         return False
 
 
-def _halves(queries, keys, values):
+def _numerators_by_halving(queries, keys, values):
     """Numerators inside a chunk, level by level: blocks of 2 b rows, b = n/2 ... 1."""
     n = values.shape[-2]
     if n & (n - 1):
@@ -149,7 +149,9 @@ def causal_blocks(
     if before is not None:
         earlier = earlier.plus(LogSum(*(part[..., None, :, :] for part in before)))
         after = after.plus(before)
-    numerators = _halves(queries, keys, values).plus(queries.times(earlier))
+    numerators = _numerators_by_halving(queries, keys, values).plus(
+        queries.times(earlier)
+    )
     return LogSum(*(uncut(part, n) for part in numerators)), after
 
 

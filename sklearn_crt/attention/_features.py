@@ -7,10 +7,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted
 
-from .._array import Array, constant, namespace_of, transposed
+from .._array import (
+    Array,
+    constant,
+    namespace_of,
+    nan_where_not_finite,
+    transposed,
+)
 from .._kernels import LogSum, log_sum
 from ..maps import FeatureMap, map_arrays
 from ..rows import Frame, Inputs
@@ -76,8 +81,7 @@ class Features(NamedTuple):
         bias: Array | None = None,
     ) -> Features:
         """Compute the features of rows, times exp(bias) where there is one."""
-        # NumPy's rows are finite, or raise
-        lost = None if isinstance(rows, np.ndarray) else _nan_where_not_finite(rows)
+        lost = nan_where_not_finite(rows)
         unit = feature_map.frame.rows(rows if lost is None else rows + lost)
         mantissa, exponent = feature_map.log_features(unit, key=key)
         if exponent is None:
@@ -100,12 +104,6 @@ class Features(NamedTuple):
         """Return the products of these features of queries with sums over keys."""
         shift = transposed(sums.log_scale)
         return log_sum(self.exponent + shift, sums.values, self.mantissa)
-
-
-def _nan_where_not_finite(rows):
-    """Return 0 for rows of finite numbers, and NaN, which maps may lose, for others."""
-    # one pass, where all(isfinite) takes several
-    return namespace_of(rows).sum(rows * 0, axis=-1, keepdims=True)
 
 
 def resolve(feature_map: Any, like: Array) -> Any:
@@ -212,15 +210,6 @@ def check_rows(rows: Array, name: str) -> None:
             f"{name} must have a shape (..., n_rows, n_columns) without empty axes, "
             f"got {tuple(rows.shape)}."
         )
-
-
-def check_finite(rows: Array, name: str) -> None:
-    """Raise where an array of NumPy has numbers that are not finite.
-
-    In other libraries they become NaN in the output: looking would wait for the device.
-    """
-    if isinstance(rows, np.ndarray):
-        assert_all_finite(rows, input_name=name)
 
 
 def check_values(k: Array, v: Array) -> None:

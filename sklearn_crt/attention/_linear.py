@@ -10,7 +10,14 @@ from typing import Any, TypeVar
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from .._array import Array, joined, namespace_of, to_host, values_are_known
+from .._array import (
+    Array,
+    joined,
+    namespace_of,
+    refuse_not_finite,
+    to_host,
+    values_are_known,
+)
 from .._kernels import itemsize
 from ..samplers import (
     DERFSampler,
@@ -20,7 +27,7 @@ from ..samplers import (
     angular_hybrid,
 )
 from ._causal import causal_blocks
-from ._features import DETERMINISTIC, check_attention_inputs, check_finite, resolve
+from ._features import DETERMINISTIC, check_attention_inputs, resolve
 from ._softmax import softmax_attention
 from ._state import LinearAttentionState, logs_of_mask, with_column_of_ones
 
@@ -130,8 +137,8 @@ def linear_attention(
     True
     """
     check_attention_inputs(q, k, v, causal)
-    check_finite(q, "q")
-    check_finite(k, "k")
+    refuse_not_finite(q, "q")
+    refuse_not_finite(k, "k")
     if chunk_size is not None and chunk_size < 1:
         raise ValueError(f"chunk_size must be at least 1, got {chunk_size}.")
     if causal and chunk_size is not None and chunk_size & (chunk_size - 1):

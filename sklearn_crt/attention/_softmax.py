@@ -15,6 +15,7 @@ from .._array import (
     cut,
     namespace_of,
     positions,
+    refuse_not_finite,
     sq_norms,
     to_host,
     transposed,
@@ -22,7 +23,7 @@ from .._array import (
     values_are_known,
 )
 from .._kernels import least_log, weights_from_logs
-from ._features import check_attention_inputs, check_finite
+from ._features import check_attention_inputs
 from ._state import logs_of_mask
 
 _LEAST_BLOCK = 32  # rows of a block of the band, so that products are worth their calls
@@ -251,7 +252,7 @@ def coreset_attention(
     True
     """
     check_attention_inputs(q, k, v, causal)
-    check_finite(q, "q")
+    refuse_not_finite(q, "q")
     if causal:
         raise ValueError(
             "coreset_attention is bidirectional: its points are means of keys, and "
@@ -315,14 +316,16 @@ def _cluster(keys: np.ndarray, n_points: int) -> np.ndarray:
 
     rows = rows[first]
     some = rng.permutation(first.size)[: _SAMPLED * n_points]
-    init = _spread(rows[some], n_points, rng)
+    init = _initial_points(rows[some], n_points, rng)
     model = KMeans(n_points, init=init, n_init=1, max_iter=_STEPS)
     with warnings.catch_warnings():  # keys that differ by roundings
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(rows, sample_weight=np.bincount(groups)).labels_[groups]
 
 
-def _spread(rows: np.ndarray, n_points: int, rng: np.random.RandomState) -> np.ndarray:
+def _initial_points(
+    rows: np.ndarray, n_points: int, rng: np.random.RandomState
+) -> np.ndarray:
     """Return some rows as k-means++ chooses them, by the squared distance to others."""
     # scikit-learn's validates all rows for each point, longer than all else takes here
     chosen, left = [rng.randint(len(rows))], np.full(len(rows), np.inf)

@@ -16,6 +16,7 @@ from .._array import (
     constant,
     namespace_of,
     positions,
+    refuse_not_finite,
     transposed,
 )
 from .._kernels import LogSum
@@ -26,7 +27,7 @@ from ..averages._features import (
     jackknife_variance,
 )
 from ._causal import causal_block
-from ._features import Features, Map, check_finite, check_rows, check_values, resolve
+from ._features import Features, Map, check_rows, check_values, resolve
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +101,7 @@ class LinearAttentionState:
         """
         check_rows(k, "k")
         check_values(k, v)
-        check_finite(k, "k")
+        refuse_not_finite(k, "k")
         return self._resolved(k)._plus(
             k, with_column_of_ones(v), logs_of_mask(key_mask, k)
         )
@@ -119,7 +120,7 @@ class LinearAttentionState:
             One row per query.
         """
         check_rows(q, "q")
-        check_finite(q, "q")
+        refuse_not_finite(q, "q")
         if self._sums is None:
             raise ValueError("the state has seen no token: call update(k, v) first.")
         queries = Features.of(self.feature_map, q)

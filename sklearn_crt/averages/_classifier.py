@@ -13,9 +13,8 @@ from .._array import (
     clipped,
     joined,
     namespace_of,
-    on_host,
+    taken,
     to_fit_namespace,
-    to_host,
     to_namespace_of,
 )
 from .._supervised import LabelsMixin
@@ -168,12 +167,8 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
             lambda scores, *_: namespace_of(scores).argmax(scores, axis=1),
             instead,
         )
-        if on_host(codes):
-            return to_namespace_of(self.classes_[codes], X)
-        classes = to_namespace_of(self.classes_, codes)
-        if on_host(classes):  # strings
-            return classes[to_host(codes)]
-        return namespace_of(codes).take(classes, codes)
+        classes = to_namespace_of(self.classes_, codes)  # strings stay on the host
+        return to_namespace_of(taken(classes, codes), X)
 
     def predict_proba(self, X: TableLike) -> np.ndarray:
         """Return the probabilities of the classes.

@@ -24,7 +24,6 @@ from .._array import (
 )
 from .._compat import DOC_LINK, HasMethods, Interval, StrOptions, TypedBaseEstimator
 from .._fitted import Batch, Step, computed_once, no_step
-from .._types import HasLogProfile
 from .._workers import Workspace
 from ..maps import GaussianRadial, LaplacianRadial, MaternRadial, RadialKernel
 from ..rows import (
@@ -39,6 +38,7 @@ from ..rows import (
 from ._bandwidth import best_multiple, sample
 from ._sums import (
     Averages,
+    HasLogProfile,
     Kernel,
     KernelSums,
     add_block,

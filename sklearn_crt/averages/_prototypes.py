@@ -15,13 +15,13 @@ from scipy.sparse import csr_array, vstack
 from sklearn.utils import check_random_state, gen_batches
 
 from .._array import to_host
-from .._compat import Interval
+from .._compat import Interval, RandomState
 from .._fitted import Batch, Step, no_step
-from .._types import HasLogProfile, RandomState
 from ..rows import Centers, Frame, Sigma, Statistics, resolve_sigma
 from ..rows.centers import distinct_rows
 from ._bandwidth import WIDE_OCTAVES, HeldOutRows, best_multiple_left, sample
 from ._exact import Choice, Keys, RowAverages, RowKernel, as_kind, get_kernel
+from ._sums import HasLogProfile
 from ._targets import Targets
 
 _N_BINS = 8  # of numbers

@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from .._array import Array, asarray_like, like_table, namespace_of, to_host, transposed
 from .._fitted import Batch, FittedValue
-from .._kernels import LogSum, log_sum, weights_from_logs
+from .._kernels import LogSum, in_type, log_sum, weights_from_logs
 from .._workers import Workspace
 from ..maps import GaussianRadial, RadialKernel
 from ..rows import Inputs, Rows
@@ -75,7 +75,7 @@ class FeatureSums(NamedTuple):
         if mantissa is not None and not signed:
             signed = bool(namespace_of(mantissa).min(mantissa) < 0)
         if exponent is None:
-            features = _cast(transposed(mantissa), targets, workspace)
+            features = in_type(transposed(mantissa), targets.dtype, workspace)
             found = LogSum(features @ targets, 0.0)
         else:
             found = log_sum(
@@ -83,7 +83,7 @@ class FeatureSums(NamedTuple):
                 targets,
                 None if mantissa is None else transposed(mantissa),
                 overwrite=workspace is not None,
-                cast=workspace.cast if workspace else None,
+                workspace=workspace,
             )
         sums, scale = map(to_host, found)
         scale = np.atleast_2d(np.asarray(scale, np.float64))
@@ -140,23 +140,22 @@ class FeatureSums(NamedTuple):
         """
         # -> (n_rows, k), (n_rows, 1)
         weights, log_scale = self.scaled(mantissa, exponent, workspace)
-        scores = _cast(weights, self.sums, workspace) @ self.sums
+        scores = in_type(weights, self.sums.dtype, workspace) @ self.sums
         if further is not None:
             xp, more = namespace_of(scores), weights @ asarray_like(further, weights)
             scores = xp.concat([scores, xp.astype(more, scores.dtype)], axis=1)
         return scores, log_scale
 
 
-def _cast(features: Array, targets: Array, workspace: Workspace | None) -> Array:
-    """Return features in the type of the matrix with which they are multiplied."""
-    if features.dtype == targets.dtype:
-        return features
-    cast = namespace_of(features).astype if workspace is None else workspace.cast
-    return cast(features, targets.dtype)
-
-
 # ------------------------------------------------------- kernels of pairs of rows
 Kernel = RadialKernel | Callable
+
+
+class HasLogProfile(Protocol):
+    """A kernel of the distance, given by its logarithm."""
+
+    def log_profile(self, r: np.ndarray) -> np.ndarray:
+        """Return the logarithm of the kernel at distances r."""
 
 
 def log_kernel(
@@ -208,6 +207,5 @@ def add_block(
     workspace: Workspace | None = None,
 ) -> LogSum:
     """Return sums with those over further keys; logs (n, n_keys) are overwritten."""
-    cast = None if workspace is None else workspace.cast
-    block = log_sum(logs, targets, overwrite=True, normal=True, cast=cast)
+    block = log_sum(logs, targets, overwrite=True, normal=True, workspace=workspace)
     return block if total is None else total.plus(block)

@@ -351,21 +351,21 @@ def _add_up(shell, sampler, layout, number, table):
 
 
 @dataclass(frozen=True)
-class Drawn:
+class PrioritizedRows:
     """The rows of least random priority, and the columns that a table has."""
 
     batch: Batch
     priorities: np.ndarray  # (n_rows,)
     columns: dict[str, Any]
 
-    def __add__(self, other: Drawn) -> Drawn:
+    def __add__(self, other: PrioritizedRows) -> PrioritizedRows:
         """Return as many of the rows of both as a metric keeps."""
         batch = joined_batches([self.batch, other.batch])
         both = np.concatenate([self.priorities, other.priorities])
         size = max(1, KEPT_ENTRIES // batch.X.shape[1])
         least = np.sort(np.argsort(both)[:size])
         X, y, weights = (array[least] for array in batch[:3])
-        return Drawn(Batch(X, y, weights), both[least], self.columns)
+        return PrioritizedRows(Batch(X, y, weights), both[least], self.columns)
 
 
 def _fit_metric(metric, tables, ahead, classes):
@@ -381,8 +381,8 @@ def _fit_metric(metric, tables, ahead, classes):
     blocks = Blocks(X, y, sample_weight, ahead)
     tables = blocks.select("X", "y", "sample_weight")
     shell = dask.delayed(metric, pure=False, traverse=False)
-    draw = dask.delayed(_draw, pure=False)
-    drawn = [draw(shell, blocks.layout, *pair) for pair in enumerate(tables)]
+    read = dask.delayed(_rows_with_priorities, pure=False)
+    drawn = [read(shell, blocks.layout, *pair) for pair in enumerate(tables)]
     found = _or_raise(tree_sum(operator.add, drawn).compute(), sample_weight)
     # integers of a block may be few where those of all blocks are counts
     X, y, weights = found.batch[:3]
@@ -401,14 +401,14 @@ def _fit_metric(metric, tables, ahead, classes):
     return with_value(model, total.value, total.noted)
 
 
-def _draw(shell, layout, number, table):
+def _rows_with_priorities(shell, layout, number, table):
     """Return rows of a block, with random priorities."""
     X, y, weights = _block(layout, number, table)
     if X is None:
         return None
     model, batch = read_rows(shell, X, y, weights)
     priorities = np.random.default_rng(number).random(len(batch.y))
-    return Drawn(batch, priorities, columns_of(model))
+    return PrioritizedRows(batch, priorities, columns_of(model))
 
 
 def _add_metric(shell, layout, number, table):

@@ -33,6 +33,7 @@ from .quadratic import Quadratic as Quadratic
 from .quadratic import real_form as real_form
 from .radial import ExponentialPowerRadial as ExponentialPowerRadial
 from .radial import GaussianKernel as GaussianKernel
+from .radial import GaussianOrSoftmax as GaussianOrSoftmax
 from .radial import GaussianRadial as GaussianRadial
 from .radial import LaplacianRadial as LaplacianRadial
 from .radial import MaternRadial as MaternRadial

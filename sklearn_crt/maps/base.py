@@ -17,10 +17,11 @@ from .._array import (
     like_table,
     part,
     place_of,
+    row_chunks,
 )
 from .._compat import cached_property
 from .._kernels import exp_features, weights_from_logs
-from .._workers import Workspace, row_chunks
+from .._workers import Workspace
 from ..frequencies import Affine, Coupling, Frequencies
 from ..rows import Frame, Inputs
 

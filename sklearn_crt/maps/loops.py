@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils import gen_batches
 
-from .._array import joined, namespace_of, on_host, part
+from .._array import joined, namespace_of, on_host, part, row_chunks
 from .._compat import array_device, is_writeable_array
 from .._workers import (
     effective_n_threads,
     in_threads,
     kept_workspace,
-    row_chunks,
 )
 from ..frequencies import Antithetic, Coupling, Independent
 from ..rows import Frame, Inputs

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.polynomial import Polynomial
@@ -32,6 +32,9 @@ _LEAST_ALPHA = 0.05  # exponent below which integrals over S are slow and overfl
 _MANY = 2048
 _FIRST, _LAST = 1e-3, 1e3  # range of the table
 _LARGE_ORDER = 25  # order from which the expansion for large nu is exact to rounding
+
+
+GaussianOrSoftmax: TypeAlias = Literal["gaussian", "softmax"]  # of a parameter
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
+from sklearn.utils import gen_batches
 
 from .._kernels import one_hot_weights, sq_distances, weights_from_logs
-from ..rows import Frame, Moments, Rows
+from ..rows import ColumnMoments, Frame, Rows
 from ._agop import MOST_FREQUENCIES, MULTIPLES, Round, TrainingRows, learn_rounds
 from ._descent import learn_columns, learn_nca, single_precision
-from ._row_hashes import DistinctRows, row_hashes
 from ._targets import Coding
 
 _POOL_ROWS, _POOL_ENTRIES = 2**15, 2**22  # that NCA draws from
@@ -23,6 +24,8 @@ _DIRECTIONS = 100  # of NCA, where there are more columns
 _WRAPS = 4096.0  # of hashes in [0, 1), for a second order of the rows
 _TRIED = 2.0 ** np.arange(-1, 4.6, 0.5)  # of one over the root of total variance
 _LEAST_SHARE = 1e-3  # of a probability: a row that is missed counts for as much
+_HASHED_ROWS = 4096  # rows that are hashed at a time
+_TURNS = 1024.0  # times that a projection of unit variance goes around
 
 Step = Callable[[], None]
 
@@ -112,7 +115,7 @@ def standardising(X: Rows, weights: np.ndarray) -> tuple[Frame, np.ndarray]:
     Constant columns become zero, unless all are constant.
     """
     # -> (n_features,)
-    moments = Moments.of(X, weights)
+    moments = ColumnMoments.of(X, weights)
     deviation = np.sqrt(moments.variance)
     live = deviation > 1e-7 * np.sqrt(moments.mean_square)
     if not live.any():
@@ -289,3 +292,57 @@ def held_out_losses(
             best = mean, losses, base * multiple
     assert best is not None
     return best[1], best[2]
+
+
+# ------------------------------------------------ rows chosen by their content
+# Neither the order of the rows nor their batches change what is chosen.
+def row_hashes(X: Rows, frame: Frame, seed: int) -> np.ndarray:
+    """Return a number in [0, 1) for each row that depends on its content alone.
+
+    Over the rows of a table the numbers are about uniformly distributed. Rows that are
+    chosen by them, to be held out for instance, do not depend on the order of the rows
+    or on batches, and a weight of two has the effect of a row that comes twice.
+    """
+    # X (n_rows, n_features) -> (n_rows,)
+    draws = np.random.default_rng(seed).standard_normal(X.shape[1])
+    direction = draws * (_TURNS / np.linalg.norm(draws))
+    out = np.empty(X.shape[0])
+    for block in gen_batches(X.shape[0], _HASHED_ROWS):
+        rows = X[block].astype(np.float64, copy=False)
+        if sparse.issparse(X):
+            along = frame.sigma * direction
+            out[block] = rows @ along - frame.center @ along
+        else:  # no product: BLAS adds up each row in the order of its place
+            out[block] = (frame.rows(rows).matrix * direction).sum(axis=1)
+    return out % 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class DistinctRows:
+    """Distinct standardised rows with codes and weights, ordered by their hashes."""
+
+    rows: np.ndarray  # (n_rows, n_features)
+    codes: np.ndarray  # (n_rows,) or (n_rows, n_outputs)
+    weights: np.ndarray  # (n_rows,)
+
+    @classmethod
+    def of(
+        cls, table: Any, frame: Frame, hashes: np.ndarray, size: int
+    ) -> DistinctRows:
+        """Return the rows of the smallest hashes; equal rows become one."""
+        # hashes (n_rows,)
+        order = np.argsort(hashes, kind="stable")[:size]
+        codes = table.codes[order].reshape(len(order), -1)
+        inside = np.lexsort((*codes.T, hashes[order]))
+        order, codes = order[inside], codes[inside]
+        new = np.ones(len(order), bool)
+        changes = np.diff(codes, axis=0) != 0
+        new[1:] = (np.diff(hashes[order]) != 0) | changes.any(axis=1)
+        weights = np.add.reduceat(table.weights[order], np.flatnonzero(new))
+        order = order[new]
+        rows = frame.rows(table.X[order].astype(np.float64, copy=False)).dense
+        return cls(rows, table.codes[order], weights)
+
+    def take(self, index: Any) -> DistinctRows:
+        """Return some of the rows."""
+        return DistinctRows(self.rows[index], self.codes[index], self.weights[index])

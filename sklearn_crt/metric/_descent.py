@@ -14,7 +14,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 
 from .._array import taken, to_host
 from .._kernels import sq_distances, weights_from_logs
-from ..rows import Moments, Rows, type_for_weights
+from ..rows import ColumnMoments, Frame, Rows, type_for_weights
 
 _NCA_STEPS = 300
 _NCA_QUERIES, _NCA_KEYS = 256, 1000  # rows of a minibatch
@@ -137,9 +137,9 @@ def learn_columns(X: Rows, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
     # (n_features,)
     keep = np.random.default_rng(0).permutation(X.shape[0])[:_N_ROWS]
     rows, y, weights = (to_host(taken(a, keep)) for a in (X, y, weights))
-    rows, weights = rows.astype(np.float64), weights.astype(np.float64)
-    rows = rows if isinstance(rows, np.ndarray) else rows.toarray()
-    moments = Moments.of(rows, weights)
+    rows = Frame().rows(rows.astype(np.float64)).dense
+    weights = weights.astype(np.float64)
+    moments = ColumnMoments.of(rows, weights)
     deviation = np.sqrt(moments.variance)
     deviation[deviation <= 1e-12 * np.sqrt(moments.mean_square)] = 1.0  # constant
     rows = (rows - moments.mean) / deviation

@@ -21,6 +21,7 @@ from .._array import (
 )
 from .._compat import (
     Interval,
+    RandomState,
     StrOptions,
     TypedTransformerMixin,
     _fit_context,
@@ -28,7 +29,6 @@ from .._compat import (
 )
 from .._fitted import Batch, LifeCycle, value_of, without_value
 from .._kernels import dense_product
-from .._types import RandomState
 from ..rows import TableLike, are_labels, as_numbers, plain_targets, weighted_rows
 from ._candidates import Learned, Parameters
 from ._targets import Coding

@@ -14,8 +14,7 @@ from .._fitted import Batch, FittedValue, Step, no_step
 from .._state import same
 from ..rows import Rows
 from ._agop import FourierFeatures, Round, TrainingAndHeldOut, TrainingRows
-from ._candidates import Learned, Parameters, learn_metric
-from ._row_hashes import row_hashes
+from ._candidates import Learned, Parameters, learn_metric, row_hashes
 from ._targets import Coding
 
 KEPT_ENTRIES = 2**22  # of X, which partial_fit keeps before frequencies are fixed

@@ -208,12 +208,12 @@ def k_means(
     # weights (n_rows,) -> (n_rows,)
     rng, n_rows = np.random.default_rng(seed), rows.shape[0]
     if n_rows * n_clusters <= _LARGE:
-        centers = _spread(rows, weights, n_clusters, rng)
+        centers = _initial_centers(rows, weights, n_clusters, rng)
         return lloyd(rows, weights, centers, n_steps=_STEPS)
     n_sampled = max(_LARGE // n_clusters, _ROWS_PER_CLUSTER * n_clusters)
     sample = np.sort(rng.permutation(n_rows)[:n_sampled])
     some, own = rows.take(sample), weights[sample]
-    centers = _spread(some, own, n_clusters, rng)
+    centers = _initial_centers(some, own, n_clusters, rng)
     labels = lloyd(some, own, centers, n_steps=_STEPS_OF_SAMPLE)
     _, means = group_means(some.matrix, own, labels)
     return lloyd(rows, weights, means, n_steps=_STEPS_OF_ALL)
@@ -225,7 +225,7 @@ def _draw(weights: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarra
     return rng.choice(weights.size, size, replace=False, p=share / share.sum())
 
 
-def _spread(
+def _initial_centers(
     rows: Inputs, weights: np.ndarray, n_clusters: int, rng: np.random.Generator
 ) -> Rows:
     """Return initial centres of k-means by greedy k-means++.

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils import check_array
 
-from .._array import Array, asarray_like, like_table, on_host, plain_sparse
+from .._array import Array, asarray_like, like_table, on_host, plain_sparse, row_chunks
 from .._compat import cached_property
-from .._workers import Workspace, row_chunks
+from .._workers import Workspace
 from .inputs import DenseInputs, Inputs, Rows, SparseInputs, times_columns
 from .statistics import Statistics
 

@@ -53,7 +53,7 @@ def _batches(
 
 
 @dataclass(frozen=True)
-class Moments:
+class ColumnMoments:
     """Weighted count, mean, variance, mean magnitude and minimum of each column.
 
     In float64; they merge up to rounding, in any order. Squares are kept about the
@@ -68,7 +68,7 @@ class Moments:
     minimum: np.ndarray  # (n_features,)
 
     @classmethod
-    def of(cls, X: Any, sample_weight: Array | None = None) -> Moments:
+    def of(cls, X: Any, sample_weight: Array | None = None) -> ColumnMoments:
         """Collect the statistics of the rows of a table."""
         # X (n_rows, n_features), sample_weight (n_rows,)
         of_rows = cls._of_sparse if sparse.issparse(X) else cls._of_dense
@@ -83,7 +83,7 @@ class Moments:
         return total
 
     @classmethod
-    def _of_dense(cls, X: Array, weights: Array) -> Moments:
+    def _of_dense(cls, X: Array, weights: Array) -> ColumnMoments:
         xp = namespace_of(X)
         weight = float(xp.sum(weights))
         if weight == 0:
@@ -108,7 +108,7 @@ class Moments:
         return cls(weight, mean, rest, np.maximum(variance, 0), *others)
 
     @classmethod
-    def _of_sparse(cls, X: sparse.csr_array, weights: np.ndarray) -> Moments:
+    def _of_sparse(cls, X: sparse.csr_array, weights: np.ndarray) -> ColumnMoments:
         weight = float(weights.sum())
         if weight == 0:
             return cls._of_nothing(X.shape[1])
@@ -128,18 +128,18 @@ class Moments:
         return cls(weight, total, rest, variance, share @ abs(X), minimum)
 
     @classmethod
-    def _of_nothing(cls, n_features: int) -> Moments:
+    def _of_nothing(cls, n_features: int) -> ColumnMoments:
         zero = np.zeros(n_features)
         return cls(0.0, zero, zero, zero, zero, np.full(n_features, np.inf))
 
-    def __add__(self, other: Moments) -> Moments:
+    def __add__(self, other: ColumnMoments) -> ColumnMoments:
         """Return the statistics of both sets of rows together."""
         weight = self.weight + other.weight
         share = other.weight / weight if weight > 0 else 0.0
         gap = (other.mean - self.mean) + (other.rest - self.rest)
         step = self.rest + share * gap
         mean = self.mean + step
-        return Moments(
+        return ColumnMoments(
             weight,
             mean,
             step - (mean - self.mean),
@@ -307,7 +307,7 @@ def _pair_distances(rows: Rows, pairs: tuple[np.ndarray, np.ndarray]) -> np.ndar
     return np.sqrt(squares)
 
 
-T = TypeVar("T", Moments, RowSample, Covariance)
+T = TypeVar("T", ColumnMoments, RowSample, Covariance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -318,8 +318,8 @@ class Statistics:
     """
 
     seed: tuple[int, ...]
-    query: Moments = None  # type: ignore[assignment]  # nobody asks before any rows
-    key_moments: Moments | None = None
+    query: ColumnMoments = None  # type: ignore[assignment]  # nobody asks before any rows
+    key_moments: ColumnMoments | None = None
     sample: RowSample | None = None
     query_sample: RowSample | None = None
     key_sample: RowSample | None = None
@@ -327,13 +327,13 @@ class Statistics:
     key_covariance: Covariance | None = None
 
     @property
-    def key(self) -> Moments:
-        """Moments of the key side."""
+    def key(self) -> ColumnMoments:
+        """Moments of the columns of the key side."""
         return self.query if self.key_moments is None else self.key_moments
 
     @property
-    def both(self) -> Moments:
-        """Moments of the rows of both sides together."""
+    def both(self) -> ColumnMoments:
+        """Moments of the columns of the rows of both sides together."""
         return self.query if self.key_moments is None else self.query + self.key_moments
 
     @property
@@ -381,7 +381,7 @@ class Statistics:
             return new if old is None else old + new
 
         changes: dict[str, Any] = {
-            "query": _sum(self.query, Moments.of(X, sample_weight))
+            "query": _sum(self.query, ColumnMoments.of(X, sample_weight))
         }
         if median:
             changes["sample"] = sampled(self.sample, X, sample_weight, None)
@@ -395,7 +395,7 @@ class Statistics:
                 new = Covariance.of(X_key)
                 changes["key_covariance"] = _sum(self.key_covariance, new)
         if X_key is not None:
-            changes["key_moments"] = _sum(self.key_moments, Moments.of(X_key))
+            changes["key_moments"] = _sum(self.key_moments, ColumnMoments.of(X_key))
             if median:
                 changes["sample"] = sampled(changes["sample"], X_key, None, None)
             if rows:

@@ -21,12 +21,10 @@ if TYPE_CHECKING:
     )
     from ._hybrid.complex_exponential import ComplexExponentialSampler, best_diagonal
     from ._hybrid.sampler import HybridSampler
-    from ._laplacian import LaplacianSampler
-    from ._matern import MaternSampler
+    from ._matern import LaplacianSampler, MaternSampler
     from ._oprf import OPRFSampler
     from ._poisson import PoissonSampler
-    from ._positive import PositiveRBFSampler
-    from ._simplex_rbf import SimplexRBFSampler
+    from ._positive import PositiveRBFSampler, SimplexRBFSampler
     from ._trig_rbf import TrigRBFSampler
 
 __all__ = [
@@ -68,12 +66,12 @@ _HOMES = {
     "GaussianCoefficient": "_hybrid.coefficients",
     "GeometricSampler": "_geometric",
     "HybridSampler": "_hybrid.sampler",
-    "LaplacianSampler": "_laplacian",
+    "LaplacianSampler": "_matern",
     "MaternSampler": "_matern",
     "OPRFSampler": "_oprf",
     "PoissonSampler": "_poisson",
     "PositiveRBFSampler": "_positive",
-    "SimplexRBFSampler": "_simplex_rbf",
+    "SimplexRBFSampler": "_positive",
     "TrigRBFSampler": "_trig_rbf",
     "angular_hybrid": "_hybrid.combinations",
     "best_diagonal": "_hybrid.complex_exponential",

@@ -8,10 +8,15 @@ from typing import Literal, overload
 
 import numpy as np
 
-from .._compat import Interval, StrOptions
-from .._types import GaussianOrSoftmax, RandomState
+from .._compat import Interval, RandomState, StrOptions
 from ..frequencies import Coupling, Frequencies, chi_law, get_coupling
-from ..maps import AnchoredMap, AnchorMixture, GaussianKernel, PairedColumns
+from ..maps import (
+    AnchoredMap,
+    AnchorMixture,
+    GaussianKernel,
+    GaussianOrSoftmax,
+    PairedColumns,
+)
 from ..rows import Sigma, TableLike
 from ._base import BaseFeatureSampler
 from ._exponential import middle, refuse_norm_dependent

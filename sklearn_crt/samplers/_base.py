@@ -27,6 +27,7 @@ from .._array import (
 from .._compat import (
     ARRAY_API,
     Interval,
+    RandomState,
     StrOptions,
     TypedTransformerMixin,
     _fit_context,
@@ -34,7 +35,6 @@ from .._compat import (
 )
 from .._fitted import FittedValue, LifeCycle, Step, no_step, value_of, with_value
 from .._state import same
-from .._types import RandomState
 from ..exceptions import ApproximationWarning
 from ..frequencies import Frequencies
 from ..maps import FeatureMap, relative_error, transform, variance_in_blocks

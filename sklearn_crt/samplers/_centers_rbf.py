@@ -17,10 +17,17 @@ from .._array import (
     Array,
     check_fit_namespace,
     refuse_device,
+    row_chunks,
     to_namespace_of,
     validate_rows,
 )
-from .._compat import Interval, StrOptions, TypedTransformerMixin, _fit_context
+from .._compat import (
+    Interval,
+    RandomState,
+    StrOptions,
+    TypedTransformerMixin,
+    _fit_context,
+)
 from .._fitted import (
     Batch,
     FittedValue,
@@ -30,8 +37,7 @@ from .._fitted import (
     no_step,
     value_of,
 )
-from .._types import RandomState
-from .._workers import effective_n_threads, in_threads, row_chunks
+from .._workers import effective_n_threads, in_threads
 from ..rows import (
     Centers,
     Frame,
@@ -46,7 +52,7 @@ from ..rows import (
 _N_ROWS = {"kmeans": 20, "rpcholesky": 10, "random": 1, "given": 0}  # for each centre
 
 
-class _Settings(NamedTuple):
+class _CenterSettings(NamedTuple):
     """The parameters of a fit, and its seed."""
 
     sigma: Any
@@ -61,7 +67,7 @@ class _Settings(NamedTuple):
         return _N_ROWS[self.centers] * self.n_components
 
 
-class _Solution(NamedTuple):
+class _ChosenCenters(NamedTuple):
     """The centres, and what the features need beside them."""
 
     points: Centers
@@ -73,10 +79,10 @@ class _Solution(NamedTuple):
 class CentersValue(FittedValue):
     """A sample of the rows, or what stands for them, from which centres are chosen."""
 
-    settings: _Settings
+    settings: _CenterSettings
     statistics: Statistics
     points: Centers | None  # given by the user, or the centres of earlier rows
-    solved: _Solution | None = None  # None until the centres are computed
+    solved: _ChosenCenters | None = None  # None until the centres are computed
 
     def plus(self, batch: Batch, step: Step = no_step) -> CentersValue:
         sigma = self.settings.sigma
@@ -129,13 +135,13 @@ class CentersValue(FittedValue):
         return self.statistics.query.mean
 
     @property
-    def solution(self) -> _Solution:
+    def solution(self) -> _ChosenCenters:
         """The centres of the rows so far."""
         if self.solved is not None:
             return self.solved
         return computed_once(self, "computed", self._solve)
 
-    def _solve(self) -> _Solution:
+    def _solve(self) -> _ChosenCenters:
         sigma, n_points, method, whiten, seed = self.settings
         sigma = resolve_sigma(sigma, self.statistics)
         points = self.candidates
@@ -152,7 +158,7 @@ class CentersValue(FittedValue):
             wide = points.points.astype(np.float64)
             kernel = _kernel_rows(wide, wide, sigma, self.origin)(slice(None))
             root = _inverse_root(kernel, points.points.dtype)
-        return _Solution(points, sigma, root)
+        return _ChosenCenters(points, sigma, root)
 
 
 class CentersRBFSampler(
@@ -365,7 +371,7 @@ class CentersRBFSampler(
         if not isinstance(centers, str):
             points, centers = self._given(batch.X.shape[1]), "given"
         parameters = self.sigma, self.n_components, centers, self.whiten, seed[0]
-        return CentersValue(_Settings(*parameters), Statistics(seed), points)
+        return CentersValue(_CenterSettings(*parameters), Statistics(seed), points)
 
     def _given(self, n_features):
         """Return the landmarks of the parameter."""

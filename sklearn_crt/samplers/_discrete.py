@@ -9,10 +9,9 @@ from numbers import Real
 
 import numpy as np
 
-from .._compat import Interval, StrOptions, warn
-from .._types import GaussianOrSoftmax, RandomState
+from .._compat import Interval, RandomState, StrOptions, warn
 from ..frequencies import Frequencies, Independent
-from ..maps import CountLaw, DiscreteMap, GaussianKernel
+from ..maps import CountLaw, DiscreteMap, GaussianKernel, GaussianOrSoftmax
 from ..rows import Frame, Sigma, Statistics
 from ._base import BaseFeatureSampler
 from ._exponential import middle

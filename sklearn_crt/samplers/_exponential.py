@@ -9,12 +9,12 @@ import numpy as np
 from scipy import optimize, special
 
 from .._array import namespace_of
-from .._compat import StrOptions
-from .._types import GaussianOrSoftmax, RandomState
+from .._compat import RandomState, StrOptions
 from ..frequencies import Coupling, chi_law, get_coupling
 from ..maps import (
     ExponentialMap,
     GaussianKernel,
+    GaussianOrSoftmax,
     IsotropicQuadratic,
     PairedColumns,
     Quadratic,

@@ -6,8 +6,7 @@ from numbers import Real
 
 from numpy.typing import ArrayLike
 
-from .._compat import Interval
-from .._types import RandomState
+from .._compat import Interval, RandomState
 from ..frequencies import Coupling, stable_law
 from ..maps import ExponentialPowerRadial
 from ..rows import Sigma

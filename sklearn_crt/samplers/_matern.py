@@ -1,17 +1,18 @@
-"""Random Fourier features of the Matern kernel."""
+"""Random Fourier features of the Matern kernel, and of the Laplacian kernels."""
 
 from __future__ import annotations
 
+import math
 from numbers import Real
+from typing import Literal
 
 from numpy.typing import ArrayLike
 
-from .._compat import Interval
-from .._types import RandomState
-from ..frequencies import Coupling, student_law
-from ..maps import MaternRadial
+from .._compat import Interval, RandomState, StrOptions
+from ..frequencies import Coupling, Frequencies, Independent, Orthogonal, student_law
+from ..maps import LaplacianRadial, MaternRadial
 from ..rows import Sigma
-from ._trigonometric import HeavyTailedSampler
+from ._trigonometric import HeavyTailedSampler, make_trigonometric_map
 
 
 class MaternSampler(HeavyTailedSampler):
@@ -149,3 +150,164 @@ class MaternSampler(HeavyTailedSampler):
 
     def _radial_law(self, n_features):
         return student_law(n_features, self.nu)
+
+
+class LaplacianSampler(MaternSampler):
+    r"""Laplacian kernel from sine and cosine pairs.
+
+    With the L2 norm this is :class:`MaternSampler` with ``nu=0.5``, and the frequencies
+    have a multivariate Cauchy distribution. With the L1 norm the coordinates of each
+    frequency are independent Cauchy variables. From the data ``fit`` reads the number
+    of columns and, for ``sigma="scale"`` or ``"median"``, their scale.
+
+    Parameters
+    ----------
+    norm : {"l2", "l1"}, default="l2"
+        Norm in the exponent. ``"l1"`` is the kernel that scikit-learn calls Laplacian,
+        which is not isotropic.
+    sigma : float, {"scale", "median"} or array-like, default="scale"
+        Inverse length scale that multiplies the inputs: one number, or one per column.
+        ``"scale"`` is scikit-learn's ``gamma="scale"`` with ``gamma = sigma**2 / 2``;
+        ``"median"`` is one over the median distance of up to 1000 rows.
+    n_components : int, default=100
+        Number of columns: two per frequency, or one with ``random_phase``. With an odd
+        number the last frequency has one column with a random phase.
+    coupling : str or Coupling, default="auto"
+        How the frequencies depend on each other; ``"auto"`` is ``"orthogonal"`` for the
+        L2 norm, which takes the couplings of :class:`MaternSampler`, and ``"iid"`` for
+        the L1 norm, which takes no other.
+    metric : array-like of shape (n_features, n_features), default=None
+        Symmetric positive definite matrix M of the distance ``sqrt(u' M u)``, where
+        ``u = sigma * (x - y)``, for the L2 norm alone. None is the identity.
+    random_phase : bool, default=False
+        Whether each column is ``sqrt(2 / m) * cos(w.x + b)`` with a frequency w and a
+        phase b of its own. At equal columns this has less variance where the kernel is
+        small, and pairs have less near x = y.
+    n_jobs : int, default=None
+        Threads of ``transform``; -1 uses all processors, None as many as NumPy's linear
+        algebra would, and one inside joblib workers.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the frequencies. Draws are nested: half the columns use the first half.
+
+    Attributes
+    ----------
+    phase_ : float or ndarray of shape (n_components,)
+        Phase of the last column where ``n_components`` is odd, or of each column with
+        ``random_phase``, in radians.
+    sigma_ : float or ndarray of shape (n_features,)
+        The multiplier in use.
+    map_ : FeatureMap
+        The drawn map, immutable, which works without the sampler.
+    frequencies_ : Frequencies
+        Its frequencies, for rows multiplied by sigma.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``, where X has string names.
+
+    See Also
+    --------
+    MaternSampler : The L2 kernel is its case nu = 1/2.
+    ExponentialPowerSampler : The L2 kernel is its case alpha = 1.
+    sklearn_crt.kernels.laplacian_kernel : The exact kernel as a function.
+
+    Notes
+    -----
+    With x already multiplied by sigma and :math:`r = |x - y|_M`,
+
+    .. math:: K = e^{-r}, \qquad w = \frac{M^{1/2} u}{|n|}, \quad u \sim N(0, I_d),
+       \quad n \sim N(0, 1)
+
+    with one n per frequency ([1]_, theorem 11; its table 1 reads as one n per column of
+    the data, which is the L1 kernel). The norm for M = I is :math:`\sqrt B`, B beta
+    prime of d/2 and 1/2; its probability to exceed R falls as 1/R. The features,
+    their variance and float32 are as for :class:`MaternSampler`, with this kernel for
+    :math:`\kappa`.
+
+    With ``norm="l1"``, ``fit`` raises ValueError for a ``metric`` and for couplings
+    other than ``"auto"`` and ``"iid"``.
+
+    References
+    ----------
+    .. [1] S. Ahir, P. Pandit, "Feature maps for the Laplacian kernel and its
+       generalizations", :arxiv:`2502.15575`.
+    .. [2] A. Rahimi, B. Recht, "Random Features for Large-Scale Kernel Machines",
+       NeurIPS 2007 (the L1 kernel).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_crt import LaplacianSampler
+    >>> X = np.random.default_rng(0).normal(size=(100, 5))
+    >>> sampler = LaplacianSampler(n_components=1000, random_state=0).fit(X)
+    >>> error = sampler.approximate_kernel(X) - sampler.exact_kernel(X)
+    >>> bool(abs(error).mean() < 0.03)
+    True
+    """
+
+    _parameter_constraints: dict = {
+        **MaternSampler._parameter_constraints,
+        "norm": [StrOptions({"l2", "l1"})],
+    }
+    nu = 0.5
+
+    def __init__(
+        self,
+        *,
+        norm: Literal["l2", "l1"] = "l2",
+        sigma: Sigma = "scale",
+        n_components: int = 100,
+        coupling: str | Coupling = "auto",
+        metric: ArrayLike | None = None,
+        random_phase: bool = False,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+    ):
+        self.norm = norm
+        self.sigma = sigma
+        self.n_components = n_components
+        self.coupling = coupling
+        self.metric = metric
+        self.random_phase = random_phase
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @property
+    def _doubtful_below(self) -> float:  # type: ignore[override]
+        return math.inf if self.norm == "l1" else 64  # the kernel of many columns is 0
+
+    def _make_map(self, statistics, drawn):
+        if self.norm == "l2":
+            return super()._make_map(statistics, drawn)
+        if self.metric is not None:
+            raise ValueError("metric needs norm='l2', got norm='l1'; use metric=None.")
+        coupling = Independent() if self._is_auto() else self._coupling()
+        if not isinstance(coupling, Independent):
+            raise ValueError(
+                f"coupling={self.coupling!r} is not one that LaplacianSampler can use "
+                "with norm='l1', whose frequencies are not isotropic; use 'auto' or "
+                "'iid'."
+            )
+        return make_trigonometric_map(
+            self,
+            statistics,
+            drawn,
+            LaplacianRadial("l1"),
+            self._radial_law,
+            coupling=coupling,
+            draw=_draw_cauchy,
+            heavy_tailed=True,
+        )
+
+    def _coupling(self):
+        return Orthogonal() if self._is_auto() else super()._coupling()
+
+    def _is_auto(self) -> bool:
+        """Whether the norm chooses the coupling."""
+        return isinstance(self.coupling, str) and self.coupling == "auto"
+
+
+def _draw_cauchy(n_frequencies, n_features, rng):
+    """Draw frequencies with independent Cauchy coordinates."""
+    (cauchy_rng,) = rng.spawn(1)
+    return Frequencies(cauchy_rng.standard_cauchy((n_frequencies, n_features)).T)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._compat import StrOptions
-from .._types import GaussianOrSoftmax, RandomState
+from .._compat import RandomState, StrOptions
 from ..frequencies import Coupling, chi_law
-from ..maps import GaussianKernel, GaussianRadial
+from ..maps import GaussianKernel, GaussianOrSoftmax, GaussianRadial
 from ..rows import Sigma
 from ._base import BaseFeatureSampler, fitted
 from ._trigonometric import make_trigonometric_map

@@ -92,7 +92,7 @@ def _fitted_models(
 ) -> Iterator[tuple[str, Any]]:
     """Yield an estimator after each way to fit it, before its first query."""
     yield "fit", clone(estimator).fit(X, y)
-    first, second = _halves(X, y)
+    first, second = _two_batches(X, y)
     try:
         model = _after_batches(estimator, y, first, second)
     except (AttributeError, ValueError):
@@ -104,7 +104,7 @@ def _fitted_models(
     yield "merge", model.merge(other)
 
 
-def _halves(X: np.ndarray, y: np.ndarray | None) -> tuple[Any, Any]:
+def _two_batches(X: np.ndarray, y: np.ndarray | None) -> tuple[Any, Any]:
     """Return the rows and targets of two batches."""
     middle = len(X) // 2
     cut = slice(middle), slice(middle, None)
@@ -148,7 +148,7 @@ def _assert_one_of_two_models(
     estimator: Any, X: np.ndarray, y: np.ndarray | None
 ) -> None:
     """Assert that queries during ``partial_fit`` see the model before or after it."""
-    first, second = _halves(X, y)
+    first, second = _two_batches(X, y)
     try:
         model = _after_batches(estimator, y, first)
         later = copy.deepcopy(model).partial_fit(*second)
@@ -232,6 +232,5 @@ def _equal(a: Any, b: Any) -> bool:
         return len(a) == len(b) and all(map(_equal, a, b))
     if sparse.issparse(a):
         return a.shape == b.shape and (a != b).nnz == 0
-    if isinstance(a, np.ndarray) and a.dtype.kind in "fc":
-        return np.array_equal(a, b, equal_nan=True)
-    return bool(np.all(np.asarray(a == b)))
+    a, b = np.asarray(a), np.asarray(b)
+    return np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")

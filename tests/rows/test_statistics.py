@@ -16,7 +16,7 @@ from sklearn_crt import (
     PoissonSampler,
     TrigRBFSampler,
 )
-from sklearn_crt.rows import Moments
+from sklearn_crt.rows import ColumnMoments
 from sklearn_crt.rows.statistics import Covariance
 
 # the names of what each makes of the moments of the columns, of one side and of two
@@ -122,7 +122,7 @@ def test_constant_sparse_columns_vary_by_nothing(value, weighted, rng):
         X[:, 1] = rng.normal(size=n_rows)
         weights = rng.random(n_rows) if weighted else None
         table = sparse.csr_array(X)
-        moments = Moments.of(table, weights)
+        moments = ColumnMoments.of(table, weights)
         np.testing.assert_array_equal(moments.mean[[0, 2]], value)
         assert_allclose(moments.variance[[0, 2]], 0, atol=1e-30)
         assert moments.variance[1] > 0
@@ -150,10 +150,10 @@ def test_batches_far_from_zero_lose_nothing(convert, rng):
     steps = rng.integers(-1000, 1000, size=(60, 2)).astype(float)
     steps[:, 1] = 0
     X = steps - 9984312.67988534
-    whole = Moments.of(convert(X))
-    parts = Moments.of(convert(X[:1]))
+    whole = ColumnMoments.of(convert(X))
+    parts = ColumnMoments.of(convert(X[:1]))
     for i in range(1, 60):
-        parts += Moments.of(convert(X[i : i + 1]))
+        parts += ColumnMoments.of(convert(X[i : i + 1]))
     exact = np.var(X - X[0], axis=0)  # of differences that are exact
     for found in (whole, parts):
         assert_allclose(found.variance, exact, rtol=1e-14, atol=1e-30)

@@ -12,12 +12,11 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
 
-from ..._compat import Interval, StrOptions, warn
-from ..._types import RandomState
+from ..._compat import Interval, RandomState, StrOptions, warn
 from ...exceptions import ApproximationWarning
 from ...frequencies import Coupling, get_coupling
 from ...maps import ClusterBlock, ClusteredMap, Clusters
-from ...rows import Sigma, Statistics
+from ...rows import ColumnMoments, Sigma, Statistics
 from .._base import BaseFeatureSampler, fitted
 from .._trig_rbf import TrigRBFSampler
 from .complex_exponential import ComplexExponentialSampler, best_diagonal
@@ -268,13 +267,10 @@ def find_clusters(side: ScaledRows, n_clusters: int, seed: int) -> Clusters:
         k_means.fit(rows, sample_weight=weights)
     centers = np.asarray(k_means.cluster_centers_, dtype=np.float64)
     labels = pairwise_distances_argmin(rows, centers)
-    members = np.zeros((centers.shape[0], rows.shape[0]))
-    members[labels, np.arange(rows.shape[0])] = weights
-    mass = members.sum(axis=1)
-    members /= np.where(mass > 0, mass, 1)[:, None]
-    squares = rows**2 if isinstance(rows, np.ndarray) else rows.multiply(rows)
-    means = np.asarray(members @ rows)
-    second = np.asarray(members @ squares)
-    spreads = np.maximum(second - 2 * means * centers + centers**2, 0)
-    spreads[mass == 0] = 0
+    mass, spreads = np.empty(len(centers)), np.zeros(centers.shape)
+    for k, center in enumerate(centers):
+        moments = ColumnMoments.of(rows, np.where(labels == k, weights, 0))
+        mass[k] = moments.weight
+        if moments.weight > 0:
+            spreads[k] = moments.variance + (moments.mean - center) ** 2
     return Clusters(centers, spreads, mass / mass.sum())

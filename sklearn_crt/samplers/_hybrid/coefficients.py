@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..._types import RandomState
+from ..._compat import RandomState
 from ...frequencies import Coupling, chi_law, get_coupling
 from ...maps import GaussianRadial, SignMap, WeightedMap
 from ...rows import Frame, Sigma

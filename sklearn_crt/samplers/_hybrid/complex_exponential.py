@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._compat import StrOptions
-from ..._types import GaussianOrSoftmax, RandomState
+from ..._compat import RandomState, StrOptions
 from ...frequencies import Coupling, get_coupling
-from ...maps import DiagonalQuadratic
+from ...maps import DiagonalQuadratic, GaussianOrSoftmax
 from ...rows import Sigma
 from .._base import BaseFeatureSampler, fitted
 from .._exponential import make_exponential_map
@@ -140,20 +139,6 @@ class ComplexExponentialSampler(BaseFeatureSampler):
             )
         a = np.broadcast_to(a, d).astype(complex)
         return a if np.any(a.imag) else a.real.copy()
-
-    def __getstate__(self):
-        """Return the state, with a complex number as an array: skops knows none."""
-        state = super().__getstate__()
-        if isinstance(self.diagonal, complex):
-            state["diagonal"] = np.asarray(self.diagonal)
-        return state
-
-    def __setstate__(self, state):
-        """Restore the state."""
-        diagonal = state["diagonal"]
-        if isinstance(diagonal, np.ndarray) and diagonal.ndim == 0:
-            state = {**state, "diagonal": diagonal.item()}
-        super().__setstate__(state)
 
     diagonal_: np.ndarray = fitted(
         "map_.quadratic.diagonal", "The diagonal, real if it can be."

@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 
 from sklearn.base import BaseEstimator
 
-from ..._compat import Interval, StrOptions, warn
-from ..._types import GaussianOrSoftmax, RandomState
+from ..._compat import Interval, RandomState, StrOptions, warn
 from ...exceptions import ApproximationWarning
-from ...maps import FeatureMap, GaussianKernel, SumOfProductsMap
+from ...maps import FeatureMap, GaussianKernel, GaussianOrSoftmax, SumOfProductsMap
 from ...rows import Frame, Sigma, Statistics
 from .._base import BaseFeatureSampler
 from .._exponential import middle
