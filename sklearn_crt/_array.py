@@ -3,23 +3,23 @@
 With ``sklearn.config_context(array_api_dispatch=True)`` an estimator takes arrays of
 other libraries and returns arrays of that library. There are two ways in:
 
-- Arrays in the memory of the host are seen as NumPy arrays through DLPack, without a
-  copy, and so are the results on the way back: everything between is as for NumPy.
-- Arrays on a device stay there. ``fit`` brings statistics to the host, where the map
-  is chosen and drawn, and the tables of the map are copied to the device once.
+- Arrays in the memory of the host are viewed as NumPy arrays through DLPack, without a
+  copy, and results are returned in the same way. Everything between is NumPy.
+- Arrays on a device stay there. ``fit`` copies statistics to the host, where the map
+  is chosen and drawn, and the arrays of the map are copied to the device once.
 
-Without dispatch, and before scikit-learn 1.9, all is made a NumPy array, as elsewhere
-in scikit-learn.
+Without dispatch, and before scikit-learn 1.9, every array is converted to NumPy, as
+elsewhere in scikit-learn.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import issparse, vstack
 from sklearn import get_config
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import (
@@ -52,7 +52,7 @@ def namespace_of(*arrays: Array) -> Namespace:
 
 
 def register_namespace(kind: type, namespace: Namespace) -> None:
-    """Take these functions for a library, not those of array_api_compat."""
+    """Use these functions for a library in place of those of array_api_compat."""
     _REGISTERED.append((kind, namespace))
 
 
@@ -65,8 +65,8 @@ def device_of(array: Array) -> Any:
 def values_are_known(array: Array) -> bool:
     """Return whether code may branch on the values of an array without waiting.
 
-    They are unknown while a program is compiled, and reading them from a device waits
-    until it has finished.
+    The values are unknown while a program is compiled, and to read them from a device
+    takes until the device has finished its work.
     """
     if isinstance(array, np.ndarray):
         return True
@@ -79,7 +79,7 @@ _NUMPY = array_namespace(np.empty(0))
 
 
 def on_host(rows: Any) -> bool:
-    """Return whether rows, or a number, are of NumPy or a sparse table."""
+    """Return whether rows are a NumPy array or a sparse table, or a NumPy number."""
     return isinstance(rows, (np.ndarray, np.generic)) or issparse(rows)
 
 
@@ -91,7 +91,7 @@ def place_of(X: Any) -> Any:
 
 
 def like_table(X: Any) -> Array:
-    """Return an array that tells the library, the place and the type of a table."""
+    """Return a small array of the library, the device and the type of a table."""
     return np.empty(0, X.dtype) if on_host(X) else X[:1, ...]
 
 
@@ -99,7 +99,8 @@ def like_table(X: Any) -> Array:
 def asarray_like(values: Any, like: Array) -> Array:
     """Return numbers in the library, on the device and in the type of an array.
 
-    They are the numbers given where these are so already: not to be written to.
+    If they are already there they are returned without a copy, so the result must not
+    be written to.
     """
     if isinstance(like, (np.ndarray, np.generic)):
         return np.asarray(values, like.dtype)
@@ -111,7 +112,7 @@ def asarray_like(values: Any, like: Array) -> Array:
 
 
 def constant(shape: tuple[int, ...], value: float, like: Array) -> Array:
-    """Return an array of one number, in the library and type of another array."""
+    """Return an array filled with a number, in the library and type of another."""
     if isinstance(like, np.ndarray):
         return np.full(shape, value, like.dtype)
     xp = namespace_of(like)
@@ -126,8 +127,8 @@ def positions(n: int, like: Array) -> Array:
 
 
 def clipped(array: Array, least: float, most: float) -> Array:
-    """Return numbers moved into a range."""
-    if isinstance(array, np.ndarray):  # the function of the standard takes longer
+    """Return numbers clipped to a range."""
+    if isinstance(array, np.ndarray):  # the function of array_api_compat is slower
         return np.clip(array, least, most)
     return namespace_of(array).clip(array, least, most)
 
@@ -168,7 +169,7 @@ def taken(rows: Array, index: Array) -> Array:
 
 
 def part(rows: Array, chunk: slice) -> Array:
-    """Return rows that follow each other, of an array with any number of axes."""
+    """Return consecutive rows of an array with any number of axes."""
     return rows[chunk, ...]
 
 
@@ -197,10 +198,13 @@ def row_chunks(X: Any, width: int, *, in_place: bool = False) -> Iterator[slice]
         yield slice(start, min(start + size, n_rows))
 
 
-def joined(blocks: list[Array], axis: int = 0) -> Array:
-    """Return blocks of rows as one array."""
+def joined(blocks: Sequence[Any], axis: int = 0) -> Any:
+    """Return blocks of rows as one array, or as a sparse table if one of them is."""
     if len(blocks) == 1:
         return blocks[0]
+    kind = next((type(block) for block in blocks if issparse(block)), None)
+    if kind is not None:
+        return vstack([kind(block) for block in blocks], format="csr")
     return namespace_of(blocks[0]).concat(blocks, axis=axis)
 
 
@@ -215,7 +219,7 @@ def columns(array: Array, index: Array) -> Array:
 
 
 def cut(array: Array, size: int, axis: int = -2, fill: float = 0.0) -> Array:
-    """Cut an axis into pieces of a size, filled up at the end: one axis more."""
+    """Cut an axis into pieces of one size, the last padded, along a new axis."""
     xp, before = namespace_of(array), array.shape[:axis]
     n, after = array.shape[axis], array.shape[axis:][1:]
     n_pieces = -(-n // size)
@@ -224,8 +228,9 @@ def cut(array: Array, size: int, axis: int = -2, fill: float = 0.0) -> Array:
             rest = constant((*before, n_pieces * size - n, *after), fill, array)
             array = xp.concat([array, rest], axis=axis)
         return xp.reshape(array, (*before, n_pieces, size, *after))
-    # A symbol. No rest, or one piece, would be another program. A number of pieces that
-    # is no sum is seen to divide its products.
+    # The length is a symbol of a program that is compiled for all lengths. A branch for
+    # lengths without a rest would be another program. The compiler can prove that the
+    # number of pieces divides a product only if that number is not written as a sum.
     n_pieces = (n + 2 * size - 1) // size
     index = positions(n_pieces * size, array)
     array = xp.take(array, xp.clip(index, 0, n - 1), axis=axis)
@@ -235,7 +240,7 @@ def cut(array: Array, size: int, axis: int = -2, fill: float = 0.0) -> Array:
 
 
 def uncut(pieces: Array, n: int, axis: int = -2) -> Array:
-    """Join the pieces of an axis again, the first n of its entries."""
+    """Join the pieces of an axis again, and return the first n of its entries."""
     xp, (n_pieces, size, *after) = namespace_of(pieces), pieces.shape[axis - 1 :]
     whole = xp.reshape(pieces, (*pieces.shape[: axis - 1], n_pieces * size, *after))
     if isinstance(n, int):
@@ -247,7 +252,7 @@ _NO_VIEW = AttributeError, BufferError, RuntimeError, TypeError, ValueError
 
 
 def to_host(array: Array) -> Any:
-    """Return an array as a NumPy array: statistics, never rows of a table."""
+    """Return an array as a NumPy array; for statistics, not for the rows of a table."""
     if isinstance(array, np.ndarray) or issparse(array):
         return array
     array = without_gradient(array)
@@ -266,18 +271,18 @@ _ROWS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 
 
 def is_foreign(X: Any) -> bool:
-    """Return whether X is an array of another library that is to stay one."""
+    """Return whether results for X are arrays of another library than NumPy."""
     if isinstance(X, (np.ndarray, np.generic)):
         return False
     return bool(get_config()["array_api_dispatch"]) and is_array_api_obj(X)
 
 
 def host_view(X: Array) -> np.ndarray | None:
-    """Return the memory of an array as a NumPy array, None where it is elsewhere."""
+    """Return a NumPy view of an array, or None if it is in the memory of a device."""
     if isinstance(X, np.ndarray):
         return X
     try:
-        # the device where memory of NumPy belongs, in this library
+        # the device of this library that stands for the memory of NumPy arrays
         host = array_device(namespace_of(X).from_dlpack(np.empty(1, np.float32)))
         return np.from_dlpack(X) if array_device(X) == host else None
     except _NO_VIEW:
@@ -302,7 +307,7 @@ def to_namespace_of(values: Any, rows: Any) -> Any:
 
 
 def float_types(X: Array) -> list[Any]:
-    """Return the floating types of rows that are kept as they are, widest first."""
+    """Return the floating types of rows that need no conversion, widest first."""
     if on_host(X):
         return [np.float64, np.float32]
     xp: Namespace = namespace_of(X)
@@ -326,10 +331,10 @@ def validate_rows(
     copy: bool = False,
     **targets: Any,
 ) -> Any:
-    """Return rows as scikit-learn wants them, on the host or on their device.
+    """Return rows validated by scikit-learn, on the host or on their device.
 
-    With ``y`` among the targets both are returned. An array in the memory of the host
-    becomes a NumPy array, unless its library is to be kept.
+    If ``y`` is among the targets, both are returned. An array in the memory of the host
+    becomes a NumPy array unless ``keep_library`` is set.
     """
     refuse_dates(X, "X")
     view = X
@@ -415,10 +420,11 @@ def nan_where_not_finite(rows: Array) -> Array | None:
 
 
 def plain_sparse(rows: Any) -> Any:
-    """Return CSR rows with sums of duplicates and 32-bit indices where they fit.
+    """Return CSR rows without duplicate entries, with 32-bit indices if they fit.
 
-    Squares need the sums, and loops of scikit-learn such indices. The table of the
-    caller stays as it is; what is no sparse table is returned.
+    Duplicates are summed, as squares of entries would otherwise be wrong, and some
+    loops of scikit-learn need 32-bit indices. The table of the caller is not changed; a
+    table that is not sparse is returned as it is.
     """
     if not issparse(rows):
         return rows
@@ -431,13 +437,13 @@ def plain_sparse(rows: Any) -> Any:
         return rows
     index = (part.astype(np.int32) for part in (rows.indices, rows.indptr))
     plain = type(rows)((rows.data, *index), shape=rows.shape)
-    plain.has_canonical_format = True  # known: another look takes as long as a sum
+    plain.has_canonical_format = True  # known; to check it again takes as long as a sum
     return plain
 
 
 # --------------------------------------------------------------- the fit namespace
 def fit_namespace_of(X: Any) -> Array | None:
-    """Return an empty array that tells library and device of the rows of ``fit``."""
+    """Return an empty array of the library and device of the rows of ``fit``."""
     if isinstance(X, np.ndarray) or not is_foreign(X):
         return None
     xp, device = namespace_of(X), array_device(X)
@@ -459,7 +465,7 @@ def to_fit_namespace(estimator: Any, values: np.ndarray) -> Array:
 
 
 def convert_fit_namespace(estimator: Any, converter: Callable[[Any], Any]) -> Any:
-    """Return a copy for rows of another library, as scikit-learn asks for it."""
+    """Return a copy for rows of another library, a hook of scikit-learn."""
     other, fitted_on = copy.copy(estimator), estimator._fit_namespace
     other._fit_namespace = converter(np.empty(0) if fitted_on is None else fitted_on)
     return other

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 import sklearn
-from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 from sklearn.utils.parallel import _get_threadpool_controller
-from sklearn.utils.validation import _check_sample_weight, _num_samples
+from sklearn.utils.validation import _check_sample_weight
 
 if TYPE_CHECKING:  # scikit-learn has no types: here is what users see of it
     from sklearn.base import BaseEstimator, TransformerMixin
@@ -205,8 +204,6 @@ __all__ = [
     "_clear_controlling_thread",
     "_fit_context",
     "_get_threadpool_controller",
-    "_num_samples",
-    "_safe_indexing",
     "array_device",
     "array_namespace",
     "available_if",

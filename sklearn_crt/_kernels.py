@@ -1,8 +1,8 @@
-"""The loops that take the time: in place on NumPy, by the namespace elsewhere.
+"""The innermost computations, for every array library; in place for NumPy.
 
-Each function is one formula for every array library. ``out`` and ``buffer`` are memory
-of NumPy that may be written to; other libraries leave them aside. Arrays may have
-leading axes, such as the heads of attention.
+Each function states one formula. ``out`` and ``buffer`` are NumPy memory that may be
+overwritten; they are ignored for other libraries. Arrays may have leading axes, such as
+the heads of attention.
 """
 
 from __future__ import annotations
@@ -32,17 +32,20 @@ from ._array import (
 from ._workers import Workspace
 
 Buffer = Callable[[str, tuple[int, ...]], np.ndarray]  # of a name and a shape
-_ENTRIES = 2**16  # phases of a block, for the cache
-_PAIRS = 4096  # of rows, whose differences are taken at a time
-_ROWS = 2**16  # whose classes are written out at a time
-_PAIR_ROWS = 2**6  # queries whose differences to all keys are taken at a time
+_ENTRIES = 2**16  # phases of a block that fits into the cache
+_PAIRS = 4096  # pairs of rows whose differences are computed at a time
+_ROWS = 2**16  # rows whose classes are encoded at a time
+_PAIR_ROWS = 2**6  # queries whose differences from all keys are computed at a time
 
 
 # ------------------------------------------------------------------------- features
 def exp_features(
     mantissa: Array | None, exponent: Array | None, out: np.ndarray | None = None
 ) -> Array:
-    """Return mantissa * exp(exponent), which overwrites the exponent; None is 1, 0."""
+    """Return mantissa * exp(exponent), where None means 1 and 0.
+
+    The exponent is overwritten.
+    """
     like = mantissa if exponent is None else exponent
     if not isinstance(like, np.ndarray):
         if exponent is None:
@@ -73,7 +76,7 @@ def exp_features(
 
 
 def dense_product(rows: Any, weights: Array, out: np.ndarray | None = None) -> Array:
-    """Return rows @ weights; dense, also where rows are sparse."""
+    """Return rows @ weights as a dense array, for dense and sparse rows."""
     if isinstance(rows, np.ndarray):
         return np.matmul(rows, weights, out=out)
     if issparse(rows):
@@ -94,7 +97,7 @@ def affine(
     out: np.ndarray | None = None,
     buffer: Buffer | None = None,
 ) -> Array:
-    """Return scale * w.x + offset + row_term of rows, one product for all of it."""
+    """Return scale * w.x + offset + row_term of rows by a single matrix product."""
     # rows (..., n, d), stacked (..., d + 2, m), row_term (..., n, 1) -> (..., n, m)
     if not isinstance(rows, np.ndarray):
         xp = namespace_of(rows)
@@ -200,7 +203,7 @@ def _write_cos_sin(
     n_pairs: int,
     buffer: Buffer | None,
 ) -> None:
-    """Write the columns of pairs, as many rows at a time as fit the cache."""
+    """Write the columns of pairs in blocks of rows that fit into the cache."""
     phases = phases[:, :n_pairs]
     cosines, sines = out[:, :n_pairs], out[:, n_pairs : 2 * n_pairs]
     if has_fast_tangent():
@@ -221,10 +224,10 @@ def _write_cos_sin(
 
 @cache
 def has_fast_tangent() -> bool:
-    """Return whether this NumPy computes tangents in vectors on this processor.
+    """Return whether NumPy computes tangents by vector instructions on this processor.
 
-    Then sines and cosines from half an angle's tangent take half the time in float32,
-    a quarter in float64.
+    Then sines and cosines computed from the tangent of half the angle take half the
+    time in float32, and a quarter in float64.
     """
     if not sys.platform.startswith("linux"):
         return False
@@ -299,7 +302,7 @@ def _from_quotients(phases, scale, cosines, sines, work):
 
 # ---------------------------------------------------------------------------- signs
 def flip_odd(values: Array, counts: Array) -> Array:
-    """Return values, with the other sign where a whole number is odd; overwritten."""
+    """Return values with the opposite sign if a count is odd; both are overwritten."""
     if not isinstance(values, np.ndarray):
         xp = namespace_of(values)
         return values * (1 - 2 * (counts - 2 * xp.floor(0.5 * counts)))
@@ -328,12 +331,12 @@ def itemsize(array: Array) -> int:
 
 
 def least_log(array: Array) -> float:
-    """Return a number that stands for the log of 0, with finite differences."""
+    """Return the number that represents log(0), so that differences are finite."""
     return _LEAST_LOG[itemsize(array)]
 
 
 def largest_log(logs: Array, axis: int) -> Array:
-    """Return maxima along an axis as constants, a finite number for no weight."""
+    """Return maxima along an axis without gradients; finite even if all are log(0)."""
     if isinstance(logs, np.ndarray):
         peak = logs.max(axis=axis, keepdims=True)
         return np.maximum(peak, _LEAST_LOG[logs.itemsize], out=peak)
@@ -343,7 +346,7 @@ def largest_log(logs: Array, axis: int) -> Array:
 
 
 class LogSum(NamedTuple):
-    """Sums of weights times targets, one scale exp(log_scale) taken out of each row."""
+    """Sums of weights times targets, divided by exp(log_scale) in each row."""
 
     values: Array  # (..., r, k)
     log_scale: Array  # (..., r, 1)
@@ -367,9 +370,9 @@ def weights_from_logs(
 ) -> tuple[Array, Array]:
     """Return mantissa * exp(logs - largest of each row), and the largest.
 
-    ``overwrite`` says that the memory of both may be used. ``normal`` makes weights
-    below the normal numbers of single precision the least of these, except in rows
-    without weight: exponentials and products take many times as long below.
+    With ``overwrite`` the result is written to the memory of one of them. With
+    ``normal`` weights below the normal range of float32 are replaced by its lower end,
+    except in rows without weight, since computations with subnormal numbers are slow.
     """
     # logs (..., r, s) -> (..., r, s), (..., r, 1)
     log_scale = largest_log(logs, -1)
@@ -396,7 +399,7 @@ def log_sum(
     normal: bool = False,
     workspace: Workspace | None = None,
 ) -> LogSum:
-    """Return sum_s mantissa exp(logs) targets: the one sum that cannot overflow.
+    """Return sum_s mantissa exp(logs) targets, without overflow or underflow.
 
     Products are taken in the type of the targets.
     """
@@ -409,7 +412,7 @@ def log_sum(
 def in_type(
     values: Array, dtype: DTypeLike, workspace: Workspace | None = None
 ) -> Array:
-    """Return values in another type; those of NumPy in memory of a workspace."""
+    """Return values in another type; NumPy arrays in the memory of a workspace."""
     if values.dtype == dtype:
         return values
     if workspace is None or not isinstance(values, np.ndarray):
@@ -429,10 +432,10 @@ def sq_distances(
 ) -> Array:
     """Return |x - y|^2 of all pairs, from their products and squared norms.
 
-    Those of close pairs are taken from the differences of the rows: of
-    ``|x|^2 + |y|^2 - 2 x.y`` half of the digits would be lost there. On NumPy the
-    products are overwritten, and ``difference`` returns the squared norms of the
-    differences of some pairs of rows, which may be sparse.
+    For close pairs they are computed from the differences of the rows, since
+    ``|x|^2 + |y|^2 - 2 x.y`` would lose half of the digits. For NumPy the products are
+    overwritten, and ``difference`` returns the squared norms of the differences of
+    pairs of rows, which may be sparse.
     """
     # rows (n, d), keys (m, d) -> (n, m)
     own, other = (sq_norms(rows), sq_norms(keys)) if norms is None else norms

@@ -1,7 +1,7 @@
 """The state of fitted estimators: how it is compared, copied and stored.
 
-A skops file names the types in it, and whoever opens it must trust each of them. Files
-of this package name its estimators alone: what these have learned is stored as
+A skops file names the types in it, and whoever opens it must trust each of them. The
+files of this package name only its estimators. What these have learned is stored in
 dictionaries, lists and arrays.
 """
 
@@ -42,8 +42,8 @@ def same(a: Any, b: Any) -> bool:
 
 
 def get_state(estimator: Any) -> dict[str, Any]:
-    """Return what ``pickle`` and ``skops`` store of an estimator."""
-    known: dict[int, Any] = {}  # one object stays one
+    """Return the state of an estimator for ``pickle`` and ``skops``."""
+    known: dict[int, Any] = {}  # so that an object that occurs twice is stored once
     return {
         name: _packed(value, known)
         for name, value in BaseEstimator.__getstate__(estimator).items()
@@ -51,7 +51,7 @@ def get_state(estimator: Any) -> dict[str, Any]:
 
 
 def set_state(estimator: Any, state: dict[str, Any]) -> None:
-    """Restore an estimator from what was stored of it."""
+    """Restore an estimator from its stored state."""
     known: dict[int, Any] = {}
     unpacked = {name: _unpacked(value, known) for name, value in state.items()}
     BaseEstimator.__setstate__(estimator, unpacked)
@@ -85,14 +85,14 @@ def _packed(value: Any, known: dict[int, Any]) -> Any:
 
 
 def _content(value: Any) -> Any:
-    """Return what is stored of an object: not what follows from its fields."""
+    """Return the state of an object, without attributes that follow from its fields."""
     if is_dataclass(value) and type(value).__getstate__ is object.__getstate__:
         return {field.name: getattr(value, field.name) for field in fields(value)}
     return value.__getstate__()
 
 
 def _unpacked(value: Any, known: dict[int, Any]) -> Any:
-    """Return what ``_packed`` was given."""
+    """Return the value from which ``_packed`` made this one."""
     if type(value) in (list, tuple):
         return type(value)(_unpacked(each, known) for each in value)
     if type(value) is not dict:
@@ -103,7 +103,7 @@ def _unpacked(value: Any, known: dict[int, Any]) -> Any:
         return {name: _unpacked(each, known) for name, each in value.items()}
     if id(value) not in known:
         module, name = value[_TYPE]
-        if module.partition(".")[0] != _PACKAGE:  # a file may say anything
+        if module.partition(".")[0] != _PACKAGE:  # a file may name any type
             raise ValueError(f"{module}.{name} is no type of {_PACKAGE}.")
         kind = getattr(import_module(module), name)
         content = _unpacked(value["content"], known)

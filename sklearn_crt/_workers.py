@@ -32,9 +32,9 @@ def effective_n_threads(
 ) -> int:
     """Return the number of threads for rows, which become ``width`` numbers each.
 
-    As in scikit-learn, except that None is no single thread: it is as many as the
-    linear algebra would take, at most one for each processor that this process may
-    use, and what joblib says inside of its workers and contexts. Small work has one.
+    As in scikit-learn, except that None does not mean a single thread. It means as many
+    as BLAS would use, at most one per processor that this process may use, and the
+    number set by joblib inside its workers and contexts. A small table gets one thread.
     """
     n_chunks = n_rows // LEAST_CHUNK
     if n_chunks < 2 or (width is not None and n_rows * width < _WORK):
@@ -47,11 +47,12 @@ def effective_n_threads(
 def in_threads(
     function: Callable[[slice], Result], n_rows: int, n_threads: int
 ) -> list[Result]:
-    """Call a function on even slices of the rows, in threads with one of BLAS each.
+    """Call a function on slices of the rows, in threads with one BLAS thread each.
 
-    Also where there is one of ours: after each short product of a chunk those of BLAS
-    would wait for each other. joblib's pool would sleep between looks for results,
-    longer than a small transform takes, and processes would fill copies of the output.
+    BLAS is limited to one thread even if we use a single one: its threads would wait
+    for each other after each short product of a chunk. joblib is not used because its
+    pool sleeps between checks for results, for longer than a small transform takes, and
+    its processes would each write to a copy of the output.
     """
     if n_rows <= LEAST_CHUNK:  # a single chunk
         return [function(slice(None))]
@@ -61,15 +62,15 @@ def in_threads(
     return with_one_blas_thread(_shared, function, parts)
 
 
-# Ctrl-C can leave a Condition of ThreadPoolExecutor locked, as it is Python: then all
-# threads wait for ever, also at the exit. A SimpleQueue is C, and no exit waits for
-# these threads.
+# Ctrl-C can leave the Condition of a ThreadPoolExecutor locked, since it is written in
+# Python; then all threads wait forever, also when the interpreter exits. A SimpleQueue
+# is written in C, and the interpreter does not wait for these threads.
 _calls: SimpleQueue[tuple[Any, ...]] = SimpleQueue()
 _n_serving = 0
 
 
 def _shared(function: Callable[[slice], Result], parts: list[slice]) -> list[Result]:
-    """Return results from threads, which stay: to start them takes long."""
+    """Return results from threads, which are kept, as it takes long to start them."""
     global _n_serving
     while _n_serving < len(parts):
         _thread.start_new_thread(_serve, ())
@@ -77,39 +78,39 @@ def _shared(function: Callable[[slice], Result], parts: list[slice]) -> list[Res
     done: SimpleQueue[tuple[int, Any, BaseException | None]] = SimpleQueue()
     for i, part in enumerate(parts):
         _calls.put((function, part, i, done))
-    answers = sorted((done.get() for _ in parts), key=operator.itemgetter(0))
-    for _, _, error in answers:
+    results = sorted((done.get() for _ in parts), key=operator.itemgetter(0))
+    for _, _, error in results:
         if error is not None:
             raise error
-    return [result for _, result, _ in answers]
+    return [result for _, result, _ in results]
 
 
 def _serve() -> None:
-    """Answer calls, and hold none of their arrays while there is none."""
+    """Run the calls of the queue, without holding their arrays between two calls."""
     while True:
-        _answer(*_calls.get())
+        _run_call(*_calls.get())
 
 
-def _answer(
+def _run_call(
     function: Callable[[slice], Any], part: slice, i: int, done: SimpleQueue[Any]
 ) -> None:
-    """Put the number of a part with its result, or with the error."""
+    """Put the number of a part with its result, or with the error, into a queue."""
     try:
         done.put((i, function(part), None))
-    except BaseException as error:  # raised in the thread that asked
+    except BaseException as error:  # raised again in the thread that waits
         done.put((i, None, error))
 
 
 def _is_outermost() -> bool:
-    """Return whether joblib has been told nothing: no worker, no context."""
+    """Return whether this is neither a worker nor inside a context of joblib."""
     backend, n_jobs = get_active_backend()
     return n_jobs in (None, 1) and not backend.nesting_level
 
 
 # ----------------------------------------------------------------------------- BLAS
-_lock = threading.RLock()  # again in one thread where a signal's handler transforms
+_lock = threading.RLock()  # reentrant, as a signal handler may call transform
 _users: set[object] = set()
-_before: list[tuple[Any, int]] | None = None  # what _blas_now was before a limit
+_before: list[tuple[Any, int]] | None = None  # result of _blas_now before the limit
 
 
 def _n_blas_threads() -> int:
@@ -128,15 +129,16 @@ def _blas_now() -> list[tuple[Any, int]]:
 def with_one_blas_thread(
     function: Callable[..., Result], *args: Any, **kwargs: Any
 ) -> Result:
-    """Call a function with BLAS held to one thread, in however many threads.
+    """Call a function with BLAS limited to one thread; from any number of threads.
 
-    The limit is one of the process, so the first user sets it and the last one lifts
-    it: two that overlap would each restore what it saw.
+    The limit holds for the whole process, so the first user sets it and the last one
+    lifts it. If each user restored the number it had seen, overlapping users would
+    restore a wrong one.
     """
-    # Python raises KeyboardInterrupt after a call of C, and where a function of its own
-    # begins, as an __exit__ would be. One may come while another is handled. So a user
-    # leaves by one call of C, and one more has a thread do what was cut off: there are
-    # no signals there.
+    # Python may raise KeyboardInterrupt after any call of C and at the beginning of any
+    # Python function, such as __exit__, even while another one is being handled. So a
+    # user is removed by a single call of C; a second one starts a thread, in which no
+    # signals are raised, that completes the work if it was interrupted.
     user = object()
     try:
         try:
@@ -155,8 +157,8 @@ def with_one_blas_thread(
 def _set_or_lift() -> None:
     """Set the limit if there are users, lift it if there are none.
 
-    What was before is noted first and forgotten last: where this is cut off, the next
-    call does all of it.
+    The numbers before the limit are stored first and deleted last, so that the next
+    call completes the work if this one is interrupted.
     """
     global _before
     with _lock:
@@ -169,7 +171,7 @@ def _set_or_lift() -> None:
 
 
 def _set_threads(numbers: list[tuple[Any, int]]) -> None:
-    """Set numbers of threads in this thread: the last user need not be the first."""
+    """Set the numbers of threads, from any thread: not only from the first user's."""
     _clear_controlling_thread(force=True)
     for library, n_threads in numbers:
         library.set_num_threads(n_threads)
@@ -177,11 +179,11 @@ def _set_threads(numbers: list[tuple[Any, int]]) -> None:
 
 
 def blas_within_processors(n_rows: int) -> Callable[..., Any]:
-    """Return what calls a function, with one thread of BLAS if processors are fewer.
+    """Return a caller of functions that limits BLAS if it has more threads than CPUs.
 
-    As under a quota of a container, or in a process that is bound to a processor. A
-    loop over chunks is a barrier for the threads of BLAS at each chunk, and those
-    that share a processor wait for each other in turn: ten times as long, and more.
+    This occurs under the quota of a container, or in a process bound to one processor.
+    In a loop over chunks the threads of BLAS wait for each other at each chunk. If
+    several of them share a processor, that takes ten times as long or more.
     """
     if n_rows <= LEAST_CHUNK or _n_blas_threads() <= cpu_count():  # which reads files
         return operator.call
@@ -189,7 +191,7 @@ def blas_within_processors(n_rows: int) -> Callable[..., Any]:
 
 
 def _begin_anew() -> None:
-    """Forget the threads of the process that this one was forked from."""
+    """Reset the state after a fork, which copies no threads of the parent process."""
     global _lock, _calls, _n_serving
     _lock, _calls, _n_serving = threading.RLock(), SimpleQueue(), 0
     _users.clear()
@@ -198,7 +200,7 @@ def _begin_anew() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        # no other thread is amid a library then, whose locks would stay as they are
+        # so that no other thread is inside a library, whose locks would stay locked
         before=lambda: _lock.acquire(),
         after_in_parent=lambda: _lock.release(),
         after_in_child=_begin_anew,
@@ -207,21 +209,21 @@ if hasattr(os, "register_at_fork"):
 
 # --------------------------------------------------------------------------- memory
 class Workspace:
-    """Buffers of arrays that are gone with the next chunk of rows.
+    """Memory for arrays that are needed only until the next chunk of rows.
 
-    An allocator may give each large array pages of its own, and return them to the
-    system afterwards: so glibc does under the settings of Dask's workers. Then a new
-    array for each chunk costs more than what is computed in it. One such value belongs
-    to one loop in one thread.
+    An allocator may request new pages for each large array and return them afterwards,
+    as glibc does under the settings of Dask's workers. A new array for each chunk then
+    takes longer than the computation in it. A workspace belongs to one loop in one
+    thread.
     """
 
     def __init__(self) -> None:
         self._memory: dict[str, np.ndarray] = {}
-        self._last: dict[str, np.ndarray] = {}  # as they were given out
+        self._last: dict[str, np.ndarray] = {}  # the arrays returned last
         self._lent: tuple[str, np.ndarray] | None = None
 
     def buffer(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
-        """Return an array whose numbers are left from its last use."""
+        """Return an array with arbitrary content, in memory that is used again."""
         if self._lent is not None and self._lent[0] == name:
             array, self._lent = self._lent[1], None
             if array.shape == shape and array.dtype == dtype:
@@ -238,11 +240,11 @@ class Workspace:
         return self._last[name]
 
     def lend(self, name: str, array: np.ndarray) -> None:
-        """Give the next buffer of a name this memory, where results are to stand."""
+        """Use an array, into which results are to be written, as the next buffer."""
         self._lent = name, array
 
     def drop_large(self) -> None:
-        """Forget buffers beyond 1 MiB."""
+        """Delete buffers larger than 1 MiB."""
         for name in [*self._memory]:
             if self._memory[name].size > _KEPT_BYTES:
                 del self._memory[name], self._last[name]
@@ -254,7 +256,7 @@ _kept = threading.local()
 
 @contextmanager
 def kept_workspace() -> Iterator[Workspace]:
-    """Lend the workspace that this thread keeps: new pages of memory take long."""
+    """Provide the workspace of this thread, which is kept: new pages take long."""
     workspace = getattr(_kept, "workspace", None) or Workspace()
     _kept.workspace = None
     try:

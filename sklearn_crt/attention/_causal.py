@@ -1,4 +1,4 @@
-"""Causal sums inside a chunk of rows."""
+"""Causal attention inside a chunk of rows, where each row sees the keys before it."""
 
 from __future__ import annotations
 
@@ -26,23 +26,24 @@ from .._kernels import (
 )
 from ._features import Features
 
-_GROUP = 8  # chunks whose sums are taken as one, of all that come before
-# a range of exponents in which products of two features lose no digit
+_GROUP = 8  # chunks whose sums are added first, in the running sums over many chunks
+# range of exponents in which products of features keep all digits, by bytes of a number
 _SAFE = {4: 30.0, 8: 300.0}
 
 
 def causal_block(
     before: LogSum | None, queries: Features, keys: Features, values: Array
 ) -> tuple[LogSum, LogSum]:
-    """Return the numerators of a chunk of rows over all the keys up to each of them.
+    """Return the numerators of the rows of a chunk, and the sums after the chunk.
 
-    One product of the features does where the exponents of the keys lie close together;
-    else a key may vanish beside a later one, and halves of halves are taken.
+    The numerator of a row is a sum over all keys up to that row. If the exponents of
+    the keys lie close together, one product of the features suffices. Otherwise a key
+    may underflow beside a later one, and the chunk is divided into halves recursively.
     """
     # values (..., n_rows, n_values + 1)
     inside = keys.sum_over_rows(values)
     after = inside if before is None else before.plus(inside)
-    if values.shape[-2] == 1:  # which sees all
+    if values.shape[-2] == 1:  # a single row sees all keys
         return queries.times(after), after
     if _is_narrow(before, after, keys):
         return _one_product(before, after, queries, keys, values), after
@@ -69,8 +70,8 @@ def _one_product(before, after, queries, keys, values):
 
 
 def _is_narrow(before, after, keys):
-    """Return whether every row has a key that counts, on the scale of the chunk."""
-    if not values_are_known(keys.exponent):  # halves are right for all
+    """Return whether no key that a row needs underflows on the scale of the chunk."""
+    if not values_are_known(keys.exponent):  # halving is correct for any exponents
         return False
     xp, exponent = namespace_of(after.values), without_gradient(keys.exponent)
     safe, shift = _SAFE[itemsize(exponent)], transposed(after.log_scale)
@@ -78,15 +79,18 @@ def _is_narrow(before, after, keys):
     within = hidden | (shift - exponent <= safe)
     try:
         if before is not None and bool(xp.any(hidden)):
-            # the row's own key may be hidden: then one of those before must count
+            # if the row's own key is masked, an earlier one must not underflow
             within = within & (shift - transposed(before.log_scale) <= safe)
         return bool(xp.all(within))
-    except TypeError:  # traced, the numbers are not known: halves are right for all
+    except TypeError:  # traced by a compiler, which has no values to branch on
         return False
 
 
 def _numerators_by_halving(queries, keys, values):
-    """Numerators inside a chunk, level by level: blocks of 2 b rows, b = n/2 ... 1."""
+    """Return the numerators inside a chunk, from halves of blocks of n ... 4, 2 rows.
+
+    At each level the rows of the second half of a block see all keys of the first half.
+    """
     n = values.shape[-2]
     if n & (n - 1):
         raise ValueError(f"a chunk has a power of two rows, got {n}.")
@@ -130,12 +134,12 @@ def _blocks(array, size):
 
 
 # ------------------------------------------------------------------ all chunks at once
-# Compiled, or on a device, nothing depends on the numbers, nor on how many chunks there
-# are: a program is right for every length, and no step waits for the device.
+# In a compiled program and on a device, no branch depends on values or on the number of
+# chunks. So one program serves all lengths, and no step waits for the device.
 def causal_blocks(
     before: LogSum | None, queries: Features, keys: Features, values: Array, size: int
 ) -> tuple[LogSum, LogSum]:
-    """Return what ``causal_block`` does, chunk after chunk, for all rows."""
+    """Return the results of ``causal_block`` for the chunks of all rows, at once."""
     # values (..., n_rows, n_values + 1)
     n = values.shape[-2]
     while isinstance(n, int) and size >= 2 * n:
@@ -171,7 +175,7 @@ def _running_sums(sums):
 
 
 def _all_before(sums):
-    """Return the sums over those before each of n + 1 places."""
+    """Return the sums over the first 0, 1, ... n entries of an axis."""
     # of LogSum with (..., n, m, k) -> (..., n + 1, m, k)
     xp, n = namespace_of(sums.values), sums.values.shape[-3]
     logs = xp.moveaxis(sums.log_scale, -3, -1)  # (..., m, 1, n)

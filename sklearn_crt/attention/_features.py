@@ -1,4 +1,4 @@
-"""Checked inputs, what a feature_map argument stands for, features in log space."""
+"""Validation of inputs, resolution of ``feature_map`` arguments, and log features."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _RELU_FLOOR = 1e-3  # keeps denominators positive
 
 def _elu_plus_one(rows):
     """Return the logs of x + 1 where x > 0 and of exp(x) elsewhere."""
-    # logs: products of such numbers may be less than the least of float32
+    # in log space, as products of such numbers may underflow in float32
     xp = namespace_of(rows)
     positive = xp.where(rows > 0, rows, xp.zeros_like(rows))
     return None, xp.where(rows > 0, xp.log1p(positive), rows)
@@ -86,7 +86,7 @@ class Features(NamedTuple):
         mantissa, exponent = feature_map.log_features(unit, key=key)
         if exponent is None:
             exponent = constant((1,) * (rows.ndim - 2) + (rows.shape[-2], 1), 0.0, rows)
-        if lost is not None and exponent.shape[-1] == 1:  # wide ones are sums of rows
+        if lost is not None and exponent.shape[-1] == 1:  # a wide one is NaN already
             exponent = exponent + lost
         return cls(mantissa, exponent if bias is None else exponent + bias)
 
@@ -107,10 +107,10 @@ class Features(NamedTuple):
 
 
 def resolve(feature_map: Any, like: Array) -> Any:
-    """Return what a ``feature_map`` argument stands for, for rows like an array.
+    """Return the map of a ``feature_map`` argument, for rows like an array.
 
-    A list with one for each head becomes a map with a leading axis, where they are of
-    one kind.
+    A list with one map for each head becomes a single map with a leading axis if the
+    maps are of the same kind and size.
     """
     if isinstance(feature_map, Sequence) and not isinstance(feature_map, str):
         return _resolve_heads(feature_map, like)
@@ -143,7 +143,7 @@ def resolve(feature_map: Any, like: Array) -> Any:
 
 
 def _at_scale(feature_map, d):
-    """Return the map with the sigma of scaled scores, q.k / sqrt(d)."""
+    """Return the map with the sigma of the scores q.k / sqrt(d)."""
     gaussian = getattr(feature_map, "gaussian", getattr(feature_map, "factor", None))
     if gaussian is None or not gaussian.softmax:
         raise ValueError(
@@ -174,12 +174,12 @@ def _resolve_heads(maps: Sequence[Any], like: Array) -> Any:
     resolved = [resolve(feature_map, like) for feature_map in maps]
     try:
         return stack_heads(resolved, like)
-    except ValueError:  # they differ in kind or size
+    except ValueError:  # the maps differ in kind or size
         return resolved
 
 
 def stack_heads(maps: Sequence[Any], like: Array) -> Any:
-    """Return maps for rows like an array as one with a leading axis, or ValueError."""
+    """Return maps as one map with a leading axis; ValueError if they differ in kind."""
     if isinstance(maps[0], DeterministicMap):
         if len({getattr(feature_map, "name", None) for feature_map in maps}) > 1:
             raise ValueError("maps of different kinds")
@@ -199,7 +199,7 @@ def stack_heads(maps: Sequence[Any], like: Array) -> Any:
 
 # ------------------------------------------------------------------------- checks
 def check_rows(rows: Array, name: str) -> None:
-    """Raise where an array holds no rows of real floating numbers."""
+    """Raise an error if an array does not consist of rows of float32 or float64."""
     # rows (..., n_rows, n_columns)
     namespace_of(rows)
     kind = str(rows.dtype)
@@ -213,7 +213,7 @@ def check_rows(rows: Array, name: str) -> None:
 
 
 def check_values(k: Array, v: Array) -> None:
-    """Raise where values do not belong to keys."""
+    """Raise an error if the values do not match the keys."""
     # k (..., n_keys, d), v (..., n_keys, e)
     check_rows(v, "v")
     if v.dtype != k.dtype:
@@ -225,7 +225,7 @@ def check_values(k: Array, v: Array) -> None:
 
 
 def check_attention_inputs(q: Array, k: Array, v: Array, causal: bool) -> None:
-    """Raise where queries, keys and values do not fit together."""
+    """Raise an error if queries, keys and values do not match."""
     # q (..., n_queries, d), k (..., n_keys, d), v (..., n_keys, e)
     namespace_of(q, k, v)
     check_rows(q, "q")

@@ -1,4 +1,4 @@
-"""Attention in linear time from feature maps, and beside a near field."""
+"""Attention in linear time from feature maps, alone or blended with a near field."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from ._features import DETERMINISTIC, check_attention_inputs, resolve
 from ._softmax import softmax_attention
 from ._state import LinearAttentionState, logs_of_mask, with_column_of_ones
 
-_BLOCK_BYTES = 2**20  # of features at a time, about a second-level cache
-_CAUSAL_ROWS = 128  # rows of a chunk, inside which all pairs are taken
-_SIGNED_ROWS = 32  # the same where they are taken for each group of frequencies
+_BLOCK_BYTES = 2**20  # of the features of a chunk, about the size of an L2 cache
+_CAUSAL_ROWS = 128  # rows of a causal chunk, inside which all pairs are computed
+_SIGNED_ROWS = 32  # the same if all pairs are computed for each group of frequencies
 
 
 def linear_attention(
@@ -378,7 +378,7 @@ def get_sampler(feature_map: Any, n_components: int) -> Any:
         sampler = _SAMPLERS[feature_map]
         feature_map = clone(sampler).set_params(n_components=n_components)
     feature_map = clone(feature_map)
-    # there are no rows to be centred yet; DERF follows running means, and positive
+    # without rows there is no centre yet; DERF uses running means, and positive
     # discrete features always subtract the minima
     params = feature_map.get_params(deep=False)
     is_positive = params.get("positive", False)

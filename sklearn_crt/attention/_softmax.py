@@ -1,4 +1,4 @@
-"""Exact attention: to all keys, to a band, or to few points that stand for keys."""
+"""Exact attention to all keys or to a band, and attention to a few mean keys."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _dense(q, k, v, causal, bias):
 
 
 def _hide(scores, seen):
-    """Set scores of pairs that are not seen to minus infinity."""
+    """Set the scores of masked pairs to minus infinity."""
     xp = namespace_of(scores)
     return xp.where(seen, scores, constant((1, 1), -xp.inf, scores))
 
@@ -130,10 +130,10 @@ def _average(scores, v):
 
 
 def _banded(q, k, v, causal, band, bias):
-    """Attend block by block, to the block before, the block itself, and the next."""
+    """Return attention block by block, to the previous, the same and the next block."""
     xp, n, d = namespace_of(q, k, v), q.shape[-2], q.shape[-1]
     size = max(band, _LEAST_BLOCK)
-    if values_are_known(q):  # else one program for every length
+    if values_are_known(q):  # a compiled program is to serve all lengths
         size = min(size, n)
     offsets = (-1, 0) if causal else (-1, 0, 1)
     q = cut(q * d**-0.5, size)
@@ -157,10 +157,11 @@ def _banded(q, k, v, causal, band, bias):
     return uncut(_average(_hide(scores, seen), neighbours(v)), n)
 
 
-# ------------------------------------------------- few points that stand for keys
-# k-means++ on all keys, and k-means until it stands still, take many times as long for
-# hardly less error; random keys in place of k-means++ err far more on trained keys
-_SAMPLED = 8  # keys for each point, to choose the first points from
+# ------------------------------------------------ means of groups of similar keys
+# k-means++ on all keys, or k-means until convergence, takes many times as long and
+# reduces the error very little. With random keys in place of k-means++ the error is
+# much larger for the keys of trained models.
+_SAMPLED = 8  # sampled keys per point, among which the initial points are chosen
 _STEPS = 3
 
 
@@ -288,7 +289,7 @@ def _points(k, v, bias, groups):
 
 
 def _groups(k, bias, n_points):
-    """Return the numbers of the groups of keys, for each batch and head."""
+    """Return the group of each key, for each batch and head."""
     # k (..., n_keys, d), bias (..., n_keys, 1) -> (..., n_keys)
     keys, seen = to_host(k), np.ones(k.shape[:-1], dtype=bool)
     assert_all_finite(keys, input_name="k")
@@ -303,11 +304,12 @@ def _groups(k, bias, n_points):
 
 
 def _cluster(keys: np.ndarray, n_points: int) -> np.ndarray:
-    """Return groups of some keys, each of equal keys where n_points are enough."""
+    """Return the group of each key; only equal keys share one if there are few keys."""
     rng = np.random.RandomState(0)
     rows = keys / (np.abs(keys).max() or 1.0)  # so that squares stay finite
-    # equal keys have equal products with a random vector, others almost surely not; and
-    # their order is neither that of the keys nor changed by a translation
+    # Equal keys have equal products with a random vector, and different keys almost
+    # surely have different ones. The order of the products depends neither on the order
+    # of the keys nor on a vector that is added to all of them.
     products = np.sum(rows * rng.standard_normal(rows.shape[1]), axis=1)
     _, first, groups = np.unique(products, return_index=True, return_inverse=True)
     if first.size <= n_points:
@@ -318,7 +320,7 @@ def _cluster(keys: np.ndarray, n_points: int) -> np.ndarray:
     some = rng.permutation(first.size)[: _SAMPLED * n_points]
     init = _initial_points(rows[some], n_points, rng)
     model = KMeans(n_points, init=init, n_init=1, max_iter=_STEPS)
-    with warnings.catch_warnings():  # keys that differ by roundings
+    with warnings.catch_warnings():  # of keys that differ only by rounding
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(rows, sample_weight=np.bincount(groups)).labels_[groups]
 
@@ -326,8 +328,8 @@ def _cluster(keys: np.ndarray, n_points: int) -> np.ndarray:
 def _initial_points(
     rows: np.ndarray, n_points: int, rng: np.random.RandomState
 ) -> np.ndarray:
-    """Return some rows as k-means++ chooses them, by the squared distance to others."""
-    # scikit-learn's validates all rows for each point, longer than all else takes here
+    """Return initial points by k-means++: rows drawn by their squared distances."""
+    # scikit-learn's function validates all rows for each point, which would dominate
     chosen, left = [rng.randint(len(rows))], np.full(len(rows), np.inf)
     while len(chosen) < n_points:
         left = np.minimum(left, sq_norms(rows - rows[chosen[-1]])[:, 0])

@@ -1,4 +1,4 @@
-"""The sums of linear attention, as a value that grows token by token."""
+"""The accumulated sums of linear attention, extended token by token."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ class LinearAttentionState:
         return state._with(_seen=seen, _groups=groups)
 
     def _with(self, **changes):
-        """Return a copy with other fields, as ``dataclasses.replace`` may not."""
+        """Return a copy with other fields, even those that ``__init__`` lacks."""
         other = copy.copy(self)
         other.__dict__.update(changes)
         return other
@@ -200,14 +200,14 @@ class LinearAttentionState:
 
 
 def with_column_of_ones(v: Array) -> Array:
-    """Return values with a column of ones behind them, whose sum is the denominator."""
+    """Return values with a last column of ones, which sums up to the denominator."""
     # v (..., n_keys, e) -> (..., n_keys, e + 1)
     xp = namespace_of(v)
     return xp.concat([v, constant((*v.shape[:-1], 1), 1.0, v)], axis=-1)
 
 
 def logs_of_mask(key_mask: Array | None, like: Array) -> Array | None:
-    """Return the logs of the weights of keys as a column."""
+    """Return the logs of the weights that a mask gives to keys, as a column."""
     # key_mask (..., n_keys), like (..., n_keys, d) -> (..., n_keys, 1)
     if key_mask is None:
         return None
@@ -224,22 +224,22 @@ def logs_of_mask(key_mask: Array | None, like: Array) -> Array | None:
 
 
 # --------------------------------------------------- from sums to averages of values
-# Positive features give a positive denominator wherever a query sees a key. Features of
-# both signs estimate the denominator S with an error s, and the rule is that of the
-# Nadaraya-Watson estimators: averages are moved into the range of the values that the
-# query sees, and count with the weight min(1, max(S, 0) / 2 s)^2, the mean of those
-# values with the rest. The error is the grouped jackknife over the frequencies,
+# With positive features the denominator is positive if the query sees a key. Features
+# of both signs estimate the denominator S with a standard error s, and the output follows
+# the rule of the Nadaraya-Watson estimators: the average is clipped to the range of the
+# values that the query sees, and mixed with the mean of these values. Its weight is
+# min(1, max(S, 0) / 2 s)^2. The error is the grouped jackknife over the frequencies,
 #     s^2 = G / (G - 1) sum_g (S_g - n_g / m S)^2,
 # with the part S_g of S from the n_g of the m frequencies that are dealt to group g of
 # G = 16 in turn.
 def averages_of_values(numerators: LogSum) -> Array:
-    """Return numerators over denominators, for positive features."""
+    """Return the ratios of numerators and denominators, for positive features."""
     # -> (..., n_queries, n_values)
     return _averages_where_positive(numerators.values)[0]
 
 
 def _averages_where_positive(values):
-    """Return averages, 0 where denominators are not positive, and where they are."""
+    """Return averages, 0 without a positive denominator, and where it is positive."""
     xp, weights = namespace_of(values), values[..., -1:]
     positive = ~(weights <= 0)  # NaN stays NaN
     found = values[..., :-1] / xp.where(positive, weights, xp.ones_like(weights))
@@ -248,9 +248,9 @@ def _averages_where_positive(values):
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Key sums of each group of frequencies, for the errors of denominators.
+    """Sums over the keys for each group of frequencies, for errors of denominators.
 
-    The groups are an axis before the rows; the smaller ones are filled up by zeros.
+    The groups form an axis before the rows; smaller groups are padded with zeros.
     """
 
     columns: Array  # (n_groups * width,)
@@ -260,7 +260,7 @@ class Groups:
 
     @classmethod
     def of(cls, feature_map: Map, like: Array) -> Groups:
-        """Deal the frequencies of a map to groups, for arrays like another one."""
+        """Divide the frequencies of a map into groups, for arrays like another one."""
         known = vars(feature_map).get("groups")
         if known is not None:
             return known
@@ -282,14 +282,14 @@ class Groups:
         return replace(self, sums=new if self.sums is None else self.sums.plus(new))
 
     def read(self, queries: Features) -> LogSum:
-        """Return the parts of the denominators."""
-        sums: Any = self.sums  # there are keys
+        """Return the part of the denominators that each group contributes."""
+        sums: Any = self.sums  # not None, as there are keys
         return self._split(queries).times(sums)
 
     def causal(
         self, queries: Features, keys: Features, ones: Array, block: Callable
     ) -> tuple[LogSum, Groups]:
-        """Return the parts for some causal rows, and the groups after them."""
+        """Return the parts of causal denominators, and the groups with these keys."""
         # ones (..., n_rows, 1)
         split = self._split(queries), self._split(keys)
         parts, sums = block(self.sums, *split, ones[..., None, :, :])
@@ -318,7 +318,7 @@ class Groups:
         found = xp.minimum(xp.maximum(found, seen.low), seen.high)
         found = xp.where(any_seen, found, xp.zeros_like(found))
         n_groups = self.counts.shape[0]
-        if n_groups < 2:  # a single frequency says nothing of its error
+        if n_groups < 2:  # one group does not suffice to estimate an error
             return mean + 0 * found
         scale = xp.exp(parts.log_scale - numerators.log_scale[..., None, :, :])
         scaled = transposed((parts.values * scale)[..., 0])
@@ -326,7 +326,7 @@ class Groups:
         squares = jackknife_variance(scaled, total * self.shares, n_groups, -1)
         squares = N_ERRORS**2 * squares[..., None]
         zero, one = xp.zeros_like(total), xp.ones_like(total)
-        # (S / 2 s)^2, without a root whose gradient may be infinite
+        # (S / 2 s)^2 without a square root, whose gradient may be infinite
         share = total * total / xp.where(squares > 0, squares, one)
         share = xp.where(squares > 0, xp.minimum(share, one), one)
         share = xp.where(total > 0, share, zero)
@@ -335,7 +335,7 @@ class Groups:
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """What queries see: sums of the values and of ones, and their range."""
+    """Sums of the values and of ones that each query sees, and their range."""
 
     totals: Array  # (..., n_queries or 1, n_values + 1)
     low: Array  # (..., n_queries or 1, n_values)
@@ -343,7 +343,7 @@ class Seen:
 
     @classmethod
     def of(cls, values: Array, bias: Array | None, causal: bool) -> Seen:
-        """Collect what queries see of some keys."""
+        """Compute the sums and the range over some keys."""
         # values (..., n_keys, n_values + 1), bias (..., n_keys, 1)
         xp, v = namespace_of(values), values[..., :-1]
         low = high = v
@@ -374,7 +374,7 @@ class Seen:
         )
 
     def plus(self, other: Seen) -> Seen:
-        """Return what is seen of the keys of both."""
+        """Return the sums and the range over the keys of both."""
         xp = namespace_of(self.totals)
         return Seen(
             self.totals + other.totals,
@@ -383,7 +383,7 @@ class Seen:
         )
 
     def last(self) -> Seen:
-        """Return what the last query sees."""
+        """Return the sums and the range of the last query."""
         rows = (part[..., -1:, :] for part in (self.totals, self.low, self.high))
         return Seen(*rows)
 

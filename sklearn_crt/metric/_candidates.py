@@ -1,4 +1,4 @@
-"""The metrics that are tried, and which of them errs least on rows held out."""
+"""Candidate metrics, and the choice among them by their errors on held-out rows."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from ._agop import MOST_FREQUENCIES, MULTIPLES, Round, TrainingRows, learn_round
 from ._descent import learn_columns, learn_nca, single_precision
 from ._targets import Coding
 
-_POOL_ROWS, _POOL_ENTRIES = 2**15, 2**22  # that NCA draws from
-_JUDGED_ROWS = 2**12  # from which AGOP learns what is judged
-_KEYS, _QUERIES = 4096, 2000  # of the averages by which it is judged
-_FEW = 800  # rows, all pairs of which the diagonal is learned from there
-_DIRECTIONS = 100  # of NCA, where there are more columns
-_WRAPS = 4096.0  # of hashes in [0, 1), for a second order of the rows
-_TRIED = 2.0 ** np.arange(-1, 4.6, 0.5)  # of one over the root of total variance
-_LEAST_SHARE = 1e-3  # of a probability: a row that is missed counts for as much
+_POOL_ROWS, _POOL_ENTRIES = 2**15, 2**22  # largest table from which NCA draws
+_JUDGED_ROWS = 2**12  # rows from which AGOP learns a candidate
+_KEYS, _QUERIES = 4096, 2000  # rows of the kernel averages that judge a candidate
+_FEW = 800  # rows from all pairs of which a diagonal candidate is learned
+_DIRECTIONS = 100  # largest rank of NCA
+_WRAPS = 4096.0  # factor of hashes in [0, 1), modulo 1, for a second order of the rows
+_TRIED = 2.0 ** np.arange(
+    -1, 4.6, 0.5
+)  # multiples of one over the root of total variance
+_LEAST_SHARE = 1e-3  # smallest probability in a log loss, so that no row dominates
 _HASHED_ROWS = 4096  # rows that are hashed at a time
 _TURNS = 1024.0  # times that a projection of unit variance goes around
 
@@ -31,7 +33,7 @@ Step = Callable[[], None]
 
 
 class Parameters(NamedTuple):
-    """The parameters of an estimator, which count until its next fit."""
+    """The parameters of an estimator at the time of its fit."""
 
     n_components: int | None
     method: str
@@ -43,7 +45,7 @@ class Parameters(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """A metric L L' of standardised columns, and what it was learned with."""
+    """A metric L L' of standardised columns, and the statistics it was learned from."""
 
     method: str
     L: np.ndarray  # (n_features, r)
@@ -56,13 +58,13 @@ class Learned:
 
     @property
     def unit(self) -> np.ndarray:
-        """The L of no metric at all."""
+        """The L of the Euclidean distance of standardised columns."""
         return np.diag(self.live.astype(float))
 
     def components(self, n_components: int | None) -> np.ndarray:
-        """Return the root of the metric, or its directions in which rows vary most.
+        """Return the root of the metric, or its leading principal directions.
 
-        The total variance of what it makes is the number of columns not constant.
+        The total variance of transformed rows is the number of columns not constant.
         """
         # -> (n_components, n_features)
         L, (d, r) = self.L, self.L.shape
@@ -295,7 +297,7 @@ def held_out_losses(
 
 
 # ------------------------------------------------ rows chosen by their content
-# Neither the order of the rows nor their batches change what is chosen.
+# Then the choice depends neither on the order of the rows nor on batches.
 def row_hashes(X: Rows, frame: Frame, seed: int) -> np.ndarray:
     """Return a number in [0, 1) for each row that depends on its content alone.
 
@@ -312,7 +314,7 @@ def row_hashes(X: Rows, frame: Frame, seed: int) -> np.ndarray:
         if sparse.issparse(X):
             along = frame.sigma * direction
             out[block] = rows @ along - frame.center @ along
-        else:  # no product: BLAS adds up each row in the order of its place
+        else:  # no product of BLAS, whose rounding depends on the position of a row
             out[block] = (frame.rows(rows).matrix * direction).sum(axis=1)
     return out % 1.0
 

@@ -323,35 +323,38 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         self._note_namespace(X, y, sample_weight, first=first)
         if first:
             self._check_used(self.method if final else "agop")
-        least = 2 if final else 1
-        return self._validate_batch(X, y, sample_weight, first, not final, least)
+        # batches are kept until the frequencies are fixed, so they must be copies
+        copy = not final
+        options: Any = {"multi_output": True, "ensure_min_samples": 2 if final else 1}
+        y = plain_targets(y)
+        X, y = validate_rows(self, X, reset=first, copy=copy, y=y, **options)
+        refuse_device(self, X, "")
+        y = np.array(y) if copy else np.asarray(y)
+        y = self._labels_or_numbers(y, first)
+        X, y, weights, _ = weighted_rows(X, y, sample_weight)
+        return Batch(X, y, weights)
 
     def _empty_value(self, batch: Any) -> MetricValue:
-        return MetricValue(self._parameters_for(batch))
-
-    def _parameters_for(self, batch: Batch, method: str | None = None) -> Parameters:
-        """Return the parameters, which count until the next fit, and a seed."""
-        method = method or self.method
         n_features, n_components = self.n_features_in_, self.n_components
         if n_components is not None and n_components > n_features:
             raise ValueError(
                 f"n_components={n_components} must be at most the number of features, "
                 f"{n_features}, or None."
             )
-        by_class = Coding.is_of_labels(batch[1])
-        if method == "nca" and not by_class:
+        if self.method == "nca" and not Coding.is_of_labels(batch.y):
             raise ValueError(
                 "method='nca' needs labels, but y has fractions or several outputs. "
                 "Give method='agop', or labels in one column."
             )
-        return Parameters(
+        parameters = Parameters(
             n_components,
-            method,
+            self.method,
             _MAX_ITER if self.max_iter is None else self.max_iter,
             self.validation_fraction or _VALIDATION_FRACTION,
             int(check_random_state(self.random_state).randint(2**31 - 1)),
             self.n_jobs,
         )
+        return MetricValue(parameters)
 
     def _check_used(self, method: str) -> None:
         """Raise ValueError for a parameter that the method would ignore."""
@@ -370,17 +373,6 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
                 f"{name}={value!r} is for method={allowed}, and {reason}. Leave it "
                 "None."
             )
-
-    def _validate_batch(self, X, y, sample_weight, first, copy, least=1) -> Batch:
-        """Return rows of positive weight, their targets and weights."""
-        options = {"multi_output": True, "ensure_min_samples": least}
-        y = plain_targets(y)
-        X, y = validate_rows(self, X, reset=first, copy=copy, y=y, **options)
-        refuse_device(self, X, "")
-        y = np.array(y) if copy else np.asarray(y)
-        y = self._labels_or_numbers(y, first)
-        X, y, weights, _ = weighted_rows(X, y, sample_weight)
-        return Batch(X, y, weights)
 
     def _labels_or_numbers(self, y: np.ndarray, first: bool) -> np.ndarray:
         """Return labels in one column as they are, and numbers in float64."""

@@ -1,4 +1,4 @@
-"""What a learned metric keeps of its rows: the rows themselves, or sums over them."""
+"""The fitted value of a learned metric: the rows so far, or sums over them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
+from .._array import joined
 from .._compat import cached_property
 from .._fitted import Batch, FittedValue, Step, no_step
 from .._state import same
@@ -24,12 +24,8 @@ def joined_batches(batches: Sequence[Batch]) -> Batch:
     """Return batches as one."""
     if len(batches) == 1:
         return batches[0]
-    tables, targets, weights = zip(*(batch[:3] for batch in batches), strict=True)
-    if any(map(sparse.issparse, tables)):
-        X = sparse.vstack([sparse.csr_array(table) for table in tables], "csr")
-    else:
-        X = np.vstack(tables)
-    return Batch(X, np.concatenate(targets), np.concatenate(weights))
+    X, y, weights = zip(*(batch[:3] for batch in batches), strict=True)
+    return Batch(joined(X), np.concatenate(y), np.concatenate(weights))
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from scipy import linalg, sparse
 from sklearn.utils import gen_batches
 from sklearn.utils.extmath import safe_sparse_dot
 
-from .._array import plain_sparse
+from .._array import joined, plain_sparse
 from .._kernels import sq_norms
 from .frame import Frame
 from .inputs import DenseInputs, Inputs, Rows
@@ -48,14 +48,8 @@ class Centers:
 
     def __add__(self, other: Centers) -> Centers:
         """Return the points of both, those of the first one first."""
-        pair = self, other
-        if any(sparse.issparse(part.points) for part in pair):
-            kind = next(type(p.points) for p in pair if sparse.issparse(p.points))
-            points = kind(sparse.vstack([kind(part.points) for part in pair]))
-        else:
-            points = np.vstack([part.points for part in pair])
-        weights = np.concatenate([part.weights for part in pair])
-        return Centers(points, weights)
+        weights = np.concatenate([self.weights, other.weights])
+        return Centers(joined([self.points, other.points]), weights)
 
     def take(self, index: np.ndarray) -> Centers:
         """Return some of the points."""

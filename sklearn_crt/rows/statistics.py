@@ -19,6 +19,7 @@ from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
 from .._array import (
     Array,
     float_types,
+    joined,
     namespace_of,
     on_host,
     part,
@@ -249,13 +250,9 @@ class RowSample:
 
     def __add__(self, other: RowSample) -> RowSample:
         """Return the sample of both sets of rows."""
-        pair = self, other
-        if any(sparse.issparse(part.rows) for part in pair):
-            rows = sparse.vstack([part.rows for part in pair]).tocsr()
-        else:
-            rows = np.vstack([part.rows for part in pair])
-        priorities = np.concatenate([part.priorities for part in pair])
-        weights = np.concatenate([part.weights for part in pair])
+        rows = joined([self.rows, other.rows])
+        priorities = np.concatenate([self.priorities, other.priorities])
+        weights = np.concatenate([self.weights, other.weights])
         n_seen = self.n_seen + other.n_seen
         whole = RowSample(rows, priorities, weights, n_seen, self.size)
         return whole._smallest(np.arange(rows.shape[0]))

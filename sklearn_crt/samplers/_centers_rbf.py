@@ -49,7 +49,12 @@ from ..rows import (
     resolve_sigma,
 )
 
-_N_ROWS = {"kmeans": 20, "rpcholesky": 10, "random": 1, "given": 0}  # for each centre
+_N_ROWS = {
+    "kmeans": 20,
+    "rpcholesky": 10,
+    "random": 1,
+    "given": 0,
+}  # sampled per centre
 
 
 class _CenterSettings(NamedTuple):
@@ -63,12 +68,12 @@ class _CenterSettings(NamedTuple):
 
     @property
     def n_sampled(self) -> int:
-        """Number of rows that centres are chosen from."""
+        """Number of sampled rows among which the centres are chosen."""
         return _N_ROWS[self.centers] * self.n_components
 
 
 class _ChosenCenters(NamedTuple):
-    """The centres, and what the features need beside them."""
+    """The chosen centres, and the other values that determine the features."""
 
     points: Centers
     sigma: float | np.ndarray
@@ -77,7 +82,7 @@ class _ChosenCenters(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CentersValue(FittedValue):
-    """A sample of the rows, or what stands for them, from which centres are chosen."""
+    """A sample of the rows, or earlier centres that represent them, to choose from."""
 
     settings: _CenterSettings
     statistics: Statistics

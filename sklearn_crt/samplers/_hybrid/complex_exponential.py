@@ -130,7 +130,7 @@ class ComplexExponentialSampler(BaseFeatureSampler):
         return make_exponential_map(self, statistics, drawn, *form)
 
     def _full_diagonal(self, d):
-        """Return the diagonal of each feature, real if it can be."""
+        """Return the diagonal, one number per column, real if no number is complex."""
         a = np.asarray(self.diagonal)
         if a.ndim > 1 or a.size not in (1, d) or not np.all(np.isfinite(a) & (a != 0)):
             raise ValueError(
@@ -141,7 +141,7 @@ class ComplexExponentialSampler(BaseFeatureSampler):
         return a if np.any(a.imag) else a.real.copy()
 
     diagonal_: np.ndarray = fitted(
-        "map_.quadratic.diagonal", "The diagonal, real if it can be."
+        "map_.quadratic.diagonal", "The diagonal, real if no number is complex."
     )
     phase_: float = fitted("map_.phase", "Phase of a single last column, in radians.")
 
