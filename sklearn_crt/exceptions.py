@@ -17,8 +17,8 @@ class ApproximationWarning(RuntimeWarning):
 
     See Also
     --------
-    NadarayaWatsonClassifier.approximation_error : Standard errors of predictions.
-    compare_samplers : The errors of several samplers on your rows.
+    sklearn_crt.NadarayaWatsonClassifier : Has ``approximation_error``.
+    sklearn_crt.compare_samplers : The errors of several samplers on your rows.
 
     Examples
     --------

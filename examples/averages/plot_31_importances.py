@@ -25,7 +25,7 @@ for each in (model, boosting):
     print(f"R2 {each.fit(X_train, y_train).score(X_test, y_test):.2f}")
 
 # %%
-# ``feature_importances_`` is the diagonal of the metric for columns of unit variance. It
+# ``feature_importances_`` is the diagonal of the metric of standardised columns. It
 # shows how fast the target changes along each column. Permutation importance answers
 # another question: how much worse the predictions become if a column is shuffled.
 metric = model[0].feature_importances_

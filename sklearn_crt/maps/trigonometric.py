@@ -62,20 +62,33 @@ class TrigonometricMap(FrequencyMap):
         """Norms of the frequencies."""
         return np.sqrt(self.frequencies.sq_norms.astype(np.float64))
 
+    @cached_property
+    def _largest_norm(self) -> float:
+        """Largest norm of the frequencies."""
+        return float(self._norms.max())
+
     @property
     def phase_rate(self) -> float:
-        return 0.0 if self.heavy_tailed else float(self._norms.max())
+        return 0.0 if self.heavy_tailed else self._largest_norm
 
     def log_features(self, rows: Inputs, *, key: bool = False) -> LogFeatures:
         frequencies, single_phase = self.tables
         phases = rows.project(frequencies)
-        if self.heavy_tailed:
-            largest = _LARGEST_IN_SINGLE
-            phases = _accurate_phases(phases, rows, frequencies, self._norms, largest)
-        elif isinstance(phases, np.ndarray) and phases.ndim == 2:
-            # elsewhere the norms of the rows would be waited for
-            largest = _LARGEST_OF_LIGHT_TAILS
-            phases = _accurate_phases(phases, rows, frequencies, self._norms, largest)
+        is_plain = isinstance(phases, np.ndarray)
+        if not (self.heavy_tailed or (is_plain and phases.ndim == 2)):
+            longest = 0.0  # not looked at: a device would have to be waited for
+        elif is_plain:
+            longest = math.sqrt(rows.sq_norms.max())
+        else:
+            longest = math.sqrt(float(to_host(namespace_of(phases).max(rows.sq_norms))))
+        largest = _LARGEST_IN_DOUBLE
+        if itemsize(phases) == 4:
+            largest = (
+                _LARGEST_IN_SINGLE if self.heavy_tailed else _LARGEST_OF_LIGHT_TAILS
+            )
+        if self._largest_norm * longest > largest:
+            bounds = self._norms * longest
+            phases = _accurate_phases(phases, rows, frequencies, bounds, largest)
         features = sincos(
             phases,
             1 / math.sqrt(self.n_frequencies),
@@ -118,7 +131,7 @@ def _accurate_phases(
     phases: Array,
     rows: Inputs,
     frequencies: Frequencies,
-    norms: np.ndarray,
+    bounds: np.ndarray,
     largest: float,
 ) -> Array:
     """Return the phases, with those replaced whose rounding depends on other rows.
@@ -129,16 +142,10 @@ def _accurate_phases(
     from sums in a fixed order, which are the same for a row alone and among others even
     if no digit of the phase is left.
     """
-    # phases (..., n_rows, n_frequencies), norms (n_frequencies,)
-    xp, is_narrow = namespace_of(phases), itemsize(phases) == 4
-    largest = largest if is_narrow else _LARGEST_IN_DOUBLE
-    longest = math.sqrt(float(to_host(xp.max(rows.sq_norms))))
-    if norms.max() * longest <= largest:
-        return phases
-    bounds = norms * longest
-    has_wider = is_narrow and float_types(phases)[0] != phases.dtype
+    # phases (..., n_rows, n_frequencies), bounds (n_frequencies,)
+    has_wider = itemsize(phases) == 4 and float_types(phases)[0] != phases.dtype
     in_order = bounds > (_LARGEST_IN_DOUBLE if has_wider else largest)
-    in_double = (bounds > largest) & ~in_order
+    in_double = (bounds > largest) & ~in_order  # none if there is no wider type
     for suspects, project, fold in (
         (np.flatnonzero(in_double), rows.project_in_double, _without_turns),
         (np.flatnonzero(in_order), rows.project_in_order, _folded),
