@@ -63,7 +63,8 @@ class Sums:
 
     gram: np.ndarray  # F'F, (2 m, 2 m)
     cross: np.ndarray  # F'[1, Y], (2 m, 1 + n_outputs)
-    totals: np.ndarray  # of [1, Y], (1 + n_outputs,)
+    weight: float  # sum of the weights
+    totals: np.ndarray  # of Y, (n_outputs,)
     squares: np.ndarray  # of Y, (n_outputs,)
 
     @classmethod
@@ -72,17 +73,19 @@ class Sums:
         # F (n_rows, 2 m), Y (n_rows, n_outputs), weights (n_rows,)
         T = np.column_stack([np.ones(len(Y)), Y])
         totals, squares = weights @ T, weights @ np.square(Y)
+        weight, totals = float(totals[0]), totals[1:]
         if np.any(weights != 1):
             root = np.sqrt(weights)[:, None]
             F *= root
             T *= root
-        return cls(F.T @ F, F.T @ T, totals, squares)
+        return cls(F.T @ F, F.T @ T, weight, totals, squares)
 
     def __add__(self, other: Sums) -> Sums:
         """Return the sums over the rows of both."""
         return Sums(
             self.gram + other.gram,
             self.cross + other.cross,
+            self.weight + other.weight,
             self.totals + other.totals,
             self.squares + other.squares,
         )
@@ -92,25 +95,22 @@ class Sums:
         return Sums(
             self.gram - other.gram,
             self.cross - other.cross,
+            self.weight - other.weight,
             self.totals - other.totals,
             self.squares - other.squares,
         )
 
-    @cached_property
-    def weight(self) -> float:
-        """Sum of the weights."""
-        return float(self.totals[0])
-
     def centred(self, mean: np.ndarray, scale: np.ndarray) -> Sums:
         """Return the sums of the targets (Y - mean) / scale."""
         # mean, scale (n_outputs,)
-        totals = self.totals[1:]
-        squares = self.squares - mean * (2 * totals - self.weight * mean)
+        weight, totals = self.weight, self.totals
+        squares = self.squares - mean * (2 * totals - weight * mean)
         ones = self.cross[:, :1]
         return Sums(
             self.gram,
             np.hstack([ones, (self.cross[:, 1:] - ones * mean) / scale]),
-            np.append(self.weight, (totals - self.weight * mean) / scale),
+            weight,
+            (totals - weight * mean) / scale,
             squares / scale**2,
         )
 
@@ -119,10 +119,10 @@ class Sums:
         # columns (n_outputs,)
         places = np.append(0, 1 + columns)
         cross = np.zeros((len(self.cross), 1 + n_outputs))
-        totals, squares = np.zeros(1 + n_outputs), np.zeros(n_outputs)
-        cross[:, places], totals[places] = self.cross, self.totals
-        squares[columns] = self.squares
-        return Sums(self.gram, cross, totals, squares)
+        cross[:, places] = self.cross
+        totals, squares = np.zeros((2, n_outputs))
+        totals[columns], squares[columns] = self.totals, self.squares
+        return Sums(self.gram, cross, self.weight, totals, squares)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +159,7 @@ class TrainingAndHeldOut:
     def centred(self, by_class: bool) -> TrainingAndHeldOut:
         """Return the sums of targets of mean 0; of numbers also of variance 1."""
         every = self.together
-        mean = every.totals[1:] / every.weight
+        mean = every.totals / every.weight
         scale = np.ones_like(mean)
         if not by_class:
             variance = np.maximum(every.squares / every.weight - mean**2, 0)

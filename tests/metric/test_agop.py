@@ -97,7 +97,8 @@ def test_sums_are_those_of_the_rows(table, rng):
         weighted = F[rows].T * table.weights[rows]
         assert_allclose(sums.gram, weighted @ F[rows], atol=1e-10)
         assert_allclose(sums.cross, weighted @ T[rows], atol=1e-10)
-        assert_allclose(sums.totals, table.weights[rows] @ T[rows])
+        assert_allclose(sums.weight, table.weights[rows].sum())
+        assert_allclose(sums.totals, table.weights[rows] @ table.codes[rows])
         assert_allclose(sums.squares, table.weights[rows] @ table.codes[rows] ** 2)
     again = replace(table, X=sparse.csr_array(table.X)).sums(found)
     assert_allclose(again.training.gram, both.training.gram, atol=1e-10)
