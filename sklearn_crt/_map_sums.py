@@ -59,11 +59,6 @@ class MapSums(FittedValue):
         }
 
     # ------------------------------------------------------------------- hooks
-    @property
-    @abstractmethod
-    def is_empty(self) -> bool:
-        """Whether there are no sums."""
-
     @abstractmethod
     def _with_sums_of(self, batches: tuple[Batch, ...], step: Step = no_step) -> Self:
         """Return the value with the features of further rows in its sums."""

@@ -255,10 +255,6 @@ class FeatureAverages(MapSums, Averages):
     sums: FeatureSums = field(default_factory=FeatureSums)
     norms: Norms = field(default_factory=Norms)
 
-    @property
-    def is_empty(self) -> bool:
-        return self.sums.total is None
-
     def plus(self, batch: Batch, step: Step = no_step) -> FeatureAverages:
         return super().plus(batch, step).having_seen(batch, self.seen)
 

@@ -121,10 +121,6 @@ class RidgeSums(MapSums):
     parameter = "sampler"
 
     # -------------------------------------------------------------- life cycle
-    @property
-    def is_empty(self) -> bool:
-        return not self.moments
-
     def plus(self, batch: Batch, step: Step = no_step) -> RidgeSums:
         self.check_columns(batch.X)
         return super().plus(batch, step)
