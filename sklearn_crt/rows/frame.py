@@ -1,4 +1,4 @@
-"""From raw rows and ``sigma`` to rows at unit bandwidth: only here sigma multiplies."""
+"""Centring and scaling of raw rows by ``sigma``, which happens only here."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .._workers import Workspace
 from .inputs import DenseInputs, Inputs, Rows, SparseInputs, times_columns
 from .statistics import Statistics
 
-_LARGEST = 1e154  # of a sigma, whose square is a number
+_LARGEST = 1e154  # largest sigma, so that its square is finite
 Sigma: TypeAlias = float | str | ArrayLike
 
 
@@ -49,7 +49,7 @@ def resolve_sigma(sigma: Sigma, statistics: Statistics) -> float | np.ndarray:
 
 
 def check_sigma(sigma: Sigma, n_features: int) -> float | np.ndarray:
-    """Return a sigma that is a number, or one for each column, or raise ValueError."""
+    """Validate a sigma that is a number, or an array of one number per column."""
     # sigma (n_features,) -> (n_features,)
     values = np.asarray(sigma, dtype=np.float64)
     if not np.all((values <= _LARGEST) & (values > 0)):
@@ -93,7 +93,7 @@ def metric_factor(metric: ArrayLike | None, n_features: int) -> np.ndarray | Non
         ) from error
 
 
-_NARROW, _MANY = 16, 2048  # columns and rows: the loop takes longer than the sums
+_NARROW, _MANY = 16, 2048  # columns and rows for which the loop over rows dominates
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +110,7 @@ class Frame:
         return self.center is None and is_number and bool(self.sigma == 1)
 
     def to(self, like: Array) -> Frame:
-        """Return the frame for rows like these, its vectors rows of another library."""
+        """Return the frame for rows like these, with vectors of the same library."""
         if on_host(like):
             return self
         like = like_table(like)
@@ -133,7 +133,7 @@ class Frame:
             rows = workspace.buffer("rows", X.shape, X.dtype)
         if center is None:
             return DenseInputs(_each_row(np.multiply, X, sigma, rows), None, workspace)
-        # subtracted here: no cancellation in w.x - w.c
+        # subtracted before products are taken: w.x - w.c would lose digits
         _each_row(np.subtract, X, np.asarray(center, X.dtype), rows)
         _each_row(np.multiply, rows, sigma, rows)
         origin = np.atleast_2d(self.sigma * center).astype(X.dtype, copy=False)
@@ -146,7 +146,7 @@ class Frame:
         return SparseInputs(times_columns(X, sigma), shift, workspace)
 
     def holds(self, X: Rows) -> bool:
-        """Return whether all numbers are finite, and plainly all squares of rows."""
+        """Return whether the squared norms of all rows are surely finite."""
         values = X.data if sparse.issparse(X) else X.ravel(order="K")
         with np.errstate(all="ignore"):
             squares = float(np.dot(values, values)) * self.largest * self.largest
@@ -154,12 +154,12 @@ class Frame:
         return squares < most and self.largest < most
 
     def check(self, X: Any) -> None:
-        """Raise an error where the square of a row is too large for its type.
+        """Raise an error if the squared norm of a row is too large for its type.
 
-        Nothing is done for other libraries, where a look waits for the device.
+        Arrays on a device are not checked, as this would wait for the device.
         """
         if on_host(X) and not self.holds(X):
-            with np.errstate(all="ignore"):  # the error says more
+            with np.errstate(all="ignore"):  # the error below is more specific
                 for rows in row_chunks(X, X.shape[1]):
                     _ = self.rows(X[rows]).sq_norms
 
@@ -169,7 +169,7 @@ class Frame:
         return max(1.0, float(np.max(self.sigma)))
 
     def count_beyond(self, X: Any, norm: float) -> int:
-        """Return how many rows are longer than a norm, on the host."""
+        """Return the number of rows whose norm exceeds a number, on the host."""
         values = X.data if sparse.issparse(X) else X.ravel(order="K")
         with np.errstate(over="ignore"):
             most = math.sqrt(float(np.dot(values, values)))
@@ -181,7 +181,7 @@ class Frame:
         return sum(int(np.count_nonzero(s > norm * norm)) for s in sq_norms)
 
     def pair(self, X: Rows, Y: Rows | None) -> tuple[Inputs, Inputs]:
-        """Return two sets of rows in float64, one and the same where Y is None."""
+        """Return two sets of rows in float64; the same object twice if Y is None."""
         X, Y = (None if Z is None else Z.astype(np.float64, copy=False) for Z in (X, Y))
         if Y is not None and sparse.issparse(X) != sparse.issparse(Y):
             # sparse rows are not centred until their products are taken
@@ -202,10 +202,10 @@ class Frame:
 def _each_row(
     operation: np.ufunc, X: np.ndarray, vector: np.ndarray, out: np.ndarray
 ) -> np.ndarray:
-    """Return operation(X, vector), several narrow rows as a long one.
+    """Return operation(X, vector); several narrow rows are processed as a long one.
 
-    NumPy's loop over rows takes longer than what it computes of 16 columns: a third of
-    a transform of 20000 x 8 rows to 64 columns.
+    For 16 columns or fewer NumPy's loop over rows takes longer than the operation: a
+    third of the time to transform 20000 rows of 8 columns to 64 features.
     """
     n_rows, d = X.shape[-2:]
     few = d > _NARROW or n_rows < _MANY

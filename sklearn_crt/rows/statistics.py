@@ -1,4 +1,4 @@
-"""Everything that ``fit`` reads of the rows, as values that merge."""
+"""The statistics that ``fit`` reads from the rows, as values that can be merged."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from .._array import (
 )
 from .inputs import Rows
 
-_MOMENT_BYTES = 2**19  # of float64 copies at a time: few enough for the cache
-_COVARIANCE_BYTES = 2**22  # the same, enough for the product
-_ROUNDING = 1e-14  # of a mean square, in the variance of a sparse column
-_DEVICE_BYTES = 2**27  # the same elsewhere: a launch costs what a MiB costs
+_MOMENT_BYTES = 2**19  # of the float64 copy of a batch, which fits into the cache
+_COVARIANCE_BYTES = 2**22  # the same for covariances: enough for efficient products
+_DEVICE_BYTES = 2**27  # the same on a device, where a launch costs as much as a MiB
+_ROUNDING = 1e-14  # rounding error of the variance of a sparse column, per mean square
 
 
 def _batches(
     X: Any, weights: Array | None, host_bytes: int, least: int = 1
 ) -> Iterator[tuple[Any, Array]]:
-    """Yield some rows in the widest type at a time, and their weights."""
+    """Yield batches of the rows in the widest floating type, with their weights."""
     xp = None if on_host(X) else namespace_of(X)
     wide = np.float64 if xp is None else float_types(X)[0]
     n_bytes = host_bytes if xp is None else _DEVICE_BYTES
@@ -57,8 +57,9 @@ def _batches(
 class ColumnMoments:
     """Weighted count, mean, variance, mean magnitude and minimum of each column.
 
-    In float64; they merge up to rounding, in any order. Squares are kept about the
-    mean, and its rounding beside it, so a column far from zero loses nothing.
+    In float64. They can be merged in any order, with equal results up to rounding.
+    Squares are taken about the mean, whose rounding error is stored as well, so that
+    columns far from zero lose no digits.
     """
 
     weight: float
@@ -117,8 +118,8 @@ class ColumnMoments:
         mean, variance = mean_variance_axis(X, axis=0, weights=share)
         counted = X if np.all(weights) else X[weights > 0]
         minimum, _ = min_max_axis(counted, axis=0)
-        variance = np.maximum(variance, 0)  # of a constant column: rounding
-        # a column that is not stored everywhere is near zero beside its spread
+        variance = np.maximum(variance, 0)  # rounding of a constant column
+        # columns with zeros are not far from zero on the scale of their deviation
         is_full = np.bincount(X.indices, minlength=mean.size) == X.shape[0]
         rest = np.zeros_like(mean)
         if is_full.any():
@@ -163,10 +164,10 @@ class ColumnMoments:
 
 @dataclass(frozen=True, eq=False)
 class Covariance:
-    """Weighted mean and covariance matrix of the columns; ``a + b`` is that of both.
+    """Weighted mean and covariance matrix; ``a + b`` is that of the rows of both.
 
-    In float64, about the mean of each batch of rows, so a column far from zero loses
-    nothing unless the table is sparse. Costs O(n d^2) to read and O(d^2) to keep.
+    In float64, about the mean of each batch of rows, so that columns far from zero lose
+    no digits unless the table is sparse. The time is O(n d^2), the memory O(d^2).
     """
 
     weight: float
@@ -177,7 +178,7 @@ class Covariance:
     def of(cls, X: Any, sample_weight: Array | None = None) -> Covariance:
         """Collect the statistics of the rows of a table."""
         # X (n_rows, n_features), sample_weight (n_rows,)
-        # at least d rows, so that merging costs no more than the products
+        # at least d rows, so that a merge takes no longer than the products
         batches = _batches(X, sample_weight, _COVARIANCE_BYTES, X.shape[1])
         return reduce(add, (cls._of_rows(*batch) for batch in batches))
 
@@ -191,7 +192,7 @@ class Covariance:
         if sparse.issparse(X):
             products = (X.T @ X.multiply(share[:, None])).toarray()
             matrix = products - np.outer(mean, mean)
-            # what is left of a constant column is rounding, maybe below zero
+            # the variance of a constant column is rounding, and may be negative
             constant = matrix.diagonal() <= _ROUNDING * products.diagonal()
             matrix[constant] = matrix[:, constant] = 0
             return cls(weight, mean, matrix)
@@ -211,10 +212,10 @@ class Covariance:
 
 @dataclass(frozen=True, eq=False)
 class RowSample:
-    """Uniform random sample of some of the rows of positive weight.
+    """Uniform random sample of the rows of positive weight.
 
-    Each row gets a random priority and the smallest stay, so two samples merge, ``a +
-    b``, and batches give the sample of the rows together.
+    Each row gets a random priority, and the rows of smallest priority are kept. So two
+    samples can be merged, ``a + b``, and batches give the sample of all rows.
     """
 
     rows: Rows  # (n_rows, n_features)
@@ -261,7 +262,7 @@ class RowSample:
         """Return the weighted median distance of pairs of distinct rows."""
         weights, pairs = self.weights, np.triu_indices(self.rows.shape[0], 1)
         distances = _pair_distances(self.rows.astype(np.float64), pairs)
-        # equal rows of a sparse table are apart by rounding
+        # distances of equal rows of a sparse table are rounding errors
         distinct = distances > 1e-7 * distances.max(initial=0)
         pair_weights = np.where(distinct, (weights[:, None] * weights)[pairs], 0)
         order = np.argsort(distances)
@@ -272,9 +273,10 @@ class RowSample:
         return float(distances[order[middle]])
 
     def distinct(self) -> tuple[Rows, np.ndarray]:
-        """Return the distinct rows and their weights, in an order of their own.
+        """Return the distinct rows and their weights, sorted by a random projection.
 
-        So the order of the table does not matter, and a weight of two is two rows.
+        So the result does not depend on the order of the table, and a row of weight two
+        counts as two equal rows.
         """
         # -> (n_distinct, n_features), (n_distinct,)
         rows, weights = self.rows, self.weights
@@ -289,10 +291,11 @@ class RowSample:
 
 
 def _pair_distances(rows: Rows, pairs: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """Return the distances of all pairs of rows, of a sparse table as of a dense one.
+    """Return the distances of all pairs of rows, dense or sparse.
 
-    Inner products lose the digits of distances far from zero, where a column must have
-    most of its entries stored: such columns are written out, and differences taken.
+    Distances from inner products lose digits if rows are far from zero. In a sparse
+    table only columns with most entries stored can be: for these the distances are
+    computed from differences of dense columns.
     """
     # (n_rows, n_features) -> (n_rows * (n_rows - 1) / 2,)
     if isinstance(rows, np.ndarray):
@@ -309,13 +312,13 @@ T = TypeVar("T", ColumnMoments, RowSample, Covariance)
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """What ``fit`` reads of the rows of one side or two; ``a + b`` is that of both.
+    """Statistics of the rows of one side or two; ``a + b`` is that of the rows of both.
 
     A map is a function of the parameters of its sampler and of this value.
     """
 
     seed: tuple[int, ...]
-    query: ColumnMoments = None  # type: ignore[assignment]  # nobody asks before any rows
+    query: ColumnMoments = None  # type: ignore[assignment]  # unused before there are rows
     key_moments: ColumnMoments | None = None
     sample: RowSample | None = None
     query_sample: RowSample | None = None
@@ -340,12 +343,12 @@ class Statistics:
 
     @property
     def side_samples(self) -> list[RowSample]:
-        """The samples of the query side and, where that is another, of the key side."""
+        """The sample of the query side, and that of the key side if there is one."""
         both = self.query_sample, self.key_sample
         return [sample for sample in both if sample is not None]
 
     def frequency_stream(self) -> np.random.Generator:
-        """Return the generator of the frequencies, at its beginning."""
+        """Return a new generator of the frequencies, which always draws the same."""
         return np.random.default_rng(self.seed).spawn(2)[0]
 
     def _row_stream(self, side: int | None) -> np.random.Generator:
@@ -412,7 +415,7 @@ class Statistics:
 
 
 def _sum(a: T | None, b: T | None) -> T | None:
-    """Return a + b, where None is nothing."""
+    """Return a + b, or the other one if one of them is None."""
     if a is None or b is None:
         return b if a is None else a
     return a + b
