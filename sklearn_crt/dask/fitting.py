@@ -62,7 +62,7 @@ def _add_all(add, parts):
 
 @dataclass(frozen=True)
 class FittedPart:
-    """The fitted value of some blocks, and what was noted of their columns."""
+    """The fitted value of some blocks, and attributes that describe their columns."""
 
     value: Any
     noted: dict[str, Any]
@@ -73,7 +73,7 @@ class FittedPart:
 
 
 def read_statistics(sampler: Any, blocks: Blocks) -> Any:
-    """Return what a sampler reads of blocks of rows, to be computed."""
+    """Return the statistics that a sampler reads from blocks of rows, lazily."""
     check_params(sampler)
     # made once: all blocks are read with one seed
     empty = dask.delayed(empty_value(sampler), pure=False, traverse=False)
@@ -100,7 +100,7 @@ def with_statistics(sampler: Any, found: FittedPart) -> Any:
 
 
 def labels(blocks: Blocks) -> Any:
-    """Return the labels of blocks of rows, to be computed."""
+    """Return the labels of blocks of rows, lazily."""
     unique = dask.delayed(_unique, pure=False)
     return tree_sum(_union, [unique(table) for table in blocks.select("y")])
 
@@ -236,7 +236,7 @@ def fit(
 
 
 def _check_scalers(pipeline):
-    """Raise TypeError for a step whose fit is no sum over blocks."""
+    """Raise TypeError for a step that cannot be fitted from sums over blocks."""
     for name, step in pipeline.steps[:-1]:
         if not (step in (None, "passthrough") or isinstance(step, _AHEAD)):
             raise TypeError(
@@ -248,7 +248,7 @@ def _check_scalers(pipeline):
 
 
 def _fit_scaler(scaler, X, ahead):
-    """Return a scaler that has seen the blocks one after another."""
+    """Return a scaler fitted to one block after another."""
     if isinstance(scaler, FrozenEstimator):
         return scaler
     blocks = Blocks(X, ahead=ahead)
@@ -262,7 +262,7 @@ def _fit_scaler(scaler, X, ahead):
 
 def _learn(scaler, layout, number, table):
     X = layout.read(number, X=table[0])
-    # a copy: what another task made is not to be written to
+    # a copy, as the result of another task must not be modified
     return copy.deepcopy(scaler).partial_fit(X) if X.shape[0] else scaler
 
 
@@ -306,7 +306,7 @@ def _fit_sums(model, tables, ahead, classes):
 
 
 def _fitted_sampler(model, transformer, blocks, sample_weight, classes):
-    """Return what makes the features, fitted here or given so; set the labels."""
+    """Return the fitted sampler or transformer of a model, and set its labels."""
     fixed = transformer is None or isinstance(transformer, FrozenEstimator)
     sampler = transformer if fixed else clone(transformer)
     if not (fixed or isinstance(sampler, BaseFeatureSampler)):
@@ -352,14 +352,14 @@ def _add_up(shell, sampler, layout, number, table):
 
 @dataclass(frozen=True)
 class PrioritizedRows:
-    """The rows of least random priority, and the columns that a table has."""
+    """Rows of smallest random priority, and attributes that describe the columns."""
 
     batch: Batch
     priorities: np.ndarray  # (n_rows,)
     columns: dict[str, Any]
 
     def __add__(self, other: PrioritizedRows) -> PrioritizedRows:
-        """Return as many of the rows of both as a metric keeps."""
+        """Return the rows of smallest priority, as many as a metric keeps."""
         batch = joined_batches([self.batch, other.batch])
         both = np.concatenate([self.priorities, other.priorities])
         size = max(1, KEPT_ENTRIES // batch.X.shape[1])
@@ -402,7 +402,7 @@ def _fit_metric(metric, tables, ahead, classes):
 
 
 def _rows_with_priorities(shell, layout, number, table):
-    """Return rows of a block, with random priorities."""
+    """Return the rows of a block with random priorities, or None for an empty block."""
     X, y, weights = _block(layout, number, table)
     if X is None:
         return None
@@ -412,7 +412,7 @@ def _rows_with_priorities(shell, layout, number, table):
 
 
 def _add_metric(shell, layout, number, table):
-    """Return the sums of a block at the frequencies of all rows."""
+    """Return the sums of the features of a block at frequencies fixed before."""
     X, y, weights = _block(layout, number, table)
     if X is None:
         return None
@@ -421,7 +421,7 @@ def _add_metric(shell, layout, number, table):
 
 
 def _block(layout, number, table):
-    """Return the rows, targets and weights of a block, None where it has none."""
+    """Return the rows, targets and weights of a block, or None if it has no rows."""
     X, y, sample_weight = table
     X = layout.read(number, X=X, y=y)
     weights = None if sample_weight is None else np.asarray(sample_weight)

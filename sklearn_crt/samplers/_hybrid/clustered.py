@@ -258,11 +258,11 @@ class ClusteredSampler(BaseFeatureSampler):
 # ------------------------------------------------------------------------- clusters
 def find_clusters(side: ScaledRows, n_clusters: int, seed: int) -> Clusters:
     """Return the clusters of rows by k-means."""
-    from sklearn.cluster import KMeans  # slow to import, and few need it
+    from sklearn.cluster import KMeans  # imported here because it is slow to import
 
     rows, weights = side.rows.astype(np.float64), side.weights
     k_means = KMeans(min(n_clusters, rows.shape[0]), random_state=seed)
-    with warnings.catch_warnings():  # fewer distinct rows than clusters: no harm
+    with warnings.catch_warnings():  # harmless if distinct rows are few
         warnings.simplefilter("ignore", ConvergenceWarning)
         k_means.fit(rows, sample_weight=weights)
     centers = np.asarray(k_means.cluster_centers_, dtype=np.float64)
