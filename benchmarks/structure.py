@@ -62,7 +62,7 @@ from .tables import ROOT, Table
 # Of each row: the most that the gate allows, and what it is to become, where that is
 # less. What grows for a good reason moves its limit here, in the commit that says why.
 LIMITS = {
-    "lines of the package": ([27956], [24800]),
+    "lines of the package": ([27959], [24800]),
     "lines of code": ([15886], [14300]),
     "modules": ([113], [108]),
     "modules with one importer: private, not of the first names": ([10, 20], None),

@@ -18,6 +18,7 @@ from sklearn_crt import (
     clustered_hybrid,
 )
 from sklearn_crt.extend import FeatureMap
+from sklearn_crt.samplers import ComplexExponentialSampler
 
 from ..cases import sampler_cases
 
@@ -183,6 +184,14 @@ def test_skops_round_trip(sampler, X):
     assert_array_equal(restored.transform(X), fitted.transform(X))
     assert_array_equal(restored.transform_key(X), fitted.transform_key(X))
     assert_array_equal(restored.kernel_variance(X[:5]), fitted.kernel_variance(X[:5]))
+
+
+@pytest.mark.parametrize("diagonal", [1j, 0.5, [2.0, 1j, 1.0, 1.0]])
+def test_skops_round_trip_of_a_complex_parameter(diagonal):
+    io = pytest.importorskip("skops.io", reason="skops is not installed")
+    dumped = io.dumps(ComplexExponentialSampler(diagonal))
+    trusted = io.get_untrusted_types(data=dumped)
+    assert io.loads(dumped, trusted=trusted).diagonal == diagonal
 
 
 def test_a_map_of_another_bandwidth_shares_its_frequencies(X, apply_map):
