@@ -416,11 +416,12 @@ class CentersRBFSampler(
     @property
     def penalty_(self) -> np.ndarray:
         """Matrix of the squared norm of a function, by its coefficients."""
-        centers, sigma, root = value_of(self).solution
+        value = value_of(self)
+        centers, sigma, root = value.solution
         centers = centers.points
         if root is not None:
             return np.eye(centers.shape[0], dtype=centers.dtype)
-        return _kernel_rows(centers, centers, sigma, self._value.origin)(slice(None))
+        return _kernel_rows(centers, centers, sigma, value.origin)(slice(None))
 
     @property
     def _n_features_out(self) -> int:
