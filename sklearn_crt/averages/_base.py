@@ -107,6 +107,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SupervisedLifeCycle):
 
         Depending on ``kernel``, the fitted model stores the training rows, weighted
         prototypes, or only sums of the features multiplied by the targets.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)

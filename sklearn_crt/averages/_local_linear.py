@@ -170,8 +170,9 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
     :math:`\lambda = \rho\, \mathrm{tr}(G) / d + 10^{-7} / \sigma^2` ([1]_, and [2]_
     section 6.3). With ``ridge=0``, :math:`\lambda` only exceeds the rounding error. If
     ``sigma`` has one value per feature, the formulas apply to features multiplied by
-    it, with :math:`\sigma = 1`. All sums are computed in float64. A prediction takes about :math:`d^2 / 2` times as
-    long as a kernel average, so at most 40 features are accepted.
+    it, with :math:`\sigma = 1`. All sums are computed in float64. A prediction takes
+    about :math:`d^2 / 2` times as long as a kernel average, so at most 40 features are
+    accepted.
 
     References
     ----------
