@@ -114,9 +114,9 @@ class ExactKernel(RowKernel):
         ``"auto"`` chooses the multiple of ``"scale"`` with the lowest leave-one-out
         error on up to 1000 rows. Multiples from 1/2 to 32 are compared, first in
         octaves (factors of two), and then in quarters of an octave around the best one.
-        Most of them exceed 1 because kernel averages need a narrower kernel than linear models.
-        The error is the squared error for numerical targets, and the error rate plus a
-        fifth of the Brier score for labels.
+        Most of them exceed 1 because kernel averages need a narrower kernel than linear
+        models. The error is the squared error for numerical targets, and the error rate
+        plus a fifth of the Brier score for labels.
     nu : float, default=1.5
         Smoothness of ``kernel="matern"``. Other kernels ignore it.
 

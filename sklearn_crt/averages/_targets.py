@@ -63,7 +63,7 @@ class Targets(ABC):
         return (self,)
 
     def reduced(self) -> Targets:
-        """Return an encoding with the same predictions and fewer columns if possible."""
+        """Return an equivalent encoding, with fewer columns if possible."""
         return self
 
     def n_products(self, n_features: int) -> int:
