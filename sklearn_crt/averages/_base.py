@@ -223,9 +223,9 @@ class BaseNadarayaWatson(RowWeightsMixin, SupervisedLifeCycle):
         value = self._check_rows(X, "approximation_error")
         if not isinstance(value.source, FeatureMap):
             raise ValueError(
-                f"approximation_error needs a sampler of sklearn_crt as kernel, got "
-                f"kernel={self.kernel!r}, whose features need not be repeated "
-                "estimates of one kernel."
+                f"approximation_error needs a sampler of sklearn_crt, but the features "
+                f"of kernel={self.kernel!r} need not be repeated estimates of one "
+                "kernel."
             )
         rows = to_host(validate_rows(self, X, reset=False))
         parts = [np.concatenate(part) for part in zip(*value.errors(rows))]
@@ -298,11 +298,11 @@ class BaseNadarayaWatson(RowWeightsMixin, SupervisedLifeCycle):
     def _warn_unreliable(self, n_rows, instead):
         if n_rows:
             warn(
-                f"For {n_rows} rows the sum of all kernel weights is zero or does not "
-                "exceed the error of the random features, so their averages are "
-                f"unreliable; {instead}. To avoid this, increase n_components, "
-                "decrease sigma, or use positive features (OPRFSampler) or the exact "
-                "kernel (ExactKernel).",
+                f"For {n_rows} rows all the kernel weights sum to zero, or to less than "
+                "the error of the random features, so their averages are unreliable; "
+                f"{instead}. To avoid this, increase n_components, decrease sigma, or "
+                "use positive features (OPRFSampler) or the exact kernel "
+                "(ExactKernel).",
                 ApproximationWarning,
             )
 

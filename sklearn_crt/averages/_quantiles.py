@@ -28,7 +28,7 @@ _N_HELD_OUT = 2000  # training rows on which intervals are calibrated
 # weighted by a wider kernel, whose sigma is multiplied by this factor.
 _RESIDUAL_SIGMA = 0.5
 # Noise often grows with the prediction, so residuals with similar predictions weigh
-# more. This is the bandwidth of their kernel, in standard deviations of predictions.
+# more. The unit of this length scale is the standard deviation of the predictions.
 _PREDICTION_BANDWIDTH = 0.5
 _ROUNDING = 1e-12  # relative rounding error by which cumulated weights may miss a level
 

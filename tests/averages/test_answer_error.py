@@ -76,7 +76,7 @@ def test_stated_error_is_the_true_one(sampler, sigma, regression):
 
 def test_few_columns_understate():
     """Below 16 effective columns: why they are counted, and a warning given."""
-    with pytest.warns(RuntimeWarning, match="fewer than 16 columns carry the av"):
+    with pytest.warns(RuntimeWarning, match="number of random features is below 16"):
         std, error, n_effective = error_and_truth(OPRFSampler(), 0, 4.0, False)
     few = n_effective < 3
     assert few.sum() > 100
