@@ -298,9 +298,9 @@ class BaseNadarayaWatson(RowWeightsMixin, SupervisedLifeCycle):
     def _warn_unreliable(self, n_rows, instead):
         if n_rows:
             warn(
-                f"For {n_rows} rows all the kernel weights sum to zero, or to less than "
-                "the error of the random features, so their averages are unreliable; "
-                f"{instead}. To avoid this, increase n_components, decrease sigma, or "
+                f"For {n_rows} rows all the kernel weights sum to zero, or to less "
+                "than the error of the random features, so their averages are "
+                f"unreliable; {instead}. To avoid this, increase n_components, decrease sigma, or "
                 "use positive features (OPRFSampler) or the exact kernel "
                 "(ExactKernel).",
                 ApproximationWarning,
