@@ -1,4 +1,4 @@
-"""The choice of the bandwidth, and of the ridge of local fits, by held-out error."""
+"""Choice of sigma, and of the ridge of local linear fits, by held-out error."""
 
 from __future__ import annotations
 
@@ -17,21 +17,23 @@ from ._sums import Kernel, log_kernel
 from ._targets import Targets
 
 OCTAVES = 2.0 ** np.arange(-1, 6)
-_QUARTERS = 2.0 ** np.arange(-0.75, 1, 0.25)  # around the best octave
-_HALVES = 2.0 ** np.arange(-0.5, 1, 0.5)  # fine enough for local linear regression
+# the finer grid around the best octave; half octaves suffice for local linear fits
+_QUARTERS = 2.0 ** np.arange(-0.75, 1, 0.25)
+_HALVES = 2.0 ** np.arange(-0.5, 1, 0.5)
 _N_QUERIES, _N_KEYS = 1000, 10_000  # rows that are predicted, and training rows used
-_MOST_PRODUCTS = 2**32  # of kernel weights and targets per multiple: about 0.3 s
-# Share of the Brier score that is added to the error rate of labels. Few rows are
-# misclassified, so the error rate alone would be decided by chance.
+# products of kernel weights and targets per multiple, which take about 0.3 s
+_MOST_PRODUCTS = 2**32
+# Multiple of the Brier score that is added to the error rate for labels. Because few
+# rows are misclassified, the error rate alone would often be decided by chance.
 _BRIER = 0.2
 _TIE = 1e-6  # relative difference of errors or probabilities that count as equal
 _QUERY_ROWS, _KEY_ROWS = 125, 1024  # rows whose kernel values are computed at a time
 
 
 def sample(n_rows: int) -> np.ndarray:
-    """Return a random sample of row numbers for choosing the bandwidth.
+    """Return a random sample of row numbers for the choice of sigma.
 
-    All of them serve as training rows; the first ones are also predicted.
+    All sampled rows serve as training rows, and the first ones are also predicted.
     """
     return np.random.default_rng(0).permutation(n_rows)[:_N_KEYS]
 
@@ -44,13 +46,14 @@ def best_multiple(
     n_rows: int,
     octaves: np.ndarray = OCTAVES,
 ) -> tuple[float, Targets]:
-    """Return the multiple of the rows with the least leave-one-out error.
+    """Return the multiple of sigma, and the targets, with the lowest error.
 
-    A row is predicted from the rows at a positive distance from it: its copies are left
-    out too. So a weight counts as a number of repeated rows, and a table with repeated
-    rows is not overfitted. If only m of n rows with d columns are used, the best
-    multiple for m rows is scaled by (n / m)^(1 / (d + 4)), the rate at which the
-    optimal bandwidth shrinks (Scott's rule).
+    The error is the leave-one-out error. A row is predicted from the rows at a positive
+    distance from it, so its copies are left out too. Therefore a weight has the same
+    effect as repeating a row, and data with repeated rows are not overfitted. If only m
+    of n rows with d features are used, the best multiple for m rows is scaled by
+    (n / m)^(1 / (d + 4)), the rate at which the optimal sigma grows with the number of
+    rows (Scott's rule).
     """
     # encoded (m, k)
     n_keys, n_features = rows.shape
@@ -73,10 +76,10 @@ def best_multiple(
 def _log_path(
     kernel: Kernel, queries: Inputs, keys: Inputs, multiples: np.ndarray
 ) -> Iterator[np.ndarray]:
-    """Yield the logs of a kernel of the rows times each multiple."""
+    """Yield the log kernel values of the rows scaled by each multiple."""
     if isinstance(kernel, GaussianRadial):
-        squares = queries.sq_distances(keys)  # once, and no root of them
-        with np.errstate(over="ignore"):  # of the farthest rows, whose weight is 0
+        squares = queries.sq_distances(keys)  # once for all multiples, without roots
+        with np.errstate(over="ignore"):  # rows so far away have weight 0
             for multiple in multiples.tolist():
                 yield squares * squares.dtype.type(-0.5 * multiple**2)
         return
@@ -97,10 +100,11 @@ def path_sums(
     multiples: np.ndarray,
     gone: np.ndarray,
 ) -> Iterator[LogSum]:
-    """Yield the kernel sums over keys for each multiple, without some of the pairs.
+    """Yield the kernel sums over training rows for each multiple.
 
-    Where the squares of the multiples double, the weights of the Gaussian kernel are
-    the squares of those before, which takes less time than exponentials.
+    Pairs marked in ``gone`` are excluded. If the squares of consecutive multiples
+    differ by powers of two, Gaussian weights are computed by repeated squaring, which
+    is faster than evaluating exponentials.
     """
     # targets (n_keys, k), gone (n_queries, n_keys)
     gaps = np.diff(2 * np.log2(multiples))
@@ -120,7 +124,7 @@ def path_sums(
         for _ in range(step):
             np.maximum(weights, least, out=weights)
             weights *= weights
-        with np.errstate(over="ignore"):  # of rows without weight
+        with np.errstate(over="ignore"):  # for rows without weight
             log_scale = np.maximum(log_scale * 2.0**step, least_log(log_scale))
         yield LogSum(weights.astype(targets.dtype, copy=False) @ targets, log_scale)
 
@@ -131,7 +135,7 @@ def _path_over_other_rows(
     blocks: list[tuple[Inputs, np.ndarray]],
     multiples: np.ndarray,
 ) -> list[LogSum]:
-    """Return the sums over all rows of the blocks but those at distance 0."""
+    """Return the sums over all rows of the blocks except those at distance 0."""
     totals: list[Any] = [None for _ in multiples]
     for keys, targets in blocks:
         gone = queries.sq_distances(keys) == 0
@@ -142,15 +146,17 @@ def _path_over_other_rows(
 
 
 def _search(octaves, batches, encoded, targets) -> tuple[float, Targets]:
-    """Return the best multiple on a grid of octaves, refined on a finer grid."""
-    # batches yields rows, their encoded targets, and for each multiple the kernel sums
-    # over the other rows
+    """Return the best multiple on a grid of octaves, refined on a finer grid.
+
+    ``batches`` yields rows, their encoded targets, and for each multiple the kernel
+    sums over the other rows.
+    """
     weights = targets.weight(encoded)
     values, share = encoded[:, : targets.n_averages], weights / weights.sum()
     values = values / weights[:, None]
     mean = share @ values
     spread = share @ (values - mean) ** 2
-    spread = np.where(spread > 0, spread, 1.0)  # of a constant target
+    spread = np.where(spread > 0, spread, 1.0)  # 0 for a constant target
     candidates = targets.candidates()
 
     def best_of(multiples):
@@ -172,9 +178,9 @@ def _search(octaves, batches, encoded, targets) -> tuple[float, Targets]:
         plain, fits = (rows[j, errors[j].argmin()] for j in (0, best))
         if not _is_plainly_positive(plain - fits, weights):
             best = 0
-        # among equal errors the largest multiple, the narrowest kernel, is taken: in a
-        # table of categories, where all distinct rows are at the same distance, equal
-        # rows then decide a prediction alone
+        # Among equal errors the largest multiple, that is the narrowest kernel, is
+        # chosen. If all distinct rows have the same distance, as with one-hot encoded
+        # categories, predictions then depend only on training rows equal to the query.
         ties = errors[best] <= least[best] * (1 + _TIE)
         return float(multiples[ties][-1]), candidates[best]
 
@@ -185,7 +191,7 @@ def _search(octaves, batches, encoded, targets) -> tuple[float, Targets]:
 
 
 def _row_errors(found, truth, spread, targets):
-    """Return the error of each row; for numbers it is relative to their variance."""
+    """Return the error of each row, relative to the variance for numerical targets."""
     # (n_candidates, n_rows, n_averages), (n_rows, n_averages) -> (n_candidates, n_rows)
     if targets.are_labels:
         found = np.maximum(found, 0)
@@ -193,7 +199,7 @@ def _row_errors(found, truth, spread, targets):
     squares = (found - truth) ** 2
     if not targets.are_labels:
         return squares @ (1 / spread)
-    # neither the order of classes nor rounding decides between equal probabilities
+    # neither the order of classes nor rounding may decide between equal probabilities
     first = found >= (1 - _TIE) * found.max(axis=2, keepdims=True)
     right = first[:, np.arange(len(truth)), truth.argmax(axis=1)] / first.sum(axis=2)
     return 1 - right + _BRIER * squares.sum(axis=2)
@@ -206,7 +212,7 @@ def _is_plainly_positive(gain: np.ndarray, weights: np.ndarray) -> bool:
 
 
 def _weighted_means(sums, weights, mean):
-    """Return weighted means of the targets; the mean of all where weights vanish."""
+    """Return weighted means of the targets, or the mean of all if weights vanish."""
     # sums (..., n_rows, n_columns), weights (n_rows,) -> (..., n_rows, n_averages)
     weights = weights[:, None]
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -215,19 +221,19 @@ def _weighted_means(sums, weights, mean):
 
 WIDE_OCTAVES = 2.0 ** np.arange(-3, 6)
 _HELD_OUT_ROWS = 250  # rows whose kernel values are computed at a time
-_NOTHING = 1e-9  # share of the weight of a point that counts as none
+_NOTHING = 1e-9  # a smaller proportion of the weight of a prototype counts as zero
 
 
 class HeldOutRows(NamedTuple):
-    """Training rows that are predicted without themselves, and the point of each."""
+    """Training rows held out for validation, and the prototype that each belongs to."""
 
     X: Any  # (n_rows, n_features)
     y: np.ndarray  # (n_rows,) or (n_rows, n_outputs)
     weights: np.ndarray  # (n_rows,)
-    own: np.ndarray  # (n_rows,), number of the point that a row belongs to
+    own: np.ndarray  # (n_rows,), number of the prototype that a row belongs to
 
     def moved(self, labels: np.ndarray) -> HeldOutRows:
-        """Return the same rows after point g became part of point ``labels[g]``."""
+        """Return the same rows after point g was merged into point ``labels[g]``."""
         # labels (n_points,)
         return self._replace(own=labels[self.own])
 
@@ -240,9 +246,9 @@ def best_multiple_left(
     targets: Targets,
     octaves: np.ndarray = WIDE_OCTAVES,
 ) -> tuple[float, Targets]:
-    """Return the multiple of sigma, and the targets, with the least held-out error.
+    """Return the multiple of sigma, and the targets, with the lowest held-out error.
 
-    Each row is subtracted from the point that it belongs to before it is predicted.
+    Each row is subtracted from the prototype that it belongs to before it is predicted.
     """
     # encoded (m, k)
 
@@ -252,10 +258,10 @@ def best_multiple_left(
             own = targets.encode(*parts, np.float64, rows)
             place = np.arange(len(own)), left.own[batch]
             rest = 1 - targets.weight(own) / targets.weight(encoded)[place[1]]
-            # points equal to the row are left out too, as in the exact estimator
+            # prototypes equal to the row are left out too, as by the exact kernel
             gone = rows.sq_distances(keys) == 0
             gone[place] |= rest < _NOTHING
-            # without the row, the mean of its point moves away from it
+            # without the row, the mean of its prototype moves away from it
             if isinstance(kernel, RadialKernel):
                 distances = kernel.distances(rows, keys).astype(np.float64)
                 distances[place] *= 1 / np.where(rest < _NOTHING, 1, rest)
@@ -263,7 +269,7 @@ def best_multiple_left(
             for multiple in multiples:
                 if isinstance(kernel, RadialKernel):
                     logs = kernel.log_profile(distances * multiple)
-                else:  # a callable takes rows, so that the means stay where they are
+                else:  # a callable takes rows, so the means cannot be moved
                     scaled = rows.scaled(multiple), keys.scaled(multiple)
                     logs = log_kernel(kernel, *scaled)
                 logs[gone] = -np.inf

@@ -1,4 +1,4 @@
-"""What the classifier and the regressor share: validation, fitting, merging."""
+"""Base class of Nadaraya-Watson estimators: validation, fitting and merging."""
 
 from __future__ import annotations
 
@@ -44,25 +44,28 @@ from ._prototypes import Prototypes
 from ._row_weights import RowWeightsMixin
 from ._sums import Averages
 
-_N_CHECKED = 256  # training rows whose effective columns are counted
-_FEW_COLUMNS = 25  # a relative error of a fifth
+_N_CHECKED = 256  # training rows whose effective number of features is computed
+_FEW_COLUMNS = 25  # below it the relative error exceeds 1 / sqrt(25), a fifth
 
 
 def _has_columns(model):
-    """Return whether columns are random, or say why not."""
+    """Return True if the kernel is a transformer, or raise AttributeError."""
     if model._transformer is None:
         raise AttributeError(
-            f"With kernel={model.kernel!r} there are no random columns to tell an "
-            "error by."
+            f"With kernel={model.kernel!r} there are no random features, and "
+            "therefore no approximation error."
         )
     return True
 
 
 class BaseNadarayaWatson(RowWeightsMixin, SupervisedLifeCycle):
-    """Kernel-weighted averages of targets. A subclass encodes and decodes them."""
+    """Base class of kernel-weighted averages of the training targets.
+
+    A subclass encodes the targets as a matrix, and turns averages into predictions.
+    """
 
     _value: Averages
-    _encoder: Any  # returns the value that makes matrices of the targets
+    _encoder: Any  # method that returns the ``Targets``, which encode y as a matrix
     _parameter_constraints: dict = {
         "kernel": [
             StrOptions({*KERNEL_NAMES, "linear"}),
@@ -83,7 +86,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SupervisedLifeCycle):
 
     @property
     def _row_kernel(self) -> RowKernel | None:
-        """The kernel, where it is one of rows and not of features."""
+        """The kernel if it is evaluated between pairs of rows, None otherwise."""
         if self.kernel is None:
             return ExactKernel()
         if isinstance(self.kernel, str) and self.kernel != "linear":
@@ -92,7 +95,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SupervisedLifeCycle):
 
     @property
     def _transformer(self) -> Any:
-        """The transformer that makes the features, None where there is none."""
+        """The unfitted transformer that computes the features, or None."""
         known = self.kernel is None or isinstance(self.kernel, (str, RowKernel))
         return None if known else self.kernel
 
@@ -100,26 +103,33 @@ class BaseNadarayaWatson(RowWeightsMixin, SupervisedLifeCycle):
     def fit(
         self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Fit the kernel, and keep the rows or their sums.
+        """Fit the kernel to the training data.
+
+        Depending on ``kernel``, the fitted model stores the training rows, weighted
+        prototypes, or only sums of the features multiplied by the targets.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows; features where ``kernel="linear"``.
+            Training rows. With ``kernel="linear"`` they must already be features of a
+            kernel.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Labels, or numbers; the regressor takes several outputs.
+            Labels for a classifier, numbers for a regressor. Only regressors accept
+            several outputs.
         sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights; rows of weight 0 are left out.
+            Non-negative weights of the rows; rows with weight 0 are ignored. By default
+            all rows have weight 1.
 
         Returns
         -------
         self : object
-            The fitted estimator. With a sampler it holds no training row.
+            The fitted estimator. If ``kernel`` is a sampler, it stores no training
+            rows.
 
         Raises
         ------
         ValueError
-            If a parameter, X, y or a weight is out of range.
+            If a parameter, X, y or a weight has an invalid value.
         """
         return self._fit_value(X, y, sample_weight)
 
@@ -148,14 +158,14 @@ class BaseNadarayaWatson(RowWeightsMixin, SupervisedLifeCycle):
         super()._check_same_model(other)
 
     def _keeps_library(self, X):
-        """Return whether a third-party transformer is to see arrays of a library."""
+        """Return whether a third-party transformer accepts the array library of X."""
         transformer = self._transformer if is_foreign(X) else None
         if transformer is None or hasattr(transformer, "_fit_namespace"):  # of ours
             return False
         return get_tags(transformer).array_api_support
 
     def _check_rows(self, X, method):
-        """Return the fitted value that a query of these rows goes to."""
+        """Check that a method can be called with X, and return the fitted value."""
         value = value_of(self)
         refuse_lazy(self, f"sklearn_crt.dask.map_rows(estimator.{method}, X)", X)
         check_fit_namespace(self, X, method)
@@ -171,75 +181,81 @@ class BaseNadarayaWatson(RowWeightsMixin, SupervisedLifeCycle):
 
     @available_if(_has_columns)
     def approximation_error(self, X: TableLike) -> ApproximationError:
-        """Return the standard errors of averages that the random columns cause.
+        """Return standard errors of the predictions due to random features.
 
-        They say how much another draw of the map would change the averages, and are
-        estimated from the columns themselves. A prediction has other errors too, which
-        it shares with the kernel. Corrections of negative and unreliable scores are not
-        taken into account.
+        A standard error estimates by how much a prediction would change if the random
+        features were drawn again with another seed. It is computed from the variation
+        among the features of the fitted model, without refitting. It does not include
+        the error that a prediction with the exact kernel would have, nor the
+        corrections that are applied to negative and unreliable scores.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+            Rows for which predictions are made.
 
         Returns
         -------
         std : ndarray of shape (n_samples,) or (n_samples, n_columns)
-            Standard errors of the averages, one column per class or output; infinite
-            where the sum of the weights is not positive.
+            Standard errors of the kernel averages, with one column per class or output.
+            They are infinite if the estimated sum of the weights is not positive.
         n_effective : ndarray of shape (n_samples,)
-            Effective number of columns behind the average. From 16 on the stated error
-            is close to the true one; below it is too small, and one warning says for
-            how many rows.
+            Effective number of random features that determine the average. If it is at
+            least 16, the estimated standard error is close to the true one. If it is
+            smaller, the standard error is underestimated, and a warning reports for how
+            many rows.
 
         Raises
         ------
         ValueError
-            If the kernel is not a sampler of this package, whose columns are repeated
-            estimates of the kernel.
+            If the kernel is not a sampler of this package. The features of other
+            transformers need not be repeated estimates of one kernel, which this method
+            requires.
 
         Notes
         -----
-        This is the grouped jackknife over at most 16 groups of columns, which are whole
-        blocks of the coupling where there are at least eight blocks. With fewer blocks
-        it misses the variance reduction of the coupling, and is up to twice too large.
-        The user guide has the formula.
+        The standard errors are those of the grouped jackknife with at most 16 groups of
+        features. If the coupling has at least eight blocks of dependent frequencies,
+        each group consists of whole blocks. With fewer blocks the estimate does not
+        account for the variance reduction of the coupling, and may be too large by a
+        factor of up to two. The user guide gives the formula.
         """
         value = self._check_rows(X, "approximation_error")
         if not isinstance(value.source, FeatureMap):
             raise ValueError(
-                f"approximation_error needs a sampler of sklearn_crt, but "
-                f"kernel={self.kernel!r}, whose columns may be no repeated estimates "
-                "of one kernel."
+                f"approximation_error needs a sampler of sklearn_crt, but the features "
+                f"of kernel={self.kernel!r} need not be repeated estimates of one "
+                "kernel."
             )
         rows = to_host(validate_rows(self, X, reset=False))
         parts = [np.concatenate(part) for part in zip(*value.errors(rows))]
         n_few = int(np.sum(parts[1] < N_EFFECTIVE))
         if n_few:
             warn(
-                f"For {n_few} of {rows.shape[0]} rows fewer than {N_EFFECTIVE} columns "
-                "carry the average, and its stated error is too small. More components "
-                "or a smaller sigma avoid this.",
+                f"For {n_few} of {rows.shape[0]} rows the effective number of random "
+                f"features is below {N_EFFECTIVE}, so the standard error of their "
+                "predictions is underestimated. Increase n_components or decrease "
+                "sigma to avoid this.",
                 ApproximationWarning,
             )
         std, n_effective = (self._cast(part, X) for part in parts)
         return ApproximationError(self._squeezed(std), n_effective)
 
     def _squeezed(self, values):
-        """Return an array of one column an average as methods return it."""
+        """Return an array with one column per average in the shape of the results."""
         return values
 
     @staticmethod
     def _float_type(X):
         if is_foreign(X):
             return np.dtype(type_name(X)).type
-        types = getattr(X, "dtypes", [getattr(X, "dtype", None)])  # of a DataFrame
+        # a DataFrame has one type per column
+        types = getattr(X, "dtypes", [getattr(X, "dtype", None)])
         single = all(str(dtype).lower() == "float32" for dtype in types)
         return np.float32 if single else np.float64
 
     def _cast(self, values, X):
-        """Return results in the type of the rows of a user, and in their library."""
+        """Return results in the data type and the array library of the user's X."""
         xp = namespace_of(values)
         if not is_foreign(X) or on_host(values):
             values = xp.astype(values, self._float_type(X), copy=False)
@@ -260,21 +276,21 @@ class BaseNadarayaWatson(RowWeightsMixin, SupervisedLifeCycle):
             warn(
                 f"The average of a training row is carried by about {few:.0f} of "
                 f"{value.n_components} columns, so its relative error is about "
-                f"{1 / math.sqrt(max(few, 1)):.0%}. More components, a smaller sigma, "
-                f"or the kernel itself, {type(self).__name__}(ExactKernel()), avoid "
-                "this.",
+                f"{1 / math.sqrt(max(few, 1)):.0%}. To avoid this, increase "
+                "n_components, decrease sigma, or use the exact kernel, "
+                f"{type(self).__name__}(ExactKernel()).",
                 ApproximationWarning,
             )
 
     def _warn_of_sums(self):
-        """Say where rows that are taken as features look like none."""
+        """Warn if rows that are used as features are unlikely to be features."""
         value: Any = self._value
         reason = None if self._row_kernel else value.why_no_features()
         if reason is not None:
             name = type(self).__name__
             warn(
                 "The rows look like no features of a kernel, which kernel='linear' "
-                f"takes: {reason}, so predictions will be poor. For raw rows write "
+                f"requires: {reason}, so predictions will be poor. For raw rows write "
                 f"{name}().fit(X, y); if they are features, choose a larger sigma.",
                 UserWarning,
             )
@@ -282,16 +298,16 @@ class BaseNadarayaWatson(RowWeightsMixin, SupervisedLifeCycle):
     def _warn_unreliable(self, n_rows, instead):
         if n_rows:
             warn(
-                f"For {n_rows} rows all the kernel weights together vanish or are not "
-                "above the error of the features, so their averages mean little; "
-                f"{instead}. More components, a smaller sigma, or features that are "
-                "positive (OPRFSampler), or the kernel itself (ExactKernel), avoid "
-                "this.",
+                f"For {n_rows} rows all the kernel weights sum to zero, or to less "
+                "than the error of the random features, so their averages are "
+                f"unreliable; {instead}. To avoid this, increase n_components, decrease sigma, or "
+                "use positive features (OPRFSampler) or the exact kernel "
+                "(ExactKernel).",
                 ApproximationWarning,
             )
 
     def __sklearn_array_api_convert__(self, converter: Any) -> Self:
-        """Return a copy for rows of another library, as scikit-learn asks for it."""
+        """Return a copy for another array library; called by scikit-learn."""
         other = super().__sklearn_array_api_convert__(converter)
         if isinstance(value := vars(self).get("_value"), ExactAverages):
             other._value = value.converted(converter)
@@ -299,7 +315,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SupervisedLifeCycle):
 
     @property
     def kernel_(self) -> Any:
-        """The fitted kernel: of rows with ``sigma_``, a transformer, or "linear"."""
+        """The fitted kernel (with ``sigma_``) or transformer, or ``"linear"``."""
         value: Any = self._value
         if isinstance(value, RowAverages):
             return value.fitted_kernel
@@ -307,14 +323,14 @@ class BaseNadarayaWatson(RowWeightsMixin, SupervisedLifeCycle):
             return "linear"
         sampler, fitted_on = value.sampler, self._fit_namespace
         if fitted_on is not None and getattr(sampler, "_fit_namespace", self) is None:
-            # the sampler was fitted on a view of the rows in the memory of the host
+            # the sampler was fitted on a view of the rows in host memory
             sampler = with_value(
                 sampler, value_of(sampler), {"_fit_namespace": fitted_on}
             )
         return sampler
 
     def __sklearn_tags__(self):
-        """Return the tags of scikit-learn."""
+        """Return the estimator tags of scikit-learn."""
         tags = super().__sklearn_tags__()
         transformer = self._transformer
         part: Any = None if transformer is None else get_tags(transformer)

@@ -25,18 +25,24 @@ from ._targets import OneHot
 
 
 class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson):
-    r"""Class probabilities as kernel-weighted frequencies of the training labels.
+    r"""Nadaraya-Watson classification: class frequencies weighted by a kernel.
+
+    The probability of a class is the share of the kernel weight that training rows with
+    this label have, where rows that are close to the query weigh most. This is a smooth
+    version of nearest-neighbour classification.
 
     Parameters
     ----------
     kernel : kernel, transformer or str, default=None
-        Where the weights come from. None is ``ExactKernel()``, the Gaussian kernel of
-        all the training rows, with the bandwidth of least leave-one-out error;
-        ``"gaussian"``, ``"laplacian"`` and ``"matern"`` are the exact kernels of these
-        names. :class:`Prototypes` answers from a few points; a sampler, or any
-        transformer, from the sums of its features: it is cloned and fitted, unless it
-        is in a ``FrozenEstimator``. ``"linear"`` is the inner product of rows that are
-        features already, as in the last step of a Pipeline.
+        Kernel that weights the training rows. None is ``ExactKernel()``: the Gaussian
+        kernel of all training rows, with the ``sigma`` that minimises the leave-one-out
+        error. ``"gaussian"``, ``"laplacian"`` and ``"matern"`` stand for
+        ``ExactKernel`` with the kernel of that name. :class:`Prototypes` replaces the
+        training rows by a small number of weighted points. A sampler, or any other
+        transformer, replaces the kernel by inner products of its features, so that only
+        sums over the training rows are stored; it is cloned and fitted, unless it is
+        wrapped in a ``FrozenEstimator``. ``"linear"`` is the inner product of rows that
+        already are features, as in the last step of a Pipeline.
 
     Attributes
     ----------
@@ -45,9 +51,11 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
     class_count_ : ndarray of shape (n_classes,)
         Sum of the sample weights of each class.
     class_prior_ : ndarray of shape (n_classes,)
-        Share of each class, predicted where all kernel weights vanish.
+        Proportion of each class, weighted by the sample weights. It is predicted for
+        rows at which all kernel weights vanish.
     kernel_ : kernel, transformer or "linear"
-        The fitted kernel: with ``sigma_`` for rows and prototypes, and ``prototypes_``.
+        The fitted kernel or transformer. An ``ExactKernel`` has the attribute
+        ``sigma_``; ``Prototypes`` have ``sigma_`` and ``prototypes_``.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -55,37 +63,41 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
 
     See Also
     --------
-    NadarayaWatsonRegressor : The same average, of numbers.
-    ExactKernel, Prototypes : Kernels of rows, with their parameters.
-    OPRFSampler : The sampler to start with: positive and of least variance.
+    NadarayaWatsonRegressor : The same weighted averages for numerical targets.
+    ExactKernel, Prototypes : Kernels of training rows, with their parameters.
+    OPRFSampler : The recommended sampler: positive features with minimum variance.
 
     Notes
     -----
-    With the kernel K and training rows :math:`x_j` of weight :math:`w_j` [1]_ [2]_,
+    With the kernel K and training rows :math:`x_j` with sample weights :math:`w_j`, the
+    prediction for a row x is [1]_ [2]_
 
     .. math:: P(c \mid x) = \frac{\sum_j w_j K(x, x_j) [y_j = c]}
                                  {\sum_j w_j K(x, x_j)} .
 
-    With features :math:`K(x, y) \approx f(x) \cdot g(y)` the sums over j are one
-    vector per class, so fitting n rows costs O(n D), and the model holds D numbers per
-    class ([3]_ section 5.2). Features are kept as logarithms: the largest exponent of
-    each column is factored out, and cancels in the ratio, so nothing over- or
-    underflows.
+    If the kernel is approximated by D features, :math:`K(x, y) \approx f(x) \cdot
+    g(y)`, the sums over j reduce to one vector per class. Fitting n rows then costs
+    O(n D), and the model stores D numbers per class ([3]_, section 5.2). Positive
+    features are accumulated as logarithms: the largest exponent of each feature is
+    factored out and cancels in the ratio, so the sums neither overflow nor underflow.
 
-    Maps that can be negative (sines and cosines) give scores of either sign.
-    ``predict`` takes the largest, as [3]_ does; for probabilities, negative scores
-    count as 0. A row is *unreliable* where the sum S of its scores is below two
-    standard errors s. With the frequencies in G = 16 groups, where group g has
-    :math:`n_g` of the m frequencies and contributes :math:`S_g`,
+    Features that can be negative, such as sines and cosines, yield scores of either
+    sign. ``predict`` returns the class with the largest score, as in [3]_; in
+    ``predict_proba`` negative scores are replaced by 0. A row is *unreliable* if the
+    sum S of its scores is below two standard errors s. To estimate s, the m frequencies
+    are divided into G = 16 groups. If group g has :math:`n_g` frequencies and
+    contributes :math:`S_g` to the sum,
 
     .. math:: s^2 = \frac{G}{G-1} \sum_g \left(S_g - \frac{n_g}{m} S\right)^2
 
-    (for third-party transformers :math:`s = D^{-1/2} \sum_m |F_m Z_m|`, with the
-    features F and their sums Z). The probabilities of such a row are mixed with
-    ``class_prior_``, which has the weight :math:`1 - (\max(S, 0) / 2s)^2`, or less
-    where the class of largest score would not stay first. Where no class has a positive
-    score all methods return ``class_prior_``. One warning says how many rows are
-    unreliable. With positive maps and exact kernels no row is.
+    For third-party transformers, :math:`s = D^{-1/2} \sum_m |F_m Z_m|` with the
+    features F of the row and their sums Z over the training rows. The probabilities of
+    an unreliable row are averaged with ``class_prior_``, whose weight is :math:`1 -
+    (\max(S, 0) / 2s)^2`; the weight is smaller if otherwise the class with the largest
+    score would no longer be the most probable one. If no class has a positive score,
+    all methods use ``class_prior_``. A single warning reports the number of unreliable
+    rows. With positive features or an exact kernel no row is unreliable, unless all its
+    kernel weights vanish.
 
     References
     ----------
@@ -104,7 +116,8 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
     >>> round(model.score(X[1::2], y[1::2]), 2)
     0.96
 
-    Features of a sampler cost the same however many rows there are:
+    With the random features of a sampler, the size of the model and the time of a
+    prediction do not depend on the number of training rows:
 
     >>> sampler = OPRFSampler(sigma=0.5, n_components=500, random_state=0)
     >>> model = NadarayaWatsonClassifier(sampler).fit(X[::2], y[::2])
@@ -122,13 +135,14 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
 
     @property
     def class_prior_(self) -> np.ndarray:
-        """Share of each class."""
+        """Proportion of each class, weighted by the sample weights."""
         return to_fit_namespace(self, self._value.seen.shares)
 
     def _decode(self, value, X, function, instead):
-        """Return function(scores, log_scale, prior, weight) of all rows, in blocks.
+        """Apply a function to the class scores of all rows, block by block.
 
-        The weight is that of the average of a row beside the prior, None for 1.
+        It is called as ``function(scores, log_scale, prior, weight)``, where ``weight``
+        is the weight of the scores relative to the prior; None stands for 1.
         """
         blocks, n_unreliable = [], 0
         for _, (scores, log_scale, error) in self._blocks_of_sums(value, X):
@@ -147,62 +161,69 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         return joined(blocks)
 
     def predict(self, X: TableLike) -> np.ndarray:
-        """Return the labels of largest score.
+        """Predict the label with the largest score.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+            Rows for which predictions are made.
 
         Returns
         -------
         y : ndarray of shape (n_samples,)
-            Labels; the most frequent class where no score is positive.
+            Predicted labels. A row without a positive score is assigned to the most
+            frequent class.
         """
         value = self._check_rows(X, "predict")
-        instead = "the largest score counts, and the class prior where none is positive"
+        instead = (
+            "the class with the largest score is predicted, or the most frequent class "
+            "if no score is positive"
+        )
         codes = self._decode(
             value,
             X,
             lambda scores, *_: namespace_of(scores).argmax(scores, axis=1),
             instead,
         )
-        classes = to_namespace_of(self.classes_, codes)  # strings stay on the host
+        # labels that are strings stay NumPy arrays
+        classes = to_namespace_of(self.classes_, codes)
         return to_namespace_of(taken(classes, codes), X)
 
     def predict_proba(self, X: TableLike) -> np.ndarray:
-        """Return the probabilities of the classes.
+        """Predict the class probabilities.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+            Rows for which predictions are made.
 
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            Rows sum to one, with columns in the order of ``classes_``. Where a row is
-            unreliable it is ``class_prior_``, in part or altogether.
+            Probabilities of the classes in the order of ``classes_``, with sum one in
+            each row. For unreliable rows they are partly or entirely replaced by
+            ``class_prior_``, see Notes of the class.
         """
         value = self._check_rows(X, "predict_proba")
         instead = "the class prior is predicted there, in part or altogether"
         return self._cast(self._decode(value, X, _mix, instead), X)
 
     def decision_function(self, X: TableLike) -> np.ndarray:
-        """Return the class scores, ``sum_j w_j K(x, x_j) [y_j = c]``.
+        """Return class scores, the kernel sums ``sum_j w_j K(x, x_j) [y_j = c]``.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+            Rows for which predictions are made.
 
         Returns
         -------
         scores : ndarray of shape (n_samples, n_classes) or (n_samples,)
-            Not normalised; a row too small or too large for the type is scaled into
-            its range, and a row without a positive score holds ``class_prior_``. With
-            two classes there is one number per row, as elsewhere in scikit-learn: the
-            difference of the probabilities.
+            Scores, which are not normalised. If the scores of a row would overflow or
+            underflow, they are multiplied by a common factor; if no score of a row is
+            positive, ``class_prior_`` is returned for it. With two classes there is one
+            number per row, as usual in scikit-learn: the probability of the second
+            class minus that of the first.
         """
         value = self._check_rows(X, "decision_function")
         limit = 0.95 * math.log(np.finfo(self._float_type(X)).max)
@@ -216,14 +237,15 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
             inside = clipped(log_scale + xp.log(peak), -limit, limit)
             return scores / peak * xp.exp(inside)
 
-        instead = "scores are as they come, and the class prior where none is positive"
+        instead = "their scores are returned, or the class prior if none is positive"
         return self._cast(self._decode(value, X, decision, instead), X)
 
 
 def _mix(scores, _, prior, weight):
-    """Return the shares of the scores, mixed with the prior by weight and 1 - weight.
+    """Return probabilities: normalised scores averaged with the class prior.
 
-    The weight is at least what leaves the class first that ``predict`` returns.
+    ``weight`` is the weight of the scores. It is increased if necessary, so that the
+    class that ``predict`` returns has the largest probability.
     """
     xp = namespace_of(scores)
     positive = at_least(scores, 0.0)
@@ -233,7 +255,7 @@ def _mix(scores, _, prior, weight):
     first = xp.argmax(scores, axis=1)
     lead = xp.max(shares, axis=1, keepdims=True) - shares
     behind = at_least(prior - xp.take(prior, first)[:, None], 0.0)
-    least = behind / at_least(lead + behind, 1e-30)  # no more than 0 / 0 is 0
+    least = behind / at_least(lead + behind, 1e-30)  # the bound turns 0 / 0 into 0
     least = xp.max(least, axis=1, keepdims=True)
-    weight = at_least(weight, least + 1e-3 * (1 - least))  # no tie
+    weight = at_least(weight, least + 1e-3 * (1 - least))  # avoids ties
     return weight * shares + (1 - weight) * prior

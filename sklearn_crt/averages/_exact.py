@@ -1,4 +1,4 @@
-"""The kernel of all the training rows, and its sums in blocks and in log space."""
+"""Exact kernel averages over all training rows, computed in blocks and in log space."""
 
 from __future__ import annotations
 
@@ -48,11 +48,15 @@ from ._sums import (
 from ._targets import Targets
 
 KERNEL_NAMES = "gaussian", "laplacian", "matern"
-_SEED = 0, 0, 0, 0  # of the rows sampled for sigma="median"
+_SEED = 0, 0, 0, 0  # for the sample of rows that sigma="median" uses
 
 
 class RowKernel(TypedBaseEstimator, metaclass=ABCMeta):
-    """The parameter ``kernel`` of an average that keeps rows, or points for them."""
+    """Base class of kernels that are evaluated between a query and stored rows.
+
+    An instance is the value of the parameter ``kernel`` of an estimator; the stored
+    rows are the training rows or prototypes.
+    """
 
     _doc_link_module, _doc_link_template, _doc_link_url_param_generator = DOC_LINK
     kernel: Any
@@ -66,67 +70,74 @@ class RowKernel(TypedBaseEstimator, metaclass=ABCMeta):
             StrOptions({"auto", "scale", "median"}),
             "array-like",
         ],
-        "nu": [Interval(Real, 0, None, closed="right")],  # infinity is the Gaussian
+        # nu = infinity yields the Gaussian kernel
+        "nu": [Interval(Real, 0, None, closed="right")],
     }
 
     @abstractmethod
     def _averages(self, targets: Targets) -> RowAverages:
-        """Return the averages of no rows."""
+        """Return the fitted value of an estimator that has not seen any rows yet."""
 
     def _copy(self) -> Self:
-        """Return a copy that no caller changes, with the same callable."""
+        """Return an independent copy, which shares only a callable kernel."""
         params = self.get_params(deep=False)
         if not isinstance(self.sigma, (str, Real)):
             params["sigma"] = np.array(self.sigma)
         return type(self)(**params)
 
     def _fitted(self, value: Any) -> Self:
-        """Return a copy that states what was learned."""
+        """Return a copy with the fitted attributes."""
         fitted = self._copy()
         fitted.sigma_ = value.sigma
         return fitted
 
 
 class ExactKernel(RowKernel):
-    r"""Weights of an average from the kernel itself, of all the training rows.
+    r"""Exact kernel between a query and all training rows.
 
-    The value of ``kernel`` in the Nadaraya-Watson estimators, and their default. It has
-    no ``fit`` of its own: the estimator reads the rows.
+    Pass it as the parameter ``kernel`` of the Nadaraya-Watson and local linear
+    estimators, whose default it is, to choose the kernel and its ``sigma``. Predictions
+    involve no approximation; in return the model stores the training rows, and the time
+    of a prediction is proportional to their number. The object has no ``fit`` method,
+    because the estimator fits it.
 
     Parameters
     ----------
     kernel : {"gaussian", "laplacian", "matern"} or callable, default="gaussian"
-        The kernel. A callable takes rows of shapes (n, d) and (m, d), already
-        multiplied by sigma, and returns the kernel (n, m), 0 or more. An object with a
-        method ``log_profile(r)``, the logarithm of a kernel that falls with the
-        distance r, works too (``sklearn_crt.extend.ExponentialPowerRadial(1.2)``).
+        The kernel function. A callable takes rows of shapes (n, d) and (m, d), already
+        multiplied by sigma, and returns non-negative kernel values of shape (n, m). An
+        object with a method ``log_profile(r)`` is accepted as well, for example
+        ``sklearn_crt.extend.ExponentialPowerRadial(1.2)``; the method returns the
+        logarithm of a kernel that decreases with the distance r.
     sigma : float, {"auto", "scale", "median"} or array-like, default="auto"
-        Inverse length scale, as in the samplers: a number, or one for each column.
-        ``"auto"`` is the multiple of ``"scale"`` with the least leave-one-out error on
-        up to 1000 rows, from 1/2 to 32 in octaves and then to a quarter of one:
-        averages need a narrower kernel than linear models. The error is the squared one
-        of numbers; of labels it is mistakes plus a fifth of the Brier score.
+        Inverse length scale, as in the samplers: one number, or one number per feature.
+        ``"auto"`` chooses the multiple of ``"scale"`` with the lowest leave-one-out
+        error on up to 1000 rows. Multiples from 1/2 to 32 are compared, first in
+        octaves (factors of two), and then in quarters of an octave around the best one.
+        Most of them exceed 1 because kernel averages need a narrower kernel than linear
+        models. The error is the squared error for numerical targets, and the error rate
+        plus a fifth of the Brier score for labels.
     nu : float, default=1.5
-        Smoothness of ``kernel="matern"``; the other kernels have none.
+        Smoothness of ``kernel="matern"``. Other kernels ignore it.
 
     Attributes
     ----------
     sigma_ : float or ndarray of shape (n_features,)
-        The multiplier of the rows, on ``kernel_`` of a fitted estimator.
+        Value of ``sigma`` in use, an attribute of ``kernel_`` of a fitted estimator.
 
     See Also
     --------
-    Prototypes : The same kernel of a few points that stand for the rows.
-    NadarayaWatsonClassifier : Averages of labels.
-    NadarayaWatsonRegressor : Averages of numbers.
+    Prototypes : The same kernel with few weighted points instead of training rows.
+    NadarayaWatsonClassifier : Classification with this kernel.
+    NadarayaWatsonRegressor : Regression with this kernel.
 
     Notes
     -----
     With :math:`r = |\sigma (x - y)|` the kernels are :math:`e^{-r^2 / 2}` (Gaussian),
-    :math:`e^{-r}` (Laplacian) and Matern's of smoothness nu. Each prediction takes the
-    distances to all training rows.
+    :math:`e^{-r}` (Laplacian), and the Matern kernel with smoothness nu. Each
+    prediction requires the distances to all training rows.
 
-    A parameter out of range is a ValueError of the estimator's ``fit``.
+    Invalid parameters raise a ValueError in ``fit`` of the estimator.
 
     References
     ----------
@@ -143,7 +154,7 @@ class ExactKernel(RowKernel):
     >>> round(model.score(X, y), 2)
     0.99
 
-    Kernels of different kinds go into one grid:
+    A grid search can compare different types of kernels:
 
     >>> grid = {"kernel": [ExactKernel(), OPRFSampler(random_state=0)]}
     >>> search = GridSearchCV(NadarayaWatsonClassifier(), grid).fit(X, y)
@@ -176,7 +187,7 @@ class ExactKernel(RowKernel):
 
 @dataclass(frozen=True)
 class StatedRadial(RadialKernel):
-    """A kernel of the Euclidean distance that an object states as ``log_profile``."""
+    """A kernel of the Euclidean distance given by a ``log_profile`` of the user."""
 
     stated: Any
 
@@ -188,7 +199,7 @@ class StatedRadial(RadialKernel):
 
 
 def get_kernel(kernel: str | HasLogProfile | Callable, nu: float) -> Kernel:
-    """Return the kernel of a name, objects as kernels, and callables as they are."""
+    """Return the kernel for a name or an object; callables are returned unchanged."""
     if kernel == "matern":
         return MaternRadial(nu)
     if isinstance(kernel, str):
@@ -198,14 +209,14 @@ def get_kernel(kernel: str | HasLogProfile | Callable, nu: float) -> Kernel:
     return StatedRadial(kernel) if hasattr(kernel, "log_profile") else kernel
 
 
-Part = tuple[Any, ...]  # rows, targets, weights, and for points their spread
-_QUERY_ROWS, _KEY_ROWS = 256, 2048  # kernel values computed at a time
-_DEVICE_ROWS = 2**11, 2**13  # the same elsewhere: 128 MiB in float64
+Part = tuple[Any, ...]  # rows, targets, weights, and for prototypes their moments
+_QUERY_ROWS, _KEY_ROWS = 256, 2048  # block of kernel values computed at a time
+_DEVICE_ROWS = 2**11, 2**13  # the same on other devices: 128 MiB in float64
 
 
 @dataclass(frozen=True)
 class Keys:
-    """Rows with targets and weights, to be summed over for any query."""
+    """Rows or prototypes with targets and weights, over which kernel sums are taken."""
 
     kernel: Kernel
     targets: Targets
@@ -215,12 +226,15 @@ class Keys:
     def sums(
         self, X: Rows, sigma: float | np.ndarray, *, left_out: bool = False
     ) -> Iterator[tuple[slice, KernelSums]]:
-        """Yield queries and their kernel sums, maybe without rows at distance 0."""
+        """Yield slices of the queries and their kernel sums.
+
+        ``left_out`` excludes the rows at distance 0 from a query.
+        """
         query_rows, key_rows = (_QUERY_ROWS, _KEY_ROWS) if on_host(X) else _DEVICE_ROWS
         frame, kind = self.frame(X, sigma)
         frame.check(X)
         keys: Any = None
-        if self.targets.n_products(X.shape[1]):  # too many to be kept
+        if self.targets.n_products(X.shape[1]):  # encoded rows would take much memory
             query_rows *= 4
         else:
             keys = list(self._blocks(frame, X, kind, key_rows))
@@ -232,26 +246,30 @@ class Keys:
                 if left_out:
                     logs[queries.sq_distances(block) == 0] = -np.inf
                 total = add_block(total, logs, targets, workspace)
-            assert total is not None  # there are keys
+            assert total is not None  # there is at least one block
             values = self.targets.solve(total.values, queries, sigma)
             yield rows, KernelSums(values, total.log_scale)
 
     def frame(self, X: Any, sigma: Any) -> tuple[Frame, Any]:
-        """Return the frame of the rows, and the kind of table of all, or None."""
+        """Return the scaling of the inputs, and the type to convert tables to or None.
+
+        The second value is the sparse type of the rows, or ``numpy.ndarray``.
+        """
         sides = [X, *(rows for rows, *_ in self.parts)]
         kinds = [type(rows) for rows in sides if sparse.issparse(rows)]
-        if callable(self.kernel):  # takes rows as they are
+        if callable(self.kernel):  # it is given rows that are scaled but not centred
             return Frame(sigma).to(X), None
         if kinds and not self.targets.n_products(X.shape[1]):
-            return Frame(sigma), kinds[0]  # no centre: rows would become dense
-        # distances do not change, and their float32 error falls with the norms; the
-        # products of rows, of few columns, would cancel far from zero
+            return Frame(sigma), kinds[0]  # centring would make sparse rows dense
+        # Centring does not change distances, and reduces their error in float32, which
+        # grows with the norms. The moments of local linear fits, which have few
+        # features, would suffer from cancellation far from zero.
         return Frame(sigma, self.origin).to(X), np.ndarray if kinds else None
 
     def _blocks(
         self, frame: Frame, X: Any, kind: Any, size: int
     ) -> Iterator[tuple[Inputs, Array]]:
-        """Yield blocks of the rows in the type of X, and their encoded targets."""
+        """Yield blocks of the stored rows in the data type of X, and their targets."""
         for some_rows in self.parts:
             arrays = [to_namespace_of(array, X) for array in some_rows]
             dtype = type_for_weights(arrays[2], X.dtype)
@@ -266,29 +284,29 @@ class Keys:
 
 
 class Choice(NamedTuple):
-    """What follows from all rows, once ``sigma`` and the targets have been chosen."""
+    """What was chosen for all rows seen: ``sigma``, the targets and the prototypes."""
 
     sigma: float | np.ndarray
-    targets: Targets  # with the penalty of local fits that was chosen
-    points: Any = None  # what stands for the rows, None for the rows themselves
+    targets: Targets  # with the chosen penalty of local linear fits
+    points: Any = None  # the prototypes, None if the rows themselves are used
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RowAverages(Averages):
-    """Kernel averages over rows, or over points that stand for them."""
+    """Fitted kernel averages over training rows or over prototypes."""
 
-    row_kernel: RowKernel  # the parameter of the estimator, which no caller changes
+    row_kernel: RowKernel  # a private copy of the parameter of the estimator
     kernel: Kernel
     sigma_parameter: Sigma
     statistics: Statistics
-    known_choice: Choice | None = None  # of exactly these rows, None if not yet made
+    known_choice: Choice | None = None  # for exactly these rows, None if not yet made
 
     @property
     def _is_auto(self) -> bool:
         return isinstance(self.sigma_parameter, str) and self.sigma_parameter == "auto"
 
     def _read(self, *tables: tuple[Any, Any]) -> Statistics:
-        """Return the statistics of the rows so far and of further weighted rows."""
+        """Return the statistics of the rows so far and of additional weighted rows."""
         sigma, statistics = self.sigma_parameter, self.statistics
         median = isinstance(sigma, str) and sigma == "median"
         for X, weights in tables:
@@ -302,30 +320,30 @@ class RowAverages(Averages):
 
     @abstractmethod
     def _choose(self) -> Choice:
-        """Return the choice of ``sigma`` and of the targets by left-out rows."""
+        """Choose ``sigma`` and the penalty of the targets by leave-one-out error."""
 
     @property
     def sigma(self) -> float | np.ndarray:
-        """The multiplier of the inputs for the rows seen so far."""
+        """The inverse length scale for the rows seen so far."""
         return self.choice.sigma
 
     @property
     def chosen_targets(self) -> Targets:
-        """The targets, with the penalty that was chosen by left-out rows."""
+        """The targets, with the penalty that was chosen by leave-one-out error."""
         return self.choice.targets.reduced()
 
     def with_targets(self, targets: Targets) -> Self:
-        """Return a value that predicts other targets with the same matrix of sums."""
+        """Return a copy that computes other predictions from the same kernel sums."""
         return replace(self, known_choice=self.choice._replace(targets=targets))
 
     @property
     @abstractmethod
     def keys(self) -> Keys:
-        """What is summed over, with the targets that were chosen."""
+        """The rows or prototypes to be summed over, with the chosen targets."""
 
     @property
     def fitted_kernel(self) -> RowKernel:
-        """A copy of the kernel that states what was learned."""
+        """A copy of the kernel with the fitted attributes."""
         return self.row_kernel._fitted(self)
 
     def blocks_of_sums(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
@@ -334,11 +352,11 @@ class RowAverages(Averages):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ExactAverages(RowAverages):
-    """Kernel averages over all training rows."""
+    """Fitted kernel averages over all training rows."""
 
-    parts: tuple[Part, ...] = ()  # the rows, their targets and weights, as they came
-    n_given: int = 0  # rows that came, of which those of weight 0 are not kept
-    dropped: tuple[np.ndarray, ...] = ()  # the positions of the latter
+    parts: tuple[Part, ...] = ()  # the batches of rows, with their targets and weights
+    n_given: int = 0  # number of rows given, including those with weight 0
+    dropped: tuple[np.ndarray, ...] = ()  # positions of the latter, which are not kept
 
     def plus(self, batch: Batch, step: Step = no_step) -> ExactAverages:
         dropped = self.dropped
@@ -352,13 +370,13 @@ class ExactAverages(RowAverages):
             dropped=dropped,
             known_choice=None,
         ).having_seen(batch, self.seen)
-        if not self._is_auto:  # raises for one that does not fit the rows
+        if not self._is_auto:  # raises if the given sigma does not fit the rows
             sigma = resolve_sigma(self.sigma_parameter, value.statistics)
             value._keys().frame(batch.X, sigma)[0].check(batch.X)
         return value
 
     def fitted(self, batch: Batch, step: Step = no_step) -> ExactAverages:
-        """Return the averages with ``sigma`` chosen; it follows the rows to come."""
+        """Return the averages with ``sigma`` chosen; later rows may still change it."""
         value = self.plus(batch)
         value = replace(value, known_choice=value.choice)
         value._keys().frame(batch.X, value.sigma)[0].check(batch.X)
@@ -377,7 +395,7 @@ class ExactAverages(RowAverages):
         )
 
     def frozen(self, step: Step = no_step) -> ExactAverages:
-        """Return the averages with a fixed ``sigma``, whatever rows are added."""
+        """Return the averages with ``sigma`` fixed, so that later rows keep it."""
         choice = self.choice
         return replace(
             self,
@@ -388,7 +406,7 @@ class ExactAverages(RowAverages):
         )
 
     def _choose(self) -> Choice:
-        """Return the ``sigma`` and the targets of least leave-one-out error."""
+        """Return the ``sigma`` and the targets with the lowest leave-one-out error."""
         parameter = "scale" if self._is_auto else self.sigma_parameter
         first = resolve_sigma(parameter, self.statistics)
         if not self._is_auto and len(self.targets.candidates()) == 1:
@@ -405,7 +423,7 @@ class ExactAverages(RowAverages):
         return Choice(first * best if self._is_auto else first, targets)
 
     def converted(self, converter: Callable[[Any], Any]) -> ExactAverages:
-        """Return the averages with the rows in another library, or on a device."""
+        """Return the averages with rows in another array library or on a device."""
         parts = tuple(
             tuple(a if sparse.issparse(a) else converter(a) for a in rows)
             for rows in self.parts
@@ -422,7 +440,7 @@ class ExactAverages(RowAverages):
 
 
 def joined_parts(parts: tuple[Part, ...]) -> Part:
-    """Return rows that came in parts, their targets and weights, as single arrays."""
+    """Concatenate batches of rows, their targets and their weights."""
     if len(parts) == 1:
         return parts[0]
     X, y, weights = zip(*parts, strict=True)
@@ -432,7 +450,7 @@ def joined_parts(parts: tuple[Part, ...]) -> Part:
 
 
 def as_kind(X: Any, kind: Any) -> Any:
-    """Return rows as a table of the kind that all sides are to be."""
+    """Convert rows to the type that queries and stored rows are to have."""
     if kind is np.ndarray:
         return X.toarray() if sparse.issparse(X) else X
     return X if kind is None or sparse.issparse(X) else kind(X)

@@ -1,22 +1,25 @@
-r"""Kernel sums through a feature map, and how far they are from the kernel's.
+r"""Kernel averages computed from features, and estimates of their approximation error.
 
-One small matrix, the sums of features times targets, stands for the training rows.
+The training rows are summarised by one small matrix, the sums of features times
+targets.
 
-A kernel average is a numerator over a denominator :math:`S = \sum_m F_m Z_m`, with the
-features :math:`F_m` of a query and the sums :math:`Z_m` of those of the training rows.
-The parts of S from groups of columns tell its error, as NadarayaWatsonClassifier says
-(the grouped jackknife: B. Efron, R. Tibshirani, "An Introduction to the Bootstrap",
-1993, chapter 11). Features of third-party transformers may not be exchangeable, so
-their error is
+A kernel average is a ratio with the denominator :math:`S = \sum_m F_m Z_m`, where
+:math:`F_m` are the features of a query and :math:`Z_m` their sums over the training
+rows. Its standard error is estimated from the contributions of groups of features to S
+by the grouped jackknife (B. Efron, R. Tibshirani, "An Introduction to the Bootstrap",
+1993, chapter 11), with the formula in the docstring of NadarayaWatsonClassifier. The
+features of third-party transformers need not be exchangeable, so their error is
+estimated by
 
 .. math:: s = \frac{1}{\sqrt D} \sum_m |F_m Z_m| + \sqrt\epsilon\, |F| \sqrt{W Q}
 
-with W the sum of the weights of the training rows, Q that of the weights times the
-squared norms of their features and :math:`\epsilon` the rounding error of the type: the
-first term is what D terms of random signs add up to, the second is where Z itself is
-rounding. The error of an average :math:`P_c` follows from the residuals
-:math:`\sum_{m \in g} F_m (Z_{mc} - P_c Z_m)` of the groups, which are whole blocks of
-the coupling where there are at least eight: frequencies of a block are not independent.
+where W is the sum of the weights of the training rows, Q the sum of the weights times
+the squared norms of their features, and :math:`\epsilon` the rounding error of the data
+type. The first term is the size of a sum of D terms with random signs; the second term
+bounds the error if Z itself consists of rounding errors. The error of an average
+:math:`P_c` follows from the residuals :math:`\sum_{m \in g} F_m (Z_{mc} - P_c Z_m)` of
+the groups g. If the coupling has at least eight blocks, groups consist of whole blocks,
+because the frequencies of a block are not independent.
 """
 
 from __future__ import annotations
@@ -47,23 +50,24 @@ from ..rows import Rows, type_for_weights
 from ._sums import Averages, FeatureSums, KernelSums
 from ._targets import Targets
 
-N_GROUPS = 16  # of frequencies, whose parts of a sum tell its error
-N_ERRORS = 2.0  # standard errors that a denominator has to reach
-N_EFFECTIVE = 16  # columns, below which an error is not to be trusted
-_FEWEST_BLOCKS = 8
-_ALIKE = 0.6  # mean inner product over mean squared norm, from which averages are flat
-_SHARE_AT_ONE = 0.9  # of the rows, from which norms are those of features
+N_GROUPS = 16  # groups of frequencies of the jackknife
+N_ERRORS = 2.0  # a denominator below so many standard errors is unreliable
+N_EFFECTIVE = 16  # effective number of features below which errors are underestimated
+_FEWEST_BLOCKS = 8  # with fewer blocks, jackknife groups are not made of whole blocks
+# ratio of mean inner product and mean squared norm above which averages are flat
+_ALIKE = 0.6
+_SHARE_AT_ONE = 0.9  # proportion of norms close to 1 that indicates features
 
 
 # ------------------------------------------------------------------- the jackknife
 def group_columns(index: np.ndarray | None, n_components: int) -> np.ndarray:
-    """Return the group of each column, from the index of its frequency."""
+    """Return the jackknife group of each feature, given the index of its frequency."""
     columns = np.arange(n_components) if index is None else index
     return columns % N_GROUPS
 
 
 def group_shares(index: np.ndarray | None, n_components: int) -> np.ndarray:
-    """Return the share of the frequencies that each group has, (16,)."""
+    """Return the proportion of the frequencies that is in each group, (16,)."""
     frequencies = np.arange(n_components) if index is None else np.unique(index)
     sizes = np.bincount(frequencies % N_GROUPS, minlength=N_GROUPS)
     return sizes / frequencies.size
@@ -72,9 +76,9 @@ def group_shares(index: np.ndarray | None, n_components: int) -> np.ndarray:
 def jackknife_variance(
     parts: Array, expected: Array, n_groups: int, axis: int
 ) -> Array:
-    """Return the squared standard error of a sum of the parts of groups.
+    """Return the squared standard error of a sum from the contributions of groups.
 
-    Where there is a single group it is infinite.
+    It is infinite if there is only one group.
     """
     gaps = parts - expected
     squares = namespace_of(gaps).sum(gaps * gaps, axis=axis)
@@ -82,7 +86,7 @@ def jackknife_variance(
 
 
 def split_sums(sums: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Return sums of the features with a column for each group, zero elsewhere."""
+    """Return the sums of features split into one column per group, else zero."""
     # sums, groups (n_components,) -> (n_components, 16)
     parts = np.zeros((sums.size, N_GROUPS), dtype=sums.dtype)
     parts[np.arange(sums.size), groups] = sums
@@ -90,7 +94,7 @@ def split_sums(sums: np.ndarray, groups: np.ndarray) -> np.ndarray:
 
 
 def standard_error(parts: Array, shares: np.ndarray) -> Array:
-    """Return the standard error of denominators from their parts, (n_rows, 16)."""
+    """Return standard errors of denominators from contributions, (n_rows, 16)."""
     xp, n_groups = namespace_of(parts), int(np.count_nonzero(shares))
     if n_groups < 2:
         return constant((parts.shape[0],), np.inf, parts)
@@ -100,15 +104,17 @@ def standard_error(parts: Array, shares: np.ndarray) -> Array:
 
 
 class ApproximationError(NamedTuple):
-    """Errors of averages that come from the random columns of a map.
+    """Standard errors of kernel averages due to random features.
 
     Attributes
     ----------
     std : ndarray of shape (n_samples,) or (n_samples, n_columns)
-        Standard errors of the averages, one column per class or output; infinite where
-        a denominator is not positive, and where all columns are in one group.
+        Standard errors of the averages, with one column per class or output. They are
+        infinite if a denominator is not positive, or if all features are in a single
+        group.
     n_effective : ndarray of shape (n_samples,)
-        Effective number of columns behind each average; below 16 ``std`` is too small.
+        Effective number of features that determine each average. If it is below 16,
+        ``std`` is underestimated.
     """
 
     std: np.ndarray
@@ -118,7 +124,7 @@ class ApproximationError(NamedTuple):
 def approximation_error(
     weights: np.ndarray, sums: FeatureSums, groups: list[np.ndarray], targets: Targets
 ) -> ApproximationError:
-    """Return the standard errors of the averages of queries."""
+    """Return the standard errors of kernel averages for queries."""
     # weights (n_rows, n_components)
     weights = weights.astype(np.float64)
     terms = weights * targets.weight(sums.sums)
@@ -135,14 +141,14 @@ def approximation_error(
 
 
 def effective_number(terms: np.ndarray) -> np.ndarray:
-    """Return the effective number of terms of sums, 0 where a sum is not positive."""
+    """Return the effective number of terms of each sum, 0 if it is not positive."""
     # terms (n_rows, n_components) -> (n_rows,)
     total, squares = terms.sum(axis=1), np.sum(np.square(terms), axis=1)
     return np.where(total > 0, total**2 / np.where(squares > 0, squares, 1), 0.0)
 
 
 def group_blocks(feature_map: FeatureMap) -> list[np.ndarray]:
-    """Return the columns of each group: of whole blocks where there are enough."""
+    """Return the features of each group: whole blocks if there are enough of them."""
     index = feature_map.frequency_index()
     groups = group_columns(index, feature_map.n_components)
     if index is not None and isinstance(feature_map, FrequencyMap):
@@ -154,24 +160,27 @@ def group_blocks(feature_map: FeatureMap) -> list[np.ndarray]:
     return [np.flatnonzero(groups == group) for group in np.unique(groups)]
 
 
-# --------------------------------------------------------------- features of signs
+# ------------------------------------------------------ features that may be negative
 def with_error(
     values: Array, log_scale: Array, cancels: Array, shares: np.ndarray
 ) -> KernelSums:
-    """Return kernel sums with errors, from scores and parts side by side."""
+    """Return kernel sums with their errors.
+
+    ``values`` holds the scores, followed by the contributions of the groups.
+    """
     scores, parts = values[:, :-N_GROUPS], values[:, -N_GROUPS:]
     error = standard_error(parts, shares)
     return KernelSums(scores, log_scale, where_cancels(cancels, error))
 
 
 def where_cancels(cancels: Array, error: Array) -> Array:
-    """Return errors of the rows in which terms cancel, 0 for the others."""
+    """Return the errors of rows in which terms may cancel, and 0 for other rows."""
     xp = namespace_of(error)
     return xp.where(cancels, error, xp.zeros_like(error))
 
 
 def find_cancelling(mantissa: Array | None, signed: bool) -> Array | None:
-    """Return for which rows terms of kernel sums may cancel; None for none."""
+    """Return a mask of the rows for which terms of sums may cancel, None if none."""
     if mantissa is None:
         return None
     xp = namespace_of(mantissa)
@@ -182,7 +191,7 @@ def find_cancelling(mantissa: Array | None, signed: bool) -> Array | None:
 
 
 def error_of_signs(features: Array, sums: np.ndarray, norms: Norms) -> Array:
-    """Return the error of denominators whose columns need not be exchangeable."""
+    """Return the error of denominators for features that need not be exchangeable."""
     xp = namespace_of(features)
     sizes = asarray_like(np.abs(sums), features)
     signs = xp.abs(features) @ sizes / math.sqrt(sums.size)
@@ -192,7 +201,7 @@ def error_of_signs(features: Array, sums: np.ndarray, norms: Norms) -> Array:
 
 
 def trust(denominators: Array, errors: Array) -> Array:
-    """Return the weight of the averages of rows, less than 1 where unreliable."""
+    """Return the weight of each kernel average, less than 1 if it is unreliable."""
     xp, least = namespace_of(denominators), N_ERRORS * errors
     nothing = xp.zeros_like(least)
     sure = xp.where((least == 0) & (denominators > 0), nothing + 1, nothing)
@@ -201,10 +210,10 @@ def trust(denominators: Array, errors: Array) -> Array:
     return clipped(share, 0.0, 1.0) ** 2
 
 
-# ------------------------------------------------------------- rows given as features
+# ----------------------------------------------------- rows that already are features
 @dataclass(frozen=True)
 class Norms:
-    """Weighted sums over rows of features; ``a + b`` is that of both sets of rows."""
+    """Weighted sums of squared norms of features; ``a + b`` merges two sets of rows."""
 
     n_rows: int = 0
     weight: float = 0.0
@@ -213,7 +222,7 @@ class Norms:
 
     @classmethod
     def of(cls, features: Array, weights: Array) -> Norms:
-        """Return the sums of some rows of features, (n_rows, n_components)."""
+        """Return the sums for features of shape (n_rows, n_components)."""
         xp, squares = namespace_of(features), sq_norms(features)[:, 0]
         squares = xp.astype(squares, weights.dtype)
         at_one = xp.astype((squares > 0.5) & (squares < 2), weights.dtype)
@@ -229,28 +238,29 @@ class Norms:
         )
 
     def why_no_features(self, sums: np.ndarray) -> str | None:
-        """Return why the rows are hardly features of a kernel, or None.
+        """Return why the rows are unlikely to be features of a kernel, or None.
 
-        The mean inner product of all pairs over the mean squared norm is at least 1
-        over the number of rows for a kernel that is nowhere negative. Near 1 all pairs
-        are alike: raw rows far from zero, or a very small sigma, where the norms of
-        features are at 1 and those of raw rows are not.
+        The criterion is the mean inner product of all pairs of rows divided by the mean
+        squared norm. For a kernel that is nowhere negative it is at least one over the
+        number of rows. If it is close to 1, all pairs are alike: either raw rows are
+        far from zero, or features have a very small sigma. Only the features then have
+        norms close to 1.
         """
         # sums (n_components,)
         if self.squares <= 0:
             return None
         likeness = float(sums @ sums) / (self.weight * self.squares)
         if likeness < 0.1 / self.n_rows:
-            return "the sum of their inner products is about zero"
+            return "the sum of the inner products of all pairs is about zero"
         if likeness > _ALIKE and self.at_one < _SHARE_AT_ONE * self.weight:
-            return f"their inner products are {likeness:.0%} alike"
+            return f"the mean inner product is {likeness:.0%} of the mean squared norm"
         return None
 
 
 # ---------------------------------------------------------------- the fitted value
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FeatureAverages(MapSums, Averages):
-    """Sums of features times targets, and the map that makes the features."""
+    """Fitted sums of features times targets, and the map that computes features."""
 
     sums: FeatureSums = field(default_factory=FeatureSums)
     norms: Norms = field(default_factory=Norms)
@@ -293,11 +303,11 @@ class FeatureAverages(MapSums, Averages):
     def blocks_of_sums(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
         """Yield slices of the queries and their kernel sums.
 
-        The sums have standard errors where features of both signs may cancel.
+        Standard errors are included if features of opposite signs may cancel.
         """
         total = self.total.sums
         weights, groups = self.targets.weight(total.sums), None
-        with np.errstate(over="ignore"):  # if it is infinite, a wider type is needed
+        with np.errstate(over="ignore"):  # an infinite size leads to a wider type
             size = asarray_like(np.abs(total.sums).max(), like_table(X))
         dtype = type_for_weights(size, self.targets.product_type(X))
         sums = total.to(X, dtype)
@@ -323,7 +333,7 @@ class FeatureAverages(MapSums, Averages):
                 yield rows, KernelSums(scores, log_scale, error)
 
     def errors(self, X: Rows) -> Iterator[ApproximationError]:
-        """Yield the standard errors of the averages of chunks of the queries."""
+        """Yield the standard errors of the averages for chunks of the queries."""
         sums = self.total.sums
         groups = group_blocks(self.source)
         workspace = Workspace()
@@ -332,9 +342,9 @@ class FeatureAverages(MapSums, Averages):
             yield approximation_error(weights, sums, groups, self.targets)
 
     def effective_columns(self, X: Rows) -> np.ndarray:
-        """Return the effective number of columns in the averages of queries.
+        """Return the effective number of features in the averages of queries.
 
-        It is infinite where the columns are not repeated estimates of a kernel.
+        It is infinite if the features are not repeated estimates of a kernel.
         """
         # -> (n_rows,)
         if not isinstance(self.source, FeatureMap) or not on_host(X):
@@ -349,21 +359,22 @@ class FeatureAverages(MapSums, Averages):
 
     @property
     def n_components(self) -> int:
-        """Number of columns."""
+        """Number of features that the map returns."""
         return self.total.sums.sums.shape[0]
 
     def why_no_features(self) -> str | None:
-        """Return why the rows are hardly features of a kernel, or None."""
+        """Return why the rows are unlikely to be features of a kernel, or None."""
         total = self.total
         return total.norms.why_no_features(self.targets.weight(total.sums.sums))
 
 
 def _check_size(features, sums):
-    """Raise ValueError where the products of features with sums could overflow."""
+    """Raise ValueError if the products of features and sums could overflow."""
     largest = [float(np.abs(array).max(initial=0)) for array in (features, sums)]
     most = float(np.finfo(np.result_type(features, sums)).max)
     if not math.prod(largest) * features.shape[1] < most:
         raise ValueError(
             f"Features up to {largest[0]:.1e} are too large for the kernel sums of "
-            "these training rows. Scale them."
+            "these training rows, because their products could overflow. Rescale "
+            "the features."
         )

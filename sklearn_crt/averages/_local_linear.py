@@ -1,4 +1,4 @@
-"""Local linear averages: a weighted linear fit at each query."""
+"""Local linear regression and classification: a weighted linear fit per query."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from ._prototypes import Prototypes
 from ._regressor import NadarayaWatsonRegressor
 from ._targets import LocalLinear, Slopes
 
-_MOST_COLUMNS = 40  # which have 860 moments
+_MOST_COLUMNS = 40  # they need 860 first and second moments per query
 RowKernelLike = (
     ExactKernel | Prototypes | Literal["gaussian", "laplacian", "matern"] | None
 )
 
 
 class LocalLinearMixin(BaseNadarayaWatson):
-    """What local fits to labels and to numbers share: the penalty and the slopes."""
+    """Base class of local linear estimators: the penalty and the slopes."""
 
     _value: RowAverages
     ridge: float | Literal["auto"]
@@ -42,11 +42,12 @@ class LocalLinearMixin(BaseNadarayaWatson):
     def _encoder(self):
         if self.n_features_in_ > _MOST_COLUMNS:
             raise ValueError(
-                f"X has {self.n_features_in_} features, and local linear averages take "
-                f"at most {_MOST_COLUMNS}: put LearnedMetric(n_components=20) or "
-                "PCA(n_components=20) in front."
+                f"X has {self.n_features_in_} features, but local linear fits accept "
+                f"at most {_MOST_COLUMNS}: reduce them with "
+                "LearnedMetric(n_components=20) or PCA(n_components=20) as the first "
+                "step of a pipeline."
             )
-        plain = super()._encoder()  # of the other base
+        plain = super()._encoder()  # of the Nadaraya-Watson base class
         return LocalLinear(plain, self.ridge)
 
     def _check_same_model(self, other):
@@ -59,30 +60,32 @@ class LocalLinearMixin(BaseNadarayaWatson):
 
     @property
     def ridge_(self) -> float:
-        """The ridge, infinite where the plain average was chosen."""
+        """The ridge penalty in use; infinity stands for the kernel average."""
         return float(getattr(self._value.chosen_targets, "ridge", np.inf))
 
     def slopes(self, X: TableLike) -> np.ndarray:
-        r"""Return the slopes of the linear fits, the partial effects of the columns.
+        r"""Return the slopes of the local linear fits.
+
+        They estimate the gradient of the regression function, that is, the partial
+        effect of each feature.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+            Rows for which predictions are made.
 
         Returns
         -------
         slopes : ndarray of shape (n_samples, n_features, n_outputs)
             Change of each output, or of the probability of each class, per unit of each
-            column: the fit's estimate of the gradient at the row. Zero where the plain
-            average was chosen (``ridge_`` is infinite); give a number for ``ridge`` to
-            see slopes there.
+            feature. The slopes are zero if the kernel average was chosen (``ridge_`` is
+            infinite); pass a finite number for ``ridge`` to obtain slopes in this case.
 
         Notes
         -----
-        These are the slopes of the plane that is fitted at the row with its weights
-        held fixed. The derivative of ``predict`` has a second part, from weights that
-        change with the row.
+        These are the coefficients of the linear function that is fitted at the row,
+        with the kernel weights held fixed. The derivative of ``predict`` differs from
+        them, because the weights change with the row as well.
         """
         value = self._check_rows(X, "slopes")
         targets, n_features = value.chosen_targets, self.n_features_in_
@@ -99,35 +102,43 @@ class LocalLinearMixin(BaseNadarayaWatson):
 
 
 class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
-    r"""Kernel-weighted linear fits to the training targets (LOESS).
+    r"""Local linear regression (LOESS) with kernel weights.
 
-    At each query a plane is fitted to the training rows, with weights that fall with
-    the distance. Where :class:`NadarayaWatsonRegressor` takes their average, which is
-    drawn to the middle of the data at an edge and on a slope, this takes the value of
-    the plane: linear targets are found exactly, with any kernel and bandwidth.
+    For each row to be predicted, a linear function is fitted to the training rows, with
+    weights that decrease with their distance from it, and the value of this function is
+    the prediction. The weighted mean that :class:`NadarayaWatsonRegressor` predicts is
+    biased at the boundary of the data and where the density of the rows changes along a
+    slope. Local linear regression removes this bias: if the targets are a linear
+    function of the features, predictions are exact for every kernel and every
+    ``sigma``.
 
     Parameters
     ----------
     kernel : ExactKernel, Prototypes or str, default=None
-        Where the weights come from; None is ``ExactKernel()``, and names are its
-        kernels. :class:`Prototypes` keeps sums of squares and products for each
-        point in place of rows: one pass, batches, ``merge``.
+        Kernel that weights the training rows. None is ``ExactKernel()``, and a name
+        stands for ``ExactKernel`` with the kernel of that name. :class:`Prototypes`
+        stores the second moments of the rows of each prototype instead of the rows
+        themselves, so the data can be processed in one pass or in batches, and models
+        can be merged.
     ridge : float or "auto", default="auto"
-        Penalty of the slopes, as a share of the mean local variance of the columns: 0
-        for none, infinity for the plain average. ``"auto"`` is the one of these two and
-        the powers of ten from 0.0001 to 10 with the least leave-one-out error, chosen
-        together with ``sigma="auto"`` of the kernel; the plain average where none errs
-        less by more than one standard error.
+        Ridge penalty of the slopes, relative to the mean local variance of the
+        features: 0 is no penalty, and infinity yields the kernel average. ``"auto"``
+        compares the leave-one-out errors of these two values and of the powers of ten
+        from 0.0001 to 10, and chooses the penalty with the lowest error, together with
+        ``sigma`` if the kernel has ``sigma="auto"``. The kernel average is kept unless
+        the error of a linear fit is lower by more than one standard error.
     clip : bool, default=False
-        Whether to keep predictions in the range of the training targets. Planes may
-        leave it, most of all outside the training rows.
+        Whether to clip predictions to the range of the training targets. Linear fits
+        may exceed this range, especially when they extrapolate beyond the training
+        rows.
 
     Attributes
     ----------
     ridge_ : float
-        The penalty, infinite where the plain average was chosen.
+        The ridge penalty in use; infinity stands for the kernel average.
     y_mean_ : ndarray of shape (n_outputs,)
-        Weighted mean of each target, predicted where all kernel weights vanish.
+        Weighted mean of each target, predicted for rows at which all kernel weights
+        vanish.
     kernel_ : ExactKernel or Prototypes
         The fitted kernel, with ``sigma_``.
     n_features_in_ : int
@@ -137,14 +148,16 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
 
     See Also
     --------
-    LocalLinearClassifier : The same for labels.
-    LearnedMetric : Directions in which the targets change: put it in front.
-    NadarayaWatsonRegressor : Weighted averages.
+    LocalLinearClassifier : The same method for labels.
+    LearnedMetric : First step of a pipeline that rescales and rotates the features so
+        that distances reflect how the targets vary.
+    NadarayaWatsonRegressor : Kernel averages in place of linear fits.
 
     Notes
     -----
-    With weights :math:`w_j` of sum one, m and t the weighted means of the rows
-    :math:`x_j` and the targets :math:`y_j`,
+    Let :math:`w_j` be the kernel weights of the training rows :math:`x_j`, normalised
+    to sum one, and let m and t be the weighted means of the rows and of the targets
+    :math:`y_j`. The prediction for a row x is
 
     .. math::
         \hat y(x) = t + B^\top (x - m), \quad B = (G + \lambda I)^{-1} c,
@@ -153,10 +166,13 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
         G = \sum_j w_j (x_j - m)(x_j - m)^\top, \quad
         c = \sum_j w_j (x_j - m)(y_j - t)^\top,
 
-    with :math:`\lambda = \rho\, \mathrm{tr}(G) / d + 10^{-7} / \sigma^2` for the ridge
-    :math:`\rho` ([1]_, and [2]_ section 6.3); with a ridge of 0, :math:`\lambda` is
-    above rounding error only. The columns count as multiplied by sigma. All sums are in
-    float64. A query costs d^2 / 2 times the time of an average, so d is at most 40.
+    where :math:`\rho` is the parameter ``ridge``, d the number of features and
+    :math:`\lambda = \rho\, \mathrm{tr}(G) / d + 10^{-7} / \sigma^2` ([1]_, and [2]_
+    section 6.3). With ``ridge=0``, :math:`\lambda` only exceeds the rounding error. If
+    ``sigma`` has one value per feature, the formulas apply to features multiplied by
+    it, with :math:`\sigma = 1`. All sums are computed in float64. A prediction takes
+    about :math:`d^2 / 2` times as long as a kernel average, so at most 40 features are
+    accepted.
 
     References
     ----------
@@ -198,17 +214,18 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
         self.clip = clip
 
     def predict(self, X: TableLike) -> np.ndarray:
-        """Return the values of the fits at the rows.
+        """Predict targets by the values of the local linear fits.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+            Rows for which predictions are made.
 
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            In float64 also for float32 rows: targets may need their digits.
+            Predictions. They are float64 even if X is float32, because targets may need
+            the higher precision.
         """
         return super().predict(X)
 
@@ -218,25 +235,29 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
 
 
 class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
-    r"""Class probabilities from kernel-weighted linear fits to the training labels.
+    r"""Class probabilities from local linear regression with kernel weights.
 
-    Each class is a column of zeros and ones, to which :class:`LocalLinearRegressor`
-    fits a plane at each query; negative values count as 0, and the others are divided
-    by their sum. Near a boundary between classes this follows the slope of the
-    probabilities, where averages are drawn to the side with more rows.
+    Each class is encoded as a column of zeros and ones, and
+    :class:`LocalLinearRegressor` is applied to these columns. Negative values are
+    replaced by 0, and the values of each row are divided by their sum. Near a boundary
+    between classes the linear fits follow the slope of the probabilities, whereas
+    kernel averages are biased towards the side with more rows.
 
     Parameters
     ----------
     kernel : ExactKernel, Prototypes or str, default=None
-        Where the weights come from; None is ``ExactKernel()``, and names are its
-        kernels. :class:`Prototypes` keeps sums of squares and products for each
-        point in place of rows: one pass, batches, ``merge``.
+        Kernel that weights the training rows. None is ``ExactKernel()``, and a name
+        stands for ``ExactKernel`` with the kernel of that name. :class:`Prototypes`
+        stores the second moments of the rows of each prototype instead of the rows
+        themselves, so the data can be processed in one pass or in batches, and models
+        can be merged.
     ridge : float or "auto", default="auto"
-        Penalty of the slopes, as a share of the mean local variance of the columns: 0
-        for none, infinity for the plain average. ``"auto"`` is the one of these two and
-        the powers of ten from 0.0001 to 10 with the least leave-one-out error, chosen
-        together with ``sigma="auto"`` of the kernel; the plain average where none errs
-        less by more than one standard error.
+        Ridge penalty of the slopes, relative to the mean local variance of the
+        features: 0 is no penalty, and infinity yields the kernel average. ``"auto"``
+        compares the leave-one-out errors of these two values and of the powers of ten
+        from 0.0001 to 10, and chooses the penalty with the lowest error, together with
+        ``sigma`` if the kernel has ``sigma="auto"``. The kernel average is kept unless
+        the error of a linear fit is lower by more than one standard error.
 
     Attributes
     ----------
@@ -245,9 +266,10 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
     class_count_ : ndarray of shape (n_classes,)
         Sum of the sample weights of each class.
     class_prior_ : ndarray of shape (n_classes,)
-        Share of each class, predicted where all kernel weights vanish.
+        Proportion of each class, weighted by the sample weights. It is predicted for
+        rows at which all kernel weights vanish.
     ridge_ : float
-        The penalty, infinite where the plain average was chosen.
+        The ridge penalty in use; infinity stands for the kernel average.
     kernel_ : ExactKernel or Prototypes
         The fitted kernel, with ``sigma_``.
     n_features_in_ : int
@@ -257,9 +279,10 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
 
     See Also
     --------
-    LocalLinearRegressor : The formulas, and the same for numbers.
-    LearnedMetric : Directions in which the classes differ: put it in front.
-    NadarayaWatsonClassifier : Weighted frequencies.
+    LocalLinearRegressor : The same method for numerical targets, with its formulas.
+    LearnedMetric : First step of a pipeline that rescales and rotates the features so
+        that distances reflect how the classes differ.
+    NadarayaWatsonClassifier : Weighted class frequencies in place of linear fits.
 
     References
     ----------
@@ -285,17 +308,19 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
         self.ridge = ridge
 
     def decision_function(self, X: TableLike) -> np.ndarray:
-        """Return the class scores: values of the fits, times sums of the weights.
+        """Return class scores: values of the fits, times the sum of the weights.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+            Rows for which predictions are made.
 
         Returns
         -------
         scores : ndarray of shape (n_samples, n_classes) or (n_samples,)
-            Of either sign; scaled into the range of the type. With two classes there is
-            one number per row: the difference of the probabilities.
+            Scores, which may be negative. If the scores of a row would overflow or
+            underflow, they are multiplied by a common factor. With two classes there is
+            one number per row: the probability of the second class minus that of the
+            first.
         """
         return super().decision_function(X)

@@ -1,4 +1,4 @@
-"""Kernel sums over few weighted points that stand for the training rows."""
+"""Kernel averages over few weighted prototypes that represent the training rows."""
 
 from __future__ import annotations
 
@@ -24,62 +24,68 @@ from ._exact import Choice, Keys, RowAverages, RowKernel, as_kind, get_kernel
 from ._sums import HasLogProfile
 from ._targets import Targets
 
-_N_BINS = 8  # of numbers
-_DIGITS = 9  # of shares of weights, beyond which they differ by rounding
+_N_BINS = 8  # groups of similar numerical targets
+_DIGITS = 9  # decimals of proportions; differences beyond them are rounding errors
 
 
 class Prototypes(RowKernel):
-    r"""Weights of an average from a kernel of a few points that stand for the rows.
+    r"""Kernel between a query and a small number of prototypes of the training rows.
 
-    A value of ``kernel`` in the Nadaraya-Watson estimators: k-means of the rows of each
-    class, or of rows of like targets, in place of all the rows. Answers then cost the
-    same however many rows there were, and are several times as accurate as those of
-    random features of the same memory. It has no ``fit`` of its own: the estimator
-    reads the rows.
+    Pass it as the parameter ``kernel`` of the Nadaraya-Watson and local linear
+    estimators if there are too many training rows to store them, or if predictions
+    should be fast. The training rows are replaced by weighted k-means centres, which
+    are computed separately for each class, or for groups of rows with similar targets.
+    The time of a prediction then does not depend on the number of training rows, and
+    predictions are several times as accurate as those from random features that take
+    the same memory. The object has no ``fit`` method, because the estimator fits it.
 
     Parameters
     ----------
     n_prototypes : int, default=1024
-        Number of points, shared among the classes with at least one each. With as many
-        points as rows the kernel is the exact one.
+        Number of prototypes. They are distributed among the classes, each of which has
+        at least one. With as many prototypes as training rows, predictions are those of
+        the exact kernel.
     kernel : {"gaussian", "laplacian", "matern"} or callable, default="gaussian"
-        The kernel, as in :class:`ExactKernel`.
+        The kernel function, as in :class:`ExactKernel`.
     sigma : float, {"auto", "scale", "median"} or array-like, default="auto"
-        Inverse length scale, as in :class:`ExactKernel`; ``"auto"`` is a multiple from
-        1/8 to 32, by the error on up to 2000 rows that are left out of their points.
+        Inverse length scale, as in :class:`ExactKernel`. ``"auto"`` compares multiples
+        of ``"scale"`` from 1/8 to 32 by the error on up to 2000 training rows, each of
+        which is subtracted from its prototype before it is predicted.
     nu : float, default=1.5
-        Smoothness of ``kernel="matern"``; the other kernels have none.
+        Smoothness of ``kernel="matern"``. Other kernels ignore it.
     random_state : int, RandomState instance or None, default=None
-        Seed of k-means and of the rows sampled for ``sigma="median"``.
+        Seed of k-means, and of the sample of rows that ``sigma="median"`` uses.
 
     Attributes
     ----------
     sigma_ : float or ndarray of shape (n_features,)
-        The multiplier of the rows, on ``kernel_`` of a fitted estimator.
+        Value of ``sigma`` in use, an attribute of ``kernel_`` of a fitted estimator.
     prototypes_ : Centers
-        The points and their weights, on ``kernel_`` of a fitted estimator.
+        The prototypes and their weights, an attribute of ``kernel_`` of a fitted
+        estimator.
 
     See Also
     --------
-    ExactKernel : The same kernel of all the rows.
-    CentersRBFSampler : Points as a feature map, for linear models.
+    ExactKernel : The same kernel with all training rows.
+    CentersRBFSampler : Centres of the data as a feature map for linear models.
 
     Notes
     -----
-    With the means :math:`m_p` of the rows of the points, their weights :math:`W_p` and
-    mean targets :math:`y_p` an average is that of the prototypes [1]_,
+    Let :math:`m_p` be the mean of the rows that prototype p represents, :math:`W_p` the
+    sum of their weights and :math:`y_p` their mean target. The prediction is the kernel
+    average over the prototypes [1]_,
 
     .. math:: \hat y(x) = \frac{\sum_p W_p K(x, m_p) y_p}{\sum_p W_p K(x, m_p)} .
 
-    Rows that are equal and have equal targets count as one row with the sum of their
-    weights, and k-means takes the distinct rows in sorted order. So the prototypes do
+    Equal rows with equal targets are treated as one row with the sum of their weights,
+    and k-means processes the distinct rows in sorted order. Therefore the prototypes do
     not depend on the order of the rows, on how they are divided into batches or merged
-    models, or on whether a row has the weight 2 or is repeated.
+    models, or on whether a row has weight 2 or is repeated.
 
-    ``partial_fit`` keeps up to about 4 million entries of X. Beyond that, rows are
-    replaced by eight times as many points as there are to be prototypes, to which later
-    rows are added, so that batches matter. A parameter out of range is a ValueError of
-    the estimator's ``fit``.
+    ``partial_fit`` stores the rows as long as X has no more than about 4 million
+    entries. Beyond that, the rows are replaced by ``8 * n_prototypes`` points, to which
+    later rows are added, so that the result depends on the division into batches.
+    Invalid parameters raise a ValueError in ``fit`` of the estimator.
 
     References
     ----------
@@ -141,11 +147,14 @@ class Prototypes(RowKernel):
 
 
 def allocate(weights: ArrayLike, n_points: int) -> np.ndarray:
-    """Return how many of the points each group gets: shares, largest remainder."""
+    """Distribute points among groups in proportion to their weights.
+
+    Fractions are resolved by the largest-remainder method.
+    """
     # weights (n_groups,) -> (n_groups,)
     weights = np.asarray(weights, dtype=np.float64)
-    # equal remainders are to be equal, and a whole number whole, whatever the order in
-    # which the weights were summed
+    # Rounding makes equal remainders equal, and whole numbers whole, regardless of the
+    # order in which the weights were summed.
     quota = np.round(n_points * weights / weights.sum(), _DIGITS)
     counts = np.maximum(np.floor(quota).astype(int), weights > 0)
     missing = n_points - counts.sum()
@@ -159,7 +168,7 @@ def allocate(weights: ArrayLike, n_points: int) -> np.ndarray:
 def group_numbers(
     y: np.ndarray, weights: np.ndarray, n_points: int, seed: int
 ) -> np.ndarray:
-    """Return groups of rows of like targets."""
+    """Divide rows into groups with similar targets, and return their group numbers."""
     # y (n_rows, n_outputs), weights (n_rows,) -> (n_rows,)
     n_bins = int(min(_N_BINS, max(1, n_points // 4)))
     if n_bins == 1:
@@ -171,24 +180,26 @@ def group_numbers(
         return Centers(y, weights).reduced(n_bins, frame, seed=seed)[1]
     order = np.argsort(y[:, 0], kind="stable")
     share = np.cumsum(weights[order], dtype=np.float64)
-    # a sum that reaches the edge of a bin up to rounding reaches it
+    # a cumulative weight counts as reaching the edge of a bin if it does up to rounding
     levels = share[-1] * np.arange(1, n_bins) / n_bins * (1 - 10.0**-_DIGITS)
     places = np.searchsorted(share, levels)
     edges = np.unique(y[order[np.minimum(places, len(y) - 1)], 0])
-    return np.searchsorted(edges, y[:, 0])  # equal targets are in one group
+    return np.searchsorted(edges, y[:, 0])  # equal targets are in the same group
 
 
-_KEPT_ENTRIES = 2**22  # of X, from which rows are replaced by points
-_FINER = 8  # times as many points as prototypes, as long as rows may come
-_N_LEFT = 2000  # rows to choose a factor of sigma with
+_KEPT_ENTRIES = 2**22  # entries of X above which rows are replaced by points
+_FINER = 8  # points per prototype that are kept while more rows may be added
+_N_LEFT = 2000  # held-out rows on which the multiple of sigma is chosen
 
 
 class Points(NamedTuple):
-    """Points of groups of rows, and the targets that they stand for."""
+    """Weighted points that represent groups of rows, with their mean targets."""
 
     centers: Centers
     y: np.ndarray
-    spread: csr_array  # (n_points, n_products), nothing is stored for single rows
+    # central second moments of the rows of each point, (n_points, n_products); nothing
+    # is stored for points that are single rows
+    spread: csr_array
 
     def __add__(self, other: Points) -> Points:  # type: ignore[override]
         y = np.concatenate([self.y, other.y])
@@ -196,9 +207,9 @@ class Points(NamedTuple):
         return Points(self.centers + other.centers, y, spread)
 
     def distinct(self) -> tuple[Points, np.ndarray]:
-        """Return rows of equal content and target once, and the place of each row.
+        """Merge points with equal rows and targets, and return the number of each.
 
-        They are sorted by content, and have the weight of all their copies.
+        Merged points are sorted by content, and have the total weight of their copies.
         """
         # -> (n_rows,)
         centers, y, spread = self
@@ -213,19 +224,21 @@ class Points(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PrototypeAverages(RowAverages):
-    """Kernel averages over few points, the k-means centres of the rows of a class."""
+    """Fitted kernel averages over prototypes, computed from the rows when needed."""
 
     n_prototypes: int
     points: tuple[Points, ...] = ()
-    left_out: HeldOutRows | None = None  # some rows, once they were replaced by points
+    # a sample of the rows, kept once the rows have been replaced by points
+    left_out: HeldOutRows | None = None
 
     def plus(self, batch: Batch, step: Step = no_step) -> PrototypeAverages:
-        X, y, weights = map(to_host, batch[:3])  # for k-means
+        X, y, weights = map(to_host, batch[:3])  # k-means runs on the host
         statistics = self._read((X, weights))
         value = replace(self, statistics=statistics, known_choice=None)
         value = value.having_seen(batch, self.seen)
         if not isinstance(self.sigma_parameter, str):
-            resolve_sigma(self.sigma_parameter, value.statistics)  # raises if unfit
+            # raises if the given sigma does not fit the rows
+            resolve_sigma(self.sigma_parameter, value.statistics)
         for rows in gen_batches(X.shape[0], max(1, _KEPT_ENTRIES // X.shape[1])):
             none = csr_array((len(y[rows]), self.targets.n_products(X.shape[1])))
             new = Points(Centers(X[rows], weights[rows]), y[rows], none)
@@ -234,7 +247,7 @@ class PrototypeAverages(RowAverages):
         return value
 
     def _with_fewer_points(self) -> PrototypeAverages:
-        """Return the value with points in place of rows, if there are too many."""
+        """Replace the rows by fewer points if there are too many of them."""
         shapes = [part.centers.shape for part in self.points]
         n_points, few = sum(n for n, _ in shapes), _FINER * self.n_prototypes
         if n_points <= 2 * few or n_points * shapes[0][1] <= _KEPT_ENTRIES:
@@ -262,7 +275,7 @@ class PrototypeAverages(RowAverages):
         )._with_fewer_points()
 
     def frozen(self, step: Step = no_step) -> PrototypeAverages:
-        """Return the averages with fixed ``sigma`` and points, without the rows."""
+        """Return the averages with fixed ``sigma`` and prototypes, without the rows."""
         choice = self.choice
         return replace(
             self,
@@ -276,11 +289,11 @@ class PrototypeAverages(RowAverages):
 
     @property
     def prototypes(self) -> Centers:
-        """The points for the rows seen so far."""
+        """The prototypes of the rows seen so far."""
         return self.choice.points.centers
 
     def _choose(self) -> Choice:
-        """Return ``sigma``, the targets, and the points."""
+        """Choose ``sigma`` and the targets, and compute the prototypes."""
         whole, targets = reduce(add, self.points), self.targets
         sigma, rows = self._shape(), whole.centers.points
         self._keys(whole).frame(rows, sigma)[0].check(rows)
@@ -293,26 +306,28 @@ class PrototypeAverages(RowAverages):
 
     @property
     def _is_left_out(self):
-        """Whether something is chosen by rows that are left out."""
+        """Whether ``sigma`` or a penalty is chosen by the error on held-out rows."""
         return self._is_auto or len(self.targets.candidates()) > 1
 
     def _shape(self):
-        """Return sigma, but for a factor where that depends on the targets."""
+        """Return ``sigma``; with ``"auto"`` a factor remains to be chosen."""
         return resolve_sigma(
             "scale" if self._is_auto else self.sigma_parameter, self.statistics
         )
 
     def _some(self, whole):
-        """Return the rows that are held out to choose sigma and the targets."""
-        rows, places = whole.distinct()  # a row is left out with all its copies
+        """Return the rows that are held out to choose ``sigma`` and the targets."""
+        rows, places = whole.distinct()  # a row is held out with all its copies
         chosen = sample(rows.y.shape[0])[:_N_LEFT]
         few = rows.centers.take(chosen)
         own = np.unique(places, return_index=True)[1][chosen]
         return HeldOutRows(few.points, rows.y[chosen], few.weights, own)
 
     def _reduced(self, whole, n_points, sigma):
-        """Return fewer points, and for each old one the number of its new one."""
-        # by k-means in each class or in bins of the targets
+        """Replace points by fewer ones, and return the new number of each old point.
+
+        K-means is run within each class, or within groups of similar targets.
+        """
         whole, places = whole.distinct()
         centers, y, _ = whole
         if centers.shape[0] <= n_points:
@@ -341,7 +356,7 @@ class PrototypeAverages(RowAverages):
         return Points(points, means, spread), labels[places]
 
     def _best(self, points, sigma, left):
-        """Return factor of sigma and targets of least error on rows left out."""
+        """Return the factor of sigma and the targets with the lowest held-out error."""
         octaves = WIDE_OCTAVES if self._is_auto else np.ones(1)
         keys = self._keys(points)
         frame, kind = keys.frame(left.X, sigma)
@@ -368,7 +383,7 @@ class PrototypeAverages(RowAverages):
 
 
 def _averages(y, share, labels):
-    """Return the targets of groups: the class of all rows, or the mean."""
+    """Return the target of each group: the common class of its rows, or their mean."""
     if y.ndim == 1:
         codes = np.empty(labels.max() + 1, dtype=y.dtype)
         codes[labels] = y

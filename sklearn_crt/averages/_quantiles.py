@@ -24,13 +24,13 @@ from ._row_weights import CUT, _has_rows, all_rows, log_kernels, shares_of
 from ._targets import LocalLinear
 
 _N_HELD_OUT = 2000  # training rows on which intervals are calibrated
-# The noise changes more slowly with the row than the mean does, so residuals are
-# weighted by a kernel with this multiple of sigma.
+# The variance of the noise usually varies more slowly than the mean, so residuals are
+# weighted by a wider kernel, whose sigma is multiplied by this factor.
 _RESIDUAL_SIGMA = 0.5
-# Noise often grows with the prediction, so residuals at similar predictions count more:
-# bandwidth of that kernel in standard deviations of the predictions.
+# Noise often grows with the prediction, so residuals with similar predictions weigh
+# more. The unit of this length scale is the standard deviation of the predictions.
 _PREDICTION_BANDWIDTH = 0.5
-_ROUNDING = 1e-12  # relative error of cumulated weights, which may miss a level by it
+_ROUNDING = 1e-12  # relative rounding error by which cumulated weights may miss a level
 
 
 def weighted_quantiles(
@@ -38,8 +38,9 @@ def weighted_quantiles(
 ) -> np.ndarray:
     """Return weighted quantiles of the values, for the weights of each query.
 
-    As ``numpy.quantile`` with weights and ``method="inverted_cdf"``: the smallest value
-    with at least the share ``level`` of the weight at or below it.
+    A quantile is the smallest value such that values up to and including it have at
+    least the proportion ``level`` of the weight, as in ``numpy.quantile`` with
+    ``method="inverted_cdf"``.
     """
     # shares (n_queries, n), values (n,), levels (l,) -> (n_queries, l)
     order = np.argsort(values, kind="stable")
@@ -55,18 +56,19 @@ def weighted_quantiles(
 class Residuals(NamedTuple):
     """Training rows with the values whose conditional distribution is estimated.
 
-    These are the targets, or for local linear regression leave-one-out residuals.
+    The values are the targets for kernel averages, and the leave-one-out residuals for
+    local linear regression.
     """
 
-    keys: Keys  # these rows
+    keys: Keys  # the rows
     values: np.ndarray  # (n_rows, n_outputs)
     sigma: float | np.ndarray
-    predictions: Any  # (n_rows, n_outputs), leave-one-out, None for plain averages
-    limits: tuple[np.ndarray, np.ndarray] | None  # least and largest target if clipped
+    predictions: Any  # (n_rows, n_outputs), leave-one-out; None for kernel averages
+    limits: tuple[np.ndarray, np.ndarray] | None  # range of targets if clipped to it
 
     @classmethod
     def of(cls, value: Any, limits: tuple[Any, Any] | None) -> Residuals:
-        """Return the targets of kernel averages, the residuals of local linear fits."""
+        """Return the targets for kernel averages, residuals for local linear fits."""
         keys, sigma = value.keys, value.sigma
         if not isinstance(keys.targets, LocalLinear):
             return cls(keys, all_rows(keys)[1], sigma, None, None)
@@ -80,7 +82,7 @@ class Residuals(NamedTuple):
 
     @staticmethod
     def _leave_one_out(keys, sigma):
-        """Return a sample of the rows, and their predictions from the other rows."""
+        """Return a sample of the rows, and their leave-one-out predictions."""
         X, y, weights = all_rows(keys)
         own, weights = distinct_sample(X, y, weights)
         rows = taken(X, own), y[own], weights
@@ -96,9 +98,9 @@ class Residuals(NamedTuple):
         *,
         left_out: bool = False,
     ) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield slices of queries, and their quantiles.
+        """Yield slices of queries, and their conditional quantiles.
 
-        ``left_out`` ignores training rows that equal the query.
+        ``left_out`` excludes training rows that are equal to the query.
         """
         # predictions (n_queries, n_outputs) -> (n_queries, n_outputs, n_levels)
         *_, weights = all_rows(self.keys)
@@ -122,21 +124,21 @@ class Residuals(NamedTuple):
             yield rows, values
 
     def _log_prediction_kernel(self, queries, output, weights):
-        """Return the log kernel of predictions of one output, (n_queries, n_rows)."""
-        assert self.predictions is not None  # only local linear regression has them
+        """Return the log kernel between predictions of one output."""
+        assert self.predictions is not None  # it is local linear
         own = self.predictions[:, output]
         mean = np.average(own, weights=weights)
         variance = np.average((own - mean) ** 2, weights=weights)
         width = _PREDICTION_BANDWIDTH * np.sqrt(variance)
-        if width <= 1e-10 * abs(mean):  # a deviation that is rounding
+        if width <= 1e-10 * abs(mean):  # the deviations are rounding errors
             return 0.0
         return -0.5 * np.subtract.outer(queries / width, own / width) ** 2
 
     def margin(self, coverage: float) -> np.ndarray:
-        """Return by how much intervals must be widened, (n_outputs,).
+        """Return the margin by which intervals must be widened, (n_outputs,).
 
-        Widened on both sides, the intervals contain the share ``coverage`` of training
-        rows that are held out.
+        After widening them by it on both sides, the intervals contain the proportion
+        ``coverage`` of the targets of held-out training rows.
         """
         X, _, weights = all_rows(self.keys)
         own, weights = distinct_sample(X, self.values, weights, _N_HELD_OUT)
@@ -148,8 +150,8 @@ class Residuals(NamedTuple):
         if predictions is not None:
             values = values + predictions
         outside = np.maximum(ends[..., 0] - values, values - ends[..., 1])
-        # weights count as repeated rows, unless their sum is smaller than the number of
-        # rows: then their scale says nothing about it
+        # Weights are treated as numbers of repeated rows, unless their sum is smaller
+        # than the number of rows: they are then on another scale.
         n_rows = max(len(own), weights.sum())
         level = np.array([min(1.0, coverage * (1 + 1 / n_rows))])
         shares = weights[None]
@@ -160,11 +162,11 @@ class Residuals(NamedTuple):
 def distinct_sample(
     X: Rows, y: np.ndarray, weights: np.ndarray, most: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return a sample of the distinct rows, and the weights of all their copies.
+    """Return a sample of the distinct rows, and the total weights of their copies.
 
-    Rows count as equal if their targets are equal too. Which rows are taken follows
-    from their content, so that neither their order matters nor whether a row of weight
-    2 comes twice.
+    Rows are equal only if their targets are equal too. The sample depends on the
+    content of the rows, but not on their order, nor on whether a row has weight 2 or is
+    repeated.
     """
     # y (n_rows, n_outputs), weights (n_rows,) -> (n_sampled,), (n_sampled,)
     first, places = distinct_rows(X, y)
@@ -175,7 +177,7 @@ def distinct_sample(
 def leave_one_out_predictions(
     keys: Keys, X: Rows, sigma: float | np.ndarray
 ) -> np.ndarray:
-    """Return predictions of rows without these rows and those that equal them."""
+    """Predict each row without using the row itself or rows that are equal to it."""
     _, y, weights = all_rows(keys)
     predictions = np.tile(np.average(y, axis=0, weights=weights), (X.shape[0], 1))
     for rows, sums in keys.sums(X, sigma, left_out=True):
@@ -187,23 +189,23 @@ def leave_one_out_predictions(
 
 
 def _has_residuals(model):
-    """Return whether the training rows are kept, or raise AttributeError."""
+    """Return True if the training rows are stored, or raise AttributeError."""
     if isinstance(model.kernel, Prototypes):
         raise AttributeError(
             "Prototypes are means of training rows, whose residuals are not kept; "
-            f"{type(model).__name__}(ExactKernel()) keeps the rows."
+            f"use {type(model).__name__}(ExactKernel()) to keep the rows."
         )
     return _has_rows(model)
 
 
 def _has_targets(model):
-    """Return whether there are targets or residuals, or raise AttributeError."""
+    """Return True if targets or residuals are stored, or raise AttributeError."""
     check = _has_residuals if hasattr(model, "slopes") else _has_rows
     return check(model)
 
 
 class QuantilesMixin:
-    """Quantiles and intervals of the targets, from the weights of the training rows."""
+    """Methods for conditional quantiles and prediction intervals of the targets."""
 
     _host_rows: Any
     _decode: Any
@@ -211,45 +213,50 @@ class QuantilesMixin:
 
     @available_if(_has_targets)
     def predict_quantiles(self, X: TableLike, quantiles: ArrayLike) -> np.ndarray:
-        r"""Return conditional quantiles of the targets.
+        r"""Predict conditional quantiles of the targets.
+
+        They describe the distribution of the targets at a given row, for example their
+        median, or a range that contains 80 % of them.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+            Rows for which predictions are made.
         quantiles : float or array-like of shape (n_quantiles,)
-            Levels between 0 and 1, as 0.5 for the median.
+            Levels between 0 and 1, for example 0.5 for the median.
 
         Returns
         -------
         values : ndarray of shape (n_samples[, n_outputs][, n_quantiles])
-            Quantiles of each output, which never cross. If ``quantiles`` is a number,
-            or there is a single output, the array has no such axis.
+            Quantiles of each output. A higher level never yields a smaller quantile.
+            The axis of the outputs is omitted if there is a single output, and the last
+            axis if ``quantiles`` is a number.
 
         Raises
         ------
         AttributeError
-            If the kernel is a sampler, a transformer or ``"linear"``, which keep sums
-            and no training rows, or for local linear regression if it is
-            ``Prototypes``.
+            If the kernel is a sampler, a transformer or ``"linear"``, because these
+            store only sums over the training rows, or if the kernel of local linear
+            regression is ``Prototypes``.
         ValueError
             If a level is not between 0 and 1.
 
         Notes
         -----
         The conditional distribution of the targets at a row is estimated by the
-        training targets with the weights of :meth:`kernel_weights` [1]_. A quantile is
-        the smallest target with at least that share of the weight at or below it. With
-        ``Prototypes`` the mean targets of the points take the place of the training
-        targets.
+        training targets with the weights of :meth:`kernel_weights` [1]_. The quantile
+        of a level is the smallest target such that targets up to and including it have
+        at least this proportion of the weight. With ``Prototypes``, the mean targets of
+        the prototypes replace the training targets.
 
-        For local linear regression, the distribution is that of the prediction plus
-        residuals. These are the leave-one-out residuals of up to 10,000 training rows,
-        predicted without the row itself and rows that equal it. They are weighted by a
-        kernel of twice the bandwidth, times a Gaussian kernel of the predictions with a
-        bandwidth of half their standard deviation, because noise often grows with the
-        prediction. Residuals are computed at the first call, which takes as long as the
-        prediction of these rows.
+        For local linear regression, the distribution is that of the prediction plus a
+        residual. The residuals are the leave-one-out residuals of up to 10,000 training
+        rows; each row is predicted without itself and without rows equal to it. They
+        are weighted by a kernel with twice the length scale (half of ``sigma``),
+        multiplied by a Gaussian kernel of the difference between predictions, whose
+        length scale is half the standard deviation of the predictions. The second
+        kernel is used because noise often grows with the prediction. The residuals are
+        computed in the first call, which takes as long as predicting these rows.
 
         References
         ----------
@@ -268,7 +275,8 @@ class QuantilesMixin:
         array([[ 0.7,  0.9,  1.1],
                [-1.8, -1. , -0.2]])
 
-        The noise has standard deviation x: 0.2 at the first row, 0.8 at the second.
+        The standard deviation of the noise is x, that is 0.2 for the first row and 0.8
+        for the second one.
         """
         levels = check_array(np.atleast_1d(quantiles), ensure_2d=False, dtype=float)
         if levels.ndim != 1 or not np.all((levels >= 0) & (levels <= 1)):
@@ -284,16 +292,19 @@ class QuantilesMixin:
 
     @available_if(_has_residuals)
     def predict_interval(self, X: TableLike, coverage: float = 0.9) -> np.ndarray:
-        r"""Return prediction intervals with a given coverage.
+        r"""Predict intervals that contain new targets with a given probability.
+
+        The probability is calibrated on training rows that are left out, and does not
+        depend on assumptions about the distribution of the noise.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+            Rows for which predictions are made.
         coverage : float, default=0.9
-            Share of new targets that the intervals should contain, between 0 and 1.
-            The coverage holds on average over rows drawn from the distribution of the
-            training rows, not for each single row.
+            Proportion of new targets that the intervals should contain, between 0 and
+            1. The coverage holds on average over rows drawn from the distribution of
+            the training rows, but not for each individual row.
 
         Returns
         -------
@@ -309,20 +320,22 @@ class QuantilesMixin:
 
         Notes
         -----
-        For the coverage :math:`1 - \alpha` the intervals are bounded by the quantiles
-        of :meth:`predict_quantiles` at :math:`\alpha/2` and :math:`1 - \alpha/2`, and
-        then widened on both sides by one number c (narrowed if c is negative). It is
-        calibrated on up to 2000 training rows with targets :math:`y_i`, whose quantiles
-        :math:`l_i, u_i` are computed without these rows:
+        For the coverage :math:`1 - \alpha`, the ends of an interval are the quantiles
+        of :meth:`predict_quantiles` at the levels :math:`\alpha/2` and :math:`1 -
+        \alpha/2`, moved outwards by a number c that is the same for all rows (inwards
+        if c is negative). It is calibrated on up to 2000 training rows with targets
+        :math:`y_i` and quantiles :math:`l_i, u_i`, each of which is computed without
+        the row itself:
 
         .. math:: c = \operatorname{quantile}_{(1 - \alpha)(1 + 1/n)}
            \max(l_i - y_i,\; y_i - u_i),
 
-        This is conformalized quantile regression [1]_ with leave-one-out quantiles in
-        place of a separate calibration set. A sample weight counts as a number of equal
-        rows: n is the sum of the weights, but at least the number of distinct rows, and
-        copies of a row are left out together with it. With fewer than :math:`1/\alpha`
-        rows c is the largest of these numbers, and the coverage may be lower.
+        This is conformalized quantile regression [1]_ with leave-one-out quantiles
+        instead of a separate calibration set. A row with sample weight s counts as s
+        equal rows: n is the sum of the weights, but at least the number of distinct
+        rows, and copies of a row are left out together with it. With fewer than
+        :math:`1/\alpha` rows, c is the maximum over the rows, and the coverage may be
+        lower.
 
         References
         ----------
@@ -352,13 +365,13 @@ class QuantilesMixin:
             lambda: Residuals.of(value, limits).margin(float(coverage)),
         )[:, None]
         ends += np.concatenate([-margin, margin], axis=1)
-        middle = ends.mean(axis=2)  # if c is negative, the ends might cross
+        middle = ends.mean(axis=2)  # if the margin is negative, the ends might cross
         ends[..., 0] = np.minimum(ends[..., 0], middle)
         ends[..., 1] = np.maximum(ends[..., 1], middle)
         return to_namespace_of(ends[:, 0] if self._one_output else ends, X)
 
     def _quantiles(self, value, rows, levels):
-        """Return quantiles of the targets, (n_queries, n_outputs, n_levels)."""
+        """Return quantiles of the targets as (n_queries, n_outputs, n_levels)."""
         residuals = Residuals.of(value, self._limits(value))
         is_plain = residuals.predictions is None
         predictions = None if is_plain else to_host(self._decode(value, rows))
@@ -368,6 +381,6 @@ class QuantilesMixin:
         return found
 
     def _limits(self, value):
-        """Return the least and largest targets, or None if nothing is clipped."""
+        """Return the smallest and largest targets, or None without clipping."""
         seen = value.seen
         return (seen.least, seen.most) if getattr(self, "clip", False) else None

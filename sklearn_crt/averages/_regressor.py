@@ -23,25 +23,33 @@ from ._targets import RegressionTargets
 class NadarayaWatsonRegressor(
     QuantilesMixin, NumbersMixin, RegressorMixin, BaseNadarayaWatson
 ):
-    r"""Kernel-weighted averages of the training targets.
+    r"""Nadaraya-Watson regression: averages of the targets weighted by a kernel.
+
+    The prediction for a row is the weighted mean of the training targets, where
+    training rows that are close to it weigh most. This is a smooth version of
+    nearest-neighbour regression.
 
     Parameters
     ----------
     kernel : kernel, transformer or str, default=None
-        Where the weights come from. None is ``ExactKernel()``, the Gaussian kernel of
-        all the training rows, with the bandwidth of least leave-one-out error;
-        ``"gaussian"``, ``"laplacian"`` and ``"matern"`` are the exact kernels of these
-        names. :class:`Prototypes` answers from a few points; a sampler, or any
-        transformer, from the sums of its features: it is cloned and fitted, unless it
-        is in a ``FrozenEstimator``. ``"linear"`` is the inner product of rows that are
-        features already, as in the last step of a Pipeline.
+        Kernel that weights the training rows. None is ``ExactKernel()``: the Gaussian
+        kernel of all training rows, with the ``sigma`` that minimises the leave-one-out
+        error. ``"gaussian"``, ``"laplacian"`` and ``"matern"`` stand for
+        ``ExactKernel`` with the kernel of that name. :class:`Prototypes` replaces the
+        training rows by a small number of weighted points. A sampler, or any other
+        transformer, replaces the kernel by inner products of its features, so that only
+        sums over the training rows are stored; it is cloned and fitted, unless it is
+        wrapped in a ``FrozenEstimator``. ``"linear"`` is the inner product of rows that
+        already are features, as in the last step of a Pipeline.
 
     Attributes
     ----------
     y_mean_ : ndarray of shape (n_outputs,)
-        Weighted mean of each target, predicted where all kernel weights vanish.
+        Weighted mean of each target, predicted for rows at which all kernel weights
+        vanish.
     kernel_ : kernel, transformer or "linear"
-        The fitted kernel: with ``sigma_`` for rows and prototypes, and ``prototypes_``.
+        The fitted kernel or transformer. An ``ExactKernel`` has the attribute
+        ``sigma_``; ``Prototypes`` have ``sigma_`` and ``prototypes_``.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -49,22 +57,25 @@ class NadarayaWatsonRegressor(
 
     See Also
     --------
-    NadarayaWatsonClassifier : Class probabilities.
-    ExactKernel, Prototypes : Kernels of rows, with their parameters.
-    OPRFSampler : The sampler to start with: positive and of least variance.
+    NadarayaWatsonClassifier : The same for labels: class probabilities.
+    ExactKernel, Prototypes : Kernels of training rows, with their parameters.
+    OPRFSampler : The recommended sampler: positive features with minimum variance.
 
     Notes
     -----
-    With the kernel K and training rows :math:`x_j` of weight :math:`w_j` [1]_ [2]_,
+    With the kernel K and training rows :math:`x_j` with sample weights :math:`w_j`, the
+    prediction for a row x is [1]_ [2]_
 
     .. math:: \hat y(x) = \frac{\sum_j w_j K(x, x_j) y_j}{\sum_j w_j K(x, x_j)} .
 
-    See :class:`NadarayaWatsonClassifier` for how features replace the kernel, and for
-    the standard error s of a denominator S with maps that can be negative. Averages of
-    such maps are clipped to the range of the training targets. A row is *unreliable*
-    where :math:`S < 2s`: its average has the weight :math:`(\max(S, 0) / 2s)^2`, and
-    ``y_mean_`` the rest. One warning says how many rows are unreliable. With positive
-    maps and exact kernels no row is.
+    :class:`NadarayaWatsonClassifier` explains how features replace the kernel, and how
+    the standard error s of the denominator S is estimated for features that can be
+    negative. Predictions from such features are clipped to the range of the training
+    targets. A row is *unreliable* if :math:`S < 2s`. Its prediction is then a weighted
+    mean of the kernel average, with the weight :math:`(\max(S, 0) / 2s)^2`, and of
+    ``y_mean_``. A single warning reports the number of unreliable rows. With positive
+    features or an exact kernel no row is unreliable, unless all its kernel weights
+    vanish.
 
     References
     ----------
@@ -95,19 +106,20 @@ class NadarayaWatsonRegressor(
         return to_fit_namespace(self, self._value.seen.mean)
 
     def predict(self, X: TableLike) -> np.ndarray:
-        """Return the averages of the targets.
+        """Predict the kernel-weighted averages of the targets.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+            Rows for which predictions are made.
 
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Averages in the range of the training targets, in float64 also for float32
-            rows: targets may need their digits. Where a row is unreliable it is
-            ``y_mean_``, in part or altogether.
+            Predictions, which lie in the range of the training targets. They are
+            float64 even if X is float32, because targets may need the higher precision.
+            For unreliable rows they are partly or entirely replaced by ``y_mean_``, see
+            Notes of the class.
         """
         value = self._check_rows(X, "predict")
         return self._squeezed(self._decode(value, X))
@@ -116,7 +128,7 @@ class NadarayaWatsonRegressor(
         return values[:, 0] if self._one_output else values
 
     def _decode(self, value, X):
-        """Return the predictions for rows, (n_rows, n_outputs)."""
+        """Return the predictions as an array of shape (n_rows, n_outputs)."""
         blocks, n_unreliable = [], 0
         for _, (scores, _, error) in self._blocks_of_sums(value, X):
             xp, mean = namespace_of(scores), asarray_like(value.seen.mean, scores)
@@ -125,7 +137,8 @@ class NadarayaWatsonRegressor(
             divisors = xp.where(empty, xp.ones_like(weights), weights)
             block = scores[:, :-1] / divisors[:, None]
             block = xp.where(empty[:, None], mean, block)
-            if error is not None:  # averages with negative weights may leave the range
+            # averages with negative weights may exceed the range of the targets
+            if error is not None:
                 block = xp.where((error > 0)[:, None], value.seen.clipped(block), block)
                 share = trust(weights, error)[:, None]
                 block = block + (1 - share) * (mean - block)
@@ -136,12 +149,13 @@ class NadarayaWatsonRegressor(
             n_unreliable,
             "the mean of the targets is predicted there, in part or altogether",
         )
-        # in the widest type, as targets may need their digits
+        # in the widest type, because targets may need the precision
         return to_namespace_of(joined(blocks), X)
 
     def __sklearn_tags__(self):
-        """Return the tags of scikit-learn: several outputs."""
+        """Return the estimator tags of scikit-learn, which allow several outputs."""
         tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True  # averages of few rows
+        # kernel averages score poorly on the few rows of scikit-learn's own checks
+        tags.regressor_tags.poor_score = True
         tags.target_tags.multi_output = True
         return tags

@@ -1,4 +1,4 @@
-"""The weights of the training rows in a prediction, and their effective number."""
+"""Weights of the training rows in a prediction, and their effective number."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from ._exact import Keys, as_kind, joined_parts
 from ._sums import log_kernel
 from ._targets import LocalLinear, Planes
 
-_PAIRS = 2**21  # of queries and training rows, whose weights are in memory at a time
-CUT = 1e-13  # share of the sum that the small weights set to zero have together
+_PAIRS = 2**21  # pairs of queries and training rows whose weights are held at a time
+CUT = 1e-13  # small weights are set to zero if they sum to at most this proportion
 
 
 def all_rows(keys: Keys) -> tuple[Any, np.ndarray, np.ndarray]:
@@ -32,10 +32,10 @@ def all_rows(keys: Keys) -> tuple[Any, np.ndarray, np.ndarray]:
 def log_kernels(
     keys: Keys, X: Any, sigma: float | np.ndarray, *, left_out: bool = False
 ) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yield slices of queries, and the logs of their kernel with all training rows.
+    """Yield slices of queries, and their log kernel values with all training rows.
 
-    ``left_out`` gives no weight to rows at distance 0: to the query itself, if it is a
-    training row, and its copies.
+    ``left_out`` excludes training rows at distance 0, that is, the query itself if it
+    is a training row, and its copies.
     """
     # -> (n_queries, n_rows), in float64
     frame, kind = keys.frame(X, sigma)
@@ -51,10 +51,10 @@ def log_kernels(
 
 
 def shares_of(logs: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the weights of the training rows for each query, with sum 1.
+    """Return the weights of the training rows for each query, normalised to sum 1.
 
-    If all kernel values of a query vanish, the prediction is the mean of all targets,
-    and the sample weights are returned.
+    If all kernel values of a query vanish, the normalised sample weights are returned,
+    because the prediction is then the mean of all targets.
     """
     # logs (n_queries, n_rows), weights (n_rows,) -> (n_queries, n_rows)
     shares, _ = weights_from_logs(logs)
@@ -69,12 +69,12 @@ def shares_of(logs: np.ndarray, weights: np.ndarray) -> np.ndarray:
 def prediction_weights(
     keys: Keys, X: Any, sigma: float | np.ndarray
 ) -> Iterator[np.ndarray]:
-    """Yield the weights of all training rows in predictions, for batches of queries."""
+    """Yield the weights of all training rows in the predictions of query batches."""
     # -> (n_queries, n_rows)
     targets: Any = keys.targets
     rows, _, weights = all_rows(keys)
     is_fit = isinstance(targets, LocalLinear)
-    if is_fit:  # the equivalent kernel of a linear fit depends on its slope
+    if is_fit:  # the equivalent kernel of a linear fit depends on the query
         planes = replace(keys, targets=Planes(targets.plain, targets.ridge))
         found = [to_host(sums.scores) for _, sums in planes.sums(X, sigma)]
         slopes, offsets = np.split(np.concatenate(found), [X.shape[1]], axis=1)
@@ -88,17 +88,17 @@ def prediction_weights(
 
 
 def _has_rows(model):
-    """Return whether training rows or prototypes are kept, or raise AttributeError."""
+    """Return True if rows or prototypes are stored, or raise AttributeError."""
     if model._row_kernel is None:
         raise AttributeError(
             f"With kernel={model.kernel!r} only sums over the training rows are kept, "
-            f"not the rows; {type(model).__name__}(ExactKernel()) keeps them."
+            f"not the rows; use {type(model).__name__}(ExactKernel()) to keep them."
         )
     return True
 
 
 class RowWeightsMixin:
-    """The weights of training rows, or of prototypes, in the predictions."""
+    """Methods that return the weights of training rows or prototypes in predictions."""
 
     _row_kernel: Any
     _blocks_of_sums: Any
@@ -112,30 +112,31 @@ class RowWeightsMixin:
     ) -> sparse.csr_array:
         r"""Return the weights of the training rows in the predictions.
 
-        The prediction of a regressor is the sum of the training targets times these
+        They explain a prediction by the training rows that it comes from. The
+        prediction of a regressor is the sum of the training targets multiplied by these
         weights; the probability of a class is the sum of the weights of its rows.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+            Rows for which predictions are made.
         n_largest : int, default=None
-            Number of weights to keep for each row, the largest ones; None keeps all.
-            They are not divided by their sum, which is the share of the prediction
-            that they account for.
+            Number of largest weights to return for each row; None returns all weights.
+            They are not normalised again, so that their sum is the proportion of the
+            total weight that they account for.
 
         Returns
         -------
         weights : sparse array of shape (n_samples, n_training_rows)
-            Weights, of sum 1 in each row unless ``n_largest`` is given. Columns are the
-            training rows in the order in which they were given, or the points of
-            ``kernel_.prototypes_``.
+            Weights, which sum to 1 in each row unless ``n_largest`` is given. Columns
+            correspond to the training rows in the order in which they were given, or to
+            the points of ``kernel_.prototypes_``.
 
         Raises
         ------
         AttributeError
-            If the kernel is a sampler, a transformer or ``"linear"``, which keep sums
-            and no training rows.
+            If the kernel is a sampler, a transformer or ``"linear"``, because these
+            store only sums over the training rows.
         ValueError
             If ``n_largest`` is not a positive integer.
 
@@ -145,18 +146,20 @@ class RowWeightsMixin:
 
         .. math:: w_j(x) = s_j K(x, x_j) / \sum_k s_k K(x, x_k) .
 
-        For local linear regression, whose predictions are linear in the targets too,
-        they are
+        The predictions of local linear regression are linear in the targets too. In the
+        notation of :class:`LocalLinearRegressor` and with normalised weights
+        :math:`w_j(x)` from above, the weights are
 
         .. math:: w_j(x)\, (1 + (x - m)^\top (G + \lambda I)^{-1} (x_j - m)) .
 
-        This is the equivalent kernel of [1]_, section 6.1; some weights are negative.
+        This is the equivalent kernel of [1]_, section 6.1. Some of these weights are
+        negative.
 
         The smallest weights, which sum to at most 1e-13 in each row, are set to zero.
-        The distances to all training rows are computed in blocks. Where the kernel
-        vanishes at all training rows, they are weighted by their sample weights. Local
-        linear fits with ``Prototypes`` also depend on how the rows are spread about
-        each prototype, which these weights do not show.
+        The distances to all training rows are computed in blocks. If all kernel values
+        of a row vanish, the weights are the normalised sample weights. Local linear
+        fits with ``Prototypes`` also depend on the covariance of the rows of each
+        prototype, which these weights do not reflect.
 
         References
         ----------
@@ -185,7 +188,8 @@ class RowWeightsMixin:
                 np.put_along_axis(some, order[:, n_largest:], 0, axis=1)
             blocks.append(sparse.csr_array(some))
         found = sparse.vstack(blocks, format="csr").astype(self._float_type(X))
-        dropped = getattr(value, "dropped", ())  # which points in place of rows lack
+        # positions of training rows with weight 0; there are none with prototypes
+        dropped = getattr(value, "dropped", ())
         if not dropped:
             return found
         kept = np.delete(np.arange(value.n_given), np.concatenate(dropped))
@@ -196,23 +200,25 @@ class RowWeightsMixin:
     def effective_rows(self, X: TableLike) -> np.ndarray:
         r"""Return the effective number of training rows behind each prediction.
 
+        A small number indicates that a prediction rests on few training rows.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+            Rows for which predictions are made.
 
         Returns
         -------
         n_effective : ndarray of shape (n_samples,)
-            Effective number of rows, 1 if a single one has all the weight. A sample
-            weight counts as a number of equal rows, and a point of ``Prototypes`` as
-            the rows that it stands for.
+            Effective number of rows, which is 1 if a single row has all the weight. A
+            row with sample weight s counts as s equal rows, and a point of
+            ``Prototypes`` counts as the rows that it represents.
 
         Raises
         ------
         AttributeError
-            If the kernel is a sampler, a transformer or ``"linear"``, which keep sums
-            and no training rows.
+            If the kernel is a sampler, a transformer or ``"linear"``, because these
+            store only sums over the training rows.
 
         Notes
         -----
@@ -238,22 +244,23 @@ class RowWeightsMixin:
         found, (*_, weights) = np.empty(rows.shape[0]), all_rows(keys)
         for batch, logs in log_kernels(keys, rows, value.sigma):
             shares = shares_of(logs, weights)
-            # not the logarithm of a ratio, which may be smaller than any number
+            # a difference of logarithms, because the ratio itself may underflow
             logs = np.log(np.where(shares > 0, shares, 1)) - np.log(weights)
             found[batch] = np.exp(-np.sum(shares * logs, axis=1))
         return self._cast(found, X)
 
     @available_if(_has_rows)
     def log_weights(self, X: TableLike) -> np.ndarray:
-        r"""Return the logarithm of the sum of the weights of the training rows.
+        r"""Return the logarithm of the total kernel weight of the training rows.
 
-        Up to a constant this is the logarithm of a kernel density estimate [1]_, as
-        returned by :meth:`sklearn.neighbors.KernelDensity.score_samples`.
+        Low values identify rows that are far from all training rows. Up to a constant
+        this is the logarithm of a kernel density estimate [1]_, as returned by
+        :meth:`sklearn.neighbors.KernelDensity.score_samples`.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+            Rows for which predictions are made.
 
         Returns
         -------
@@ -294,6 +301,6 @@ class RowWeightsMixin:
         return self._cast(joined(found), X)
 
     def _host_rows(self, X, method):
-        """Return the fitted value, and validated rows in the memory of the host."""
+        """Return the fitted value, and the validated rows in host memory."""
         value = self._check_rows(X, method)
         return value, to_host(validate_rows(self, X, reset=False))

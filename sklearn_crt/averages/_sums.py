@@ -1,4 +1,4 @@
-"""Kernel values of pairs of rows, and kernel sums over the training rows."""
+"""Kernel values between pairs of rows, and kernel sums over the training rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from ._targets import Targets
 
 
 class KernelSums(NamedTuple):
-    """Kernel sums of some queries, and the standard error of their total weights."""
+    """Kernel sums for a block of queries, with the standard error of total weights.
+
+    The sums are ``scores * exp(log_scale)``. The error is None if no terms can cancel.
+    """
 
     scores: Array  # (n_rows, k)
     log_scale: Array  # (n_rows, 1)
@@ -28,13 +31,16 @@ class KernelSums(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Averages(FittedValue):
-    """What a kernel average has learned: from all rows, from points, or as sums."""
+    """Base class of the fitted value of a kernel average.
+
+    Subclasses hold the training rows, prototypes, or sums of features times targets.
+    """
 
     targets: Targets
     seen: Any = None  # statistics of the targets of all rows
 
     def having_seen(self, batch: Batch, before: Any) -> Self:
-        """Return the value with the statistics of the targets of a further batch."""
+        """Return a copy that includes the target statistics of another batch."""
         new = self.targets.statistics_of(batch.y, batch.weights)
         return replace(self, seen=new if before is None else before + new)
 
@@ -44,16 +50,16 @@ class Averages(FittedValue):
 
 
 class FeatureSums(NamedTuple):
-    """Sums over rows j of features times targets, ``sum_j F[j, m] T[j, k]``.
+    """Sums over training rows j of features times targets, ``sum_j F[j, m] T[j, k]``.
 
-    Features are given as ``mantissa * exp(exponent)``. For each column m the sums are
+    Features are given as ``mantissa * exp(exponent)``. For each feature m the sums are
     divided by ``exp`` of the largest exponent seen, so that they neither overflow nor
-    vanish. This scale cancels in Nadaraya-Watson ratios, which a scale for each row
-    would not.
+    vanish. This scale cancels in Nadaraya-Watson ratios, whereas a separate scale for
+    each training row would not.
     """
 
-    total: Any = None  # a LogSum, None before there are rows
-    signed: bool = False  # whether any feature was negative
+    total: Any = None  # a LogSum, None before the first rows
+    signed: bool = False  # whether any feature value was negative
 
     @property
     def sums(self) -> Array:
@@ -67,9 +73,9 @@ class FeatureSums(NamedTuple):
         targets: Array,
         workspace: Workspace | None = None,
     ) -> FeatureSums:
-        """Return the sums with further rows: features (n, m), targets (n, k).
+        """Return the sums including more rows: features (n, m), targets (n, k).
 
-        If a workspace is given, features with an exponent are overwritten.
+        If a workspace is given, the exponents may be overwritten.
         """
         signed = self.signed
         if mantissa is not None and not signed:
@@ -98,7 +104,7 @@ class FeatureSums(NamedTuple):
         return FeatureSums(self.total.plus(other.total), signed)
 
     def to(self, X: Any, dtype: Any) -> FeatureSums:
-        """Return these sums in the array library of the rows, in a data type."""
+        """Convert the sums to the array library of X and to a data type."""
         sums, log_scale = self.total
         like = like_table(X)
         values = asarray_like(sums, namespace_of(like).astype(like, dtype))
@@ -110,14 +116,15 @@ class FeatureSums(NamedTuple):
         exponent: Array | None,
         workspace: Workspace | None = None,
     ) -> tuple[Array, Array]:
-        """Return features of queries times the scales of the sums, and a log scale.
+        """Multiply features of queries by the scales of the sums.
 
-        The log scale has been subtracted from the exponents of each row.
+        The scaled features and one log scale per query are returned; the latter has
+        been subtracted from the exponents of the query.
         """
         # -> (n_rows, n_components), (n_rows, 1)
         shift = transposed(self.total.log_scale)
         if exponent is None:
-            if shift.shape[-1] == 1:  # features without exponents have one scale
+            if shift.shape[-1] == 1:  # features without exponents share one scale
                 return mantissa, asarray_like(shift, mantissa)
             return weights_from_logs(asarray_like(shift, mantissa), mantissa)
         total, shift = exponent, asarray_like(shift, exponent)
@@ -134,9 +141,9 @@ class FeatureSums(NamedTuple):
         further: np.ndarray | None = None,
         workspace: Workspace | None = None,
     ) -> tuple[Array, Array]:
-        """Return the features of queries times the sums, and the log of their scale.
+        """Multiply features of queries by the sums, and return the logs of the scales.
 
-        ``further`` are columns like the sums, whose products are appended.
+        ``further`` are additional columns of sums, whose products are appended.
         """
         # -> (n_rows, k), (n_rows, 1)
         weights, log_scale = self.scaled(mantissa, exponent, workspace)
@@ -147,15 +154,15 @@ class FeatureSums(NamedTuple):
         return scores, log_scale
 
 
-# ------------------------------------------------------- kernels of pairs of rows
+# -------------------------------------------------- kernels between pairs of rows
 Kernel = RadialKernel | Callable
 
 
 class HasLogProfile(Protocol):
-    """A kernel of the distance, given by its logarithm."""
+    """A kernel that depends on the distance only, given by its logarithm."""
 
     def log_profile(self, r: np.ndarray) -> np.ndarray:
-        """Return the logarithm of the kernel at distances r."""
+        """Return the logarithm of the kernel at the distances r."""
 
 
 def log_kernel(
@@ -164,9 +171,9 @@ def log_kernel(
     keys: Inputs,
     workspace: Workspace | None = None,
 ) -> Array:
-    """Return the log of a kernel of the rows, (n_queries, n_keys).
+    """Return the log kernel between queries and stored rows, (n_queries, n_keys).
 
-    If a workspace is given, the result is valid until the next call.
+    If a workspace is given, the next call overwrites the result.
     """
     if isinstance(kernel, GaussianRadial):
         buffer = None
@@ -187,16 +194,16 @@ def log_kernel(
 
 
 def check_kernel_values(values: Any, shape: tuple[int, ...], is_kernel: bool) -> None:
-    """Raise ValueError if a callable of the user did not return kernel values."""
+    """Raise ValueError if a user-defined kernel did not return kernel values."""
     if values.shape != shape:
         raise ValueError(
-            f"kernel returned an array of shape {values.shape}, not {shape}: one value "
-            "for each pair of rows."
+            f"kernel returned an array of shape {values.shape}, but one value for each "
+            f"pair of rows is required, that is, shape {shape}."
         )
     if not is_kernel:
         raise ValueError(
-            "kernel returned values that are negative or not finite: weights of an "
-            "average are 0 or more."
+            "kernel returned values that are negative or not finite, but the weights "
+            "of an average must be 0 or more."
         )
 
 
@@ -206,6 +213,6 @@ def add_block(
     targets: Array,
     workspace: Workspace | None = None,
 ) -> LogSum:
-    """Return sums with those over further keys; logs (n, n_keys) are overwritten."""
+    """Add the sums over a block of rows to a total; the log kernels are overwritten."""
     block = log_sum(logs, targets, overwrite=True, normal=True, workspace=workspace)
     return block if total is None else total.plus(block)

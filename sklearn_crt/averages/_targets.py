@@ -1,4 +1,4 @@
-"""What averages are taken of: labels, numbers, and moments for local linear ones."""
+"""Encodings of targets: labels, numbers, and moments for local linear fits."""
 
 from __future__ import annotations
 
@@ -16,52 +16,58 @@ from .._compat import cached_property
 from .._kernels import class_sums, one_hot_weights
 from ..rows import Inputs
 
-RIDGES = np.inf, 10.0, 1.0, 1e-1, 1e-2, 1e-3, 1e-4, 0.0  # infinity: plain averages
-_ROWS = 2**14  # whose products are held at a time
-_FLOOR = 1e-7  # of the ridge, in units of the bandwidth
-_ROUNDING = 1e3  # times that of the squares: below it there is no direction
+RIDGES = np.inf, 10.0, 1.0, 1e-1, 1e-2, 1e-3, 1e-4, 0.0  # infinity: kernel average
+_ROWS = 2**14  # rows whose products are held in memory at a time
+_FLOOR = 1e-7  # smallest penalty, in units of the squared length scale
+# variances below so many rounding errors of the mean square are treated as zero
+_ROUNDING = 1e3
 
 
 class Targets(ABC):
-    """Matrices of targets, whose kernel sums are averages times a weight."""
+    """Base class of encodings of the targets as columns of a matrix.
+
+    Dividing the kernel sums of these columns by the sum of the weights yields averages.
+    """
 
     are_labels: bool
-    n_averages: int  # columns that averages are taken of, the first ones
+    n_averages: int  # number of averages, which come from the first columns
 
     @abstractmethod
     def encode(
         self, y: Array, weights: Array, dtype: Any = None, *of_rows: Any
     ) -> Array:
-        """Return the matrix of the rows, (n_rows, n_columns).
+        """Encode targets as the columns whose sums are needed, (n_rows, n_columns).
 
-        Fits take the rows too, and of points that stand for rows the spread.
+        Local linear fits also need the rows, and for prototypes the second moments of
+        the rows that each represents.
         """
 
     def product_type(self, X: Any) -> Any:
-        """Return the type of products of features of rows with sums of targets.
+        """Return the data type for products of features with sums of targets.
 
-        The widest: a small change of large targets is not to be lost in sums.
+        This is the widest type, so that small differences between large targets are not
+        lost in the sums.
         """
         return float_types(X)[0]
 
     @abstractmethod
     def weight(self, sums: Array) -> Array:
-        """Return the part of sums of targets that is the weight of the rows alone."""
+        """Return the sums of the weights, given the sums of encoded targets."""
 
     @abstractmethod
     def statistics_of(self, y: Array, weights: Array) -> ClassCounts | TargetMoments:
-        """Return statistics of some targets; ``a + b`` are those of both sets."""
+        """Return statistics of the targets; ``a + b`` merges those of two sets."""
 
     def candidates(self) -> tuple[Targets, ...]:
-        """Return what leave-one-out chooses among."""
+        """Return the candidates that are compared by leave-one-out error."""
         return (self,)
 
     def reduced(self) -> Targets:
-        """Return these, or what answers the same with fewer columns."""
+        """Return an equivalent encoding, with fewer columns if possible."""
         return self
 
     def n_products(self, n_features: int) -> int:
-        """Return the number of products of rows that are summed."""
+        """Return the number of second moments that are accumulated."""
         return 0
 
     def spread_of(
@@ -72,29 +78,29 @@ class Targets(ABC):
         labels: np.ndarray,
         own: csr_array,
     ) -> csr_array:
-        """Return the spread of groups of points."""
+        """Return the central second moments of the rows in groups of points."""
         return csr_array((labels.max() + 1, 0))
 
     def scaled(self, spread: csr_array, sigma: float | np.ndarray) -> np.ndarray:
-        """Return the spread of sigma times the rows."""
+        """Return the central second moments of the rows multiplied by sigma."""
         return spread.toarray()
 
     def solve(self, sums: Array, queries: Inputs, sigma: float | np.ndarray) -> Array:
-        """Return the sums whose ratios are the predictions.
+        """Return scores whose ratio to the sum of weights is the prediction.
 
-        The sums and the queries are those of sigma times the raw rows.
+        The sums and the queries are those of raw rows multiplied by sigma.
         """
         return sums
 
     def solve_all(self, sums: np.ndarray, queries: Inputs, sigma: float) -> np.ndarray:
-        """Return the sums of each candidate, whose ratios are its predictions."""
+        """Return the scores of each candidate, as ``solve`` does for one."""
         # (n_queries, n_columns) -> (n_candidates, n_queries, n_averages or more)
         return sums[None]
 
 
 @dataclass(frozen=True)
 class OneHot(Targets):
-    """Class labels 0, 1, ...: a column per class, the weight in that of the label."""
+    """Class labels 0, 1, ...: one column per class, with the weight in that of y."""
 
     n_averages: int
     are_labels = True
@@ -105,7 +111,7 @@ class OneHot(Targets):
         return one_hot_weights(y, weights, self.n_averages, dtype)
 
     def product_type(self, X: Any) -> Any:
-        """Return the type of the rows."""
+        """Return the data type of the rows."""
         return X.dtype
 
     def weight(self, sums: Array) -> Array:
@@ -117,7 +123,7 @@ class OneHot(Targets):
 
 @dataclass(frozen=True)
 class RegressionTargets(Targets):
-    """Numbers: a weighted column for each output, and one of the weights."""
+    """Numerical targets: one weighted column per output, and one of the weights."""
 
     n_averages: int
     are_labels = False
@@ -138,10 +144,10 @@ class RegressionTargets(Targets):
 
 @dataclass(frozen=True)
 class LocalLinear(Targets):
-    """Moments of rows and targets, whose kernel sums make a linear fit at each query.
+    """Moments of rows and targets, from which a linear fit at each query is computed.
 
-    The letters are those of ``LocalLinearRegressor``. All is in float64: differences of
-    moments cancel.
+    The notation is that of ``LocalLinearRegressor``. All computations are in float64,
+    because differences of moments suffer from cancellation.
     """
 
     plain: Targets
@@ -150,9 +156,10 @@ class LocalLinear(Targets):
     def encode(
         self, y: Array, weights: Array, dtype: Any = None, *of_rows: Any
     ) -> Array:
-        """Return weights times targets, rows, and products of both with rows.
+        """Return weighted targets and rows, and their weighted products with rows.
 
-        The spread is that of the rows of a point: averages of products about it.
+        For prototypes, the central second moments of their rows are added to the
+        products.
         """
         # (n, k), (n, d), (n, d (d + 1) / 2 + n_averages d)
         rows, *spread = of_rows
@@ -166,7 +173,7 @@ class LocalLinear(Targets):
         return weights[:, None] * xp.concat([plain, x, products], axis=1)
 
     def n_products(self, n_features: int) -> int:
-        """Return the number of products of rows with rows and targets."""
+        """Return the number of second moments of the rows, and with the targets."""
         return n_features * (n_features + 1) // 2 + self.n_averages * n_features
 
     def spread_of(
@@ -177,7 +184,11 @@ class LocalLinear(Targets):
         labels: np.ndarray,
         own: csr_array,
     ) -> csr_array:
-        """Return the spread of the groups of points that have a spread of their own."""
+        """Return the central second moments of groups of points.
+
+        ``own`` holds the moments of the rows within each point, and ``share`` the
+        weight of each point relative to its group.
+        """
         # share of the points in their groups (n,) -> (n_groups, n_products)
         x = np.asarray(rows.toarray() if issparse(rows) else rows, np.float64)
         t = self.plain.encode(y, np.ones(len(y)), np.float64)[:, : self.n_averages]
@@ -190,7 +201,7 @@ class LocalLinear(Targets):
         return csr_array(found)
 
     def scaled(self, spread: csr_array, sigma: float | np.ndarray) -> np.ndarray:
-        """Return the spread of sigma times the rows."""
+        """Return the central second moments of the rows multiplied by sigma."""
         d = _n_features(spread.shape[1], self.n_averages, 0)
         x = np.broadcast_to(np.asarray(sigma, np.float64), (1, d))
         return spread.toarray() * _products(x, np.ones((1, self.n_averages)))
@@ -214,7 +225,7 @@ class LocalLinear(Targets):
         return self.plain.statistics_of(y, weights)
 
     def candidates(self) -> tuple[Targets, ...]:
-        """Return the plain average, and fits with several ridges."""
+        """Return the kernel average, and local linear fits with several penalties."""
         return tuple(replace(self, ridge=ridge) for ridge in self._ridges)
 
     @cached_property
@@ -242,7 +253,7 @@ class LocalLinear(Targets):
         return found
 
     def _fit(self, sums: np.ndarray) -> Fits:
-        """Return the fits of queries from their sums."""
+        """Return the linear fits of queries, given their kernel sums."""
         weight = self.weight(sums)[:, None]
         sums = sums / np.where(weight > 0, weight, 1)
         k, n_plain = self.n_averages, self._n_plain
@@ -252,15 +263,15 @@ class LocalLinear(Targets):
         centers = centers[:, n_plain:]
         G = np.zeros((len(sums), d, d))
         upper = np.triu_indices(d)
-        G[:, upper[1], upper[0]] = squares  # the half that eigh reads
+        G[:, upper[1], upper[0]] = squares  # eigh reads only the lower triangle
         size = np.trace(G, axis1=1, axis2=2) / d
         G -= centers[:, :, None] * centers[:, None, :]
         c = products.reshape(-1, k, d) - means[:, :, None] * centers[:, None, :]
         variances, directions = np.linalg.eigh(G)
         least = _ROUNDING * np.finfo(np.float64).eps * np.where(size > 0, size, 1)
         products = (c @ directions).swapaxes(1, 2)
-        # rounding over a penalty of 1000 roundings is no slope: where fewer rows than
-        # columns count, it would choose the ridge
+        # A direction whose variance is a rounding error has no slope. If fewer rows
+        # than features have weight, such slopes would decide which ridge is chosen.
         has_rows = (variances > least[:, None])[:, :, None]
         directions = directions * has_rows.swapaxes(1, 2)
         products *= has_rows
@@ -269,22 +280,22 @@ class LocalLinear(Targets):
 
 
 class Fits(NamedTuple):
-    """Linear fits of queries, in the principal directions of the rows about each."""
+    """Linear fits at queries, in the principal directions of the weighted rows."""
 
     means: np.ndarray  # (n_queries, n_averages)
     centers: np.ndarray  # (n_queries, d)
     variances: np.ndarray  # (n_queries, d)
     directions: np.ndarray  # (n_queries, d, d)
-    products: np.ndarray  # (n_queries, d, n_averages), of directions and targets
-    least: np.ndarray  # (n_queries, 1), penalty that covers rounding errors
+    products: np.ndarray  # (n_queries, d, n_averages), covariances with the targets
+    least: np.ndarray  # (n_queries, 1), smallest penalty that exceeds rounding errors
 
     def gaps(self, queries: Inputs) -> np.ndarray:
-        """Return q - m of the queries, in the directions of each."""
+        """Return q - m for the queries q, in the principal directions of each."""
         gaps = to_host(queries.dense).astype(np.float64) - self.centers
         return np.einsum("qi,qij->qj", gaps, self.directions)
 
     def penalized(self, ridges: list[float], sigma: float) -> np.ndarray:
-        """Return variances plus lambda, for a kernel of sigma times the rows."""
+        """Return the variances plus lambda, for rows multiplied by sigma."""
         # -> (n_ridges, n_queries, d)
         spread = self.variances.mean(axis=1, keepdims=True)
         penalties = [
@@ -300,7 +311,7 @@ class Fits(NamedTuple):
 
 @dataclass(frozen=True)
 class Slopes(LocalLinear):
-    """The same moments, of which the slopes of the fits are asked for."""
+    """The moments of local linear fits, solved for their slopes."""
 
     def solve(self, sums: Array, queries: Inputs, sigma: float | np.ndarray) -> Array:
         """Return the slopes, (n_queries, n_features * n_averages)."""
@@ -313,12 +324,12 @@ class Slopes(LocalLinear):
 
 @dataclass(frozen=True)
 class Planes(LocalLinear):
-    """The same moments, of which the shares of rows in the fits are asked for."""
+    """The moments of local linear fits, solved for the weights of training rows."""
 
     def solve(self, sums: Array, queries: Inputs, sigma: float | np.ndarray) -> Array:
         """Return a = (G + lambda I)^-1 (q - m), and a'm, (n_queries, d + 1).
 
-        The share of a row x of weight w in the answer is w (1 + a'x - a'm).
+        The prediction gives a row x with kernel weight w the weight w (1 + a'x - a'm).
         """
         sums = to_host(sums)
         fit, some = self._fit(sums), self.weight(sums) > 0
@@ -329,7 +340,7 @@ class Planes(LocalLinear):
 
 
 def _products(x: Array, t: Array) -> Array:
-    """Return the products of columns of x with each other, and of t with x."""
+    """Return the products of the columns of x with each other and with those of t."""
     # (n, d), (n, k) -> (n, d (d + 1) / 2 + k d)
     squares = [x[:, i:] * x[:, i : i + 1] for i in range(x.shape[1])]
     mixed = [x * t[:, i : i + 1] for i in range(t.shape[1])]
@@ -337,20 +348,20 @@ def _products(x: Array, t: Array) -> Array:
 
 
 def _n_features(n_columns: int, n_averages: int, n_alone: int) -> int:
-    """Return d, of which there are d (d + 1) / 2 + (n_averages + n_alone) d columns."""
+    """Return d such that d (d + 1) / 2 + (n_averages + n_alone) d is n_columns."""
     b = 0.5 + n_averages + n_alone
     return round(math.sqrt(b * b + 2 * n_columns) - b)
 
 
 @dataclass(frozen=True, eq=False)
 class ClassCounts:
-    """Sums of weights of classes; ``a + b`` is that of both sets of rows."""
+    """Sum of the weights of each class; ``a + b`` merges two sets of rows."""
 
     sums: np.ndarray  # (n_classes,)
 
     @property
     def shares(self) -> np.ndarray:
-        """The sums over their total."""
+        """The weight of each class as a proportion of the total weight."""
         return self.sums / self.sums.sum()
 
     def __add__(self, other: ClassCounts) -> ClassCounts:
@@ -359,7 +370,7 @@ class ClassCounts:
 
 @dataclass(frozen=True, eq=False)
 class TargetMoments:
-    """Weight, mean and range of targets; ``a + b`` is that of both sets of rows."""
+    """Weight, mean and range of targets; ``a + b`` merges two sets of rows."""
 
     weight: float
     mean: np.ndarray  # (n_outputs,)
@@ -368,7 +379,7 @@ class TargetMoments:
 
     @classmethod
     def of(cls, y: Array, weights: Array) -> TargetMoments:
-        """Return those of some rows."""
+        """Return the statistics of weighted targets."""
         xp = namespace_of(y)
         weights = xp.astype(weights, float_types(y)[0])
         weight = float(xp.sum(weights))
@@ -378,7 +389,7 @@ class TargetMoments:
         return cls(weight, mean.astype(np.float64), *ends)
 
     def clipped(self, predictions: Array) -> Array:
-        """Return predictions moved into the range of the training targets."""
+        """Return predictions clipped to the range of the training targets."""
         xp = namespace_of(predictions)
         ends = (asarray_like(end, predictions) for end in (self.least, self.most))
         least, most = ends
