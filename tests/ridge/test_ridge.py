@@ -462,7 +462,7 @@ def test_columns_of_the_default_grow_with_rows(table):
         ({"alphas": [-1.0]}, r"alphas=\[-1.0\] must be 'auto', a number >= 0, or a"),
         ({"alphas": []}, r"alphas=\[\] must be 'auto'"),
         ({"alphas": -1.0}, "The 'alphas' parameter of RandomFeatureRidge must be"),
-        ({"sigmas": [0.0]}, r"sigmas=\[0.0\] must hold positive finite numbers"),
+        ({"sigmas": [0.0]}, r"sigmas=\[0.0\] must contain positive finite numbers"),
         ({"sampler": "linear", "sigmas": [1.0]}, "sampler='linear' is none. Choose"),
         ({"sampler": Nystroem(), "sigmas": [1.0]}, r"sampler=Nystroem\(\) is none"),
         ({"sampler": "cubic"}, "The 'sampler' parameter of RandomFeatureRidge must be"),
