@@ -463,8 +463,8 @@ def test_columns_of_the_default_grow_with_rows(table):
         ({"alphas": []}, r"alphas=\[\] must be 'auto'"),
         ({"alphas": -1.0}, "The 'alphas' parameter of RandomFeatureRidge must be"),
         ({"sigmas": [0.0]}, r"sigmas=\[0.0\] must contain positive finite numbers"),
-        ({"sampler": "linear", "sigmas": [1.0]}, "sampler='linear' is none. Choose"),
-        ({"sampler": Nystroem(), "sigmas": [1.0]}, r"sampler=Nystroem\(\) is none"),
+        ({"sampler": "linear", "sigmas": [1.0]}, "sampler='linear' is not one. Choose"),
+        ({"sampler": Nystroem(), "sigmas": [1.0]}, r"sampler=Nystroem\(\) is not one"),
         ({"sampler": "cubic"}, "The 'sampler' parameter of RandomFeatureRidge must be"),
     ],
 )
