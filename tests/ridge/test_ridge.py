@@ -238,7 +238,7 @@ def test_merge_raises_where_models_differ(table, frozen):
     others = {
         r"sampler=FrozenEstimator\(sampler\)": RandomFeatureRidge().fit(X, y),
         "but alphas is 'auto' in one": RandomFeatureRidge(frozen, alphas=1.0).fit(X, y),
-        "as many outputs": RandomFeatureRidge(frozen).fit(X, np.c_[y, y]),
+        "same number of outputs": RandomFeatureRidge(frozen).fit(X, np.c_[y, y]),
         "same sigmas on both sides": RandomFeatureRidge(
             frozen, sigmas=[1.0, 2.0]
         ).partial_fit(X, y),
