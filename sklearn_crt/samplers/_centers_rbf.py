@@ -201,8 +201,8 @@ class CentersRBFSampler(
         Whether to multiply the columns by a root of :math:`K_{ZZ}^{-1}`, as Nystroem
         does. Use it for models whose penalty assumes features of similar scale.
     n_jobs : int, default=None
-        Threads of ``transform``; -1 uses all processors, None as many as NumPy's linear
-        algebra would, and one inside joblib workers.
+        Number of threads of ``transform``; -1 uses all processors. None uses as many as
+        NumPy's linear algebra would, and one inside joblib workers.
     random_state : int, RandomState instance or None, default=None
         Seed of the centres, and of the rows sampled for ``sigma="median"``.
 
@@ -211,7 +211,7 @@ class CentersRBFSampler(
     centers_ : ndarray or sparse matrix of shape (n_columns, n_features)
         The centres, in the units of the columns of X.
     sigma_ : float or ndarray of shape (n_features,)
-        The multiplier in use.
+        Inverse length scale by which the inputs are multiplied.
     penalty_ : ndarray of shape (n_columns, n_columns)
         Kernel matrix of the centres, or the identity if the columns are whitened. For
         coefficients b, ``b @ penalty_ @ b`` is the squared norm that kernel ridge
@@ -219,7 +219,7 @@ class CentersRBFSampler(
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Column names seen by ``fit``, where X has string names.
+        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------
