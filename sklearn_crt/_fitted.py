@@ -68,7 +68,7 @@ class FittedValue(ABC):
 
     @abstractmethod
     def __add__(self, other: Self) -> Self:
-        """Return the value for the rows of both; raise ValueError if they differ."""
+        """Return the value for the rows of both, or raise ValueError if they differ."""
 
     @abstractmethod
     def frozen(self, step: Step = no_step) -> Self:
@@ -224,7 +224,7 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
         While batches arrive by ``partial_fit``, an estimator keeps some of the rows,
         because its feature map, ``sigma`` or metric depends on all of them. Call this
         method after the last batch, before you store or send the model, so that pickles
-        contain no training rows. ``fit`` calls it if no rows are needed later.
+        contain no training rows. ``fit`` already does this if no rows are needed later.
 
         Some models keep rows nevertheless. Exact kernels need all training rows, so
         only their ``sigma`` is fixed. ``Prototypes`` and ``CentersRBFSampler`` keep

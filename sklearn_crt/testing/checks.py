@@ -157,7 +157,7 @@ def assert_coupling(
         off = ~np.eye(d, dtype=bool)
         assert_allclose(gram[:, off], cosine, atol=1e-10, err_msg="angles in a block")
     p_value = stats.kstest(norms, radial_law(d).cdf).pvalue
-    assert p_value > FAMILY, f"norms do not have their law: p = {p_value:.1e}"
+    assert p_value > FAMILY, f"norms have the wrong distribution: p = {p_value:.1e}"
     assert_mean(unit, np.zeros((d, d)))
     # compare moments over blocks with zero, in units of their known standard deviation
     second = np.einsum("nia,nib->iab", unit, unit) / n_blocks - np.eye(d) / d

@@ -18,7 +18,7 @@ from sklearn.base import clone, is_classifier
 N_THREADS = 8
 _SWITCH_INTERVAL = 1e-5  # seconds after which Python switches to another thread
 _TIMEOUT = 120  # maximum seconds for which one thread waits for the others
-_FEW = 20  # number of queries passed to methods whose cost grows with their square
+_FEW = 20  # number of queries for methods that compare all pairs of rows
 
 # How each method is called; an estimator is checked on those methods that it has.
 QUERIES: dict[str, Callable[[Any, np.ndarray], Any]] = {

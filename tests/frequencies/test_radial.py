@@ -131,7 +131,7 @@ class Faulty(Orthogonal):
     [
         ("in order", "order of strata not uniform|norms and directions"),
         ("one place a block", "norms of a block depend"),
-        ("middle", "norms do not have their law"),
+        ("middle", "norms have the wrong distribution"),
         ("with repetition", "not have one norm in each stratum"),
     ],
 )
