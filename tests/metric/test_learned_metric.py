@@ -375,7 +375,7 @@ def test_errors(rng):
             lambda: LearnedMetric().partial_fit(X, y).partial_fit(X, X[:, 0]),
         ),
         (
-            "same frequencies, which follow",
+            "same frequencies, which depend",
             lambda: (
                 LearnedMetric(method="agop")
                 .fit(X, y)
