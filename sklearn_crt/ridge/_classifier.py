@@ -42,7 +42,7 @@ class RandomFeatureRidgeClassifier(
         times the largest eigenvalue of their Gram matrix) to ten times that eigenvalue.
     sigmas : array-like, default=None
         Inverse length scales to choose from: numbers, ``"scale"`` or ``"median"``. Only
-        samplers of this package that estimate a kernel support a choice. None uses the
+        samplers of this package that estimate a kernel support this. None uses the
         ``sigma`` of the sampler. If the sampler is None too, a quarter, a half, one and
         two times ``"scale"`` are tried, and also four and eight times ``"scale"`` if X
         has one or two columns.

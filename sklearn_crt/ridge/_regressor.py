@@ -38,7 +38,7 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         times the largest eigenvalue of their Gram matrix) to ten times that eigenvalue.
     sigmas : array-like, default=None
         Inverse length scales to choose from: numbers, ``"scale"`` or ``"median"``. Only
-        samplers of this package that estimate a kernel support a choice. None uses the
+        samplers of this package that estimate a kernel support this. None uses the
         ``sigma`` of the sampler. If the sampler is None too, a quarter, a half, one and
         two times ``"scale"`` are tried, and also four and eight times ``"scale"`` if X
         has one or two columns.
@@ -102,7 +102,7 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
     target is
 
     .. math:: \operatorname{std}^2 = s^2\left(1 + \frac1n
-       + z'(Z'Z + \alpha K)^{-1} z\right), \qquad s^2 = \frac{|y - Zb|^2}{n - 1 - t},
+       + z'(Z'Z + \alpha K)^{-1} z\right), \qquad s^2 = \frac{|y - Zb|^2}{n - 1 - t}.
 
     This is the predictive standard deviation of Bayesian linear regression with noise
     variance :math:`s^2` and prior variance :math:`s^2 / \alpha`, or equivalently of a

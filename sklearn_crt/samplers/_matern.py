@@ -85,7 +85,7 @@ class MaternSampler(HeavyTailedSampler):
 
     .. math:: K = \frac{2^{1-\nu}}{\Gamma(\nu)} \left(\sqrt{2\nu} r\right)^\nu
        K_\nu\left(\sqrt{2\nu} r\right), \qquad
-       w = \sqrt{2\nu}\, \frac{M^{1/2} u}{\chi_{2\nu}}, \quad u \sim N(0, I_d)
+       w = \sqrt{2\nu}\, \frac{M^{1/2} u}{\chi_{2\nu}}, \quad u \sim N(0, I_d).
 
     For M = I, the norm of a frequency is :math:`\sqrt{2\nu B}`, where B has a beta
     prime distribution with parameters d/2 and nu ([1]_, theorems 11 and 12; the former
