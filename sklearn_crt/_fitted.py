@@ -1,9 +1,10 @@
 """The life cycle of estimators: ``fit``, ``partial_fit``, ``merge`` and ``freeze``.
 
-What an estimator has learned is one value that never changes. More rows, the rows of
-another estimator, or ``freeze`` make a new value, which one assignment publishes. So
-a query in another thread sees the estimator as it was before or as it is after, and a
-fit that fails leaves the estimator untouched.
+Everything that an estimator has learned is stored in one immutable value. Adding rows,
+merging another estimator and ``freeze`` create a new value, which replaces the old one
+by a single assignment. A prediction in another thread therefore uses either the state
+before or the state after, never a mixture, and a fit that fails leaves the estimator
+unchanged.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from ._state import copied, get_state, set_state
 from ._workers import blas_within_processors
 
 T = TypeVar("T")
-Step = Callable[[], None]  # is called after each part of the work, for a progress bar
+Step = Callable[[], None]  # called after each part of the work, for progress bars
 
 
 def no_step() -> None:
@@ -39,50 +40,50 @@ def no_step() -> None:
 
 
 class Batch(NamedTuple):
-    """Validated rows of positive weight, with their targets and weights."""
+    """Validated rows with positive weights, with their targets and weights."""
 
     X: Any  # (n_rows, n_features)
     y: Any  # (n_rows,) or (n_rows, n_outputs)
     weights: Any  # (n_rows,)
-    n_given: int = 0  # number of rows before those of weight 0 were left out
-    dropped: Any = ()  # (n_dropped,), positions of these among the rows given
-    class_weight: Any = None  # (n_classes,), factors that the weights contain
+    n_given: int = 0  # number of rows, including those of weight 0 that were dropped
+    dropped: Any = ()  # (n_dropped,), positions of the dropped rows among all of them
+    class_weight: Any = None  # (n_classes,), factors that the weights include
 
 
 class FittedValue(ABC):
-    """What an estimator has learned. No method changes it.
+    """Everything that an estimator has learned; immutable.
 
-    Parts that are computed when a query first needs them are cached properties: these
-    are computed apart from the value and then stored by one assignment, so that it does
-    no harm if two threads compute the same part at the same time. They are not pickled.
+    Parts that are computed only when a prediction needs them are cached properties.
+    Each is computed in full and then stored by a single assignment, so it does no harm
+    if two threads compute the same part at the same time. Cached parts are not pickled.
     """
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields, and nothing that follows from them."""
+        """Return the fields, without cached parts that can be computed again."""
         return {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
 
     @abstractmethod
     def plus(self, batch: Batch, step: Step = no_step) -> Self:
-        """Return the value with further rows."""
+        """Return the value after further rows."""
 
     @abstractmethod
     def __add__(self, other: Self) -> Self:
-        """Return the value of the rows of both, or raise ValueError."""
+        """Return the value for the rows of both, or raise ValueError if they differ."""
 
     @abstractmethod
     def frozen(self, step: Step = no_step) -> Self:
-        """Return the value without what only the choice of a map needs."""
+        """Return the value with a fixed map, without the rows kept for its choice."""
 
     def fitted(self, batch: Batch, step: Step = no_step) -> Self:
-        """Return what ``fit`` makes of an empty value and all the rows."""
+        """Return the value that ``fit`` computes from all the rows; self is empty."""
         return self.plus(batch, step).frozen(step)
 
 
 def computed_once(value: Any, name: Any, compute: Callable[[], T]) -> T:
-    """Return what was computed under this name before, or compute and keep it.
+    """Return the cached result with this name, or compute it and cache it.
 
-    The result belongs to the value for good, so it must follow from the value and the
-    name alone.
+    The result is cached for as long as the value exists, so it must depend on the value
+    and the name only.
     """
     found = vars(value).get(name)
     if found is None:
@@ -93,52 +94,53 @@ def computed_once(value: Any, name: Any, compute: Callable[[], T]) -> T:
 class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
     """An estimator or a sampler with one fitted value.
 
-    A subclass reads rows (``_read``) and makes an empty value from its parameters
-    (``_empty_value``). Its public ``fit`` and ``partial_fit``, which have docstrings
-    and signatures of their own, call ``_fit_value`` and ``_extend_value``.
+    A subclass validates rows in ``_read`` and creates an empty value from its
+    parameters in ``_empty_value``. It defines the public methods ``fit`` and
+    ``partial_fit``, with their own docstrings and signatures, which call ``_fit_value``
+    and ``_extend_value``.
     """
 
     _doc_link_module, _doc_link_template, _doc_link_url_param_generator = DOC_LINK
-    _value: Any  # a FittedValue, absent before the first fit
+    _value: Any  # a FittedValue; the attribute does not exist before the first fit
     _fit_namespace: Any = None  # library and device of the rows of fit, None for NumPy
-    _unit_of_work = "rows"  # the name of a subtask of ``fit`` in callbacks
+    _unit_of_work = "rows"  # name of a subtask of ``fit`` in callbacks
     __sklearn_array_api_convert__ = convert_fit_namespace
     __getstate__, __setstate__, __copy__ = get_state, set_state, copied
 
     # -------------------------------------------------------------------- hooks
     @abstractmethod
     def _read(self, X: Any, *rest: Any, first: bool, final: bool) -> Batch:
-        """Return validated rows; note columns and labels if they are the ``first``.
+        """Return validated rows; record columns and labels if they are the ``first``.
 
-        ``final`` is True if no further batch will come, as in ``fit``.
+        ``final`` is True if no further batches will follow, as in ``fit``.
         """
 
     @abstractmethod
     def _empty_value(self, batch: Batch) -> Any:
-        """Return the value of no rows, for the parameters and rows like these."""
+        """Return a value without rows, for the parameters and for rows like these."""
 
     def _batch_of_rows(self, X: Any, weights: Any) -> Any:
-        """Return validated rows as ``_read`` does, for an estimator without targets."""
+        """Return a batch of validated rows, for an estimator without targets."""
         return Batch(X, None, weights)
 
     def _check_same_model(self, other: Any) -> None:
         """Raise ValueError if the parameters or labels of another model differ."""
 
     def _warn_after_fit(self, batch: Batch) -> None:
-        """Warn if the fitted model is doubtful for the rows it was fitted on."""
+        """Warn if the fitted model is unreliable for the rows it was fitted on."""
         self._warn_of_sums()
 
     def _warn_of_sums(self) -> None:
-        """Warn if the fitted value alone shows that the model is doubtful."""
+        """Warn if the fitted value alone shows that the model is unreliable."""
 
     # ------------------------------------------------------------------ fitting
     def _become(self, model: Self) -> Self:
-        """Take over the state of a fitted copy, by one assignment."""
+        """Take over the state of a fitted copy by a single assignment."""
         self.__dict__ = model.__dict__
         return self
 
     def _fit_value(self, X: Any, *rest: Any) -> Self:
-        """Fit to these rows alone; the other arguments go to ``_read``."""
+        """Fit to these rows only; the other arguments are passed to ``_read``."""
         context = self._init_callback_context(max_subtasks=None)
         y = rest[0] if rest else None
         context.call_on_fit_task_begin(estimator=self, X=X, y=y)
@@ -148,7 +150,7 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
             part.call_on_fit_task_begin(estimator=self)
             part.call_on_fit_task_end(estimator=self)
 
-        model = without_value(self)  # a copy: a fit that fails changes nothing
+        model = without_value(self)  # a copy, so that a fit that fails changes nothing
         batch = model._read(X, *rest, first=True, final=True)
         call = blas_within_processors(batch.X.shape[0])
         model._value = call(model._empty_value(batch).fitted, batch, step)
@@ -158,7 +160,7 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
         return self
 
     def _extend_value(self, X: Any, *rest: Any) -> Self:
-        """Add rows to those that were seen; the other arguments go to ``_read``."""
+        """Add rows to the earlier ones; the other arguments are passed to ``_read``."""
         model = copied(self)
         first = not model.__sklearn_is_fitted__()
         batch = model._read(X, *rest, first=first, final=False)
@@ -167,7 +169,7 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
         return self._become(model)
 
     def _note_namespace(self, X: Any, *tables: Any, first: bool) -> None:
-        """Check where the rows are; note it if they are the first."""
+        """Check the library and device of the rows; record them on the first call."""
         name = type(self).__name__
         instead = f"sklearn_crt.dask.fit({name}(...), X)"
         if tables and tables[0] is not None:
@@ -181,28 +183,29 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
     def merge(self, other: Self) -> Self:
         """Add the training rows of another fitted estimator.
 
-        Models of parts of the data, fitted in different processes for instance, become
-        the model of all rows, up to rounding and in any order.
+        This combines models that were fitted to different parts of the data, for
+        instance in different processes. The result is the model of all rows, up to
+        rounding, whatever the order.
 
         Parameters
         ----------
         other : estimator of the same class and parameters
-            Fitted on other rows with the same columns. It does not change.
+            An estimator fitted on other rows with the same columns. It is not modified.
 
         Returns
         -------
         self : object
-            This estimator, with the rows of both.
+            This estimator, now fitted to the rows of both.
 
         Raises
         ------
         ValueError
-            If the classes, parameters, columns or labels differ, if one of two samplers
-            is frozen, or if the two models use maps that were fitted on different data.
-            In that case fit one sampler first, and give
-            ``FrozenEstimator(sampler)`` to both estimators; or use a sampler that reads
-            no data (a number for ``sigma``, ``center=False`` and an integer
-            ``random_state``).
+            If the types, parameters, columns or labels of the two differ, if a sampler
+            is frozen, or if the two models use feature maps that were fitted on
+            different data. In the last case fit one sampler first, and pass
+            ``FrozenEstimator(sampler)`` to both estimators; or use a sampler that does
+            not depend on the data (a number for ``sigma``, ``center=False`` and an
+            integer ``random_state``).
         """
         check_is_fitted(self)
         if type(other) is not type(self):
@@ -216,50 +219,50 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
         return self
 
     def freeze(self) -> Self:
-        """Fix the map and forget the training rows kept so far.
+        """Fix the feature map and discard the training rows kept so far.
 
-        As long as batches arrive by ``partial_fit``, an estimator keeps some of the
-        rows, because the choice of its map, of ``sigma`` or of a metric depends on all
-        of them. Call this method after the last batch, before the model is stored or
-        sent: pickles then hold no training row. ``fit`` does it where no row is needed
-        later.
+        While batches arrive by ``partial_fit``, an estimator keeps some of the rows,
+        because its feature map, ``sigma`` or metric depends on all of them. Call this
+        method after the last batch, before you store or send the model, so that pickles
+        contain no training rows. ``fit`` already does this if no rows are needed later.
 
-        Some models consist of rows all the same: exact kernels use all training rows,
-        and only ``sigma`` is fixed then; ``Prototypes`` and ``CentersRBFSampler`` keep
-        means, some of a single row. A ``FrozenEstimator`` is used as it is: freeze the
-        sampler before it is wrapped.
+        Some models keep rows nevertheless. Exact kernels need all training rows, so
+        only their ``sigma`` is fixed. ``Prototypes`` and ``CentersRBFSampler`` keep
+        means of rows, and some of these are the mean of a single row. A
+        ``FrozenEstimator`` is used as it is, so freeze a sampler before you wrap it.
 
         Returns
         -------
         self : object
-            This estimator. Kernel averages, ridge regression and learned metrics can
-            still be extended, with the map that they have; ``partial_fit`` and
-            ``merge`` of a frozen sampler raise ValueError until the next ``fit``.
+            This estimator. Kernel averages, ridge regression and learned metrics still
+            accept further rows, with the feature map that is now fixed. For a frozen
+            sampler, ``partial_fit`` and ``merge`` raise ValueError until the next
+            ``fit``.
         """
         check_is_fitted(self)
         self._value = self._value.frozen()
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Return whether there is a fitted value."""
+        """Return whether the estimator is fitted."""
         return "_value" in vars(self)
 
 
 def value_of(estimator: Any) -> Any:
-    """Return the fitted value of an estimator."""
+    """Return the fitted value of an estimator, or raise NotFittedError."""
     check_is_fitted(estimator)
     return estimator._value
 
 
 def columns_of(estimator: Any) -> dict[str, Any]:
-    """Return what an estimator has noted of its rows beside its value."""
+    """Return the attributes that describe the rows, such as ``n_features_in_``."""
     params = estimator.get_params(deep=False)
     noted = {name for name in vars(estimator) if name not in params}
     return {name: vars(estimator)[name] for name in noted - {"_value"}}
 
 
 def with_value(estimator: Any, value: Any, noted: dict[str, Any] | None = None) -> Any:
-    """Return a copy of an estimator with a fitted value that was made elsewhere."""
+    """Return a copy of an estimator with a fitted value that was computed elsewhere."""
     model = copied(estimator)
     vars(model).update(noted or {}, _value=value)
     return model
@@ -273,7 +276,7 @@ def without_value(estimator: Any) -> Any:
 
 
 def with_rows(estimator: Any, X: Any, weights: Any) -> Any:
-    """Return a copy of a sampler that has seen further rows, which are validated."""
+    """Return a copy of a sampler after further rows, which are validated already."""
     batch = estimator._batch_of_rows(X, weights)
     value, noted = vars(estimator).get("_value"), None
     if value is None:
@@ -289,7 +292,7 @@ def frozen_copy(estimator: Any) -> Any:
 
 
 def finished(estimator: Any, value: Any, noted: dict[str, Any]) -> Any:
-    """Return an estimator with a value that was made elsewhere, and warn as ``fit``."""
+    """Return a copy with a value computed elsewhere, with the warnings of ``fit``."""
     model = with_value(estimator, value, noted)
     model._warn_of_sums()
     return model
@@ -301,27 +304,27 @@ def check_params(estimator: Any) -> None:
 
 
 def read_rows(estimator: Any, X: Any, *rest: Any) -> tuple[Any, Any]:
-    """Return an unfitted copy that has noted the columns of rows, and these rows."""
+    """Return an unfitted copy that has recorded the columns, and the validated rows."""
     model = without_value(estimator)
     return model, model._read(X, *rest, first=True, final=False)
 
 
 def empty_value(estimator: Any, batch: Any = None) -> Any:
-    """Return the value of no rows, for the parameters of an estimator that read some.
+    """Return a value without rows for the parameters of an estimator.
 
-    A sampler needs to have read none.
+    Estimators other than samplers need to have validated a batch before.
     """
     return estimator._empty_value(batch)
 
 
 def transformer_of(estimator: Any) -> Any:
-    """Return what makes the features of averages and ridge regression, None if nothing.
+    """Return the transformer that computes the features, or None if rows are features.
 
-    Raises TypeError for an estimator that keeps rows instead of sums of features.
+    This raises TypeError for an estimator that keeps rows instead of sums of features.
     """
     if estimator._keeps_rows:
         raise TypeError(
-            f"{estimator!r} keeps training rows, and blocks exchange none. Give a "
+            f"{estimator!r} keeps training rows, which blocks do not exchange. Use a "
             "sampler, such as OPRFSampler(), or fit the estimator to a sample of the "
             "rows in memory."
         )
@@ -329,7 +332,7 @@ def transformer_of(estimator: Any) -> Any:
 
 
 def check_same_columns(one: Any, other: Any) -> None:
-    """Raise ValueError if two fitted estimators have not seen the same columns."""
+    """Raise ValueError if two estimators were not fitted on the same columns."""
     pair = one, other
     counts = [estimator.n_features_in_ for estimator in pair]
     if counts[0] != counts[1]:
@@ -346,7 +349,7 @@ def check_same_columns(one: Any, other: Any) -> None:
 
 
 def check_names(estimator: Any, sampler: Any) -> None:
-    """Raise ValueError if rows do not have the column names that a sampler has seen."""
+    """Raise ValueError if the column names differ from those seen by a sampler."""
     names = _names_of_columns(estimator, sampler)
     if names and not np.array_equal(names[0], names[1]):
         raise ValueError(
@@ -356,6 +359,6 @@ def check_names(estimator: Any, sampler: Any) -> None:
 
 
 def _names_of_columns(*pair: Any) -> list[np.ndarray]:
-    """Return the column names that two estimators have seen, if both have seen some."""
+    """Return the column names of two estimators, or an empty list if one has none."""
     names = [getattr(one, "feature_names_in_", None) for one in pair]
     return names if all(each is not None for each in names) else []  # type: ignore[return-value]

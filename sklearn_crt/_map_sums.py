@@ -1,8 +1,8 @@
-"""Sums of features over rows: what averages on features and ridge regression keep.
+"""Statistics of features that kernel averages and ridge regression accumulate.
 
-Sums are valid only for the map whose features were summed, and the map of a sampler may
-depend on all rows. The first rows are therefore kept until the map is fixed, so that
-batches in any order give the same result.
+Accumulated sums are valid only for the feature map that computed the features, and the
+map of a sampler may depend on all rows. The first rows are therefore kept until the map
+is fixed, so that batches in any order give the same result.
 """
 
 from __future__ import annotations
@@ -33,25 +33,26 @@ from ._fitted import (
 from ._state import same
 from .maps import FeatureMap
 
-_KEPT_ENTRIES = 2**22  # entries of X that partial_fit keeps before it fixes a map
+_KEPT_ENTRIES = 2**22  # entries of X that partial_fit keeps before it fixes the map
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MapSums(FittedValue):
-    """A map, and sums of its features once it is fixed; rows before that.
+    """A feature map, and the accumulated sums of its features once it is fixed.
 
-    ``sampler`` makes the features: a fitted sampler or transformer, None where rows are
-    features already, or one that is not fitted if there are no rows yet.
+    Until the map is fixed, the rows are kept instead. ``sampler`` computes the
+    features: it is a fitted sampler or transformer, an unfitted one if there are no
+    rows yet, or None if the rows are used as features.
     """
 
     sampler: Any
     is_fixed: bool
-    kept: tuple[Batch, ...] = ()  # rows that the map still depends on
-    parameter = "kernel"  # of the estimator, that gives the sampler
+    kept: tuple[Batch, ...] = ()  # rows to be summed once the map is fixed
+    parameter = "kernel"  # name of the estimator's parameter that is the sampler
 
     @staticmethod
     def start(sampler: Any) -> dict[str, Any]:
-        """Return the fields of no rows, for a parameter of the estimator."""
+        """Return the fields of a value without rows, for the estimator's sampler."""
         is_fixed = sampler is None or isinstance(sampler, FrozenEstimator)
         return {
             "sampler": sampler if is_fixed else clone(sampler),
@@ -61,11 +62,11 @@ class MapSums(FittedValue):
     # ------------------------------------------------------------------- hooks
     @abstractmethod
     def _with_sums_of(self, batches: tuple[Batch, ...], step: Step = no_step) -> Self:
-        """Return the value with the features of further rows in its sums."""
+        """Return the value with the features of further rows added to its sums."""
 
     @abstractmethod
     def _with_sums_from(self, other: Self) -> Self:
-        """Return the value with the sums of another one with the same map."""
+        """Return the value with the sums of another value with the same map added."""
 
     # -------------------------------------------------------------- life cycle
     def plus(self, batch: Batch, step: Step = no_step) -> Self:
@@ -81,11 +82,11 @@ class MapSums(FittedValue):
     def frozen(self, step: Step = no_step) -> Self:
         total, sampler = self.summed(step), self.sampler
         if isinstance(self.source, FeatureMap) and isinstance(sampler, LifeCycle):
-            sampler = frozen_copy(sampler)  # not that of a FrozenEstimator of the user
+            sampler = frozen_copy(sampler)  # a FrozenEstimator is left as it is
         return replace(total, sampler=sampler, is_fixed=True, kept=())
 
     def summed(self, step: Step = no_step) -> Self:
-        """Return the value with the features of the kept rows in its sums."""
+        """Return the value with the features of the kept rows added to its sums."""
         if not self.kept:
             return self
         known = vars(self).get("total")
@@ -96,14 +97,14 @@ class MapSums(FittedValue):
 
     @cached_property
     def total(self) -> Self:
-        """The value with the features of all rows in its sums, for queries."""
+        """The value whose sums include all rows, as predictions need it."""
         return self.summed()
 
     def __add__(self, other: Self) -> Self:
         if self.is_fixed and other.is_fixed:
             self._check_same_map(other)
             return self._with_sums_from(other)
-        # rows that are still kept are added to the other side, whose map may be fixed
+        # rows that are still kept are added to the other value, whose map may be fixed
         value, rows = (other, self.kept) if other.is_fixed else (self, other.kept)
         for batch in rows:
             value = value.plus(batch)
@@ -113,22 +114,23 @@ class MapSums(FittedValue):
         if not same(self.source, other.source):
             raise ValueError(
                 "merge needs the same fitted sampler on both sides, but these two "
-                "were fitted on other data or with another seed. Fit one sampler, and "
-                f"give {self.parameter}=FrozenEstimator(sampler) to both estimators."
+                "were fitted on different data or with different seeds. Fit one "
+                f"sampler, and pass {self.parameter}=FrozenEstimator(sampler) to both "
+                "estimators."
             )
 
     # --------------------------------------------------------------------- map
     @cached_property
     def source(self) -> Any:
-        """What makes the features: a map, a fitted transformer, or None."""
+        """What computes the features: a feature map, a fitted transformer, or None."""
         return map_of(self.sampler)
 
     def with_fixed(self, sampler: Any) -> Self:
-        """Return the value of no rows with a sampler that was fitted elsewhere."""
+        """Return the value with a sampler that was fitted elsewhere, as a fixed map."""
         return replace(self, sampler=sampler, is_fixed=True)
 
     def without_map(self) -> Self:
-        """Return the sums of a fixed map alone, which blocks of rows exchange."""
+        """Return only the sums, which is all that blocks of rows need to exchange."""
         return replace(self, sampler=None)
 
     def with_map_of(self, sampler: Any) -> Self:
@@ -136,7 +138,7 @@ class MapSums(FittedValue):
         return replace(self, sampler=sampler)
 
     def check_columns(self, X: Any) -> None:
-        """Raise scikit-learn's error if a sampler was fitted on other columns."""
+        """Raise scikit-learn's error if the sampler expects another column count."""
         expected = getattr(self.sampler, "n_features_in_", X.shape[1])
         if expected != X.shape[1]:
             name = type(getattr(self.sampler, "estimator", self.sampler)).__name__
@@ -147,12 +149,12 @@ class MapSums(FittedValue):
 
 
 def _fitted_to(sampler: Any, batch: Batch) -> tuple[Any, bool]:
-    """Return a sampler that has seen further rows, and whether its map is now fixed."""
+    """Return a copy fitted to further rows, and whether its map is now fixed."""
     if isinstance(sampler, LifeCycle):
         return with_rows(sampler, batch.X, batch.weights), False
-    sampler = copy.deepcopy(sampler)  # which fitting may change anywhere
+    sampler = copy.deepcopy(sampler)  # because fitting may change any part of it
     in_batches = hasattr(sampler, "partial_fit")
-    # a transformer that learns from all rows at once is fixed by the first batch
+    # a transformer without partial_fit is fixed by the first batch
     fit = sampler.partial_fit if in_batches else sampler.fit
     if has_fit_parameter(sampler, "sample_weight"):
         fit(batch.X, sample_weight=batch.weights)
@@ -162,7 +164,10 @@ def _fitted_to(sampler: Any, batch: Batch) -> tuple[Any, bool]:
 
 
 def third_party_features(source: Any, X: Any) -> Iterator[tuple[slice, Array, None]]:
-    """Yield rows and the features that a transformer, or None, makes of them."""
+    """Yield chunks of rows, and the features that a transformer computes from them.
+
+    The features are the rows themselves if the transformer is None.
+    """
     for rows in row_chunks(X, X.shape[1]):
         chunk = part(X, rows)
         features = chunk if source is None else source.transform(chunk)
@@ -173,13 +178,13 @@ def third_party_features(source: Any, X: Any) -> Iterator[tuple[slice, Array, No
         elif type(features) is not type(X):
             raise TypeError(
                 f"{type(source).__name__} returns {type(features).__name__} for rows "
-                f"that are {type(X).__name__} on {array_device(X)}; take a sampler of "
+                f"that are {type(X).__name__} on {array_device(X)}; use a sampler of "
                 "sklearn_crt or a transformer with array API support."
             )
         yield rows, features, None
 
 
 def map_of(sampler: Any) -> Any:
-    """Return the map of a fitted sampler of this package, else the transformer."""
+    """Return the feature map of a sampler of this package, else the transformer."""
     feature_map = getattr(sampler, "map_", None)
     return feature_map if isinstance(feature_map, FeatureMap) else sampler

@@ -1,4 +1,4 @@
-"""The life cycle of estimators that learn from rows with labels or numbers."""
+"""The life cycle of supervised estimators: classifiers and regressors."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from .rows import (
 
 
 class SupervisedLifeCycle(LifeCycle):
-    """An estimator that learns from rows with labels or numbers, in batches."""
+    """A classifier or regressor that can learn in batches."""
 
-    _y_checks: dict  # options of scikit-learn's validation
-    _check_targets: Any  # returns y as the array that the value takes
-    _check_same_targets: Any  # raises if the targets of another are of another kind
-    _keeps_rows = False  # whether ``fit`` keeps the rows, of which it needs a copy
-    _transformer: Any  # makes the features, None if the rows are features
+    _y_checks: dict  # options for scikit-learn's validation of y
+    _check_targets: Any  # returns y as the array that the fitted value expects
+    _check_same_targets: Any  # raises ValueError if the targets of another model differ
+    _keeps_rows = False  # whether ``fit`` keeps the rows, so that it has to copy them
+    _transformer: Any  # computes the features, None if the rows are features
 
     def _keeps_library(self, X: Any) -> bool:
-        """Return whether arrays of another library stay such arrays."""
+        """Return whether arrays of other libraries are kept rather than converted."""
         return False
 
     def _read(  # type: ignore[override]
         self, X: Any, y: Any, sample_weight: Any, *, first: bool, final: bool
     ) -> Batch:
-        """Return validated rows of positive weight, with targets and weights."""
+        """Return validated rows with positive weights, with targets and weights."""
         self._note_namespace(X, y, sample_weight, first=first)
-        # a copy is kept: the caller may write the next batch to the same array
+        # copy, because the caller may write the next batch to the same array
         options = {"copy": not final or self._keeps_rows, "y": plain_targets(y)}
         options |= self._y_checks
         options["keep_library"] = self._keeps_library(X)
@@ -59,7 +59,7 @@ class SupervisedLifeCycle(LifeCycle):
 
 
 class LabelsMixin:
-    """``partial_fit`` of classifiers."""
+    """The method ``partial_fit`` of classifiers."""
 
     classes_: np.ndarray
     _y_checks: dict = {}
@@ -77,9 +77,10 @@ class LabelsMixin:
     ) -> Self:
         """Add a batch of training rows.
 
-        Up to about 4 million entries of X, batches in any order equal ``fit`` on all of
-        them. Beyond that, or after ``freeze()``, the map is fixed, the rows are
-        forgotten, and memory stays constant.
+        Up to about 4 million entries of X in total, the result equals ``fit`` on all
+        rows together, whatever the order of the batches. Beyond that, or after
+        ``freeze()``, the feature map is fixed, the rows are discarded, and memory use
+        stays constant.
 
         Parameters
         ----------
@@ -88,7 +89,7 @@ class LabelsMixin:
         y : array-like of shape (n_samples,)
             Their labels.
         classes : array-like of shape (n_classes,), default=None
-            All labels that will occur; required in the first call.
+            All labels that will occur in any batch; required in the first call.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights.
 
@@ -103,7 +104,7 @@ class LabelsMixin:
 
 
 class NumbersMixin:
-    """``partial_fit`` of regressors."""
+    """The method ``partial_fit`` of regressors."""
 
     _one_output: bool
     _y_checks: dict = {"multi_output": True, "y_numeric": True}
@@ -117,9 +118,10 @@ class NumbersMixin:
     ) -> Self:
         """Add a batch of training rows.
 
-        Up to about 4 million entries of X, batches in any order equal ``fit`` on all of
-        them. Beyond that, or after ``freeze()``, the map is fixed, the rows are
-        forgotten, and memory stays constant.
+        Up to about 4 million entries of X in total, the result equals ``fit`` on all
+        rows together, whatever the order of the batches. Beyond that, or after
+        ``freeze()``, the feature map is fixed, the rows are discarded, and memory use
+        stays constant.
 
         Parameters
         ----------

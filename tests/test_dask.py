@@ -373,12 +373,12 @@ def test_map_rows_splits_what_grows(table):
     [
         (NadarayaWatsonClassifier(), "keeps training rows"),
         (NadarayaWatsonClassifier(Prototypes()), "keeps training rows"),
-        (GridSearchCV(LogisticRegression(), {}), "run it on a sample of the rows"),
-        (LogisticRegression(), "dask-ml, or for partial_fit"),
+        (GridSearchCV(LogisticRegression(), {}), "Run it on a sample of the rows"),
+        (LogisticRegression(), "dask-ml, or partial_fit"),
         (CentersRBFSampler(), "takes samplers that estimate a kernel.*keeps"),
         (make_pipeline(PolynomialFeatures(), OPRFSampler()), "'polynomialfeatures'"),
         (make_pipeline(StandardScaler(), LogisticRegression()), "end in one of them"),
-        (NadarayaWatsonClassifier(Nystroem()), r"give FrozenEstimator\(sampler\)"),
+        (NadarayaWatsonClassifier(Nystroem()), r"pass FrozenEstimator\(sampler\)"),
     ],
     ids=repr,
 )

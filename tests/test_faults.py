@@ -172,7 +172,7 @@ def test_right_rotation_keeps_the_axes_with_a_hundred_thousand_blocks():
         (OneRadius(), "norms of a block depend"),
         (OneStream(), "norms and directions depend"),
         (Oblique(), "angles in a block"),
-        (OneDrawOfNorms(), "norms do not have their law"),
+        (OneDrawOfNorms(), "norms have the wrong distribution"),
         (Sharp(), "angles in a block"),
         (NotRotated(), "biased"),
     ],
@@ -183,7 +183,7 @@ def test_wrong_coupling(coupling, message):
 
 
 def test_wrong_norms():
-    with pytest.raises(AssertionError, match="norms do not have their law"):
+    with pytest.raises(AssertionError, match="norms have the wrong distribution"):
 
         class Wide(Orthogonal):
             def draw(self, radial_law, n_frequencies, n_features, rng):

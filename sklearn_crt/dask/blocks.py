@@ -1,4 +1,4 @@
-"""Blocks of rows of Dask, and lazy results of methods for them."""
+"""Blocks of rows of Dask collections, and methods applied to them lazily."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from dask.utils import parse_bytes
 
 from .._array import is_lazy
 
-_SECTION = 2**40  # rows: more than a block has
+_SECTION = 2**40  # more rows than any block has
 
 
 def is_frame(table: Any) -> bool:
-    """Return whether a collection consists of DataFrames or Series."""
+    """Return whether a collection is a Dask DataFrame or Series."""
     return hasattr(table, "map_partitions") and hasattr(table, "divisions")
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What each block must look like, and what its rows go through first."""
+    """The columns that each block must have, and the transformers applied first."""
 
-    columns: dict[str, Any]  # of each table: the names, or how many
+    columns: dict[str, Any]  # for each table the column names, or their number
     ahead: Sequence[Any] = ()  # fitted transformers
 
     def read(self, number: int, **tables: Any) -> Any:
-        """Return the rows of a block, once it is what the collection declares."""
+        """Return the transformed rows of a block, after checking its columns."""
         for name, table in tables.items():
             if table is not None:
                 check_columns(table, name, self.columns[name], number)
@@ -49,7 +49,7 @@ def declared_columns(table: Any) -> Any:
 
 
 def check_columns(block: Any, name: str, expected: Any, number: int) -> None:
-    """Raise ValueError where the columns of a block are not those declared."""
+    """Raise ValueError if the columns of a block are not those declared."""
     if expected is None:
         return
     if isinstance(expected, int):
@@ -57,7 +57,7 @@ def check_columns(block: Any, name: str, expected: Any, number: int) -> None:
         if n_columns == expected:
             return
         found, declared = f"shape {tuple(block.shape)}", f"{expected} columns"
-        mend = "Make all blocks as wide as the array says they are."
+        mend = "Give all blocks as many columns as the array declares."
     else:
         columns = list(block.columns) if hasattr(block, "columns") else []
         if columns == expected:
@@ -73,7 +73,7 @@ def check_columns(block: Any, name: str, expected: Any, number: int) -> None:
 
 
 class Blocks:
-    """Blocks of rows of a table, with what belongs to them."""
+    """Blocks of rows of a table, with their targets and weights."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class Blocks:
         if self._parts is not None:
             missing = [None] * len(self._parts["X"])
             return list(zip(*(self._parts.get(name, missing) for name in names)))
-        # one expression: columns that nothing asks for are not read from a file
+        # one expression, so that unused columns are not read from a file
         present = [self._tables[name] for name in names if name in self._tables]
         found = [name in self._tables for name in names]
         together = present[0].map_partitions(
@@ -125,12 +125,15 @@ class Blocks:
 
 
 def as_rows(X: Any) -> Any:
-    """Return a collection of Dask whose blocks hold whole rows, or raise TypeError."""
+    """Return a collection whose blocks contain whole rows; raise TypeError if not lazy.
+
+    The columns of an array are joined if they are split into several blocks.
+    """
     if not is_lazy(X):
         raise TypeError(
             f"sklearn_crt.dask takes Dask arrays and DataFrames, got {type(X)}. For a "
-            "table in memory call the method of the estimator itself, or make one of "
-            "it: dask.array.from_array(X)."
+            "table in memory call the method of the estimator itself, or convert the "
+            "table with dask.array.from_array(X)."
         )
     if is_frame(X) and getattr(X, "ndim", None) == 2:
         return X
@@ -147,12 +150,12 @@ def as_rows(X: Any) -> Any:
 
 
 def _beside(X, sizes, table, name):
-    """Return a table in blocks of the rows of X."""
+    """Return a table split into the same blocks of rows as X."""
     if not is_lazy(table):
         if sizes is None or any(map(math.isnan, sizes)):
             raise ValueError(
-                f"{name} is in memory, and the blocks of X have unknown lengths: give "
-                f"{name} as a collection of Dask, or call X.compute_chunk_sizes()."
+                f"{name} is in memory, and the blocks of X have unknown lengths. Pass "
+                f"{name} as a Dask collection, or call X.compute_chunk_sizes()."
             )
         table = np.asarray(table)
         chunks = (sizes, *((n,) for n in table.shape[1:]))
@@ -179,9 +182,10 @@ def _together(*parts, found):
 
 
 def _delayed(tables):
-    """Return the blocks of each table, arrays among them optimised together.
+    """Return the blocks of each table as delayed objects.
 
-    So what they share, as with targets that follow from the rows, is computed once.
+    Arrays are optimised together, so that work that they share is computed only once,
+    for instance if the targets are computed from the rows.
     """
     arrays = {name: table for name, table in tables.items() if not is_frame(table)}
     arrays = dict(zip(arrays, dask.optimize(*arrays.values()), strict=True))
@@ -199,39 +203,44 @@ def _delayed(tables):
 
 def _unlike(n_blocks, name, n_others):
     return ValueError(
-        f"X has {n_blocks} blocks and {name} {n_others}, of unknown lengths: take both "
+        f"X has {n_blocks} blocks and {name} {n_others}, of unknown lengths. Take both "
         "from one DataFrame, or call compute_chunk_sizes() on both."
     )
 
 
 def map_rows(method: Any, X: Any) -> Any:
-    """Return what a method of a fitted estimator gives for the rows, lazily.
+    """Apply a method of a fitted estimator to the rows of a Dask collection, lazily.
+
+    Use it to compute features or predictions for tables that do not fit into memory.
 
     Parameters
     ----------
     method : callable
-        Takes rows and returns as many rows or numbers: ``sampler.transform``,
-        ``model.predict_proba``. The object that it belongs to goes to each worker once.
+        Method that takes rows and returns one row or number for each of them, such as
+        ``sampler.transform`` or ``model.predict_proba``. Its estimator is sent to each
+        worker once.
     X : dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_features)
-        Rows; blocks of columns are joined. Nothing of it is computed.
+        Rows. If the columns are split into blocks, these are joined. Nothing is
+        computed by this call.
 
     Returns
     -------
     result : dask.array.Array of shape (n_samples, ...)
-        Of the right shape and type, in the blocks of X; blocks whose results would be
-        larger than Dask's ``array.chunk-size`` (128 MiB) are split first, where their
-        lengths are known.
+        The lazy results, with the correct shape and type and in the same blocks of rows
+        as X. Blocks whose results would be larger than Dask's ``array.chunk-size``
+        (128 MiB) are split first, if their lengths are known.
 
     Raises
     ------
     TypeError
-        If X is in memory, or the method returns several arrays.
+        If X is in memory, or if the method returns several arrays.
     ValueError
-        If a block, once it is computed, has other columns than X declares.
+        If a block, when it is computed, has different columns from those that X
+        declares.
 
     See Also
     --------
-    fit : Fitting on collections of Dask.
+    fit : Fit an estimator to Dask collections.
 
     Examples
     --------
@@ -274,31 +283,31 @@ def map_rows(method: Any, X: Any) -> Any:
         meta=empty,
         dtype=empty.dtype,
         drop_axis=[1] if empty.ndim == 1 else None,
-        new_axis=[2] if empty.ndim == 3 else None,  # of slopes
+        new_axis=[2] if empty.ndim == 3 else None,  # for slopes
         chunks=(X.chunks[0], *((n,) for n in empty.shape[1:])),
     )
 
 
 def _probe(method, X):
-    """Return what the method gives for two rows of the kind of X."""
+    """Return the result of the method for two artificial rows of the type of X."""
     if is_frame(X):
         rows = X._meta_nonempty
     else:
         rows = np.ones((2, X.shape[1]), X.dtype)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of rows that nobody asked for
+        warnings.simplefilter("ignore")  # warnings about artificial rows mislead
         found = method(rows)
     if isinstance(found, tuple):
         raise TypeError(
             f"map_rows takes methods that return one array, and {method.__name__} "
-            f"returns {len(found)}. Give one of them: lambda rows: "
+            f"returns {len(found)}. Select one of them: lambda rows: "
             f"estimator.{method.__name__}(rows)[0]."
         )
     return np.asarray(found)
 
 
 def _split(X, empty):
-    """Return X in blocks whose results are no larger than Dask's blocks are."""
+    """Return X in blocks whose results do not exceed Dask's maximum chunk size."""
     most = parse_bytes(dask.config.get("array.chunk-size", "128MiB"))
     width = math.prod(empty.shape[1:]) * empty.dtype.itemsize
     size = max(1, most // max(width, 1))

@@ -1,4 +1,4 @@
-"""Estimators fitted to collections of Dask, block by block."""
+"""Fit estimators to Dask collections, block by block."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from ..samplers import BaseFeatureSampler, CentersRBFSampler
 from .blocks import Blocks
 
 E = TypeVar("E")
-_BRANCHES = 8  # parts that are added in one task
+_BRANCHES = 8  # number of parts that are added in one task
 _AHEAD = (StandardScaler, MinMaxScaler, MaxAbsScaler, FrozenEstimator)
 
 
 def tree_sum(add: Callable[[Any, Any], Any], parts: Sequence[Any]) -> Any:
-    """Return the sum of parts, each of which may be None."""
+    """Return the lazy sum of parts, each of which may be None."""
     merge = dask.delayed(_add_all, pure=False)
     while len(parts) > 1:
         groups = range(0, len(parts), _BRANCHES)
@@ -62,7 +62,7 @@ def _add_all(add, parts):
 
 @dataclass(frozen=True)
 class FittedPart:
-    """The fitted value of some blocks, and attributes that describe their columns."""
+    """The fitted value of some blocks, and the attributes that describe their rows."""
 
     value: Any
     noted: dict[str, Any]
@@ -73,9 +73,9 @@ class FittedPart:
 
 
 def read_statistics(sampler: Any, blocks: Blocks) -> Any:
-    """Return the statistics that a sampler reads from blocks of rows, lazily."""
+    """Return, lazily, the statistics that a sampler collects from blocks of rows."""
     check_params(sampler)
-    # made once: all blocks are read with one seed
+    # created once, so that all blocks share one seed
     empty = dask.delayed(empty_value(sampler), pure=False, traverse=False)
     shell = dask.delayed(sampler, pure=False, traverse=False)
     read = dask.delayed(_read_block, pure=False)
@@ -95,12 +95,12 @@ def _read_block(shell, empty, layout, number, table, n_before):
 
 
 def with_statistics(sampler: Any, found: FittedPart) -> Any:
-    """Return a sampler with the map that follows from the statistics of all blocks."""
+    """Return the sampler with the feature map for the statistics of all blocks."""
     return with_value(sampler, found.value.with_map(), found.noted)
 
 
 def labels(blocks: Blocks) -> Any:
-    """Return the labels of blocks of rows, lazily."""
+    """Return, lazily, the sorted labels of all blocks."""
     unique = dask.delayed(_unique, pure=False)
     return tree_sum(_union, [unique(table) for table in blocks.select("y")])
 
@@ -118,15 +118,15 @@ def _union(a, b):
 
 
 def _check_one_type(labels):
-    """Raise ValueError for strings and numbers, which would all become strings."""
+    """Raise ValueError for a mix of strings and numbers, which NumPy would convert."""
     of_kind: dict[bool, Any] = {}
     for label in labels:
         of_kind.setdefault(isinstance(label, str), label)
     if len(of_kind) > 1:
         raise ValueError(
             "Mix of label input types (string and number) in y: among them are "
-            f"{of_kind[True]!r} and {of_kind[False]!r}. Give all blocks of y one type, "
-            "y.astype(str) for instance."
+            f"{of_kind[True]!r} and {of_kind[False]!r}. Convert all blocks of y to one "
+            "type, for instance with y.astype(str)."
         )
 
 
@@ -138,51 +138,60 @@ def fit(
     sample_weight: Any = None,
     classes: ArrayLike | None = None,
 ) -> E:
-    """Return an estimator fitted to Dask arrays or DataFrames, block by block.
+    """Fit an estimator to Dask arrays or DataFrames, block by block.
 
-    A block is read twice: for the statistics that choose the map, then for the sums of
-    its features, at each of the sigmas of ridge regression. Once is enough with a fixed
-    map, ``FrozenEstimator(sampler)``, and with ``classes``; each scaler of a pipeline
-    reads it once more. Statistics and sums are added in a tree of fixed order: two runs
-    agree to the last bit whichever worker computes what. They differ from
-    ``estimator.fit`` on all the rows by rounding alone, but for ``sigma="median"`` and
-    hybrids: blocks of unknown lengths (those of a DataFrame) have another sample of the
-    rows.
+    Use it for tables that do not fit into memory, or that are spread over a cluster.
+    Each block is read twice: first for the statistics that determine the feature map,
+    then to accumulate the statistics of its features (in ridge regression, for each
+    candidate sigma). It is read only once if the map is fixed already
+    (``FrozenEstimator(sampler)``) and ``classes`` are given. Each scaler of a pipeline
+    reads the blocks once more.
+
+    Results are reproducible: the statistics are added in a tree of fixed order, so two
+    runs agree to the last bit, whichever worker computes which block. The results
+    differ from those of ``estimator.fit`` on all rows by rounding only, except for
+    ``sigma="median"`` and hybrids if the lengths of the blocks are unknown (as in a
+    DataFrame), because another sample of the rows is drawn then.
 
     Parameters
     ----------
     estimator : sampler, averages, ridge, LearnedMetric or Pipeline
-        Left as it is. Averages (NadarayaWatsonClassifier, NadarayaWatsonRegressor) have
-        as kernel, and ridge regression (RandomFeatureRidge,
-        RandomFeatureRidgeClassifier) has as sampler, ``"linear"``, a sampler of this
-        package, or any transformer in a ``FrozenEstimator``. ``LearnedMetric`` learns
-        by ``"agop"``, which ``"auto"`` is here too: about 4 million entries of X, drawn
-        from all blocks, fix the frequencies, and the sums are those of all rows. A
-        pipeline ends in one of these; before it may stand ``StandardScaler``,
-        ``MinMaxScaler``, ``MaxAbsScaler``, or any transformer in a ``FrozenEstimator``.
+        The estimator to fit, which is not modified. The kernel of kernel averages
+        (NadarayaWatsonClassifier, NadarayaWatsonRegressor) and the sampler of ridge
+        regression (RandomFeatureRidge, RandomFeatureRidgeClassifier) must be
+        ``"linear"``, a sampler of this package, or any transformer in a
+        ``FrozenEstimator``. ``LearnedMetric`` always learns by ``"agop"``, even with
+        ``method="auto"``: about 4 million entries of X, sampled from all blocks,
+        determine the frequencies, and the statistics are accumulated over all rows. A
+        pipeline must end in one of these estimators; its other steps may be
+        ``StandardScaler``, ``MinMaxScaler``, ``MaxAbsScaler``, or any transformer in a
+        ``FrozenEstimator``.
     X : dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_features)
-        Rows, in blocks of any lengths; blocks of columns are joined.
+        Rows, in blocks of any length. If the columns are split into blocks, these are
+        joined.
     y : dask collection or array-like of shape (n_samples,) or (n_samples, n_outputs)
-        Labels, or numbers; not looked at by samplers.
+        Labels or numbers; samplers ignore them.
     sample_weight : dask collection or array-like of shape (n_samples,), default=None
-        Non-negative weights; of a pipeline, for its last step.
+        Non-negative weights. In a pipeline only the last step uses them.
     classes : array-like of shape (n_classes,), default=None
-        All the labels, sorted or not; read from y where they are None.
+        All the labels, in any order. None collects them from y.
 
     Returns
     -------
     estimator : estimator
-        Fitted, of the same class: it predicts, pickles and merges as any other.
+        A fitted estimator of the same class, which predicts, pickles and merges like
+        any other.
 
     Raises
     ------
     TypeError
-        If X is in memory, or the estimator keeps rows (``ExactKernel``, the default
+        If X is in memory, if the estimator keeps rows (``ExactKernel``, the default
         kernel, ``Prototypes`` and ``CentersRBFSampler``) or searches by
-        cross-validation, or a step of a pipeline needs all rows.
+        cross-validation, or if a step of a pipeline needs all rows at once.
     ValueError
-        If a parameter, X, y or a weight is out of range, a block has other columns than
-        its collection declares, or blocks have labels of two types.
+        If a parameter, X, y or a weight is out of range, if a block has different
+        columns from those that its collection declares, or if blocks have labels of
+        different types.
 
     See Also
     --------
@@ -190,8 +199,9 @@ def fit(
 
     Notes
     -----
-    Computed by the scheduler in use, a ``distributed.Client`` where there is one.
-    Columns are of one floating type: DataFrames of strings or categories raise.
+    The computation uses the active scheduler: a ``distributed.Client``, if there is
+    one. All columns must have the same floating type; DataFrames with strings or
+    categories raise an error.
 
     Examples
     --------
@@ -236,19 +246,19 @@ def fit(
 
 
 def _check_scalers(pipeline):
-    """Raise TypeError for a step that cannot be fitted from sums over blocks."""
+    """Raise TypeError for a step that cannot be fitted block by block."""
     for name, step in pipeline.steps[:-1]:
         if not (step in (None, "passthrough") or isinstance(step, _AHEAD)):
             raise TypeError(
                 f"Step {name!r} of the pipeline, {step!r}, cannot be fitted block by "
-                "block: before the last step may stand StandardScaler, MinMaxScaler, "
-                "MaxAbsScaler and FrozenEstimator. Fit it to a sample of the rows, and "
-                "give FrozenEstimator of it."
+                "block. The steps before the last one may be StandardScaler, "
+                "MinMaxScaler, MaxAbsScaler and FrozenEstimator. Fit this step to a "
+                "sample of the rows, and wrap it in FrozenEstimator."
             )
 
 
 def _fit_scaler(scaler, X, ahead):
-    """Return a scaler fitted to one block after another."""
+    """Return a scaler that was fitted to the blocks one after another."""
     if isinstance(scaler, FrozenEstimator):
         return scaler
     blocks = Blocks(X, ahead=ahead)
@@ -262,7 +272,7 @@ def _fit_scaler(scaler, X, ahead):
 
 def _learn(scaler, layout, number, table):
     X = layout.read(number, X=table[0])
-    # a copy, as the result of another task must not be modified
+    # a copy, because a task must not modify the result of another task
     return copy.deepcopy(scaler).partial_fit(X) if X.shape[0] else scaler
 
 
@@ -276,15 +286,15 @@ def _instead(estimator):
     if isinstance(estimator, CentersRBFSampler):
         return (
             "CentersRBFSampler chooses centres among rows that it keeps, and blocks "
-            "exchange none: fit it to a sample of the rows in memory, then "
+            "do not exchange rows. Fit it to a sample of the rows in memory, then call "
             "map_rows(sampler.transform, X)."
         )
     if hasattr(estimator, "cv"):
         return (
-            "A search scores folds of rows that are in memory: run it on a sample of "
-            "the rows, and give best_estimator_ here."
+            "A cross-validated search needs the rows in memory. Run it on a sample of "
+            "the rows, and pass best_estimator_ to this function."
         )
-    return "Other estimators are for dask-ml, or for partial_fit block by block."
+    return "For other estimators use dask-ml, or partial_fit block by block."
 
 
 def _fit_sums(model, tables, ahead, classes):
@@ -292,7 +302,7 @@ def _fit_sums(model, tables, ahead, classes):
     check_params(model)
     transformer = transformer_of(model)
     if y is None:
-        raise ValueError(f"{type(model).__name__} needs y, its targets.")
+        raise ValueError(f"{type(model).__name__} needs y, the targets.")
     blocks = Blocks(X, y, sample_weight, ahead)
     sampler = _fitted_sampler(model, transformer, blocks, sample_weight, classes)
     shell = dask.delayed(model, pure=False, traverse=False)
@@ -306,13 +316,13 @@ def _fit_sums(model, tables, ahead, classes):
 
 
 def _fitted_sampler(model, transformer, blocks, sample_weight, classes):
-    """Return the fitted sampler or transformer of a model, and set its labels."""
+    """Return the fitted transformer that computes the features; set ``classes_``."""
     fixed = transformer is None or isinstance(transformer, FrozenEstimator)
     sampler = transformer if fixed else clone(transformer)
     if not (fixed or isinstance(sampler, BaseFeatureSampler)):
         raise TypeError(
             f"{sampler!r} has no statistics that blocks could exchange. Fit it "
-            "to a sample of the rows, and give FrozenEstimator(sampler)."
+            "to a sample of the rows, and pass FrozenEstimator(sampler)."
         )
     found = None if fixed else read_statistics(sampler, blocks)
     if not is_classifier(model):
@@ -323,7 +333,7 @@ def _fitted_sampler(model, transformer, blocks, sample_weight, classes):
         if classes is not None:
             _check_one_type(np.asarray(classes, dtype=object).tolist())
         given = None if classes is None else np.unique(classes)
-        # in one graph: targets that follow from the rows are computed with them
+        # one graph, so that work that rows and targets share is done only once
         found, there = dask.compute(found, labels(blocks) if given is None else None)
         model.classes_ = given if given is not None else _or_raise(there)
     if fixed:
@@ -340,7 +350,7 @@ def _or_raise(found, sample_weight=None):
 
 
 def _add_up(shell, sampler, layout, number, table):
-    """Return the sums of a block, without the map."""
+    """Return the accumulated statistics of a block, without the feature map."""
     X, y, weights = _block(layout, number, table)
     if X is None:
         return None
@@ -352,14 +362,17 @@ def _add_up(shell, sampler, layout, number, table):
 
 @dataclass(frozen=True)
 class PrioritizedRows:
-    """Rows of smallest random priority, and attributes that describe the columns."""
+    """A random sample: the rows with the smallest random priorities.
+
+    ``columns`` are the attributes that describe the columns of the rows.
+    """
 
     batch: Batch
     priorities: np.ndarray  # (n_rows,)
     columns: dict[str, Any]
 
     def __add__(self, other: PrioritizedRows) -> PrioritizedRows:
-        """Return the rows of smallest priority, as many as a metric keeps."""
+        """Return the sample from the rows of both, no larger than a metric keeps."""
         batch = joined_batches([self.batch, other.batch])
         both = np.concatenate([self.priorities, other.priorities])
         size = max(1, KEPT_ENTRIES // batch.X.shape[1])
@@ -373,25 +386,26 @@ def _fit_metric(metric, tables, ahead, classes):
     check_params(metric)
     if not hasattr(metric, "partial_fit"):
         raise TypeError(
-            f"{metric!r} needs all rows at once, and blocks exchange none. Give "
+            f"{metric!r} needs all rows at once, and blocks exchange none. Use "
             "method='agop', or fit it to a sample of the rows in memory."
         )
     if y is None:
-        raise ValueError("LearnedMetric needs y, its targets.")
+        raise ValueError("LearnedMetric needs y, the targets.")
     blocks = Blocks(X, y, sample_weight, ahead)
     tables = blocks.select("X", "y", "sample_weight")
     shell = dask.delayed(metric, pure=False, traverse=False)
     read = dask.delayed(_rows_with_priorities, pure=False)
     drawn = [read(shell, blocks.layout, *pair) for pair in enumerate(tables)]
     found = _or_raise(tree_sum(operator.add, drawn).compute(), sample_weight)
-    # integers of a block may be few where those of all blocks are counts
+    # a block may have few different integers although all blocks together have many,
+    # so only here it is known whether they are labels or counts
     X, y, weights = found.batch[:3]
     are_counts = y.dtype.kind in "fiu" and not are_labels(y)
     batch = Batch(X, y.astype(float) if are_counts else y, weights)
     noted = {**found.columns, "_are_counts": are_counts}
     model = with_value(metric, None, noted)
     value = empty_value(model, batch).plus(batch).frozen()
-    if value.fixed_sums is None:  # nothing differs that could be learned from
+    if value.fixed_sums is None:  # nothing can be learned, as rows or targets are equal
         return with_value(model, value)
     shell = with_value(model, value.emptied())
     shell = dask.delayed(shell, pure=False, traverse=False)
@@ -402,7 +416,7 @@ def _fit_metric(metric, tables, ahead, classes):
 
 
 def _rows_with_priorities(shell, layout, number, table):
-    """Return the rows of a block with random priorities, or None for an empty block."""
+    """Return the rows of a block with random priorities."""
     X, y, weights = _block(layout, number, table)
     if X is None:
         return None
@@ -412,7 +426,7 @@ def _rows_with_priorities(shell, layout, number, table):
 
 
 def _add_metric(shell, layout, number, table):
-    """Return the sums of the features of a block at frequencies fixed before."""
+    """Return the statistics of a block for the frequencies shared by all blocks."""
     X, y, weights = _block(layout, number, table)
     if X is None:
         return None
@@ -421,7 +435,7 @@ def _add_metric(shell, layout, number, table):
 
 
 def _block(layout, number, table):
-    """Return the rows, targets and weights of a block, or None if it has no rows."""
+    """Return the rows, targets and weights of a block, or None if it is empty."""
     X, y, sample_weight = table
     X = layout.read(number, X=X, y=y)
     weights = None if sample_weight is None else np.asarray(sample_weight)

@@ -1,4 +1,4 @@
-"""A linear map of the columns, learned from the targets."""
+"""A supervised linear map of the columns (metric learning)."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ _MOST_WHOLE = 2.0**53  # below which every integer is a float64
 
 
 def _is_sum(estimator):
-    """Return whether the method is a sum over rows, or say why not."""
+    """Return True if the method accumulates sums over rows, else raise an error."""
     if estimator.method not in ("auto", "agop"):
         raise AttributeError(
             f"method={estimator.method!r} needs all rows at once; partial_fit and "
-            "merge are for method='agop'."
+            "merge need method='agop'."
         )
     return True
 
@@ -74,11 +74,11 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         held-out rows no longer falls. None is 8. For ``method="auto"`` and ``"agop"``
         only.
     validation_fraction : float, default=None
-        Share of the rows on which ``"auto"`` compares the methods; the chosen metric is
-        then learned from all rows. None is 0.25. For ``fit`` with ``method="auto"``
+        Fraction of the rows on which ``"auto"`` compares the methods; the chosen metric
+        is then learned from all rows. None is 0.25. For ``fit`` with ``method="auto"``
         only.
     random_state : int, RandomState instance or None, default=None
-        Seed of the frequencies, of minibatches and of the choice of rows.
+        Seed of the frequencies, of the minibatches and of the sampled rows.
     n_jobs : int, default=None
         Number of threads of ``"agop"``; -1 uses all processors. None uses as many as
         NumPy's linear algebra would, and one inside joblib workers.
@@ -86,67 +86,73 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
     Attributes
     ----------
     components_ : ndarray of shape (n_columns, n_features)
-        The map: ``transform(X)`` is ``X @ components_.T``. On the rows of ``fit`` the
-        variances of its columns add up to the number of columns of X that are not
-        constant, as for standardised columns.
+        The linear map: ``transform(X)`` is ``X @ components_.T``. It is scaled so that
+        the variances of the transformed training rows add up to the number of columns
+        of X that are not constant, as for standardised columns.
     metric_ : ndarray of shape (n_features, n_features)
         ``components_.T @ components_``, so that ``(x - y) @ metric_ @ (x - y)`` is the
-        squared distance of two rows.
+        squared distance between two rows x and y.
     feature_importances_ : ndarray of shape (n_features,)
-        Diagonal of the metric of standardised columns, of sum 1; zero for constant
-        columns.
+        Diagonal of the metric for standardised columns, scaled to sum to 1; zero for
+        constant columns.
     method_ : str
-        The method in use. ``"none"`` also where nothing can be learned: one class,
-        constant targets or constant rows.
+        The method that was chosen. It is ``"none"`` also if nothing can be learned,
+        because there is only one class or the targets or rows are constant.
     scores_ : dict
-        With ``method="auto"``, what kernel averages reached under each metric on rows
-        that it had not seen, larger is better: minus the log loss of labels, R² of
-        numbers. Empty for other methods.
+        With ``method="auto"``, the score of kernel averages in each metric on rows that
+        were not used to learn it; larger is better. It is minus the log loss for
+        labels, and R² for numbers. Empty for other methods.
     n_iter_ : int
-        Rounds that ``"agop"`` took; 1 for other methods.
+        Number of rounds of ``"agop"``; 1 for other methods.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Column names seen by ``fit``, where X has string names.
+        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------
-    NadarayaWatsonClassifier : Kernel averages, which gain most by a metric.
+    NadarayaWatsonClassifier : Kernel averages, which benefit most from a learned
+        metric.
     sklearn.neighbors.NeighborhoodComponentsAnalysis : NCA on all pairs of rows.
 
     Notes
     -----
-    Targets in one column that are strings, booleans or at most 100 different integers
-    are labels. Floats, more than 100 different integers, and several outputs are
-    numbers. Nullable, categorical and Arrow-backed columns count as the values that
-    they hold. To treat few integers as numbers, pass ``y.astype(float)``.
+    Targets in one column are labels if they are strings, booleans or at most 100
+    different integers. Floats, more than 100 different integers, and several outputs
+    are numbers. Nullable, categorical and Arrow-backed columns are treated like the
+    values that they contain. To treat few integers as numbers, pass
+    ``y.astype(float)``.
 
-    * ``"agop"``, the average outer product of gradients [1]_: of ridge regression f on
-      the cosines and sines of m random frequencies W,
+    * ``"agop"`` uses the average gradient outer product [1]_ of a ridge regression f on
+      random Fourier features, with m frequencies W:
 
       .. math:: M = \frac1n \sum_i \sum_k \nabla f_k(x_i) \nabla f_k(x_i)'
          = W (H_{11} + H_{12} + H_{21} + H_{22}) W',
          \qquad H = \tfrac1n T'T \circ K K'
 
-      with T = [-sin(XW), cos(XW)] and K the coefficients. The next round draws its
-      frequencies in the metric of this one. It is the recursive feature machine of [1]_
-      and [2]_ with random features in place of the kernel of all pairs. Sigma and the
-      penalty are those of least error on a fifth of the rows, chosen by their content.
-    * ``"nca"``, neighbourhood components analysis [3]_: the log loss of leave-one-out
-      averages, by 300 steps of Adam on minibatches of 1000 rows.
-    * ``"diagonal"``: one number for each column, with the least leave-one-out error on
-      up to 1200 rows and the penalty (5/n) sum (log s - log s_start)^2.
+      where T = [-sin(XW), cos(XW)], K are the coefficients, and :math:`H_{ij}` are the
+      four blocks of H. The next round draws its frequencies in the metric of this one.
+      This is the recursive feature machine of [1]_ and [2]_ with random features
+      instead of the kernel between all pairs of rows. Sigma and the penalty have the
+      lowest error on a held-out fifth of the rows, which is selected by the content of
+      the rows.
+    * ``"nca"`` is neighbourhood components analysis [3]_. It minimises the log loss of
+      leave-one-out kernel averages by 300 steps of Adam on minibatches of 1000 rows.
+    * ``"diagonal"`` learns one scale s per column. It minimises the leave-one-out error
+      on up to 1200 rows plus the penalty (5/n) sum (log s - log s_start)^2.
 
-    Everything that AGOP reads of rows are sums at given frequencies. ``partial_fit``
-    keeps the rows up to about 4 million entries of X: until then it equals ``fit`` with
-    ``method="agop"`` on all rows together, and so does ``merge``, in any order, up to
-    rounding. Then frequencies and sigma, the scale of the columns and the metric of the
-    rounds before are fixed, the rows are forgotten, and further rows are added to the
-    sums of the last round, as if all had come at once.
+    For given frequencies, AGOP depends on the rows only through accumulated sums.
+    ``partial_fit`` keeps the rows up to about 4 million entries of X. Until then it
+    equals ``fit`` with ``method="agop"`` on all rows together, up to rounding and
+    whatever the order of the batches, and so does ``merge``. Beyond that, the
+    frequencies, sigma, the scale of the columns and the metric of the previous rounds
+    are fixed and the rows are discarded. Further rows are added to the sums of the last
+    round, as if all rows had been passed at once.
 
-    A weight of two is a row that comes twice, as long as there are no more rows than
-    are sampled: 4096 by which sigma is chosen, 2000 by which ``"auto"`` judges. Beyond
-    8192 rows, or 256 for each column, all rounds but the last take as many.
+    A row of weight two is equivalent to two equal rows, as long as no rows are sampled:
+    sigma is chosen on at most 4096 rows, and ``"auto"`` compares the methods on at most
+    2000. If there are more than 8192 rows and more than 256 rows per column, all rounds
+    except the last use a sample whose size is the larger of these two numbers.
 
     References
     ----------
@@ -211,7 +217,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
     def fit(
         self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Learn the metric.
+        """Learn the metric from rows and targets.
 
         Parameters
         ----------
@@ -225,13 +231,13 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         Returns
         -------
         self : object
-            The fitted transformer. It holds no row.
+            The fitted transformer, which stores no training row.
 
         Raises
         ------
         TypeError
             If X is an array on a device under ``array_api_dispatch=True``, or if X or y
-            has dates.
+            contains dates.
         ValueError
             If a parameter, X, y or a weight is out of range, or if ``max_iter`` or
             ``validation_fraction`` is given for a method that does not use it.
@@ -243,12 +249,12 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
     def partial_fit(
         self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Add a batch of rows, for ``method="agop"``, which ``"auto"`` is here too.
+        """Add a batch of rows and learn by ``"agop"``, even with ``method="auto"``.
 
-        Equals ``fit`` with ``method="agop"`` on all rows while they are kept (Notes).
-        After ``fit`` rows are added to its sums, but with ``method="auto"``, where
-        ``fit`` keeps none, this begins with a new table. There may be labels that were
-        not seen before.
+        While the rows are kept, the result equals ``fit`` with ``method="agop"`` on all
+        rows together (see Notes of the class). After ``fit`` with ``method="agop"``,
+        rows are added to its sums; after ``fit`` with ``method="auto"``, which keeps no
+        sums, the model starts again with these rows. Batches may contain new labels.
 
         Parameters
         ----------
@@ -262,15 +268,15 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         Returns
         -------
         self : object
-            The metric is computed when it is first needed.
+            The transformer; its metric is computed when it is first needed.
 
         Raises
         ------
         ValueError
-            If X or y do not fit to the batches before.
+            If X or y do not match the earlier batches.
         """
         if self.__sklearn_is_fitted__() and not self._value.has_sums:
-            model = without_value(self)  # there is nothing to add the rows to
+            model = without_value(self)  # there are no sums to add the rows to
             return self._become(model._extend_value(X, y, sample_weight))
         return self._extend_value(X, y, sample_weight)
 
@@ -278,15 +284,16 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
     def merge(self, other: LearnedMetric) -> Self:
         """Add the rows of another transformer that was fitted by ``partial_fit``.
 
-        Equals one that has seen the rows of both, with the seed of this one, while they
-        are kept. Beyond that, both must be copies of one transformer whose frequencies
-        are fixed, and its own rows count once.
+        While the rows are kept, the result equals a transformer fitted to the rows of
+        both, with the seed of this one. Beyond that, both must be copies of one
+        transformer whose frequencies are fixed, and the rows of that transformer are
+        counted once.
 
         Parameters
         ----------
         other : LearnedMetric
-            Fitted on other rows with the same columns and parameters; it stays as it
-            was.
+            A transformer fitted on other rows, with the same columns and parameters. It
+            is not modified.
 
         Returns
         -------
@@ -296,7 +303,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         Raises
         ------
         ValueError
-            If the two do not fit together.
+            If the columns, parameters or frequencies of the two differ.
         """
         return super().merge(other)
 
@@ -305,7 +312,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
             if not one._value.has_sums:
                 raise ValueError(
                     "merge needs sums over rows on both sides, but fit with "
-                    f"method={one._value.parameters.method!r} keeps none. Take "
+                    f"method={one._value.parameters.method!r} keeps none. Use "
                     "partial_fit, or method='agop'."
                 )
         pair = self._value, other._value
@@ -344,7 +351,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         if self.method == "nca" and not Coding.is_of_labels(batch.y):
             raise ValueError(
                 "method='nca' needs labels, but y has fractions or several outputs. "
-                "Give method='agop', or labels in one column."
+                "Use method='agop', or pass labels in one column."
             )
         parameters = Parameters(
             n_components,
@@ -357,7 +364,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         return MetricValue(parameters)
 
     def _check_used(self, method: str) -> None:
-        """Raise ValueError for a parameter that the method would ignore."""
+        """Raise ValueError if a parameter is set that the method would ignore."""
         for name, methods in (
             ("validation_fraction", ("auto",)),
             ("max_iter", ("auto", "agop")),
@@ -380,14 +387,14 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         if y.ndim == 2 and y.dtype.kind not in "fiub":
             raise ValueError(
                 f"y has {y.shape[1]} columns of {y.dtype}: several outputs must be "
-                "numbers. Give labels in one column."
+                "numbers. Pass labels in one column."
             )
         if self.method == "nca" and y.ndim == 1 and y.dtype.kind == "f":
             whole = np.abs(y) < _MOST_WHOLE  # labels may be written as floats
             if np.all(whole & (np.rint(y) == y)):
                 return y.astype(np.int64)
         is_integer = y.ndim == 1 and y.dtype.kind in "iu"
-        if first:  # decides for later batches, whatever number of integers they have
+        if first:  # this also decides for later batches, however many integers differ
             self._are_counts = is_integer and not are_labels(y)
         if Coding.is_of_labels(y) and not (is_integer and self._are_counts):
             return y
@@ -400,7 +407,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
 
     @property
     def _learned(self) -> Learned:
-        """The metric, and what it was learned with."""
+        """The learned metric, with the quantities from which it was computed."""
         learned = self._solved.learned
         assert learned is not None
         return learned
@@ -408,35 +415,35 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
     # --------------------------------------------------------------- attributes
     @property
     def components_(self) -> np.ndarray:
-        """The map, for the columns of X."""
+        """The linear map, for the columns of X in their own units."""
         return self._solved.components_of_columns
 
     @property
     def metric_(self) -> np.ndarray:
-        """The metric, for the columns of X."""
+        """The metric, for the columns of X in their own units."""
         components = self.components_
         return components.T @ components
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """Diagonal of the metric of standardised columns, of sum 1."""
+        """Diagonal of the metric for standardised columns, scaled to sum to 1."""
         squares = np.sum(self._solved.components**2, axis=0)
         total = squares.sum()
         return squares / total if total > 0 else np.full(squares.size, 1 / squares.size)
 
     @property
     def method_(self) -> str:
-        """The method in use."""
+        """The method that was chosen."""
         return self._learned.method
 
     @property
     def scores_(self) -> dict[str, float]:
-        """What each metric reached on rows that it had not seen."""
+        """The score of each metric on rows that were not used to learn it."""
         return dict(self._learned.scores)
 
     @property
     def n_iter_(self) -> int:
-        """Rounds of AGOP."""
+        """Number of rounds of AGOP."""
         return self._learned.n_iter
 
     @property
@@ -446,7 +453,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
 
     # ------------------------------------------------------------- transforming
     def transform(self, X: TableLike) -> Array:
-        """Return the rows under the metric.
+        """Map the rows so that Euclidean distances are those of the metric.
 
         Parameters
         ----------
@@ -457,7 +464,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         -------
         rows : ndarray of shape (n_samples, n_columns)
             ``X @ components_.T``, dense; float32 for float32 rows. Under
-            ``config_context(array_api_dispatch=True)`` of the library of X.
+            ``config_context(array_api_dispatch=True)`` an array of the library of X.
 
         Raises
         ------
@@ -473,7 +480,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         return to_namespace_of(np.ascontiguousarray(made), X)
 
     def __sklearn_tags__(self):
-        """Return the tags of scikit-learn: sparse input, float32 and float64 kept."""
+        """Return scikit-learn's tags: sparse input; float32 and float64 preserved."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.target_tags.required = True

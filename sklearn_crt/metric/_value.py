@@ -17,11 +17,11 @@ from ._agop import FourierFeatures, Round, TrainingAndHeldOut, TrainingRows
 from ._candidates import Learned, Parameters, learn_metric, row_hashes
 from ._targets import Coding
 
-KEPT_ENTRIES = 2**22  # of X, which partial_fit keeps before frequencies are fixed
+KEPT_ENTRIES = 2**22  # entries of X that partial_fit keeps before it fixes frequencies
 
 
 def joined_batches(batches: Sequence[Batch]) -> Batch:
-    """Return batches as one."""
+    """Return the batches concatenated into one."""
     if len(batches) == 1:
         return batches[0]
     X, y, weights = zip(*(batch[:3] for batch in batches), strict=True)
@@ -30,35 +30,35 @@ def joined_batches(batches: Sequence[Batch]) -> Batch:
 
 @dataclass(frozen=True, eq=False)
 class FixedSums:
-    """Sums of features at fixed frequencies, to which further rows can be added."""
+    """Sums of features with fixed frequencies, to which further rows can be added."""
 
-    learned: Learned  # what fixed the frequencies, without its rows
+    learned: Learned  # the metric that determined the frequencies, without its rows
     features: FourierFeatures
     coding: Coding
-    first: TrainingAndHeldOut  # of the rows that fixed the frequencies
-    since: TrainingAndHeldOut | None  # of the rows that came later
+    first: TrainingAndHeldOut  # sums of the rows that determined the frequencies
+    since: TrainingAndHeldOut | None  # sums of later rows
     seed: int
 
     def plus(
         self, X: Rows, y: np.ndarray, weights: np.ndarray, n_jobs: Any
     ) -> FixedSums:
-        """Return the sums with further rows."""
+        """Return the sums with further rows added."""
         coding = self.coding.with_labels(y)
         hashes = row_hashes(X, self.features.frame, self.seed)
         table = TrainingRows(X, coding.codes(y), weights, hashes, coding)
         return self._plus(coding, table.sums(self.features, n_jobs))
 
     def merged(self, other: FixedSums) -> FixedSums:
-        """Return the sums of both, the rows that they have in common once."""
+        """Return the sums of both, with the rows that they have in common only once."""
         classes = other.coding.classes
         coding = self.coding if classes is None else self.coding.with_labels(classes)
         firsts = (one.coding.moved(one.first, coding) for one in (self, other))
         if not (same(self.features, other.features) and same(*firsts)):
             raise ValueError(
-                "merge needs metrics with the same frequencies, which follow from the "
-                "first rows: fit one LearnedMetric(method='agop') to a sample of the "
-                "rows, give each process a copy.deepcopy of it for partial_fit, and "
-                "merge these."
+                "merge needs metrics with the same frequencies, which depend on the "
+                "first rows. Fit one LearnedMetric(method='agop') to a sample of the "
+                "rows, pass a copy.deepcopy of it to each process for partial_fit, and "
+                "merge these copies."
             )
         if other.since is None:
             return self
@@ -71,7 +71,7 @@ class FixedSums:
         return replace(self, coding=coding, first=first, since=new)
 
     def relearned(self) -> Learned:
-        """Return the metric of all rows so far."""
+        """Return the metric learned from all rows so far."""
         sums = self.first if self.since is None else self.first + self.since
         found = Round(self.features, sums, self.coding.by_class)
         L = found.factor(every=True)
@@ -82,20 +82,20 @@ class FixedSums:
 
 @dataclass(frozen=True, eq=False)
 class MetricValue(FittedValue):
-    """The rows that are kept, or the sums over those that are not, and their metric."""
+    """The rows that are kept, or the sums over discarded rows, and their metric."""
 
     parameters: Parameters
     batches: tuple[Batch, ...] = ()
     fixed_sums: FixedSums | None = None
-    learned: Learned | None = None  # of all rows, None if it is not computed yet
+    learned: Learned | None = None  # from all rows, None if not computed yet
 
     @property
     def has_sums(self) -> bool:
-        """Whether there is something that rows could be added to."""
+        """Whether further rows can be added: there are sums or kept rows."""
         return bool(self.batches or self.fixed_sums)
 
     def fitted(self, batch: Batch, step: Step = no_step) -> MetricValue:
-        """Return the metric of rows, and their sums where the method has them."""
+        """Return the metric learned from rows, and the sums if the method has any."""
         parameters = self.parameters
         found = learn_metric(
             *batch[:3], parameters, n_jobs=parameters.n_jobs, step=step
@@ -108,10 +108,10 @@ class MetricValue(FittedValue):
         return MetricValue(parameters, (), fixed_sums, learned)
 
     def plus(self, batch: Batch, step: Step = no_step) -> MetricValue:
-        """Return the value with further rows; many of them fix the frequencies."""
+        """Return the value with further rows; with many rows, frequencies are fixed."""
         self._check_targets(batch.y)
         if self.fixed_sums is None:
-            # only the metric of this method follows from sums
+            # only this method can learn a metric from sums over rows
             parameters = self.parameters._replace(method="agop")
             more = MetricValue(parameters, (*self.batches, batch))
             n_entries = sum(b.X.shape[0] * b.X.shape[1] for b in more.batches)
@@ -131,14 +131,14 @@ class MetricValue(FittedValue):
         return value
 
     def frozen(self, step: Step = no_step) -> MetricValue:
-        """Return the value with fixed frequencies, without the rows kept so far."""
+        """Return the value with fixed frequencies and without the kept rows."""
         if not self.batches:
             return self
         return self.fitted(joined_batches(self.batches))
 
     @cached_property
     def solved(self) -> MetricValue:
-        """The value with the metric of all its rows."""
+        """The value with the metric learned from all its rows."""
         if self.learned is not None:
             return self
         if self.fixed_sums is not None:
@@ -146,7 +146,7 @@ class MetricValue(FittedValue):
         return replace(self, learned=self.frozen().learned)
 
     def emptied(self) -> MetricValue:
-        """Return the frequencies with no rows."""
+        """Return the value with the same frequencies, but without rows in its sums."""
         sums = self.fixed_sums
         assert sums is not None
         sums = replace(sums, first=sums.first - sums.first, since=None)
@@ -154,19 +154,19 @@ class MetricValue(FittedValue):
 
     @cached_property
     def components(self) -> np.ndarray:
-        """The map of standardised columns, where there is a metric."""
+        """The linear map for standardised columns; needs a learned metric."""
         # (n_components or n_features, n_features)
         assert self.learned is not None
         return self.learned.components(self.parameters.n_components)
 
     @property
     def components_of_columns(self) -> np.ndarray:
-        """The map of the columns as they are, where there is a metric."""
+        """The linear map for the original columns; needs a learned metric."""
         assert self.learned is not None
         return self.components * self.learned.frame.sigma
 
     def _check_targets(self, y: np.ndarray) -> None:
-        """Raise ValueError for targets of another kind than those before."""
+        """Raise ValueError if targets and earlier targets are not of the same kind."""
         kinds = [(Coding.is_of_labels(y), y.shape[1:])]
         if self.batches:
             known = self.batches[0].y
@@ -185,6 +185,6 @@ class MetricValue(FittedValue):
                 for by_class, shape in kinds
             ]
             raise ValueError(
-                f"y has {names[0]}, but the rows before had {names[1]}. Labels are "
-                "strings, booleans or integers, numbers are floats."
+                f"y has {names[0]}, but the earlier rows had {names[1]}. Labels are "
+                "strings, booleans or integers; numbers are floats."
             )

@@ -1,4 +1,4 @@
-"""What ridge regression and classification share: validation, fitting, merging."""
+"""Base class of the ridge regressor and classifier: validation, fitting, merging."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from ._sums import DefaultSampler, RidgeSums, Settings, multiples_of
 
 
 class BaseRandomFeatureRidge(SupervisedLifeCycle):
-    """Ridge regression on features. A subclass encodes and decodes the targets."""
+    """Ridge regression on features; subclasses encode and decode the targets."""
 
     _value: RidgeSums
-    _row_kernel = None  # the model keeps no rows
+    _row_kernel = None  # because the model stores no rows
     _parameter_constraints: dict = {
         "sampler": [StrOptions({"linear"}), HasMethods(["fit", "transform"]), None],
         "alphas": [
@@ -66,22 +66,23 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
     def fit(
         self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Fit the map, add up the products of features, choose sigma and the penalty.
+        """Fit the feature map and the coefficients; choose sigma and the penalty.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows; features where ``sampler="linear"``.
+            Training rows, or features if ``sampler="linear"``.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Numbers, of several outputs if there are such; or labels.
+            Numbers, in one or several outputs, for regression; labels, of shape
+            (n_samples,), for classification.
         sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights: a row of weight 2 is two rows, so their sum counts as
-            the number of rows.
+            Non-negative weights. A row of weight 2 counts as two rows, so the sum of
+            the weights takes the place of the number of rows.
 
         Returns
         -------
         self : object
-            The fitted estimator, which holds no training row.
+            The fitted estimator, which stores no training row.
 
         Raises
         ------
@@ -122,13 +123,13 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
 
     @property
     def _transformer(self) -> Any:
-        """The transformer that makes the features, None where rows are features."""
+        """The transformer that computes the features; None if rows are features."""
         if self.sampler is None:
             return DefaultSampler(random_state=0)
         return None if isinstance(self.sampler, str) else self.sampler
 
     def _settings(self, class_weight):
-        """Return what the parameters say."""
+        """Return the validated parameters."""
         sigmas, alphas = self.sigmas, self.alphas
         if sigmas is not None:
             sigmas = tuple(sigmas)
@@ -136,13 +137,13 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
             inner = getattr(sampler, "estimator", sampler)
             if not hasattr(inner, "with_sigma"):
                 raise ValueError(
-                    f"sigmas={self.sigmas!r} is for samplers of sklearn_crt that "
-                    f"estimate a kernel, and sampler={self.sampler!r} is none. Choose "
-                    "its parameters with GridSearchCV."
+                    f"sigmas={self.sigmas!r} needs a sampler of sklearn_crt that "
+                    f"estimates a kernel, but sampler={self.sampler!r} is not one. "
+                    "Choose its parameters with GridSearchCV."
                 )
             if not sigmas or not all(map(_is_sigma, sigmas)):
                 raise ValueError(
-                    f"sigmas={self.sigmas!r} must hold positive finite numbers, "
+                    f"sigmas={self.sigmas!r} must contain positive finite numbers, "
                     "'scale' or 'median'."
                 )
         if not isinstance(alphas, str):
@@ -167,19 +168,19 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
         )
 
     def _warn_of_sums(self):
-        """Warn if the sum of the weights leaves no degree of freedom."""
+        """Warn if the sum of the weights leaves no degrees of freedom."""
         weight = self._value.solution.n_rows
         if weight < 1:
             warn(
                 f"Sample weights count rows, and here they sum to {weight:.2g}, so "
-                "there is no measure of the noise and the largest penalty is taken. "
-                "Multiply them by the number of rows over their sum.",
+                "the noise cannot be estimated and the largest penalty is used. "
+                "Multiply the weights by the number of rows divided by their sum.",
                 UserWarning,
             )
 
     # -------------------------------------------------------------- predictions
     def _predictions(self, X, method, function):
-        """Return what a function of the solution and features gives for rows."""
+        """Return the values of a function of the solution and the features of rows."""
         value = value_of(self)
         check_fit_namespace(self, X, method)
         refuse_lazy(self, f"sklearn_crt.dask.map_rows(estimator.{method}, X)", X)
@@ -190,16 +191,17 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
         return found, rows.dtype
 
     def score_path(self) -> dict[str, np.ndarray]:
-        """Return the scores of all sigmas and penalties as columns of a table.
+        """Return the scores of all candidate sigmas and penalties as a table.
 
         Returns
         -------
         table : dict of ndarray of shape (n_sigmas * n_alphas,)
-            For ``pandas.DataFrame``: ``sigma`` (nan where the sampler has no single
-            one), ``alpha``, ``gcv`` (the mean over the outputs), ``effective_columns``
-            (the trace of the matrix that takes targets to fits). Where there were more
-            than 128 rows per column, those of other sigmas than the best are from a
-            part of the rows.
+            Columns that can be passed to ``pandas.DataFrame``: ``sigma`` (nan if the
+            sampler does not have a single number), ``alpha``, ``gcv`` (the mean over
+            the outputs) and ``effective_columns`` (the trace of the hat matrix, which
+            maps the targets to the fitted values). If there were more than 128 rows per
+            column, only the best sigma was evaluated on all rows and the others on a
+            subset.
         """
         columns: dict[str, list] = {}
         for row in value_of(self).table:
@@ -214,18 +216,18 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
     # --------------------------------------------------------------- attributes
     @property
     def sampler_(self) -> Any:
-        """The fitted sampler with the best sigma, or "linear"."""
+        """The fitted sampler with the sigma that was chosen, or "linear"."""
         sampler = self._value.fitted_sampler
         return "linear" if sampler is None else sampler
 
     @property
     def sigma_(self) -> float | np.ndarray:
-        """The sigma in use, where the sampler has one."""
+        """The inverse length scale that was chosen, if the sampler has a ``sigma``."""
         return self.sampler_.sigma_
 
     @property
     def alpha_(self) -> float | np.ndarray:
-        """The penalty in use."""
+        """The penalty that was chosen."""
         solution = self._value.solution
         alpha = solution.alpha
         return float(alpha[0]) if solution.scores.shape[1] == 1 else alpha
@@ -237,17 +239,17 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
 
     @property
     def intercept_(self) -> float | np.ndarray:
-        """Value where all features are zero."""
+        """Prediction for a row whose features are all zero."""
         return self._squeezed(self._value.solution.intercept)
 
     @property
     def gcv_scores_(self) -> np.ndarray:
-        """Generalised cross-validation of each sigma and penalty."""
+        """Generalised cross-validation scores of each sigma and penalty."""
         scores = np.array([row["gcv"] for row in self._value.table])
         return scores[..., 0] if scores.shape[-1] == 1 else scores
 
     def __sklearn_tags__(self):
-        """Return the tags of scikit-learn."""
+        """Return scikit-learn's tags: sparse input if the sampler supports it."""
         tags = super().__sklearn_tags__()
         transformer = None if isinstance(self.sampler, str) else self.sampler
         sparse = transformer is None or get_tags(transformer).input_tags.sparse
@@ -258,15 +260,15 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
     @property
     @abstractmethod
     def _n_classes(self) -> int | None:
-        """Number of classes, None for numbers."""
+        """Number of classes; None for regression."""
 
     def _weights_of_classes(self, y, weights, final):
-        """Return the weights of the classes, None where all are 1."""
+        """Return the weights of the classes, or None if all of them are 1."""
         return None
 
     @abstractmethod
     def _squeezed(self, values):
-        """Return an array with an axis of outputs first as attributes have it."""
+        """Return an array whose first axis is outputs in the shape of attributes."""
 
 
 def _is_sigma(sigma: Any) -> bool:

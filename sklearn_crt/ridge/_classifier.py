@@ -20,70 +20,77 @@ from ._base import BaseRandomFeatureRidge
 class RandomFeatureRidgeClassifier(
     LabelsMixin, ClassifierMixin, BaseRandomFeatureRidge
 ):
-    r"""Ridge regression of class indicators on random features.
+    r"""Ridge classification on random features that chooses its penalty and ``sigma``.
 
-    As for :class:`RandomFeatureRidge`, one pass over the rows is enough, these may come
-    in batches, and none is kept.
+    A fast approximation of a kernel ridge classifier for many rows: indicators of the
+    classes are regressed on the features. As with :class:`RandomFeatureRidge`, one pass
+    over the rows suffices, rows can be passed in batches, and the fitted model stores
+    no training row.
 
     Parameters
     ----------
     sampler : sampler, transformer or "linear", default=None
-        What makes the features: it is cloned and fitted; a ``FrozenEstimator`` around a
-        fitted one is used as it is. With ``CentersRBFSampler`` the penalty is that of
-        kernel ridge regression at its centres. ``"linear"``: the rows are features
-        already. None is ``TrigRBFSampler(random_state=0)`` with one column for each
-        row, at least 512 and at most 1024.
+        The transformer that computes the features. It is cloned and fitted, unless it
+        is a ``FrozenEstimator`` around a fitted transformer, which is used as it is.
+        With ``CentersRBFSampler`` the penalty is that of kernel ridge regression at its
+        centres. ``"linear"`` uses the columns of X as features. None uses
+        ``TrigRBFSampler(random_state=0)`` with as many columns as there are rows, but
+        at least 512 and at most 1024.
     alphas : float, array-like or "auto", default="auto"
-        Penalties to choose from. ``"auto"`` are 30 numbers from 1e-7 times the mean
-        squared norm of the centred features (for float32 rows at least 5e-7 times the
-        largest eigenvalue of their products) to ten times that eigenvalue.
+        Ridge penalties to choose from. ``"auto"`` tries 30 penalties, from 1e-7 times
+        the mean squared norm of the centred features (for float32 rows at least 5e-7
+        times the largest eigenvalue of their Gram matrix) to ten times that eigenvalue.
     sigmas : array-like, default=None
-        Bandwidths to choose from, numbers, ``"scale"`` and ``"median"``, for samplers
-        of this package that estimate a kernel. None is that of the sampler; where this
-        is None too, a quarter, a half, one and two times ``"scale"``, and for one or
-        two columns four and eight times too.
+        Inverse length scales to choose from: numbers, ``"scale"`` or ``"median"``. Only
+        samplers of this package that estimate a kernel support this. None uses the
+        ``sigma`` of the sampler. If the sampler is None too, a quarter, a half, one and
+        two times ``"scale"`` are tried, and also four and eight times ``"scale"`` if X
+        has one or two columns.
     fit_intercept : bool, default=True
-        Whether there is a constant, which is not penalised.
+        Whether to fit an intercept, which is not penalised.
     class_weight : dict or "balanced", default=None
-        Weights of the classes, by label, with which those of their rows are multiplied;
-        1 for others. They count no rows, as ``sample_weight`` does. ``"balanced"``, for
-        ``fit`` alone, gives all classes the same sum of weights.
+        Weights of the classes, by label, by which the weights of their rows are
+        multiplied; classes that are not listed have weight 1. Unlike ``sample_weight``,
+        they do not change the number of rows that the scores assume. ``"balanced"``
+        gives all classes the same total weight; only ``fit`` supports it.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         The labels.
     alpha_ : float
-        Penalty of least score, one for all classes.
+        The penalty with the lowest score, which all classes share.
     coef_ : ndarray of shape (1, n_components) or (n_classes, n_components)
         Coefficients of the features.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        Scores where all features are zero.
+        Decision values for a row whose features are all zero.
     sigma_ : float or ndarray of shape (n_features,)
-        Bandwidth of least score, where the sampler has one.
+        The inverse length scale with the lowest score, if the sampler has a ``sigma``.
     gcv_scores_ : ndarray of shape (n_sigmas, n_alphas)
-        Generalised cross-validation of the indicators, summed over the classes;
-        infinite where effective columns are more than half of the rows.
+        Generalised cross-validation scores of the indicators, summed over the classes;
+        infinite if the effective number of columns exceeds half the number of rows.
     sampler_ : sampler, transformer or "linear"
-        The fitted sampler, with the best sigma.
+        The fitted sampler, with the sigma that was chosen.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Column names seen by ``fit``, where X has string names.
+        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------
-    RandomFeatureRidge : The same for numbers, with the formulas.
-    NadarayaWatsonClassifier : Probabilities, as kernel-weighted frequencies.
+    RandomFeatureRidge : The corresponding regressor, with the formulas.
+    NadarayaWatsonClassifier : Class probabilities as kernel-weighted frequencies.
 
     Notes
     -----
-    Scores are those of :class:`RandomFeatureRidge` with :math:`\gamma = 1`, summed over
-    the classes, of penalties with :math:`t` at most half of the rows. The
-    targets are 1 for the class of a row and -1 for the others, as in
-    :class:`~sklearn.linear_model.RidgeClassifier`, and a row is of the class of largest
-    prediction. Least squares know no probabilities: for ``predict_proba`` put the
-    estimator into :class:`~sklearn.calibration.CalibratedClassifierCV`.
+    The targets are 1 for the class of a row and -1 for the other classes, as in
+    :class:`~sklearn.linear_model.RidgeClassifier`, and the predicted class is the one
+    with the largest decision value. The scores are those of
+    :class:`RandomFeatureRidge` with :math:`\gamma = 1`, summed over the classes; only
+    penalties for which the effective number of columns :math:`t` is at most half the
+    number of rows are considered. Least squares does not estimate probabilities: if you
+    need ``predict_proba``, wrap the classifier in
+    :class:`~sklearn.calibration.CalibratedClassifierCV`.
 
     Examples
     --------
@@ -122,9 +129,10 @@ class RandomFeatureRidgeClassifier(
             return compute_class_weight(self.class_weight, **options)
         if not final:
             raise ValueError(
-                "class_weight='balanced' needs all rows at once. For batches give a "
-                "number for each class: dict(zip(classes, compute_class_weight("
-                "'balanced', classes=classes, y=y))), of sklearn.utils.class_weight."
+                "class_weight='balanced' needs all rows at once. With batches, pass a "
+                "weight for each class: dict(zip(classes, compute_class_weight("
+                "'balanced', classes=classes, y=y))), with compute_class_weight from "
+                "sklearn.utils.class_weight."
             )
         sums = np.bincount(y, weights, self.classes_.size)
         known = sums > 0
@@ -138,7 +146,7 @@ class RandomFeatureRidgeClassifier(
         return values
 
     def decision_function(self, X: TableLike) -> np.ndarray:
-        """Return the predicted indicators, 1 for a class and -1 for the others.
+        """Return the decision values: predicted indicators, 1 for a class, -1 if not.
 
         Parameters
         ----------
@@ -148,14 +156,15 @@ class RandomFeatureRidgeClassifier(
         Returns
         -------
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            In the type of X; for two classes one number, positive for the second.
+            Decision values in the floating type of X. With two classes there is one
+            value per row, which is positive for the second class.
         """
         scores, dtype = self._scores(X, "decision_function")
         scores = scores[:, 0] if scores.shape[1] == 1 else scores
         return to_namespace_of(scores.astype(dtype, copy=False), X)
 
     def predict(self, X: TableLike) -> np.ndarray:
-        """Return the labels of largest score.
+        """Return the labels with the largest decision value.
 
         Parameters
         ----------
@@ -165,7 +174,7 @@ class RandomFeatureRidgeClassifier(
         Returns
         -------
         y : ndarray of shape (n_samples,)
-            Labels.
+            Predicted labels.
         """
         scores, _ = self._scores(X, "predict")
         if self.classes_.size > 2:

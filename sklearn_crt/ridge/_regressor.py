@@ -14,91 +14,106 @@ from ._base import BaseRandomFeatureRidge
 
 
 class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
-    r"""Ridge regression on random features, with its penalty, sigma and errors.
+    r"""Ridge regression on random features that chooses its penalty and ``sigma``.
 
-    All follows from the products of features and targets, which are added up over the
-    rows. So one pass is enough, rows may come in batches, and none is kept.
+    A fast approximation of kernel ridge regression for many rows. The penalty and the
+    inverse length scale ``sigma`` of the kernel are chosen by generalised
+    cross-validation, and ``predict`` can return the standard deviation of each
+    prediction. The model depends on the rows only through the Gram matrix of the
+    features and their products with the targets. These are accumulated in one pass, so
+    rows can be passed in batches, and the fitted model stores no training row.
 
     Parameters
     ----------
     sampler : sampler, transformer or "linear", default=None
-        What makes the features: it is cloned and fitted; a ``FrozenEstimator`` around a
-        fitted one is used as it is. With ``CentersRBFSampler`` the penalty is that of
-        kernel ridge regression at its centres. ``"linear"``: the rows are features
-        already. None is ``TrigRBFSampler(random_state=0)`` with one column for each
-        row, at least 512 and at most 1024.
+        The transformer that computes the features. It is cloned and fitted, unless it
+        is a ``FrozenEstimator`` around a fitted transformer, which is used as it is.
+        With ``CentersRBFSampler`` the penalty is that of kernel ridge regression at its
+        centres. ``"linear"`` uses the columns of X as features. None uses
+        ``TrigRBFSampler(random_state=0)`` with as many columns as there are rows, but
+        at least 512 and at most 1024.
     alphas : float, array-like or "auto", default="auto"
-        Penalties to choose from. ``"auto"`` are 30 numbers from 1e-7 times the mean
-        squared norm of the centred features (for float32 rows at least 5e-7 times the
-        largest eigenvalue of their products) to ten times that eigenvalue.
+        Ridge penalties to choose from. ``"auto"`` tries 30 penalties, from 1e-7 times
+        the mean squared norm of the centred features (for float32 rows at least 5e-7
+        times the largest eigenvalue of their Gram matrix) to ten times that eigenvalue.
     sigmas : array-like, default=None
-        Bandwidths to choose from, numbers, ``"scale"`` and ``"median"``, for samplers
-        of this package that estimate a kernel. None is that of the sampler; where this
-        is None too, a quarter, a half, one and two times ``"scale"``, and for one or
-        two columns four and eight times too.
+        Inverse length scales to choose from: numbers, ``"scale"`` or ``"median"``. Only
+        samplers of this package that estimate a kernel support this. None uses the
+        ``sigma`` of the sampler. If the sampler is None too, a quarter, a half, one and
+        two times ``"scale"`` are tried, and also four and eight times ``"scale"`` if X
+        has one or two columns.
     fit_intercept : bool, default=True
-        Whether there is a constant, which is not penalised.
+        Whether to fit an intercept, which is not penalised.
 
     Attributes
     ----------
     alpha_ : float or ndarray of shape (n_outputs,)
-        Penalty of least score; each output has its own.
+        The penalty with the lowest score, chosen for each output separately.
     coef_ : ndarray of shape (n_components,) or (n_outputs, n_components)
         Coefficients of the features.
     intercept_ : float or ndarray of shape (n_outputs,)
-        Value where all features are zero.
+        Prediction for a row whose features are all zero.
     sigma_ : float or ndarray of shape (n_features,)
-        Bandwidth of least score, where the sampler has one.
+        The inverse length scale with the lowest score, if the sampler has a ``sigma``.
     gcv_scores_ : ndarray of shape (n_sigmas, n_alphas) or \
             (n_sigmas, n_alphas, n_outputs)
-        Generalised cross-validation, an estimate of the mean squared error on new rows;
-        infinite where hardly a degree of freedom is left, or a penalty of ``"auto"`` is
-        too small for the spread of the targets (Notes).
+        Generalised cross-validation scores, which estimate the mean squared error on
+        new rows. A score is infinite if almost no degrees of freedom are left, or if a
+        penalty of ``alphas="auto"`` is too small for the variance of the targets (see
+        Notes).
     noise_variance_ : float or ndarray of shape (n_outputs,)
-        Estimate of the variance of targets about their expectation.
+        Estimate of the variance of the targets about their expectation.
     sampler_ : sampler, transformer or "linear"
-        The fitted sampler, with the best sigma.
+        The fitted sampler, with the sigma that was chosen.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Column names seen by ``fit``, where X has string names.
+        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------
-    RandomFeatureRidgeClassifier : The same for labels.
-    sklearn.linear_model.RidgeCV : For rows that are in memory, with leave-one-out.
+    RandomFeatureRidgeClassifier : The corresponding classifier.
+    sklearn.linear_model.RidgeCV : Ridge regression on rows in memory that chooses its
+        penalty by the leave-one-out error.
 
     Notes
     -----
-    With centred features Z and targets y of n rows, and
-    :math:`Z'Z = V \operatorname{diag}(w) V'`,
+    Let Z be the centred features and y the centred targets of n rows, and let
+    :math:`Z'Z = V \operatorname{diag}(w) V'` be the eigendecomposition of the Gram
+    matrix. The coefficients b and the generalised cross-validation score are
 
     .. math:: b = V (w + \alpha)^{-1} V' Z'y, \qquad
        \mathrm{GCV}(\alpha) = \frac{n\,|y - Zb|^2}{(n - 1 - \gamma t)^2}, \qquad
        t = \sum_i \frac{w_i}{w_i + \alpha}
 
-    [1]_, with :math:`\gamma = 1.2` against penalties that are too small where a few
-    rows lie far from the others, or columns are as many as rows ([2]_ takes 1.4;
-    ``python -m benchmarks.choices ridge`` compares them). With ``alphas="auto"`` the
-    prior standard deviation of the function, that below, is at most 30 times that of
-    the targets: a smaller penalty gives rows far from the others absurd answers. All
-    outputs have one sigma, that of the least sum of scores over variances. Where the
-    sampler has a ``penalty_`` matrix K, the penalty is :math:`\alpha\, b'Kb` and
-    :math:`Z'Zv = wKv`. The standard deviation of a new target at features z (about
-    their mean) is
+    [1]_, where t is the effective number of columns. The factor :math:`\gamma = 1.2`
+    prevents penalties that are too small, which the plain score (:math:`\gamma = 1`)
+    prefers if a few rows lie far from the others, or if there are about as many columns
+    as rows ([2]_ uses 1.4; ``python -m benchmarks.choices ridge`` compares them). With
+    ``alphas="auto"`` the prior standard deviation of the function, which is defined by
+    the prior variance below, is limited to 30 times the standard deviation of the
+    targets: with smaller penalties, predictions for rows far from the others become
+    unreasonably large. All outputs share one sigma, which minimises the sum over the
+    outputs of their scores divided by their variances. If the sampler has a
+    ``penalty_`` matrix K, the penalty is :math:`\alpha\, b'Kb`, and V and w solve the
+    generalised eigenproblem :math:`Z'Zv = wKv`.
+
+    For a row with features z, measured from their mean, the standard deviation of a new
+    target is
 
     .. math:: \operatorname{std}^2 = s^2\left(1 + \frac1n
-       + z'(Z'Z + \alpha K)^{-1} z\right), \qquad s^2 = \frac{|y - Zb|^2}{n - 1 - t},
+       + z'(Z'Z + \alpha K)^{-1} z\right), \qquad s^2 = \frac{|y - Zb|^2}{n - 1 - t}.
 
-    that of Bayesian linear regression with noise :math:`s^2` and prior variance
-    :math:`s^2 / \alpha`, which is a Gaussian process with the kernel of the features
-    ([3]_ section 2.1). It takes the noise to be the same everywhere, and it leaves out
-    the error of the features themselves (``kernel_variance`` of a sampler) and the
-    choice of penalty and sigma.
+    This is the predictive standard deviation of Bayesian linear regression with noise
+    variance :math:`s^2` and prior variance :math:`s^2 / \alpha`, or equivalently of a
+    Gaussian process with the kernel that the features define ([3]_ section 2.1). It
+    assumes that the noise variance is the same everywhere. It accounts neither for the
+    error of the random features (``kernel_variance`` of a sampler) nor for the choice
+    of the penalty and of sigma.
 
-    The sums have float64 entries, D (D + 1) / 2 of them for D columns and each sigma
-    that is still to be chosen from. sigma is chosen when the map is fixed; where there
-    are more than 128 rows per column, by every n-th row.
+    The accumulated statistics have D (D + 1) / 2 float64 entries for D columns and for
+    each candidate sigma. A sigma is chosen when the feature map is fixed; with more
+    than 128 rows per column, only every n-th row is used for this choice.
 
     References
     ----------
@@ -132,7 +147,7 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
 
     @property
     def noise_variance_(self) -> float | np.ndarray:
-        """Estimate of the variance of targets about their expectation."""
+        """Estimate of the variance of the targets about their expectation."""
         return self._squeezed(self._value.solution.noise)
 
     @overload
@@ -146,24 +161,24 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
     ) -> tuple[np.ndarray, np.ndarray]: ...
 
     def predict(self, X: TableLike, return_std: bool = False) -> Any:
-        """Return expected targets, and standard deviations of new targets.
+        """Return predictions, and optionally their standard deviations.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows.
         return_std : bool, default=False
-            Whether to return the standard deviations too, at a cost of D (D + 1)
-            per row for D columns.
+            Whether to return standard deviations as well, which costs D (D + 1)
+            operations per row for D columns.
 
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Expected targets, in float64 also for float32 rows.
+            Predictions (expected targets), in float64 even for float32 rows.
         std : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Standard deviations of targets of new rows, noise included; infinite where
-            the training rows leave no degree of freedom to know the noise by. Only with
-            ``return_std=True``.
+            Standard deviations of new targets, including the noise. They are infinite
+            if the training rows leave no degrees of freedom to estimate the noise. Only
+            returned with ``return_std=True``.
         """
 
         def predictions(solution, Z):
@@ -178,7 +193,7 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         return results if return_std else results[0]
 
     def __sklearn_tags__(self):
-        """Return the tags of scikit-learn: several outputs."""
+        """Return scikit-learn's tags: several outputs are supported."""
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags

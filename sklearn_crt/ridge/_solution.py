@@ -1,4 +1,4 @@
-"""Centred products of features and targets, and ridge regression for all penalties."""
+"""Moments of features and targets, and their ridge regression for all penalties."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from ..rows import type_for_weights
 class Moments:
     """Weight, means and centred products of features Z and targets Y, in float64.
 
-    ``a + b`` is that of the rows of both, by the parallel formula of Chan, Golub and
-    LeVeque (1979): squares are about the mean, so nothing cancels.
+    ``a + b`` are the moments of the rows of both, by the parallel formula of Chan,
+    Golub and LeVeque (1979). Products are taken about the mean, so that no digits are
+    lost by cancellation.
     """
 
     weight: float
@@ -28,7 +29,7 @@ class Moments:
     gram: np.ndarray  # (D, D), of Z with Z
     cross: np.ndarray  # (D, k), of Z with Y
     squares: np.ndarray  # (k,), of Y with itself
-    eps: float  # rounding of the features
+    eps: float  # machine epsilon of the floating type of the features
 
     def __add__(self, other: Moments) -> Moments:
         """Return the moments of the rows of both."""
@@ -49,7 +50,7 @@ class Moments:
         )
 
     def about_zero(self) -> Moments:
-        """Return the products of features and targets that are not centred."""
+        """Return the uncentred moments, for models without an intercept."""
         z, y, weight = self.z_mean, self.y_mean, self.weight
         return Moments(
             weight,
@@ -63,9 +64,9 @@ class Moments:
 
 
 class MomentSums:
-    """Moments of rows that come in chunks, about the mean of the first chunk.
+    """Accumulates moments chunk by chunk, about the mean of the first chunk.
 
-    Products are taken in the type of the features, and added in float64.
+    Products are computed in the type of the features and accumulated in float64.
     """
 
     def __init__(self) -> None:
@@ -73,7 +74,7 @@ class MomentSums:
         self._workspace = Workspace()
 
     def add(self, Z: np.ndarray, Y: np.ndarray, weights: np.ndarray) -> None:
-        """Add rows of positive weight."""
+        """Add a chunk of rows with positive weights."""
         # Z (n, D), Y (n, k), weights (n,)
         known = Z.dtype in (np.float32, np.float64)
         dtype = type_for_weights(weights, Z.dtype if known else np.dtype(np.float64))
@@ -82,7 +83,7 @@ class MomentSums:
             self._start(Z, Y, weights / weights.sum())
         self._eps = max(self._eps, float(np.finfo(Z.dtype).eps))
         self._weight += float(weights.sum())
-        # not in place: rows that are features belong to the caller
+        # not in place: with sampler="linear" the features belong to the caller
         centred = self._workspace.buffer("centred", Z.shape, Z.dtype)
         np.subtract(Z, self._z_shift.astype(Z.dtype), out=centred)
         residuals = Y - self._y_shift
@@ -95,13 +96,14 @@ class MomentSums:
             centred *= root.astype(Z.dtype)
             residuals = residuals * root
         product = self._workspace.buffer("product", self._gram.shape, Z.dtype)
-        with np.errstate(over="ignore", invalid="ignore"):  # moments() says more
+        # overflow is reported by moments()
+        with np.errstate(over="ignore", invalid="ignore"):
             self._gram += np.matmul(centred.T, centred, out=product)
             self._cross += centred.T @ residuals.astype(Z.dtype)
 
     def _start(self, Z: np.ndarray, Y: np.ndarray, share: np.ndarray) -> None:
         n_columns, n_outputs = Z.shape[1], Y.shape[1]
-        # rounded, so that it is the same number where it is subtracted
+        # rounded to the type of the features, so that exactly this number is subtracted
         self._z_shift = (share @ Z).astype(Z.dtype).astype(np.float64)
         self._y_shift = share @ Y
         self._z_sum, self._y_sum = np.zeros(n_columns), np.zeros(n_outputs)
@@ -110,7 +112,7 @@ class MomentSums:
         self._squares = np.zeros(n_outputs)
 
     def moments(self) -> Moments:
-        """Return the moments of all rows; this value is used up."""
+        """Return the moments of all rows; call this only once, as it works in place."""
         z, y = self._z_sum / self._weight, self._y_sum / self._weight
         with np.errstate(over="ignore", invalid="ignore"):
             self._gram -= np.multiply.outer(z, self._z_sum)
@@ -119,7 +121,7 @@ class MomentSums:
         if not all(np.isfinite(each).all() for each in sums):
             raise ValueError(
                 "Products of features, or of features and targets, are too large for "
-                "their type. Scale the columns and the targets, or take float64."
+                "their type. Scale the columns and the targets, or use float64."
             )
         squares = np.maximum(self._squares - y * self._y_sum, 0)
         means = self._z_shift + z, self._y_shift + y
@@ -128,28 +130,36 @@ class MomentSums:
         )
 
 
-N_ALPHAS = 30  # of alphas="auto"
-_LEAST, _MOST = 1e-7, 10.0  # times the mean square of a row, the largest eigenvalue
-# Gamma, a factor of columns in the degrees of freedom of the scores, and the least of
-# these for each row. Where leverages differ widely, or columns are as many as rows, the
-# plain score takes too small a penalty for numbers. The labels of the largest of many
-# indicators are best with a smaller penalty than their squares, short of interpolation.
+N_ALPHAS = 30  # number of penalties of alphas="auto"
+# The grid starts at _LEAST times the mean squared norm of the features of a row, and
+# ends at _MOST times the largest eigenvalue.
+_LEAST, _MOST = 1e-7, 10.0
+# Gamma, by which the effective number of columns is multiplied in the degrees of
+# freedom of the scores, and the minimum degrees of freedom per row. In regression the
+# plain score (gamma = 1) chooses too small a penalty if the leverages differ widely or
+# if there are about as many columns as rows. In classification the label is that of the
+# largest indicator, for which a smaller penalty is best than for the squared error, as
+# long as the model does not interpolate.
 _OF_NUMBERS = 1.2, 0.01
 _OF_CLASSES = 1.0, 0.5
-_CONSTANT = 1e-14  # of the mean: a spread that is rounding
-# Residuals below this, of all squares, are equal. Their rounding is a thousandth of it,
-# so that the order of rows or the number of threads does not choose sigma.
+# standard deviation, relative to the mean, below which targets count as constant
+_CONSTANT = 1e-14
+# Sums of squared residuals below this share of the total sum of squares count as equal.
+# Their rounding errors are about a thousandth of it, so neither the order of the rows
+# nor the number of threads affects the choice of sigma.
 _EXACT = 2e-12
-# Most standard deviation of the function, by the prior that a penalty stands for, times
-# that of the numbers: with more, rows far from the others get absurd answers.
+# Maximum prior standard deviation of the function (by the prior that corresponds to a
+# penalty), relative to that of the targets. With a larger one, predictions for rows far
+# from the others become unreasonably large.
 _MOST_SPREAD = 30.0
 
 
 class Solution:
-    """Coefficients, scores and variances of ridge regression on some moments.
+    """Coefficients, scores and variances of ridge regression for given moments.
 
-    With S the products of features and K the penalty, S v = w K v with V'KV = 1. Then
-    the coefficients are V (w + alpha)^-1 V' Z'y, of trace sum w / (w + alpha).
+    Let S = Z'Z be the Gram matrix of the features and K the penalty matrix, and solve
+    the generalised eigenproblem S v = w K v with V'KV = 1. Then the coefficients are
+    V (w + alpha)^-1 V' Z'y, and the trace of the hat matrix is sum w / (w + alpha).
     """
 
     def __init__(
@@ -164,14 +174,14 @@ class Solution:
     ):
         # penalty (D, D), None for the identity; alphas (n_alphas,) or "auto"
         self.moments = moments if fit_intercept else moments.about_zero()
-        self.n_rows = n_rows  # the weight, but for weights of classes
+        self.n_rows = n_rows  # the sum of the weights, without weights of classes
         self._n_fixed, self._shared = int(fit_intercept), shared
         self._decompose(moments, penalty)
         self._is_auto = isinstance(alphas, str)
         self.alphas = self._grid() if self._is_auto else alphas
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is stored: not what follows from it."""
+        """Return the state to store, without properties that can be recomputed."""
         return {
             name: value
             for name, value in vars(self).items()
@@ -181,7 +191,7 @@ class Solution:
         }
 
     def _decompose(self, moments: Moments, penalty: np.ndarray | None) -> None:
-        """Set the eigenvalues, the vectors, and the products of both with targets."""
+        """Compute the eigenvalues, the eigenvectors and their products with targets."""
         gram, eps = self.moments.gram, moments.eps
         if penalty is None:
             values, vectors = eigh(gram, check_finite=False)
@@ -193,7 +203,7 @@ class Solution:
             values, vectors = eigh((inner + inner.T) / 2, check_finite=False)
             vectors = whitener @ vectors
         values = np.maximum(values, 0)
-        # of columns that are constant up to rounding
+        # the Gram matrix of columns that are constant up to rounding
         rounding = eps**2 * moments.weight * float(moments.z_mean @ moments.z_mean)
         if np.trace(gram) <= 16 * rounding:
             values = np.zeros_like(values)
@@ -211,8 +221,9 @@ class Solution:
         self._explained = np.zeros_like(self._products)
         lengths = self._products[known] / np.sqrt(values[known, None])
         self._explained[known] = lengths**2
-        # what no coefficient explains. Below zero it is the rounding of what the least
-        # eigenvalues seem to explain, which is in the residuals with the other sign
+        # The sum of squares that no coefficients explain. If it is negative, it is the
+        # rounding error of the part that the smallest eigenvalues seem to explain; this
+        # error cancels in the residuals, where it appears with the opposite sign.
         self._rest = self._total - self._explained.sum(axis=0)
 
     def _grid(self) -> np.ndarray:
@@ -223,7 +234,7 @@ class Solution:
         return np.geomspace(max(least, 4 * self._tiny), _MOST * most, N_ALPHAS)
 
     def _inverse(self, alphas: np.ndarray) -> np.ndarray:
-        """Return 1 / (w + alpha), 0 where both vanish: (r, n_alphas)."""
+        """Return 1 / (w + alpha), or 0 if both vanish: (r, n_alphas)."""
         sums = self.values[:, None] + alphas
         least = np.where(alphas == 0, self._tiny * len(self.values), 0)
         inverse = np.zeros_like(sums)
@@ -231,12 +242,12 @@ class Solution:
 
     @cached_property
     def effective_columns(self) -> np.ndarray:
-        """Trace of the matrix that takes targets to fits, (n_alphas,)."""
+        """Trace of the hat matrix for each penalty, (n_alphas,)."""
         return self.values @ self._inverse(self.alphas)
 
     @cached_property
     def freedom(self) -> np.ndarray:
-        """Degrees of freedom that are left, (n_alphas,)."""
+        """Residual degrees of freedom for each penalty, (n_alphas,)."""
         return self.n_rows - self._n_fixed - self.effective_columns
 
     @cached_property
@@ -247,19 +258,23 @@ class Solution:
 
     @cached_property
     def gcv(self) -> np.ndarray:
-        """Generalised cross-validation, (n_alphas, k); infinite without freedom."""
+        """Generalised cross-validation scores, (n_alphas, k).
+
+        They are infinite if too few degrees of freedom are left.
+        """
         gamma, least = _OF_CLASSES if self._shared else _OF_NUMBERS
         freedom = self.freedom - (gamma - 1) * self.effective_columns
         enough = freedom > least * self.n_rows
         freedom, plain = (
             np.where(enough, each, 1)[:, None] for each in (freedom, self.freedom)
         )
-        # residuals that are rounding alone are equal, whatever sigma and the penalty
+        # residuals that consist of rounding errors count as equal for all candidates
         residuals = np.maximum(self.residuals, self._rounding * self._total)
         scores = self.n_rows * residuals / freedom**2
         allowed = enough[:, None]
         if self._is_auto and not self._shared:
-            mean_square = self.values.sum() / self.moments.weight  # of a row
+            # mean squared norm of the features of a row
+            mean_square = self.values.sum() / self.moments.weight
             prior = mean_square / self.alphas[:, None] * residuals / plain
             most = _MOST_SPREAD**2 * self._total / self.moments.weight
             allowed = allowed & (prior <= most)
@@ -267,12 +282,15 @@ class Solution:
 
     @property
     def scores(self) -> np.ndarray:
-        """The scores that choose: of each output, (n_alphas, k), or (n_alphas, 1)."""
+        """Scores that choose the penalty, (n_alphas, k), or (n_alphas, 1) if shared.
+
+        Each output of a regressor has its own penalty; classes share one.
+        """
         return self.gcv.sum(axis=1, keepdims=True) if self._shared else self.gcv
 
     @cached_property
     def best(self) -> np.ndarray:
-        """Index of the penalty of each output, the largest of equal scores, (k,)."""
+        """Index of the best penalty of each output, (k,); the largest one in a tie."""
         scores = self.scores
         near = scores <= scores.min(axis=0) * (1 + 1e-10)
         index = np.argmax(np.where(near, self.alphas[:, None], -1), axis=0)
@@ -280,7 +298,7 @@ class Solution:
 
     @property
     def score(self) -> float:
-        """The score that sigma is chosen by: that of targets of one variance."""
+        """Score that chooses sigma: the sum over outputs scaled to equal variance."""
         if self._shared:
             return float(self.scores.min())
         total = np.where(self._total > 0, self._total, 1)
@@ -288,7 +306,7 @@ class Solution:
 
     @property
     def alpha(self) -> np.ndarray:
-        """Penalty of each output, (k,)."""
+        """The chosen penalty of each output, (k,)."""
         return self.alphas[self.best]
 
     @cached_property
@@ -298,23 +316,23 @@ class Solution:
 
     @cached_property
     def intercept(self) -> np.ndarray:
-        """Value at features of zero, (k,)."""
+        """Prediction for a row whose features are all zero, (k,)."""
         return self.moments.y_mean - self.moments.z_mean @ self.coef
 
     @cached_property
     def noise(self) -> np.ndarray:
-        """Variance of targets about their expectation, (k,); infinite if unknown."""
+        """Noise variance of each output, (k,); infinite if it cannot be estimated."""
         freedom = self.freedom[self.best]
         rss = self.residuals[self.best, np.arange(self.best.size)]
         known = freedom > 1e-10 * self.n_rows
         return np.where(known, rss / np.where(known, freedom, 1), np.inf)
 
     def predict(self, Z: np.ndarray) -> np.ndarray:
-        """Return the expectations for rows of features, (n, k)."""
+        """Return the predictions for rows of features, (n, k)."""
         return (Z - self.moments.z_mean) @ self.coef + self.moments.y_mean
 
     def variance(self, Z: np.ndarray) -> np.ndarray:
-        """Return the variances of new targets of rows of features, (n, k)."""
+        """Return the variances of new targets for rows of features, (n, k)."""
         along = ((Z - self.moments.z_mean) @ self.vectors) ** 2
         factor = along @ self._inverse(self.alpha)
         return self.noise * (1 + self._n_fixed / self.moments.weight + factor)

@@ -1,4 +1,4 @@
-"""Moments of the features of rows for a path over sigma, and their solutions."""
+"""Accumulated statistics of ridge regression for each sigma, and their solutions."""
 
 from __future__ import annotations
 
@@ -36,18 +36,20 @@ from ..rows import Rows
 from ..samplers import TrigRBFSampler
 from ._solution import Moments, MomentSums, Solution
 
-_MULTIPLES = 0.25, 0.5, 1.0, 2.0  # of sigma="scale", of the default sampler
-_OF_FEW = *_MULTIPLES, 4.0, 8.0  # in few columns, targets may vary as fast as this
+# multiples of sigma="scale" that are tried with the default sampler
+_MULTIPLES = 0.25, 0.5, 1.0, 2.0
+_OF_FEW = *_MULTIPLES, 4.0, 8.0  # with few input columns, targets may vary this fast
 _FEW = 2
-_FEWEST, _MOST = 512, 1024  # columns of the default sampler
-_ROWS_A_COLUMN = 128  # among which sigma is chosen: more would change it little
+_FEWEST, _MOST = 512, 1024  # limits on the number of columns of the default sampler
+# rows per column from which sigma is chosen: more rows would hardly change the choice
+_ROWS_A_COLUMN = 128
 
 
 class DefaultSampler(TrigRBFSampler):
     """Random Fourier features with as many columns as rows, between 512 and 1024.
 
-    Fewer columns would be a rough estimate of the kernel even for few rows, and the
-    time for more grows with their square.
+    Fewer columns would approximate the kernel poorly even for few rows, and the
+    fitting time grows with the square of the number of columns.
     """
 
     def _make_map(self, statistics, drawn):
@@ -59,7 +61,7 @@ class DefaultSampler(TrigRBFSampler):
         return super(DefaultSampler, sampler)._make_map(statistics, drawn)
 
     def as_plain(self) -> TrigRBFSampler:
-        """Return the sampler with the number of columns that it has."""
+        """Return an equal ``TrigRBFSampler`` with the number of columns in use."""
         width = self.map_.n_components
         plain = TrigRBFSampler(**{**self.get_params(), "n_components": width})
         value = replace(value_of(self), unfitted=TrigRBFSampler(**plain.get_params()))
@@ -67,25 +69,25 @@ class DefaultSampler(TrigRBFSampler):
 
 
 def multiples_of(n_features: int) -> tuple[float, ...]:
-    """Return the multiples of ``"scale"`` that the default sampler chooses from."""
+    """Return the multiples of ``"scale"`` that are tried with the default sampler."""
     return _OF_FEW if n_features <= _FEW else _MULTIPLES
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the parameters of an estimator say, from one ``fit`` to the next."""
+    """The validated parameters of an estimator, in effect until the next ``fit``."""
 
-    sigmas: tuple[Any, ...] | None  # None for that of the sampler
-    relative: bool  # whether these are multiples of that of the sampler
+    sigmas: tuple[Any, ...] | None  # None to use the sigma of the sampler
+    relative: bool  # whether sigmas are multiples of the sigma of the sampler
     alphas: Any  # (n_alphas,) or "auto"
     fit_intercept: bool
-    n_classes: int | None  # None for numbers
-    class_weight: np.ndarray | None  # (n_classes,), weights; None where all are 1
+    n_classes: int | None  # None for regression
+    class_weight: np.ndarray | None  # (n_classes,); None if all weights are 1
 
     def targets(self, y: np.ndarray) -> np.ndarray:
-        """Return the matrix of targets, 1 and -1 for classes: (n,) or (n, k) -> (n, k).
+        """Return the targets as a matrix (n, k), with 1 and -1 as class indicators.
 
-        One column for two classes, as in scikit-learn.
+        Two classes have a single column, as in scikit-learn.
         """
         if self.n_classes is None:
             return y
@@ -94,30 +96,31 @@ class Settings:
         return np.where(y[:, None] == of_columns, 1.0, -1.0)
 
     def n_rows(self, moments: Moments) -> float:
-        """Return the sum of the weights of rows without those of their classes."""
+        """Return the sum of the sample weights, without the weights of classes."""
         if self.class_weight is None:
             return moments.weight
-        shares = (moments.y_mean + 1) / 2  # of the weight
+        shares = (moments.y_mean + 1) / 2  # of each class in the total weight
         if shares.size == 1 < self.class_weight.size:
             shares = np.append(1 - shares, shares)
-        known = self.class_weight > 0  # rows of other classes are left out
+        known = self.class_weight > 0  # rows of classes with weight 0 were left out
         return moments.weight * float(np.sum(shares[known] / self.class_weight[known]))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RidgeSums(MapSums):
-    """Moments of features and targets for each sigma, and rows until a map is fixed.
+    """Moments of features and targets for each candidate sigma.
 
-    ``sigmas`` are the candidates, None once one of them has been chosen. Each has a
-    sampler in ``path`` as soon as there are moments.
+    Rows are kept until the feature map is fixed. ``sigmas`` are the candidates, None
+    once one of them has been chosen. As soon as there are moments, ``path`` holds a
+    fitted sampler for each candidate.
     """
 
     settings: Settings
     sigmas: tuple[Any, ...] | None
     path: tuple[Any, ...] = ()  # (n_sigmas,), fitted samplers
     moments: tuple[Moments, ...] = ()  # (n_sigmas,)
-    scores_before: tuple[dict, ...] = ()  # of the candidates, on a part of the rows
-    solved: tuple[Solution, ...] = ()  # of the moments, if they were solved by fit
+    scores_before: tuple[dict, ...] = ()  # of the candidates, when sigma was chosen
+    solved: tuple[Solution, ...] = ()  # for the moments, if fit has computed them
     parameter = "sampler"
 
     # -------------------------------------------------------------- life cycle
@@ -126,7 +129,7 @@ class RidgeSums(MapSums):
         return super().plus(batch, step)
 
     def fitted(self, batch: Batch, step: Step = no_step) -> RidgeSums:
-        """Return the solved moments of all rows at the best sigma."""
+        """Return the moments of all rows for the best sigma, with their solution."""
         if self.is_fixed:
             self.check_columns(batch.X)
             value = self._with_best_sigma_of((batch,))._with_sums_of((batch,), step)
@@ -136,7 +139,7 @@ class RidgeSums(MapSums):
         return replace(value, solved=value.solutions)
 
     def frozen(self, step: Step = no_step) -> RidgeSums:
-        """Return the moments at the best sigma alone, with a fixed map."""
+        """Return the moments for the best sigma only, with a fixed map."""
         total = self.summed(step)
         if total.sigmas is not None:
             best = total.best
@@ -190,7 +193,7 @@ class RidgeSums(MapSums):
 
     # -------------------------------------------------------------------- sigma
     def _members(self) -> tuple[Any, ...]:
-        """Return a sampler for each sigma."""
+        """Return a fitted sampler for each candidate sigma."""
         if self.sigmas is None:
             return (self.sampler,)
         sampler = self.sampler
@@ -202,10 +205,10 @@ class RidgeSums(MapSums):
         return tuple(sampler.with_sigma(sigma) for sigma in sigmas)
 
     def _with_best_sigma_of(self, batches: tuple[Batch, ...]) -> RidgeSums:
-        """Return the value with the sigma that is best on every n-th of many rows.
+        """Return the value with the sigma that is best on every n-th row.
 
-        All rows then need to be summed for this sigma only. With few rows all of the
-        candidates stay.
+        The statistics of all rows then have to be accumulated for this sigma only. If
+        there are few rows, all candidates are kept.
         """
         value = replace(self, path=self._members(), kept=())
         n_rows = sum(batch.X.shape[0] for batch in batches)
@@ -226,11 +229,11 @@ class RidgeSums(MapSums):
     # --------------------------------------------------------------------- sums
     @property
     def n_components(self) -> int | None:
-        """Number of columns, None if it follows from the features alone."""
+        """Number of features; None if it is unknown until features are computed."""
         return _width(self.path)
 
     def _moments_of(self, path: tuple[Any, ...], batch: Batch) -> tuple[Moments, ...]:
-        """Return the moments of rows at each sigma."""
+        """Return the moments of the rows for each sigma."""
 
         def add_up(part: slice) -> tuple[Moments, ...]:
             sums = [MomentSums() for _ in path]
@@ -266,7 +269,7 @@ class RidgeSums(MapSums):
 
     @cached_property
     def best(self) -> int:
-        """Position of the best sigma in the path."""
+        """Index of the best sigma in ``path``."""
         solutions = self.solutions
         if len(solutions) == 1:
             return 0
@@ -284,7 +287,7 @@ class RidgeSums(MapSums):
 
     @cached_property
     def table(self) -> tuple[dict, ...]:
-        """The scores of each sigma; those of the best one are of all rows."""
+        """The scores of each sigma; those of the best sigma come from all rows."""
         total = self.total
         table = tuple(
             {
@@ -306,8 +309,8 @@ class RidgeSums(MapSums):
     def predictions(
         self, X: Rows, function: Callable[[np.ndarray], tuple[np.ndarray, ...]]
     ) -> list[np.ndarray]:
-        """Return arrays that a function makes of features in float64, row by row."""
-        path = (self.fitted_sampler,)  # solved now, not in each thread
+        """Return the arrays that a function computes from features in float64."""
+        path = (self.fitted_sampler,)  # solve once here, not once in each thread
         self.check_columns(X)
 
         def of_part(part: slice) -> list[tuple[np.ndarray, ...]]:
@@ -316,7 +319,7 @@ class RidgeSums(MapSums):
                 if not np.isfinite(Z).all():
                     raise ValueError(
                         f"Features of some rows are too large for {Z.dtype}. Scale the "
-                        "columns, or take float64."
+                        "columns, or use float64."
                     )
                 found.append(function(Z.astype(np.float64, copy=False)))
             return found
@@ -326,16 +329,16 @@ class RidgeSums(MapSums):
 
 
 def _width(path: Sequence[Any]) -> int | None:
-    """Return the number of columns of samplers, None if only their features tell."""
+    """Return the number of features; None if unknown until they are computed."""
     source = map_of(path[0])
     return source.n_components if isinstance(source, FeatureMap) else None
 
 
 def _by_threads(function: Any, path: Sequence[Any], X: Rows) -> list[Any]:
-    """Return what a function gives for parts of rows, in order."""
+    """Return the results of a function for consecutive parts of the rows, in order."""
     width = _width(path)
     if path[0] is not None and width is None:
-        # a transformer of another package has threads of its own
+        # a transformer of another package manages its own threads
         return [blas_within_processors(X.shape[0])(function, slice(None))]
     n_threads = effective_n_threads(None, X.shape[0], width or X.shape[1])
     return in_threads(function, X.shape[0], n_threads)
@@ -344,7 +347,7 @@ def _by_threads(function: Any, path: Sequence[Any], X: Rows) -> list[Any]:
 def chunks_of(
     path: Sequence[Any], X: Rows
 ) -> Iterator[tuple[slice, Iterator[np.ndarray]]]:
-    """Yield rows and their features from each sampler of a path."""
+    """Yield chunks of rows, and the features that each sampler computes from them."""
     sources = [map_of(member) for member in path]
     if not isinstance(sources[0], FeatureMap):
         for rows, features, _ in third_party_features(sources[0], X):
@@ -352,7 +355,7 @@ def chunks_of(
         return
     for source in sources:
         source.frame.check(X)
-    with np.errstate(over="ignore"):  # sums and answers say what is infinite
+    with np.errstate(over="ignore"):  # the callers check for infinite values
         if len(sources) == 1:
             chunks = sources[0].iter_log_features(X, workspace=Workspace())
             for rows, *features in chunks:

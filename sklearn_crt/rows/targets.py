@@ -1,8 +1,8 @@
-"""Reading targets and sample weights, in the same way for all estimators.
+"""Validation of targets and sample weights, in the same way for all estimators.
 
-Estimators pass y through ``plain_targets`` before scikit-learn validates it. Validated
-labels then become codes in ``label_codes``, numbers become columns in
-``number_columns``, and ``weighted_rows`` leaves out the rows of weight 0.
+Estimators pass y through ``plain_targets`` before scikit-learn validates it. After
+that, ``label_codes`` converts labels to integer codes, ``number_columns`` converts
+numbers to columns of floats, and ``weighted_rows`` drops the rows of weight 0.
 """
 
 from __future__ import annotations
@@ -31,36 +31,38 @@ from .._array import (
 )
 from .._compat import _check_sample_weight
 
-_MOST_LABELS = 100  # different integers; where there are more, they are numbers
-# Products of two weights and squares of targets stay numbers of their type, with room
-# for sums over rows, if both keep within two fifths of the range of exponents. So do
-# squares of targets times weights, if these products keep within nine tenths of it.
+_MOST_LABELS = 100  # more different integers than this are treated as numbers
+# Products of two weights, and squares of targets, neither overflow nor underflow, even
+# when summed over rows, if weights and targets stay within two fifths of the range of
+# exponents of their floating type. The same holds for squares of targets times weights
+# if these products stay within nine tenths of the range.
 _RANGE, _RANGE_OF_PRODUCTS = 0.4, 0.9
 _DATES = datetime.date, datetime.time, datetime.timedelta
 _NUMPY_DATES = np.datetime64, np.timedelta64
-_MISSING = "NAType", "NaTType"  # names of the types of pandas
+_MISSING = "NAType", "NaTType"  # names of the types of missing values in pandas
 
 
 # ----------------------------------------------------------------------------- targets
 def plain_targets(y: Any) -> Any:
     """Return targets as a NumPy array of booleans, integers, floats or strings.
 
-    Nullable columns, columns of Arrow, categories and arrays of objects become the
-    array that NumPy would make of the same values. Arrays of other libraries stay as
-    they are under ``array_api_dispatch=True``.
+    Nullable columns, Arrow-backed columns, categorical columns and arrays of objects
+    are converted to the array that NumPy would create from the same values. Under
+    ``array_api_dispatch=True``, arrays of other libraries are returned unchanged.
     """
     if y is None or issparse(y) or is_foreign(y):
         return y
     refuse_dates(y, "y")
-    values = np.asarray(y, order="C")  # products do not depend on the container
-    refuse_dates(values, "y")  # from a list of dates
+    # one memory order, so that products round the same way for all containers
+    values = np.asarray(y, order="C")
+    refuse_dates(values, "y")  # y may have been a list of dates
     return _from_objects(values) if values.dtype.kind == "O" else values
 
 
 def _from_objects(values: np.ndarray) -> np.ndarray:
-    """Return objects as booleans, integers or floats; strings stay objects."""
+    """Convert objects to booleans, integers or floats; strings remain objects."""
     flat = values.ravel().tolist()
-    kinds: dict[str, Any] = {}  # a value of each kind
+    kinds: dict[str, Any] = {}  # an example of each kind of value
     for kind, value in {type(value): value for value in flat}.items():
         kinds.setdefault(_kind_of(kind), value)
     if "date" in kinds:
@@ -68,7 +70,7 @@ def _from_objects(values: np.ndarray) -> np.ndarray:
     if "other" in kinds:
         raise ValueError(
             f"y has values of type {type(kinds['other']).__name__}, such as "
-            f"{kinds['other']!r}. Give labels as strings, integers or booleans, and "
+            f"{kinds['other']!r}. Pass labels as strings, integers or booleans, and "
             "numbers as floats or integers."
         )
     if "string" in kinds:
@@ -77,8 +79,8 @@ def _from_objects(values: np.ndarray) -> np.ndarray:
         if given:
             raise ValueError(
                 "Mix of label input types (string and number) in y: among them are "
-                f"{kinds['string']!r} and {given[0]!r}. Give all labels one type, "
-                "y.astype(str) for instance."
+                f"{kinds['string']!r} and {given[0]!r}. Convert all labels to one "
+                "type, for instance with y.astype(str)."
             )
         if others:
             raise ValueError(
@@ -86,7 +88,7 @@ def _from_objects(values: np.ndarray) -> np.ndarray:
                 "rows, or fill in a label for them."
             )
         return values
-    if "missing" in kinds:  # scikit-learn says that y contains NaN
+    if "missing" in kinds:  # scikit-learn's validation then reports that y contains NaN
         flat = [np.nan if _is_missing(value) else value for value in flat]
         return np.array(flat, dtype=np.float64).reshape(values.shape)
     if kinds.keys() == {"boolean"}:
@@ -95,12 +97,12 @@ def _from_objects(values: np.ndarray) -> np.ndarray:
         try:
             return values.astype(np.int64)
         except OverflowError:
-            pass  # integers of Python may be of any size
+            pass  # Python integers can be arbitrarily large
     return values.astype(np.float64)
 
 
 def _kind_of(kind: type) -> str:
-    """Return which kind of target the values of a Python type are."""
+    """Return the kind of target that values of a Python type represent."""
     if kind is type(None) or kind.__name__ in _MISSING:
         return "missing"
     if issubclass(kind, (*_DATES, *_NUMPY_DATES)) or kind.__name__ == "Period":
@@ -115,7 +117,7 @@ def _kind_of(kind: type) -> str:
 
 
 def _is_missing(value: Any) -> bool:
-    """Return whether an object stands for a missing value."""
+    """Return whether an object represents a missing value."""
     if value is None or type(value).__name__ in _MISSING:
         return True
     return isinstance(value, float) and value != value
@@ -133,20 +135,22 @@ def are_labels(y: np.ndarray) -> bool:
 
 
 def as_numbers(y: Array) -> Array:
-    """Return targets in the widest floating type, in which their squares are numbers.
+    """Return targets in the widest floating type, after checking their range.
 
-    Raises ValueError if all values of an output are too small, or one is too large.
+    This raises ValueError if the squares of the targets would overflow, or if all
+    values of an output are so small that their squares would underflow.
     """
     xp = namespace_of(y)
     y = xp.astype(y, float_types(y)[0])
-    assert_all_finite(y, input_name="y")  # strings may have become nan just now
+    assert_all_finite(y, input_name="y")  # the conversion may have turned text into nan
     least, most = _limits(xp.finfo(y.dtype), _RANGE)
     outside = _outside(_sizes(y), least, most)
     if outside.size:
         raise ValueError(
             f"The largest absolute value of y must be 0 or between {least:.0e} and "
-            f"{most:.0e}, so that its square is a number; got {outside[0]:.3g}. Divide "
-            "y by a number of its size, and multiply predictions by it."
+            f"{most:.0e}, so that its square neither overflows nor underflows; got "
+            f"{outside[0]:.3g}. Divide y by a number of this size, and multiply the "
+            "predictions by it."
         )
     return y
 
@@ -158,12 +162,12 @@ def _sizes(y: Array) -> np.ndarray:
 
 
 def _outside(sizes: np.ndarray, least: float, most: float) -> np.ndarray:
-    """Return the sizes out of a range, in which 0 is allowed."""
+    """Return the sizes that lie outside a range; 0 is always allowed."""
     return sizes[(sizes > most) | ((sizes > 0) & (sizes < least))]
 
 
 def label_codes(estimator: Any, y: Array, first: bool, final: bool) -> Array:
-    """Return the index of the class of each label; ``fit`` sets ``classes_``."""
+    """Return the index of the class of each label, and set ``classes_`` in ``fit``."""
     check_classification_targets(y)
     xp = namespace_of(y)
     if final:
@@ -183,7 +187,7 @@ def label_codes(estimator: Any, y: Array, first: bool, final: bool) -> Array:
 
 
 def number_columns(estimator: Any, y: Array, first: bool, final: bool) -> Array:
-    """Return a copy of numbers in the widest type, (n_rows, n_outputs)."""
+    """Return numbers in the widest floating type, as columns (n_rows, n_outputs)."""
     y = as_numbers(y)
     if first:
         estimator._one_output = y.ndim == 1
@@ -198,39 +202,39 @@ def number_columns(estimator: Any, y: Array, first: bool, final: bool) -> Array:
 
 
 def check_same_classes(one: Any, other: Any) -> None:
-    """Raise ValueError where two classifiers do not know the same labels."""
+    """Raise ValueError if two classifiers have different classes."""
     if not np.array_equal(one.classes_, other.classes_):
         raise ValueError(
             f"merge needs the same classes, got {one.classes_.tolist()} and "
-            f"{other.classes_.tolist()}. Give classes= to the first partial_fit."
+            f"{other.classes_.tolist()}. Pass classes= to the first partial_fit."
         )
 
 
 def check_same_outputs(one: Any, other: Any) -> None:
-    """Raise ValueError where two regressors do not have as many outputs."""
+    """Raise ValueError if two regressors have different numbers of outputs."""
     if other._n_outputs != one._n_outputs:
         raise ValueError(
-            f"merge needs as many outputs on both sides, got {one._n_outputs} and "
+            f"merge needs the same number of outputs, got {one._n_outputs} and "
             f"{other._n_outputs}."
         )
 
 
 # ----------------------------------------------------------------------------- weights
 class WeightedRows(NamedTuple):
-    """Rows of positive weight, and which rows were left out because theirs is 0."""
+    """Rows with positive weights, and the positions of rows of weight 0."""
 
     X: Any  # (n_rows, n_features)
     y: Array  # (n_rows,) or (n_rows, n_outputs)
     weights: Array  # (n_rows,), in the widest floating type
-    dropped: np.ndarray  # (n_dropped,), places among all the rows
+    dropped: np.ndarray  # (n_dropped,), positions of dropped rows among all rows
 
 
 def weighted_rows(X: Any, y: Array, sample_weight: Any) -> WeightedRows:
-    """Return the rows of positive weight, their targets and their weights.
+    """Return the rows with positive weights, their targets and their weights.
 
-    Without weights each row has weight 1. Weights stay in the units of the user and in
-    the widest type, so that models with weights of different sizes merge. What is
-    computed in single precision chooses its type by ``type_for_weights``.
+    Without weights each row has weight 1. Weights are not rescaled and have the widest
+    floating type, so that models fitted with weights of very different sizes can be
+    merged. Computations in single precision choose their type by ``type_for_weights``.
     """
     weights = read_weights(X, sample_weight)
     if sample_weight is None:
@@ -249,7 +253,7 @@ def weighted_rows(X: Any, y: Array, sample_weight: Any) -> WeightedRows:
 
 
 def read_weights(X: Any, sample_weight: Any) -> Array:
-    """Return a copy of non-negative weights of validated rows, in the widest type."""
+    """Return a validated copy of the sample weights, in the widest floating type."""
     if sample_weight is not None:
         refuse_dates(sample_weight, "sample_weight")
     return _check_sample_weight(
@@ -262,7 +266,7 @@ def read_weights(X: Any, sample_weight: Any) -> Array:
 
 
 def type_for_weights(weights: Array, dtype: Any) -> Any:
-    """Return the type for sums of these weights: dtype, or the widest if too narrow."""
+    """Return the type for sums of weights: dtype, or the widest if dtype overflows."""
     wide = float_types(weights)[0]
     if dtype == wide:
         return dtype
@@ -272,12 +276,12 @@ def type_for_weights(weights: Array, dtype: Any) -> Any:
 
 
 def _limits(limits: Any, share: float) -> tuple[float, float]:
-    """Return the least and the largest number of a share of the range of exponents."""
+    """Return the smallest and largest number within a share of the exponent range."""
     return float(limits.smallest_normal) ** share, float(limits.max) ** share
 
 
 def _check_range(y: Array, weights: Array) -> None:
-    """Raise ValueError where sums of weights, or of targets, could leave their type."""
+    """Raise ValueError if sums of weights or targets could overflow or underflow."""
     xp = namespace_of(weights)
     limits = xp.finfo(weights.dtype)
     least, most = _limits(limits, _RANGE)
@@ -285,8 +289,9 @@ def _check_range(y: Array, weights: Array) -> None:
     if xp.any(outside):
         raise ValueError(
             f"Sample weights must be 0 or between {least:.0e} and {most:.0e}, so that "
-            f"their sums are numbers; got {float(weights[outside][0]):.3g}. Divide "
-            "them all by the largest, and set to 0 those that are too small to matter."
+            "sums over rows neither overflow nor underflow; got "
+            f"{float(weights[outside][0]):.3g}. Divide all weights by the largest one, "
+            "and set those to 0 that are too small to matter."
         )
     if y.dtype not in float_types(y):  # labels
         return
@@ -300,6 +305,6 @@ def _check_range(y: Array, weights: Array) -> None:
         raise ValueError(
             f"With sample weights up to {largest:.3g} the largest absolute value of y "
             f"must be 0 or between {least:.0e} and {most:.0e}, so that squares of y "
-            f"times weights are numbers; got {sizes[0]:.3g}. Divide the weights, or y, "
-            "by a number of their size."
+            f"times weights neither overflow nor underflow; got {sizes[0]:.3g}. Divide "
+            "the weights, or y, by a number of their size."
         )

@@ -48,10 +48,11 @@ class AnchoredRBFSampler(BaseFeatureSampler):
         ``"softmax"`` is ``exp(sigma**2 * x.y)``, by features of the Gaussian kernel
         times ``exp(|sigma * x|**2 / 2)``.
     n_jobs : int, default=None
-        Threads of ``transform``; -1 uses all processors, None as many as NumPy's linear
-        algebra would, and one inside joblib workers.
+        Number of threads of ``transform``; -1 uses all processors. None uses as many as
+        NumPy's linear algebra would, and one inside joblib workers.
     random_state : int, RandomState instance or None, default=None
-        Seed of the frequencies. Draws are nested: half the columns use the first half.
+        Seed of the frequencies, which are nested: with the same seed, a sampler with
+        half as many columns uses the first half of them.
 
     Attributes
     ----------
@@ -60,15 +61,15 @@ class AnchoredRBFSampler(BaseFeatureSampler):
     center_ : ndarray of shape (n_features,)
         The column means, subtracted only for accuracy.
     sigma_ : float or ndarray of shape (n_features,)
-        The multiplier in use.
+        Inverse length scale by which the inputs are multiplied.
     map_ : FeatureMap
-        The drawn map, immutable, which works without the sampler.
+        The fitted feature map, which is immutable and can be used without the sampler.
     frequencies_ : Frequencies
-        Its frequencies, for rows multiplied by sigma.
+        The frequencies of the map, for rows that are multiplied by ``sigma_``.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Column names seen by ``fit``, where X has string names.
+        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------

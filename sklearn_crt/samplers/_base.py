@@ -1,4 +1,4 @@
-"""What all samplers share: validation, statistics, the loop over chunks, kernels."""
+"""Base class of all samplers: validation, statistics, transformation and kernels."""
 
 from __future__ import annotations
 
@@ -48,38 +48,40 @@ from ..rows import (
     resolve_sigma,
 )
 
-_ERROR_ROWS = 16  # rows of each side, whose pairs tell of the error
+_ERROR_ROWS = 16  # queries, and keys, from whose pairs the error is estimated
 
-_MOST_PHASE = {4: 2.0**23, 8: 2.0**52}  # that a type resolves, by its size
+# largest phases that floating types resolve, by their size in bytes
+_MOST_PHASE = {4: 2.0**23, 8: 2.0**52}
 
 
 def fitted(path: str, doc: str) -> Any:
-    """Return a read-only attribute that is a part of the fitted sampler."""
+    """Return a read-only property that looks up a path in the fitted sampler."""
     return property(attrgetter(path), doc=doc)
 
 
 class SamplerBatch(NamedTuple):
-    """Validated rows of both sides, and the weights of the queries."""
+    """Validated queries and keys, and the weights of the queries."""
 
     X: Any  # (n_rows, n_features)
-    X_key: Any = None  # (n_keys, n_features), None where they are those of X
+    X_key: Any = None  # (n_keys, n_features), None if the keys are the rows of X
     weights: Any = None  # (n_rows,)
 
 
 @dataclass(frozen=True, eq=False)
 class SamplerValue(FittedValue):
-    """The statistics of the rows and the map that follows from them."""
+    """The statistics of the rows and the feature map that follows from them."""
 
-    unfitted: Any  # a copy of the sampler, whose parameters count until the next fit
+    unfitted: Any  # a copy with the parameters that are in effect until the next fit
     statistics: Statistics
-    dtype: str = ""  # of the first rows
+    dtype: str = ""  # floating type of the first rows
     map: FeatureMap | None = None  # None until all blocks of rows have been read
     is_frozen: bool = False
 
     def read(self, batch: SamplerBatch, n_before: int = 0) -> SamplerValue:
-        """Return the value with the statistics of further rows, and no new map.
+        """Return the value with the statistics of further rows, but the same map.
 
-        ``n_before`` is the number of rows before these, of which none was read here.
+        ``n_before`` is the number of earlier rows that are read elsewhere, for instance
+        in other blocks.
         """
         sigma = getattr(self.unfitted, "sigma", None)
         median = isinstance(sigma, str) and sigma == "median"
@@ -89,9 +91,9 @@ class SamplerValue(FittedValue):
         return replace(self, statistics=statistics, dtype=dtype)
 
     def with_map(self, statistics: Statistics | None = None) -> SamplerValue:
-        """Return the value with the map of its statistics, or of those given.
+        """Return the value with the map for its statistics, or for the given ones.
 
-        The frequencies of the old map, if there is one, are taken over where their
+        The frequencies of the old map, if there is one, are reused if their
         distribution does not depend on the statistics.
         """
         if statistics is None:
@@ -100,13 +102,13 @@ class SamplerValue(FittedValue):
         return replace(self, statistics=statistics, map=made)
 
     def with_seed(self, random_state: RandomState) -> SamplerValue:
-        """Return what ``fit`` makes of the same statistics with another seed."""
+        """Return the value that ``fit`` computes from these rows with another seed."""
         seed = check_random_state(random_state).randint(2**31 - 1, size=4)
         statistics = replace(self.statistics, seed=tuple(seed.tolist()))
         return replace(self, map=None).with_map(statistics)
 
     def parts(self) -> Any:
-        """Return the fitted samplers that a composed map consists of."""
+        """Return the fitted samplers that a composed map is made of."""
         return self.unfitted._fit_parts(self.statistics)
 
     def plus(self, batch: SamplerBatch, step: Step = no_step) -> SamplerValue:  # type: ignore[override]
@@ -114,7 +116,7 @@ class SamplerValue(FittedValue):
         return self.read(batch).with_map()
 
     def fitted(self, batch: SamplerBatch, step: Step = no_step) -> SamplerValue:  # type: ignore[override]
-        return self.plus(batch)  # rows may follow
+        return self.plus(batch)  # not frozen, as more rows may follow
 
     def __add__(self, other: SamplerValue) -> SamplerValue:
         for value in (self, other):
@@ -148,9 +150,9 @@ class BaseFeatureSampler(
 ):
     """Features with ``E[transform(x) @ transform_key(y)] == exact_kernel(x, y)``.
 
-    A subclass states its parameters (``__init__``, ``_parameter_constraints``) and, in
-    ``_make_map``, which :class:`~sklearn_crt.extend.FeatureMap` follows from them and
-    from the statistics of the rows. Everything else is done here.
+    A subclass defines its parameters (``__init__``, ``_parameter_constraints``) and the
+    method ``_make_map``, which returns the :class:`~sklearn_crt.extend.FeatureMap` for
+    these parameters and the statistics of the rows. This class does everything else.
     """
 
     _parameter_constraints: dict = {
@@ -165,32 +167,33 @@ class BaseFeatureSampler(
     }
 
     _value: SamplerValue
-    _doubtful_below: float = 64  # columns, for which fit looks at the stated error
+    # with fewer columns, fit warns if the predicted error is large
+    _doubtful_below: float = 64
 
     # ------------------------------------------------------------------- hooks
     @abstractmethod
     def _make_map(self, statistics: Statistics, drawn: FeatureMap | None) -> FeatureMap:
-        """Return the map: a function of the parameters and the statistics alone.
+        """Return the map, which depends on the parameters and the statistics only.
 
-        ``drawn`` is a map of the same parameters but sigma, and of the same seed, or
-        None: where the distribution of the frequencies does not depend on the
-        statistics they may be taken from there.
+        ``drawn`` is None, or a map with the same seed and the same parameters except
+        sigma. Its frequencies may be reused if their distribution does not depend on
+        the statistics.
         """
 
     def _reads(self) -> dict[str, Any]:
-        """Return what ``_make_map`` needs beside the moments of the columns.
+        """Return what ``_make_map`` needs in addition to the moments of the columns.
 
-        ``{"rows": n}`` are samples of n rows of each side, ``{"covariance": True}`` the
-        second moments of pairs of columns.
+        ``{"rows": n}`` requests samples of n queries and n keys, and
+        ``{"covariance": True}`` the second moments of pairs of columns.
         """
         return {}
 
     def _frame(self, statistics: Statistics, center: np.ndarray | None = None) -> Frame:
-        """Return the frame of the parameter sigma, about a centre."""
+        """Return the input scaling for the parameter sigma, with an optional centre."""
         return Frame(resolve_sigma(self.sigma, statistics), center)
 
     def _map_without_rows(self, feature_map: FeatureMap) -> FeatureMap:
-        """Return the map as it is kept by ``freeze``, which must hold no row."""
+        """Return the map that ``freeze`` keeps, which must not contain any rows."""
         return feature_map
 
     # ------------------------------------------------------------------ fitting
@@ -203,16 +206,16 @@ class BaseFeatureSampler(
         X_key: TableLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Choose the parameters from the statistics of X and draw the frequencies.
+        """Fit the feature map: compute the statistics of X and draw the frequencies.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows of the query side, and of both sides without ``X_key``.
+            Queries; they are used as keys too if ``X_key`` is None.
         y : None
             Ignored.
         X_key : {array-like, sparse matrix} of shape (n_keys, n_features), default=None
-            Rows of the key side, if their distribution differs from that of X.
+            Keys, if their distribution differs from that of X.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows of X in all statistics.
 
@@ -224,7 +227,7 @@ class BaseFeatureSampler(
         Raises
         ------
         ValueError
-            If a parameter or X is out of range; the message says what is allowed.
+            If a parameter or X is out of range; the message states what is allowed.
         """
         return self._fit_value(X, y, X_key, sample_weight)
 
@@ -237,12 +240,13 @@ class BaseFeatureSampler(
         X_key: TableLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Add a batch to the statistics; equals ``fit`` on all rows together.
+        """Update the fitted sampler with another batch of rows.
 
-        The order of the batches does not matter, unless more than 1000 rows are
-        sampled (``sigma="median"``). The parameters are those of the first call. The
-        map depends on all rows, so pass all batches first, then call ``freeze()``, then
-        ``transform``; a warning is raised if features change that were used before.
+        The result equals that of ``fit`` on all rows together, with the parameters of
+        the first call. The order of the batches does not matter, unless rows are
+        sampled from more than 1000 (``sigma="median"``). The feature map depends on all
+        rows, so pass all batches first, then call ``freeze()``, and only then
+        ``transform``. A warning is raised if the features change after they were used.
 
         Parameters
         ----------
@@ -251,14 +255,14 @@ class BaseFeatureSampler(
         y : None
             Ignored.
         X_key : {array-like, sparse matrix} of shape (n_keys, n_features), default=None
-            More rows of the key side.
+            More keys.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows of X.
 
         Returns
         -------
         self : object
-            The sampler, with a map for all rows seen so far.
+            The sampler, with the feature map for all rows seen so far.
 
         Raises
         ------
@@ -271,16 +275,17 @@ class BaseFeatureSampler(
             name = type(self).__name__
             warn(
                 f"partial_fit changed the map of this {name} after transform had been "
-                "used: features of earlier rows belong to another map. Call "
+                "used, so the features returned before belong to another map. Call "
                 "partial_fit on all batches (or fit on a sample of rows) first, then "
                 "freeze(), then transform; or learn through "
-                f"NadarayaWatsonClassifier({name}(...)).partial_fit, which does it.",
+                f"NadarayaWatsonClassifier({name}(...)).partial_fit, which takes care "
+                "of this.",
                 UserWarning,
             )
         return self
 
     def _differs_from_used(self, before: FeatureMap | None) -> bool:
-        """Return whether a row has other features than by a map that was used."""
+        """Return whether features differ from those of an earlier map that was used."""
         if before is None or "was_used" not in vars(before):
             return False
         probe = np.ones((1, self.n_features_in_), self._value.dtype)
@@ -289,7 +294,7 @@ class BaseFeatureSampler(
         return not np.array_equal(old, new, equal_nan=True)
 
     def _fit(self, X: Any, X_key: Any, sample_weight: Any) -> None:
-        """Fit a part of a composed map, whose own error is not judged."""
+        """Fit a component of a composed map, without warnings about its own error."""
         batch = self._read(X, None, X_key, sample_weight, first=True, final=True)
         self._value = self._empty_value(batch).fitted(batch)
 
@@ -303,7 +308,7 @@ class BaseFeatureSampler(
         first: bool,
         final: bool,
     ) -> SamplerBatch:
-        """Return validated rows of both sides, and weights of the first."""
+        """Return validated queries and keys, and the weights of the queries."""
         self._note_namespace(X, None, X_key, sample_weight, first=first)
         X = self._validate(X, reset=first)
         if sample_weight is not None:
@@ -328,12 +333,12 @@ class BaseFeatureSampler(
         differ = [name for name in mine if not same(mine[name], theirs[name])]
         if differ:
             raise ValueError(
-                f"merge needs samplers of the same parameters, but {differ[0]} is "
+                f"merge needs samplers with the same parameters, but {differ[0]} is "
                 f"{mine[differ[0]]!r} in one and {theirs[differ[0]]!r} in the other."
             )
 
     def _warn_after_fit(self, batch: Any) -> None:
-        """Warn if the stated error exceeds the kernel for half of the pairs of rows."""
+        """Warn if the predicted error exceeds the kernel for half of the pairs."""
         n = self.n_components
         sides = batch.X, batch.X if batch.X_key is None else batch.X_key
         sizes = [side.shape[0] for side in sides]
@@ -357,8 +362,8 @@ class BaseFeatureSampler(
             advice = f"{half} a{advice[1:]}"
         warn(
             f"{type(self).__name__}(n_components={n}): on a sample of rows the stated "
-            f"error of the kernel is {ratio:.2g} times the kernel itself for half of "
-            f"the pairs, so zero would be a better estimate. {advice} "
+            f"error of the kernel is {ratio:.2g} times the kernel itself or more for "
+            f"half of the pairs, so zero would be a better estimate. {advice} "
             "sklearn_crt.compare_samplers measures the error of samplers on your rows.",
             ApproximationWarning,
         )
@@ -367,16 +372,16 @@ class BaseFeatureSampler(
         return validate_rows(self, X, reset=reset)
 
     def _rows(self, X: Any, feature_map: FeatureMap) -> Any:
-        """Return validated rows for a map, whose squares are in range."""
+        """Return validated rows, after checking that their squares are in range."""
         if self._needs_no_checks(X, feature_map):
-            return X  # where validate_data takes most of the time of a row
+            return X  # for single rows, validate_data would take most of the time
         refuse_lazy(self, "sklearn_crt.dask.map_rows(sampler.transform, X)", X)
         X = self._validate(X, reset=False)
         feature_map.frame.check(X)
         return X
 
     def _needs_no_checks(self, X: Any, feature_map: FeatureMap) -> bool:
-        """Return whether X is a table that ``validate_data`` would return as it is."""
+        """Return whether ``validate_data`` would return X unchanged."""
         if type(X) is not np.ndarray or X.dtype not in (np.float64, np.float32):
             return False
         if X.ndim != 2 or X.shape[0] == 0 or hasattr(self, "feature_names_in_"):
@@ -385,40 +390,41 @@ class BaseFeatureSampler(
 
     # ------------------------------------------------------------- transforming
     def transform(self, X: TableLike) -> np.ndarray:
-        """Map X to the features of the query side.
+        """Compute the features of queries.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows. float32 is kept, everything else becomes float64.
+            Rows. float32 is preserved; every other type is converted to float64.
 
         Returns
         -------
         features : ndarray of shape (n_samples, n_components)
-            The features of each row, which depend on no other row. Where all features
-            of a row are too small for the type (positive maps, far from the centre), a
-            warning says how many rows are zero.
+            The features. Those of a row do not depend on the other rows. With positive
+            features, all features of a row far from the centre can be too small for
+            their floating type; a warning reports the number of rows that became zero.
 
         Raises
         ------
         ValueError
-            If the squares of a row times sigma are too large for the type: values
-            beyond 1e19 in float32, 1e154 in float64.
+            If the squares of rows times sigma overflow their floating type, that is,
+            for values beyond 1e19 in float32 or 1e154 in float64.
         """
         return self._transform(X, key=False)
 
     def transform_key(self, X: TableLike) -> np.ndarray:
-        """Map X to the features of the key side.
+        """Compute the features of keys.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows of the key side.
+            Keys.
 
         Returns
         -------
         features : ndarray of shape (n_samples, n_components)
-            The same as those of ``transform``, unless ``symmetric_`` is False.
+            The features, which equal those of ``transform`` unless ``symmetric_`` is
+            False.
         """
         return self._transform(X, key=True)
 
@@ -427,7 +433,7 @@ class BaseFeatureSampler(
         check_fit_namespace(self, X, "transform_key" if key else "transform")
         feature_map = self.map_
         rows = self._rows(X, feature_map)
-        vars(feature_map)["was_used"] = True  # of which partial_fit warns
+        vars(feature_map)["was_used"] = True  # so that partial_fit can warn
         self._warn_of_phases(rows, feature_map)
         features, n_zero, overflows = transform(
             feature_map, rows, key=key, n_jobs=self.n_jobs
@@ -449,39 +455,39 @@ class BaseFeatureSampler(
         return to_namespace_of(features, X)
 
     def _warn_of_phases(self, rows: Any, feature_map: FeatureMap) -> None:
-        """Warn if sines are taken of phases that their type does not resolve."""
+        """Warn about phases so large that their floating type does not resolve them."""
         rate = feature_map.phase_rate
-        if rate == 0 or not on_host(rows):  # where a look waits for the device
+        if rate == 0 or not on_host(rows):  # a check would wait for the device
             return
         most = _MOST_PHASE[rows.dtype.itemsize]
         n_rows = feature_map.frame.count_beyond(rows, most / rate)
         if n_rows:
             warn(
                 f"For {n_rows} rows {type(self).__name__} takes sines and cosines of "
-                f"phases beyond {most:.2g}, which {rows.dtype} does not resolve: these "
-                "features are noise. Use a smaller sigma or float64, or scale the "
-                "columns, for instance with StandardScaler.",
+                f"phases beyond {most:.2g}, which {rows.dtype} does not resolve, so "
+                "these features are noise. Use a smaller sigma or float64, or scale "
+                "the columns, for instance with StandardScaler.",
                 ApproximationWarning,
             )
 
     # ------------------------------------------------------------------ kernels
     def exact_kernel(self, X: TableLike, Y: TableLike | None = None) -> np.ndarray:
-        """Return the kernel that the features estimate.
+        """Return the exact kernel that the features approximate.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_X, n_features)
-            Rows of the query side.
+            Queries.
         Y : {array-like, sparse matrix} of shape (n_Y, n_features), default=None
-            Rows of the key side; X if None.
+            Keys; X if None.
 
         Returns
         -------
         kernel : ndarray of shape (n_X, n_Y)
-            Kernel values, in the type of X.
+            Kernel values, in the floating type of X.
         """
         feature_map, queries, keys = self._map_and_rows(X, Y)
-        with np.errstate(over="ignore"):  # the warning says more
+        with np.errstate(over="ignore"):  # the warning below is more helpful
             kernel = feature_map.kernel(*feature_map.frame.pair(queries, keys))
             kernel = kernel.astype(queries.dtype, copy=False)
         n_pairs = int(np.count_nonzero(np.isinf(kernel)))
@@ -499,19 +505,20 @@ class BaseFeatureSampler(
     ) -> np.ndarray:
         """Return the estimate of the kernel, ``transform(X) @ transform_key(Y).T``.
 
-        It is computed in log space, so it is finite wherever the estimate itself is.
+        It is computed from the logarithms of the features, so it is finite whenever the
+        estimate itself is, even if some features overflow.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_X, n_features)
-            Rows of the query side.
+            Queries.
         Y : {array-like, sparse matrix} of shape (n_Y, n_features), default=None
-            Rows of the key side; X if None.
+            Keys; X if None.
 
         Returns
         -------
         kernel : ndarray of shape (n_X, n_Y)
-            Unbiased estimates, in the type of X.
+            Unbiased estimates, in the floating type of X.
         """
         feature_map, queries, keys = self._map_and_rows(X, Y)
         feature_map = feature_map.to(queries)
@@ -524,25 +531,25 @@ class BaseFeatureSampler(
     def kernel_variance(self, X: TableLike, Y: TableLike | None = None) -> np.ndarray:
         """Return the exact variance of ``approximate_kernel`` over the frequencies.
 
-        Where ``variance_is_exact_`` is False it is that of independent frequencies
-        (couplings without a fixed angle: ``"simplex+"``, ``"halton"``, ``"sobol"``), or
-        that of the exact blocks which a structured coupling without padding
-        approximates. Of positive maps it holds, but says little once sigma is not
-        small: it can exceed squared errors that are seen by orders of magnitude, ruled
-        by draws too rare to be met.
+        If ``variance_is_exact_`` is False, the variance is that of independent
+        frequencies (for couplings without a fixed angle: ``"simplex+"``, ``"halton"``
+        and ``"sobol"``), or that of the exact blocks that a structured coupling without
+        padding approximates. For positive features the variance is correct, but unless
+        sigma is small it is dominated by rare draws. It can then exceed the squared
+        errors that are observed by orders of magnitude, so it is uninformative.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_X, n_features)
-            Rows of the query side.
+            Queries.
         Y : {array-like, sparse matrix} of shape (n_Y, n_features), default=None
-            Rows of the key side; X if None.
+            Keys; X if None.
 
         Returns
         -------
         variance : ndarray of shape (n_X, n_Y), float64
-            The mean squared errors of the unbiased estimates, infinite where they are
-            too large for float64.
+            The variances, which are also the mean squared errors because the estimates
+            are unbiased. Values that are too large for float64 are infinite.
         """
         feature_map, *rows = self._map_and_rows(X, Y)
         pair = feature_map.frame.pair(*rows)
@@ -553,7 +560,7 @@ class BaseFeatureSampler(
     def _map_and_rows(
         self, X: TableLike, Y: TableLike | None
     ) -> tuple[Any, Rows, Rows | None]:
-        """Return the map, and validated rows on the host, where SciPy works."""
+        """Return the map, and validated rows on the host, because SciPy needs them."""
         feature_map = value_of(self).map
         queries = to_host(self._rows(X, feature_map))
         keys = None if Y is None else to_host(self._rows(Y, feature_map))
@@ -561,23 +568,25 @@ class BaseFeatureSampler(
 
     # ------------------------------------------------------------ other numbers
     def with_sigma(self, sigma: Sigma) -> Self:
-        """Return this fitted sampler with another sigma, without reading the rows.
+        """Return a fitted copy with another sigma, without reading the rows again.
 
         Parameters
         ----------
         sigma : float, {"scale", "median"} or array-like of shape (n_features,)
-            The new value; ``"median"`` only where it was the old one too.
+            The new value. ``"median"`` is allowed only if the old value is ``"median"``
+            too.
 
         Returns
         -------
         sampler : sampler
-            A copy, equal to a sampler fitted with ``sigma`` on the same rows. It shares
-            the frequencies, unless their distribution depends on the data.
+            A copy that equals a sampler fitted with ``sigma`` on the same rows. It has
+            the same frequencies, unless their distribution depends on the data.
 
         Raises
         ------
         ValueError
-            If sigma is out of range, or ``"median"`` without a sample of the rows.
+            If sigma is out of range, or if it is ``"median"`` and the sampler has no
+            sample of the rows.
         """
         value = value_of(self)
         unfitted = _unfitted_copy(value.unfitted)
@@ -587,30 +596,32 @@ class BaseFeatureSampler(
         return other
 
     # --------------------------------------------------------------- attributes
-    map_: Any = fitted("_value.map", "The map, a value of its own.")
+    map_: Any = fitted(
+        "_value.map", "The fitted feature map, immutable and usable by itself."
+    )
     sigma_: float | np.ndarray = fitted(
-        "map_.frame.sigma", "Multiplier of the inputs in use."
+        "map_.frame.sigma", "Inverse length scale by which the inputs are multiplied."
     )
     frequencies_: Frequencies = fitted(
-        "map_.frequencies", "Frequencies at unit bandwidth."
+        "map_.frequencies", "Frequencies for rows that are multiplied by ``sigma_``."
     )
     symmetric_: bool = fitted(
         "map_.symmetric", "Whether ``transform_key`` is the same map as ``transform``."
     )
     variance_is_exact_: bool = fitted(
         "map_.variance_is_exact",
-        "Whether ``kernel_variance`` is that of the coupling in use.",
+        "Whether ``kernel_variance`` is exact for the coupling in use.",
     )
     _n_features_out: int = fitted("map_.n_components", "Number of columns.")
 
     @property
     def center_(self) -> np.ndarray:
-        """Vector subtracted from the rows, zero without a centre."""
+        """Vector that is subtracted from the rows; zero if they are not centred."""
         center = self.map_.frame.center
         return np.zeros(self.n_features_in_) if center is None else center
 
     def __sklearn_tags__(self):
-        """Return the tags of scikit-learn: sparse input, float32 and float64 kept."""
+        """Return scikit-learn's tags: sparse input; float32 and float64 preserved."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.array_api_support = ARRAY_API
@@ -619,7 +630,7 @@ class BaseFeatureSampler(
 
 
 def _unfitted_copy(sampler):
-    """Return what ``clone`` does, at half the time where parameters are plain."""
+    """Return an unfitted copy like ``clone``, in half the time for plain parameters."""
     params = sampler.get_params(deep=False)
     for name, value in params.items():
         if isinstance(value, (list, tuple, np.ndarray)) or hasattr(value, "get_params"):

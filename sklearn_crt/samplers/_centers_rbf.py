@@ -1,4 +1,4 @@
-"""Kernel columns at centres, for linear models."""
+"""Kernel values at centres (landmarks), as features for linear models."""
 
 from __future__ import annotations
 
@@ -49,16 +49,12 @@ from ..rows import (
     resolve_sigma,
 )
 
-_N_ROWS = {
-    "kmeans": 20,
-    "rpcholesky": 10,
-    "random": 1,
-    "given": 0,
-}  # sampled per centre
+# number of sampled rows per centre
+_N_ROWS = {"kmeans": 20, "rpcholesky": 10, "random": 1, "given": 0}
 
 
 class _CenterSettings(NamedTuple):
-    """The parameters of a fit, and its seed."""
+    """The parameters and the seed of a fit."""
 
     sigma: Any
     n_components: int
@@ -77,7 +73,8 @@ class _ChosenCenters(NamedTuple):
 
     points: Centers
     sigma: float | np.ndarray
-    root: np.ndarray | None  # (n_points, n_points), of the inverse kernel, if whitened
+    # (n_points, n_points), root of the inverse kernel matrix; None if not whitened
+    root: np.ndarray | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,10 +100,10 @@ class CentersValue(FittedValue):
         given = [each.centers == "given" for each in (ours, theirs)]
         if any(given) and not all(given):
             raise ValueError(
-                "merge needs centers that are an array on both sides or on neither."
+                "merge needs centers= to be an array on both sides or on neither."
             )
         points, rows = other.points, other.statistics
-        if ours.n_sampled != theirs.n_sampled:  # samples of two sizes do not add up
+        if ours.n_sampled != theirs.n_sampled:  # samples of different sizes cannot join
             points, rows = other.candidates, replace(rows, query_sample=None)
         if points is None or given[0]:
             points = self.points
@@ -126,7 +123,7 @@ class CentersValue(FittedValue):
 
     @property
     def candidates(self) -> Any:
-        """The centres of earlier rows, and the sample of the rows since."""
+        """The centres of earlier rows together with the sample of later rows."""
         sample = self.statistics.query_sample
         if sample is None:
             return self.points
@@ -136,12 +133,12 @@ class CentersValue(FittedValue):
 
     @property
     def origin(self) -> np.ndarray:
-        """The mean of the rows, which dense rows are shifted by."""
+        """The mean of the rows, which is subtracted from dense rows."""
         return self.statistics.query.mean
 
     @property
     def solution(self) -> _ChosenCenters:
-        """The centres of the rows so far."""
+        """The centres for all rows so far, computed when they are first needed."""
         if self.solved is not None:
             return self.solved
         return computed_once(self, "computed", self._solve)
@@ -169,16 +166,17 @@ class CentersValue(FittedValue):
 class CentersRBFSampler(
     ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeCycle
 ):
-    r"""Gaussian kernel columns at centres of the rows: features for ridge regression.
+    r"""Gaussian kernel values at centres of the rows, as features for ridge regression.
 
-    The features of a row are its kernel values at ``n_components`` centres of the
-    training rows. A linear model on them is a radial basis function network. In front
-    of ridge regression they are as good as Nystroem's columns, which span the same
-    space, without the whitening that makes Nystroem slow; ``whiten=True`` is for other
-    linear models.
+    The features of a row are its kernel values at ``n_components`` centres (landmarks),
+    which are chosen from the training rows. A linear model on these features is a
+    radial basis function network. Followed by ridge regression, they are as accurate as
+    the features of ``Nystroem``, which span the same space, but they do not need the
+    whitening that makes ``Nystroem`` slow. Set ``whiten=True`` for other linear models.
 
-    Unlike the other samplers this is **no estimate of the kernel** unless it whitens:
-    it is not for kernel averages, and has no ``exact_kernel`` and no variance.
+    Unlike the other samplers, this one **does not estimate the kernel** unless
+    ``whiten=True``: do not use it for kernel averages. It has no ``exact_kernel`` and
+    no ``kernel_variance``.
 
     Parameters
     ----------
@@ -187,76 +185,83 @@ class CentersRBFSampler(
         ``"scale"`` is scikit-learn's ``gamma="scale"`` with ``gamma = sigma**2 / 2``;
         ``"median"`` is one over the median distance of up to 1000 rows.
     n_components : int, default=100
-        Number of columns, one per centre; fewer where there are fewer distinct rows.
+        Number of columns, one per centre; fewer if there are fewer distinct rows.
     centers : {"kmeans", "rpcholesky", "random"} or array-like, default="kmeans"
-        Where the kernel values are taken.
+        How the centres are chosen.
 
-        - ``"kmeans"``: means of groups of rows, by two steps of k-means that start from
-          random rows, on a sample of at most 20 rows per centre.
-        - ``"rpcholesky"``: rows that a randomly pivoted Cholesky factorisation of the
-          kernel of at most 10 rows per centre chooses [3]_, [4]_. It leaves out rows
-          whose kernel columns are already spanned by those of earlier rows.
-        - ``"random"``: rows at random, as Nystroem's.
-        - an array or a sparse matrix (n_components, n_features): its rows.
+        - ``"kmeans"``: the means of clusters of rows, from two steps of k-means that
+          start from random rows, on a sample of at most 20 rows per centre.
+        - ``"rpcholesky"``: the rows that a randomly pivoted Cholesky factorisation
+          chooses [3]_, [4]_, applied to the kernel matrix of at most 10 sampled rows
+          per centre. It skips rows whose kernel columns are already spanned by those of
+          the rows chosen before.
+        - ``"random"``: rows chosen at random, as in ``Nystroem``.
+        - an array or a sparse matrix of shape (n_components, n_features): its rows.
     whiten : bool, default=False
         Whether to multiply the columns by a root of :math:`K_{ZZ}^{-1}`, as Nystroem
-        does: for models whose penalty is that of coefficients of one scale.
+        does. Use it for models whose penalty assumes features of similar scale.
     n_jobs : int, default=None
-        Threads of ``transform``; -1 uses all processors, None as many as NumPy's linear
-        algebra would, and one inside joblib workers.
+        Number of threads of ``transform``; -1 uses all processors. None uses as many as
+        NumPy's linear algebra would, and one inside joblib workers.
     random_state : int, RandomState instance or None, default=None
         Seed of the centres, and of the rows sampled for ``sigma="median"``.
 
     Attributes
     ----------
     centers_ : ndarray or sparse matrix of shape (n_columns, n_features)
-        The centres, in the columns of X.
+        The centres, in the units of the columns of X.
     sigma_ : float or ndarray of shape (n_features,)
-        The multiplier in use.
+        Inverse length scale by which the inputs are multiplied.
     penalty_ : ndarray of shape (n_columns, n_columns)
-        Kernel values of the centres, the identity where columns are whitened:
-        ``b @ penalty_ @ b`` is the penalty of coefficients b in ridge regression on the
-        kernel itself (Notes).
+        Kernel matrix of the centres, or the identity if the columns are whitened. For
+        coefficients b, ``b @ penalty_ @ b`` is the squared norm that kernel ridge
+        regression penalises (see Notes).
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Column names seen by ``fit``, where X has string names.
+        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------
-    TrigRBFSampler : An unbiased estimate of the kernel, which needs no rows.
-    sklearn.kernel_approximation.Nystroem : The same span, whitened.
+    TrigRBFSampler : Random features that estimate the kernel without bias and do not
+        depend on landmarks.
+    sklearn.kernel_approximation.Nystroem : Whitened features that span the same space.
 
     Notes
     -----
-    With centres :math:`z_m` the features are
+    For centres :math:`z_m` the features are
     :math:`f_m(x) = \exp(-|\sigma(x - z_m)|^2 / 2)`. The function
-    :math:`\sum_m b_m f_m` has the squared norm :math:`b' K_{ZZ} b` in the space of the
-    kernel, so
+    :math:`\sum_m b_m f_m` has the squared norm :math:`b' K_{ZZ} b` in the reproducing
+    kernel Hilbert space, so
 
     .. math:: \min_b |F b - y|^2 + \alpha\, b' K_{ZZ} b
 
-    is exactly ridge regression with Nystroem's approximation [1]_ at the same centres.
-    Solved by hand, it needs some 1e-10 times the number of rows on the diagonal where
-    the kernel is so wide that :math:`K_{ZZ}` is singular up to rounding. A plain
-    penalty :math:`\alpha |b|^2` with a small alpha does about as well. Models that need
-    columns of one scale are worse on raw kernel columns: logistic regression,
-    ``LinearSVC``, ``SGDClassifier`` and ridge, each with its default penalty (user
-    guide). ``whiten=True`` is as good there as Nystroem. Its columns are a rotation of
-    Nystroem's for these centres, :math:`F L^{-T}` with the Cholesky factor
-    :math:`K_{ZZ} = L L'`: a triangle takes half the products of a symmetric root.
-    Rounding of :math:`K_{ZZ}` in the type of the centres is left out.
+    is exactly ridge regression with the Nystroem approximation [1]_ at the same
+    centres. If you solve it yourself, and the kernel is so wide that :math:`K_{ZZ}` is
+    singular up to rounding, add about 1e-10 times the number of rows to the diagonal. A
+    plain penalty :math:`\alpha |b|^2` with a small alpha is about as accurate.
 
-    k-means centres for random rows are those of [2]_; "rpcholesky" takes memory for
-    ``10 * n_components**2`` numbers of float64.
+    Models that assume features of similar scale are less accurate on these raw kernel
+    values: logistic regression, ``LinearSVC``, ``SGDClassifier`` and ridge regression,
+    each with its default penalty (see the user guide). With ``whiten=True`` they are as
+    accurate as with ``Nystroem``. The whitened columns are a rotation of the columns of
+    ``Nystroem`` for the same centres, :math:`F L^{-T}` with the Cholesky factor
+    :math:`K_{ZZ} = L L'`; multiplying by a triangular matrix takes half as many
+    operations as multiplying by a symmetric root. Directions in which :math:`K_{ZZ}` is
+    zero up to rounding, in the floating type of the centres, are left out.
 
-    ``partial_fit`` keeps a random sample of the rows so far, of the size above, and no
-    rows for an array; the centres are computed when they are first needed, and are
-    those of ``fit`` on all the rows, however these come. As long as all rows are in the
-    sample, their order does not matter either. ``merge`` joins the samples.
-    After ``fit`` or ``freeze`` no rows are left, and the centres stand for them, each
-    with its share of their number; further rows and centres of others are chosen from
-    together. With an array the centres stay, and rows give sigma alone.
+    Choosing landmarks by k-means was proposed in [2]_. ``"rpcholesky"`` needs memory
+    for ``10 * n_components**2`` float64 numbers.
+
+    ``partial_fit`` keeps a random sample of the rows so far, of the size above (or no
+    rows if ``centers`` is an array). The centres are computed when they are first
+    needed, and they equal those of ``fit`` on all the rows, whatever the batches. As
+    long as the sample contains all rows, the order of the rows does not matter either.
+    ``merge`` joins the samples. After ``fit`` or ``freeze`` no rows are kept: the
+    centres represent them, each weighted by its share of the rows. New centres are then
+    chosen from these centres and the sample of further rows, or the centres of another
+    sampler, together. If ``centers`` is an array, the centres are fixed, and the rows
+    only determine sigma.
 
     References
     ----------
@@ -324,7 +329,7 @@ class CentersRBFSampler(
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: TableLike, y: Any = None) -> Self:
-        """Find the centres of the rows, or take those that are given.
+        """Choose the centres from the rows, or use those that are given.
 
         Parameters
         ----------
@@ -336,7 +341,8 @@ class CentersRBFSampler(
         Returns
         -------
         self : object
-            It holds the centres alone; the centre of a single row is that row.
+            The fitted sampler. It stores only the centres; note that the centre of a
+            cluster of one row is that row.
 
         Raises
         ------
@@ -349,7 +355,7 @@ class CentersRBFSampler(
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: TableLike, y: Any = None) -> Self:
-        """Add a batch of rows; equals ``fit`` on all of them.
+        """Add a batch of rows; the result equals ``fit`` on all rows together.
 
         Parameters
         ----------
@@ -361,7 +367,7 @@ class CentersRBFSampler(
         Returns
         -------
         self : object
-            The sampler; its features change with the rows until ``freeze()``.
+            The sampler. Its features change with each batch until ``freeze()``.
         """
         return self._extend_value(X, y)
 
@@ -379,7 +385,7 @@ class CentersRBFSampler(
         return CentersValue(_CenterSettings(*parameters), Statistics(seed), points)
 
     def _given(self, n_features):
-        """Return the landmarks of the parameter."""
+        """Return the centres that the user gave, validated."""
         with config_context(array_api_dispatch=False):
             points = check_array(
                 self.centers,
@@ -391,31 +397,31 @@ class CentersRBFSampler(
         if points.shape != (self.n_components, n_features):
             raise ValueError(
                 f"centers has shape {points.shape}, but n_components="
-                f"{self.n_components} and X has {n_features} features: give an array "
+                f"{self.n_components} and X has {n_features} features: pass an array "
                 f"of shape ({self.n_components}, {n_features})."
             )
         return Centers(points, np.ones(points.shape[0]))
 
     def _validate(self, X, *, reset):
-        """Return rows as a table of NumPy or SciPy."""
+        """Return validated rows as a NumPy array or a SciPy sparse matrix."""
         rows = validate_rows(self, X, reset=reset)
-        instead = ", or take TrigRBFSampler or OPRFSampler, which work on devices"
+        instead = ", or use TrigRBFSampler or OPRFSampler, which work on devices"
         refuse_device(self, rows, instead)
         return rows
 
     @property
     def centers_(self) -> Rows:
-        """The centres, in the columns of X."""
+        """The centres, in the units of the columns of X."""
         return value_of(self).solution.points.points
 
     @property
     def sigma_(self) -> float | np.ndarray:
-        """The multiplier in use."""
+        """Inverse length scale by which the inputs are multiplied."""
         return value_of(self).solution.sigma
 
     @property
     def penalty_(self) -> np.ndarray:
-        """Matrix of the squared norm of a function, by its coefficients."""
+        """Matrix P for which ``b @ P @ b`` is the squared norm that is penalised."""
         value = value_of(self)
         centers, sigma, root = value.solution
         centers = centers.points
@@ -428,7 +434,7 @@ class CentersRBFSampler(
         return value_of(self).solution.points.shape[0]
 
     def transform(self, X: TableLike) -> Array:
-        """Return the kernel values of rows at the centres.
+        """Compute the kernel values between rows and centres.
 
         Parameters
         ----------
@@ -438,8 +444,9 @@ class CentersRBFSampler(
         Returns
         -------
         features : ndarray of shape (n_samples, n_columns)
-            In (0, 1] unless whitened, float32 for float32 rows. Under
-            ``config_context(array_api_dispatch=True)`` of the library of X.
+            Kernel values, in [0, 1] unless they are whitened; float32 for float32 rows.
+            Under ``config_context(array_api_dispatch=True)`` an array of the library
+            of X.
 
         Raises
         ------
@@ -462,7 +469,7 @@ class CentersRBFSampler(
             for chunk in row_chunks(X[part], width):
                 rows = slice(start + chunk.start, start + chunk.stop)
                 values = kernel(rows)
-                if root is not None:  # its transpose times that of the values, in place
+                if root is not None:  # transposed, so that BLAS can work in place
                     values = times_triangle(
                         1.0, root, values.T, trans_a=1, overwrite_b=1
                     ).T
@@ -472,7 +479,7 @@ class CentersRBFSampler(
         return to_namespace_of(out, given)
 
     def __sklearn_tags__(self):
-        """Return the tags of scikit-learn."""
+        """Return scikit-learn's tags: sparse input; float32 and float64 preserved."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
@@ -480,7 +487,7 @@ class CentersRBFSampler(
 
 
 def _kernel_rows(X, centers, sigma, origin):
-    """Return a function of a slice that returns the kernel values of these rows."""
+    """Return a function that computes the kernel values of the rows in a slice."""
     tables = X, centers
     kind = next((type(rows) for rows in tables if sparse.issparse(rows)), None)
 
@@ -499,12 +506,15 @@ def _kernel_rows(X, centers, sigma, origin):
 
 
 def _inverse_root(kernel, dtype):
-    """Return R of R R' = K_ZZ^-1, upper triangular, without rounding of this type."""
-    least = 10 * np.finfo(dtype).eps  # of the largest eigenvalue
+    """Return an upper triangular R for which R R' is the inverse of the kernel matrix.
+
+    Eigenvalues that are zero up to rounding in the given type are left out.
+    """
+    least = 10 * np.finfo(dtype).eps  # relative to the largest eigenvalue
     factor, info = linalg.lapack.dpotrf(kernel, lower=1)
     if info == 0:
         inverse, info = linalg.lapack.dtrtri(factor, lower=1)
-        # its squared norm is at least the inverse of the smallest eigenvalue
+        # the squared norm is at least the inverse of the smallest eigenvalue
         if info == 0 and least * linalg.norm(kernel, np.inf) * np.sum(inverse**2) < 1:
             return np.asfortranarray(inverse.T)
     values, vectors = linalg.eigh(kernel)

@@ -1,4 +1,4 @@
-"""Random Fourier features of the Matern kernel, and of the Laplacian kernels."""
+"""Random Fourier features for the Matern kernel and the Laplacian kernels."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from ._trigonometric import HeavyTailedSampler, make_trigonometric_map
 
 
 class MaternSampler(HeavyTailedSampler):
-    r"""Matern kernel from sine and cosine pairs.
+    r"""Random Fourier features that estimate the Matern kernel.
 
-    The frequencies are multivariate Student: normal vectors divided by chi variables.
-    From the data ``fit`` reads the number of columns and, for ``sigma="scale"`` or
-    ``"median"``, their scale.
+    Use this kernel for functions that are less smooth than the Gaussian kernel assumes;
+    ``nu`` sets the smoothness. The features are cosines and sines of inner products
+    with random frequencies, which follow a multivariate Student distribution: normal
+    vectors divided by chi variables. ``fit`` uses the data only to determine the number
+    of columns and, for ``sigma="scale"`` or ``"median"``, their scale.
 
     Parameters
     ----------
@@ -44,58 +46,63 @@ class MaternSampler(HeavyTailedSampler):
         = sigma * (x - y)``. None is the identity.
     random_phase : bool, default=False
         Whether each column is ``sqrt(2 / m) * cos(w.x + b)`` with a frequency w and a
-        phase b of its own. At equal columns this has less variance where the kernel is
-        small, and pairs have less near x = y.
+        phase b of its own. With the same number of columns, this has a lower variance
+        where the kernel is small, whereas pairs of cosine and sine have a lower
+        variance near x = y.
     n_jobs : int, default=None
-        Threads of ``transform``; -1 uses all processors, None as many as NumPy's linear
-        algebra would, and one inside joblib workers.
+        Number of threads of ``transform``; -1 uses all processors. None uses as many as
+        NumPy's linear algebra would, and one inside joblib workers.
     random_state : int, RandomState instance or None, default=None
-        Seed of the frequencies. Draws are nested: half the columns use the first half.
+        Seed of the frequencies, which are nested: with the same seed, a sampler with
+        half as many columns uses the first half of them.
 
     Attributes
     ----------
     phase_ : float or ndarray of shape (n_components,)
-        Phase of the last column where ``n_components`` is odd, or of each column with
-        ``random_phase``, in radians.
+        Phase in radians of the last column if ``n_components`` is odd, or of each
+        column with ``random_phase``.
     sigma_ : float or ndarray of shape (n_features,)
-        The multiplier in use.
+        Inverse length scale by which the inputs are multiplied.
     map_ : FeatureMap
-        The drawn map, immutable, which works without the sampler.
+        The fitted feature map, which is immutable and can be used without the sampler.
     frequencies_ : Frequencies
-        Its frequencies, for rows multiplied by sigma.
+        The frequencies of the map, for rows that are multiplied by ``sigma_``.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Column names seen by ``fit``, where X has string names.
+        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------
-    LaplacianSampler : The case nu = 1/2.
-    TrigRBFSampler : The case of infinite nu.
+    LaplacianSampler : The special case nu = 1/2.
+    TrigRBFSampler : The Gaussian kernel, the limit of infinite nu.
     sklearn_crt.kernels.matern_kernel : The exact kernel as a function.
 
     Notes
     -----
-    With x already multiplied by sigma and :math:`r = |x - y|_M`,
+    Let x and y be rows that are already multiplied by sigma, and let
+    :math:`r = |x - y|_M`. The kernel and the distribution of the frequencies are
 
     .. math:: K = \frac{2^{1-\nu}}{\Gamma(\nu)} \left(\sqrt{2\nu} r\right)^\nu
        K_\nu\left(\sqrt{2\nu} r\right), \qquad
-       w = \sqrt{2\nu}\, \frac{M^{1/2} u}{\chi_{2\nu}}, \quad u \sim N(0, I_d)
+       w = \sqrt{2\nu}\, \frac{M^{1/2} u}{\chi_{2\nu}}, \quad u \sim N(0, I_d).
 
-    so the norm for M = I is :math:`\sqrt{2\nu B}`, B beta prime of d/2 and nu ([1]_,
-    theorems 11 and 12; the former lacks the factor :math:`\sqrt{2\nu}`), and its
-    probability to exceed R falls as :math:`R^{-2\nu}`. The features are
-    :math:`(\cos w \cdot x, \sin w \cdot x) / \sqrt m` and
+    For M = I, the norm of a frequency is :math:`\sqrt{2\nu B}`, where B has a beta
+    prime distribution with parameters d/2 and nu ([1]_, theorems 11 and 12; the former
+    lacks the factor :math:`\sqrt{2\nu}`). The probability that the norm exceeds R
+    decreases as :math:`R^{-2\nu}`. With m frequencies, the features are
+    :math:`(\cos w \cdot x, \sin w \cdot x) / \sqrt m`, and the variance of the kernel
+    estimate is
 
     .. math:: \operatorname{Var} = \frac{1 + \kappa(2r) - 2 \kappa(r)^2}{2m}
        - \frac{p}{m^2} g(r)
 
-    where :math:`\kappa(r)` is the kernel at the distance r, m the number of
-    frequencies, p that of ordered pairs of frequencies in common blocks, and g(r) the
-    variance reduction of an orthogonal pair: that of the Gaussian kernel averaged over
-    a distribution of scales, by quadrature to about 1e-6. For couplings other than
-    ``"iid"`` and ``"orthogonal"``, including stratified ones, ``kernel_variance`` is
-    that of independent frequencies (p = 0).
+    where :math:`\kappa(r)` is the kernel at distance r, p is the number of ordered
+    pairs of frequencies in the same block, and g(r) is the variance reduction of an
+    orthogonal pair. The latter is the variance reduction for the Gaussian kernel,
+    averaged over a distribution of scales by quadrature with an error of about 1e-6.
+    For couplings other than ``"iid"`` and ``"orthogonal"``, including stratified ones,
+    ``kernel_variance`` is the variance for independent frequencies (p = 0).
 
     In float32, inner products w.x beyond 2^20 are computed in float64.
 
@@ -153,18 +160,19 @@ class MaternSampler(HeavyTailedSampler):
 
 
 class LaplacianSampler(MaternSampler):
-    r"""Laplacian kernel from sine and cosine pairs.
+    r"""Random Fourier features that estimate the Laplacian kernel, with L2 or L1 norm.
 
-    With the L2 norm this is :class:`MaternSampler` with ``nu=0.5``, and the frequencies
-    have a multivariate Cauchy distribution. With the L1 norm the coordinates of each
-    frequency are independent Cauchy variables. From the data ``fit`` reads the number
+    Use this kernel for functions that are continuous but not smooth. With the L2 norm
+    this is :class:`MaternSampler` with ``nu=0.5``, and the frequencies have a
+    multivariate Cauchy distribution. With the L1 norm the coordinates of each frequency
+    are independent Cauchy variables. ``fit`` uses the data only to determine the number
     of columns and, for ``sigma="scale"`` or ``"median"``, their scale.
 
     Parameters
     ----------
     norm : {"l2", "l1"}, default="l2"
-        Norm in the exponent. ``"l1"`` is the kernel that scikit-learn calls Laplacian,
-        which is not isotropic.
+        Norm in the exponent. With ``"l1"`` this is the kernel that scikit-learn calls
+        Laplacian, which is not isotropic.
     sigma : float, {"scale", "median"} or array-like, default="scale"
         Inverse length scale that multiplies the inputs: one number, or one per column.
         ``"scale"`` is scikit-learn's ``gamma="scale"`` with ``gamma = sigma**2 / 2``;
@@ -173,56 +181,60 @@ class LaplacianSampler(MaternSampler):
         Number of columns: two per frequency, or one with ``random_phase``. With an odd
         number the last frequency has one column with a random phase.
     coupling : str or Coupling, default="auto"
-        How the frequencies depend on each other; ``"auto"`` is ``"orthogonal"`` for the
-        L2 norm, which takes the couplings of :class:`MaternSampler`, and ``"iid"`` for
-        the L1 norm, which takes no other.
+        How the frequencies depend on each other. For the L2 norm, ``"auto"`` is
+        ``"orthogonal"``, and all couplings of :class:`MaternSampler` are allowed. For
+        the L1 norm, ``"auto"`` is ``"iid"``, and no other coupling is allowed.
     metric : array-like of shape (n_features, n_features), default=None
         Symmetric positive definite matrix M of the distance ``sqrt(u' M u)``, where
-        ``u = sigma * (x - y)``, for the L2 norm alone. None is the identity.
+        ``u = sigma * (x - y)``. None is the identity. Only for the L2 norm.
     random_phase : bool, default=False
         Whether each column is ``sqrt(2 / m) * cos(w.x + b)`` with a frequency w and a
-        phase b of its own. At equal columns this has less variance where the kernel is
-        small, and pairs have less near x = y.
+        phase b of its own. With the same number of columns, this has a lower variance
+        where the kernel is small, whereas pairs of cosine and sine have a lower
+        variance near x = y.
     n_jobs : int, default=None
-        Threads of ``transform``; -1 uses all processors, None as many as NumPy's linear
-        algebra would, and one inside joblib workers.
+        Number of threads of ``transform``; -1 uses all processors. None uses as many as
+        NumPy's linear algebra would, and one inside joblib workers.
     random_state : int, RandomState instance or None, default=None
-        Seed of the frequencies. Draws are nested: half the columns use the first half.
+        Seed of the frequencies, which are nested: with the same seed, a sampler with
+        half as many columns uses the first half of them.
 
     Attributes
     ----------
     phase_ : float or ndarray of shape (n_components,)
-        Phase of the last column where ``n_components`` is odd, or of each column with
-        ``random_phase``, in radians.
+        Phase in radians of the last column if ``n_components`` is odd, or of each
+        column with ``random_phase``.
     sigma_ : float or ndarray of shape (n_features,)
-        The multiplier in use.
+        Inverse length scale by which the inputs are multiplied.
     map_ : FeatureMap
-        The drawn map, immutable, which works without the sampler.
+        The fitted feature map, which is immutable and can be used without the sampler.
     frequencies_ : Frequencies
-        Its frequencies, for rows multiplied by sigma.
+        The frequencies of the map, for rows that are multiplied by ``sigma_``.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Column names seen by ``fit``, where X has string names.
+        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------
-    MaternSampler : The L2 kernel is its case nu = 1/2.
-    ExponentialPowerSampler : The L2 kernel is its case alpha = 1.
+    MaternSampler : A family of kernels that includes the L2 kernel, for nu = 1/2.
+    ExponentialPowerSampler : A family that includes the L2 kernel, for alpha = 1.
     sklearn_crt.kernels.laplacian_kernel : The exact kernel as a function.
 
     Notes
     -----
-    With x already multiplied by sigma and :math:`r = |x - y|_M`,
+    Let x and y be rows that are already multiplied by sigma, and let
+    :math:`r = |x - y|_M`. With the L2 norm, the kernel and the frequencies are
 
     .. math:: K = e^{-r}, \qquad w = \frac{M^{1/2} u}{|n|}, \quad u \sim N(0, I_d),
        \quad n \sim N(0, 1)
 
-    with one n per frequency ([1]_, theorem 11; its table 1 reads as one n per column of
-    the data, which is the L1 kernel). The norm for M = I is :math:`\sqrt B`, B beta
-    prime of d/2 and 1/2; its probability to exceed R falls as 1/R. The features,
-    their variance and float32 are as for :class:`MaternSampler`, with this kernel for
-    :math:`\kappa`.
+    with one n per frequency ([1]_, theorem 11; its table 1 reads as if there were one n
+    per column of the data, which gives the L1 kernel). For M = I, the norm of a
+    frequency is :math:`\sqrt B`, where B has a beta prime distribution with parameters
+    d/2 and 1/2. The probability that the norm exceeds R decreases as 1/R. The features,
+    their variance and the computation in float32 are as for :class:`MaternSampler`,
+    where :math:`\kappa` is now this kernel.
 
     With ``norm="l1"``, ``fit`` raises ValueError for a ``metric`` and for couplings
     other than ``"auto"`` and ``"iid"``.
@@ -274,7 +286,8 @@ class LaplacianSampler(MaternSampler):
 
     @property
     def _doubtful_below(self) -> float:  # type: ignore[override]
-        return math.inf if self.norm == "l1" else 64  # the kernel of many columns is 0
+        # the L1 kernel is close to 0 for most pairs if X has many columns
+        return math.inf if self.norm == "l1" else 64
 
     def _make_map(self, statistics, drawn):
         if self.norm == "l2":
@@ -303,7 +316,7 @@ class LaplacianSampler(MaternSampler):
         return Orthogonal() if self._is_auto() else super()._coupling()
 
     def _is_auto(self) -> bool:
-        """Whether the norm chooses the coupling."""
+        """Whether the coupling is determined by the norm."""
         return isinstance(self.coupling, str) and self.coupling == "auto"
 
 

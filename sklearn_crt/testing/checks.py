@@ -1,4 +1,4 @@
-"""Contract checks that judge any sampler or coupling, also third-party ones."""
+"""Contract checks for any sampler or coupling, including third-party ones."""
 
 from __future__ import annotations
 
@@ -32,22 +32,24 @@ def assert_unbiased(
     n_blocks: int = 50_000,
     n_draws: int = 64,
 ) -> None:
-    """Assert that the estimates have the exact kernel as their mean.
+    """Assert that the kernel estimates of a sampler are unbiased.
 
-    Up to the ``bias`` that the coupling states, which is 0 for one that is exact.
+    Their mean must equal the exact kernel, up to the ``bias`` that the coupling
+    declares, which is 0 for exact couplings.
 
     Parameters
     ----------
     sampler : sampler
-        With a number for ``sigma``; rows of norm 1 or less, times sigma, keep tails
-        light.
+        The sampler to check, with a number for ``sigma``. Rows whose norm times sigma
+        is at most 1 keep the tails of the estimates light.
     X, Y : ndarray, default=None
-        Rows of the two sides; ``contract_rows()`` and X if None.
+        Queries and keys; ``contract_rows()`` and X if None.
     n_blocks : int, default=50000
-        Independent blocks of one wide fit; 0 for none. A sampler that cannot be cut
-        into blocks, whose ``frequency_index()`` is None, has none.
+        Number of independent blocks of frequencies of one wide fit; 0 skips this check.
+        It is also skipped if the features cannot be split into blocks, that is, if
+        the ``frequency_index()`` of the map is None.
     n_draws : int, default=64
-        Fits with seeds of their own, which also see faults of scale.
+        Number of fits with different seeds. They also reveal wrong scale factors.
 
     Raises
     ------
@@ -80,22 +82,23 @@ def assert_variance(
     Parameters
     ----------
     sampler : sampler
-        With a number for ``sigma``; rows of norm 1 or less, times sigma, keep tails
-        light.
+        The sampler to check, with a number for ``sigma``. Rows whose norm times sigma
+        is at most 1 keep the tails of the estimates light.
     X, Y : ndarray, default=None
-        Rows of the two sides; ``contract_rows()`` and X if None.
+        Queries and keys; ``contract_rows()`` and X if None.
     n_blocks : int, default=50000
         Number of independent estimates.
     block : int, default=None
-        Frequencies an estimate, the number of columns of X if None.
+        Number of frequencies per estimate; the number of columns of X if None.
     n_draws : int, default=400
-        Fits with seeds of their own, for a sampler that cannot be cut into blocks
-        and is not composed of samplers that can be.
+        Number of fits with different seeds, for a sampler whose features cannot be
+        split into blocks and that is not composed of samplers for which they can.
 
     Raises
     ------
     AssertionError
-        If a z statistic of the sample variance is beyond family-wise 1e-6.
+        If a z statistic of the sample variance is significant at a family-wise level of
+        1e-6.
     """
     X = contract_rows() if X is None else X
     block = X.shape[1] if block is None else block
@@ -109,29 +112,31 @@ def assert_coupling(
     *,
     n_blocks: int = 20_000,
 ) -> None:
-    """Assert the distribution of each frequency, and the angles inside a block.
+    """Assert the distribution of each frequency, and the angles within a block.
 
-    Norms have their distribution and are independent of each other and of the
-    directions; directions are uniform; pairs of a block have the cosine the coupling
-    states. Stratified norms (``independent_norms`` is False) instead lie one in each
-    d-th part of their distribution, in uniform order, at independent places inside the
-    parts.
+    The norms must follow the given distribution, independently of each other and of the
+    directions. The directions must be uniform, and pairs of frequencies of a block must
+    have the cosine that the coupling declares. If the norms are stratified
+    (``independent_norms`` is False), exactly one norm of a block must lie in each of d
+    intervals of equal probability instead, in uniformly random order and at independent
+    positions within the intervals.
 
     Parameters
     ----------
     coupling : Coupling
-        The coupling.
+        The coupling to check.
     radial_law : callable
-        Distribution of the norm as a function of the dimension, as ``chi_law``.
+        Function that returns the distribution of the norm for a given dimension, such
+        as ``chi_law``.
     n_features : int, default=4
-        Dimension d.
+        Dimension d of the frequencies.
     n_blocks : int, default=20000
         Number of blocks of d frequencies.
 
     Raises
     ------
     AssertionError
-        If one of these does not hold.
+        If one of these conditions does not hold.
 
     Examples
     --------
@@ -152,9 +157,9 @@ def assert_coupling(
         off = ~np.eye(d, dtype=bool)
         assert_allclose(gram[:, off], cosine, atol=1e-10, err_msg="angles in a block")
     p_value = stats.kstest(norms, radial_law(d).cdf).pvalue
-    assert p_value > FAMILY, f"norms do not have their law: p = {p_value:.1e}"
+    assert p_value > FAMILY, f"norms have the wrong distribution: p = {p_value:.1e}"
     assert_mean(unit, np.zeros((d, d)))
-    # moments over blocks against zero, in units of their known deviation
+    # compare moments over blocks with zero, in units of their known standard deviation
     second = np.einsum("nia,nib->iab", unit, unit) / n_blocks - np.eye(d) / d
     spread = np.full((d, d), 1 / (d * (d + 2)))
     np.fill_diagonal(spread, 2 * (d - 1) / (d**2 * (d + 2)))
@@ -175,37 +180,41 @@ def assert_coupling(
 
 
 def _places_in_strata(quantiles: np.ndarray) -> np.ndarray:
-    """Assert one norm of a block in each stratum; return the places inside them."""
+    """Assert one norm of a block per stratum; return the positions within strata."""
     d = quantiles.shape[1]
     places, strata = np.modf(np.clip(quantiles, 0, 1 - 1e-12) * d)
-    border = np.abs(places - 0.5) > 0.5 - 1e-3 * d  # within the error of cdf
+    border = np.abs(places - 0.5) > 0.5 - 1e-3 * d  # closer than the error of the cdf
     inside = ~border.any(axis=1)
     whole = np.sort(strata[inside], axis=1) == np.arange(d)
-    assert whole.all(), "a block has not one norm in each stratum"
+    assert whole.all(), "a block does not have one norm in each stratum"
     if d > 1:
         counts = [np.bincount(column.astype(int), minlength=d) for column in strata.T]
         p_value = min(stats.chisquare(count).pvalue for count in counts)
-        assert p_value > FAMILY / d, f"strata in no uniform order: p = {p_value:.1e}"
+        assert p_value > FAMILY / d, f"order of strata not uniform: p = {p_value:.1e}"
     return places
 
 
 @with_few_columns
 def assert_nested(sampler: BaseFeatureSampler, X: np.ndarray) -> None:
-    """Assert the number of columns, and that small draws are the start of large ones.
+    """Assert that frequencies are nested, and the number of columns.
+
+    With the same seed, the frequencies of a sampler with fewer columns must be the
+    first frequencies of a sampler with more columns. For a composed map this must hold
+    for each of its components, between numbers of columns that have the same
+    components.
 
     Parameters
     ----------
     sampler : sampler
-        Any.
+        The sampler to check.
     X : ndarray of shape (n_samples, n_features)
         Rows.
 
     Raises
     ------
     AssertionError
-        If ``transform`` has another width than ``n_components``, or the frequencies
-        of fewer columns are not the first of those of more. Those of a composed map
-        nest map by map, between widths that have the same maps.
+        If ``transform`` does not return ``n_components`` columns, or if the frequencies
+        are not nested.
     """
     d = X.shape[1]
 
@@ -232,7 +241,7 @@ def assert_nested(sampler: BaseFeatureSampler, X: np.ndarray) -> None:
 
 
 def _single_frequencies(frequencies: Frequencies) -> list[Frequencies]:
-    """Return the frequencies that joint ones are made of, themselves if of none."""
+    """Return the components of joint frequencies, or single frequencies themselves."""
     parts = getattr(frequencies, "parts", None)
     if parts is None:
         return [frequencies]
@@ -241,17 +250,19 @@ def _single_frequencies(frequencies: Frequencies) -> list[Frequencies]:
 
 @with_few_columns
 def assert_invariant(sampler: BaseFeatureSampler, X: np.ndarray) -> None:
-    """Assert what must not change the features.
+    """Assert that the features do not depend on how they are computed.
 
-    Rows together or apart, threads, batches of ``partial_fit``, sparse input,
-    float32, pickling, and a second fit with the same seed.
+    The features must be the same up to rounding whether rows are transformed together
+    or one by one, in which order they come, and with any number of threads; after
+    ``partial_fit`` on batches, for sparse and for float32 input, after pickling, and
+    after a second fit with the same seed.
 
     Parameters
     ----------
     sampler : sampler
-        Any.
+        The sampler to check.
     X : ndarray of shape (n_samples, n_features), float64
-        A few hundred rows or more, so there is more than one chunk.
+        At least a few hundred rows, so that there is more than one chunk.
 
     Raises
     ------
@@ -270,7 +281,7 @@ def assert_invariant(sampler: BaseFeatureSampler, X: np.ndarray) -> None:
         batches.partial_fit(batch)
     csr = clone(sampler).fit(sparse.csr_array(X))
     single = clone(sampler).fit(X.astype(np.float32))
-    phases = _largest_phases(fitted, X)  # heavy tails: their rounding shows
+    phases = _largest_phases(fitted, X)  # with heavy tails their rounding is visible
     rounding = 1e-11 + 2.0**-50 * phases
     for side in ("transform", "transform_key"):
         features = getattr(fitted, side)(X)
@@ -297,7 +308,7 @@ def assert_invariant(sampler: BaseFeatureSampler, X: np.ndarray) -> None:
         from_csr = getattr(csr, side)(sparse.csr_array(X))
         same(from_csr, 100 * rounding, "sparse input differs")
         narrow = getattr(single, side)(X.astype(np.float32))
-        assert narrow.dtype == np.float32, "float32 in, something else out"
+        assert narrow.dtype == np.float32, "float32 input has features of another type"
         same(narrow, 1e-3 + 2.0**-21 * phases, "float32 differs")
     other = clone(sampler).set_params(random_state=1).fit(X)
     assert not np.allclose(other.transform(X), fitted.transform(X)), "one draw for all"
@@ -305,7 +316,7 @@ def assert_invariant(sampler: BaseFeatureSampler, X: np.ndarray) -> None:
 
 
 def _largest_phases(fitted: BaseFeatureSampler, X: np.ndarray) -> np.ndarray:
-    """Return bounds |sigma x| |w| on w.x, for each row and column or for each row."""
+    """Return the bound |sigma x| |w| on w.x, for each row and column or each row."""
     norms = np.linalg.norm(fitted.sigma_ * X, axis=1)
     index, sq_norms = fitted.map_.frequency_index(), fitted.frequencies_.sq_norms
     sq_norms = sq_norms.max(initial=0) if index is None else sq_norms[index]
@@ -316,27 +327,29 @@ def _largest_phases(fitted: BaseFeatureSampler, X: np.ndarray) -> np.ndarray:
 def check_sampler(
     sampler: BaseFeatureSampler, n_features: int = 4, *, X: np.ndarray | None = None
 ) -> None:
-    """Run all the checks of a sampler: what it estimates, how well, what is invariant.
+    """Run all checks of a sampler: nesting, invariance, bias and variance.
 
-    The variance is that of the coupling where ``variance_is_exact_``, elsewhere that
-    of ``coupling="iid"`` where there is this parameter. A coupling whose frequencies
-    all depend on each other is judged over 64 fits instead of blocks of one.
+    The variance is checked for the coupling of the sampler if ``variance_is_exact_`` is
+    True, and otherwise for ``coupling="iid"``, if the sampler has this parameter. If
+    all frequencies of a coupling depend on each other, the mean is estimated from 64
+    fits instead of the blocks of one fit.
 
     Parameters
     ----------
     sampler : sampler
-        Keeps its parameters, except ``sigma``, which is set to 1 where it depends on
-        the data, since the rows have norm 0.7.
+        The sampler to check, with its parameters. Only a ``sigma`` that depends on the
+        data is replaced by 1, since the rows have norm 0.7.
     n_features : int, default=4
         Number of columns of the rows.
     X : ndarray of shape (n_samples, n_features), default=None
-        Rows of norm 1 or less for mean and variance, ``contract_rows(n_features)`` if
-        None. A map that depends on clusters needs rows that have clusters.
+        Rows of norm 1 or less for the mean and the variance;
+        ``contract_rows(n_features)`` if None. A map that depends on clusters needs rows
+        that form clusters.
 
     Raises
     ------
     AssertionError
-        With the first check that does not hold.
+        At the first check that fails.
 
     Examples
     --------
@@ -355,7 +368,7 @@ def check_sampler(
     if fitted.map_.frequency_index() is not None:
         fitted = fitted.set_params(n_components=4 * n_features).fit(X)
     exact = getattr(fitted, "variance_is_exact_", True)
-    # all blocks for the variance: squares of positive features have tails
+    # all blocks for the variance, because squares of positive features have heavy tails
     sizes = [(50_000, n_features), (20_000, 2 * n_features + 1)]
     for_mean = [(min(50_000, 200_000 // n_features), n_features)]
     draws = Draws(sampler, X, None, sizes if exact else for_mean)

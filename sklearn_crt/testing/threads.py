@@ -16,11 +16,11 @@ from scipy import sparse
 from sklearn.base import clone, is_classifier
 
 N_THREADS = 8
-_SWITCH_INTERVAL = 1e-4  # seconds after which Python lets another thread go on
-_TIMEOUT = 120  # seconds for which one thread waits for the others
-_FEW = 20  # queries of methods that compare all pairs of rows
+_SWITCH_INTERVAL = 1e-4  # seconds after which Python switches to another thread
+_TIMEOUT = 120  # maximum seconds for which one thread waits for the others
+_FEW = 20  # number of queries for methods that compare all pairs of rows
 
-# What each method is called with; an estimator is checked on those that it has.
+# How each method is called; an estimator is checked on those methods that it has.
 QUERIES: dict[str, Callable[[Any, np.ndarray], Any]] = {
     "transform": lambda model, X: model.transform(X),
     "transform_key": lambda model, X: model.transform_key(X),
@@ -46,29 +46,30 @@ QUERIES: dict[str, Callable[[Any, np.ndarray], Any]] = {
 def assert_thread_safe(
     estimator: Any, X: np.ndarray, y: np.ndarray | None = None
 ) -> None:
-    """Assert that threads which share a fitted estimator get what one thread gets.
+    """Assert that a fitted estimator can be shared between threads.
 
-    Eight threads call the same method at the same moment, directly after ``fit``,
-    ``partial_fit`` and ``merge``, when nothing has been computed yet that a first query
-    computes. All of them, and every later call, must return the result of a copy that
-    only one thread has used, bit by bit. A query must also leave the pickle of the
-    estimator as it was. Then one thread calls ``partial_fit`` while the others query:
-    each result must be that of the model before or of the model after.
+    Eight threads call the same method at the same time, directly after ``fit``,
+    ``partial_fit`` and ``merge``, while everything that is computed on the first call
+    is still missing. All of them, and every later call, must return exactly, bit for
+    bit, what a copy returns that is used by a single thread. Calling a method must not
+    change the pickle of the estimator either. Finally, one thread calls ``partial_fit``
+    while the others call a method: each result must be that of the model before or
+    after the update.
 
     Parameters
     ----------
     estimator : estimator
-        Any estimator of scikit-learn; it is cloned. An integer ``random_state`` makes
-        its fits repeatable.
+        Any scikit-learn estimator. It is cloned; set an integer ``random_state`` so
+        that its fits are repeatable.
     X : ndarray of shape (n_samples, n_features)
-        Rows, a few hundred of them; halves are used as batches.
+        A few hundred rows; each half is used as a batch.
     y : ndarray of shape (n_samples,), default=None
-        Their targets, where the estimator needs targets.
+        Their targets, if the estimator needs targets.
 
     Raises
     ------
     AssertionError
-        If a result differs, or a method raises in a thread.
+        If a result differs, or if a method raises an error in a thread.
 
     Examples
     --------
@@ -79,7 +80,7 @@ def assert_thread_safe(
     >>> assert_thread_safe(OPRFSampler(n_components=8, random_state=0), X)
     """
     with warnings.catch_warnings(), _hasty_threads():
-        # one filter for all threads: each of them setting its own would be a race
+        # one filter for all threads, because setting one in each would be a race
         warnings.simplefilter("ignore")
         for way, model in _fitted_models(estimator, X, y):
             for name in _queries_of(model):
@@ -90,13 +91,13 @@ def assert_thread_safe(
 def _fitted_models(
     estimator: Any, X: np.ndarray, y: np.ndarray | None
 ) -> Iterator[tuple[str, Any]]:
-    """Yield an estimator after each way to fit it, before its first query."""
+    """Yield the name of each way to fit an estimator, and the model before any call."""
     yield "fit", clone(estimator).fit(X, y)
     first, second = _two_batches(X, y)
     try:
         model = _after_batches(estimator, y, first, second)
     except (AttributeError, ValueError):
-        return  # has no batches, or not with these parameters
+        return  # it does not support batches, at least with these parameters
     yield "partial_fit", model
     if not hasattr(estimator, "merge"):
         return
@@ -112,7 +113,7 @@ def _two_batches(X: np.ndarray, y: np.ndarray | None) -> tuple[Any, Any]:
 
 
 def _after_batches(estimator: Any, y: np.ndarray | None, *batches: Any) -> Any:
-    """Return a clone after ``partial_fit`` of each batch."""
+    """Return a clone after ``partial_fit`` on each batch."""
     model = clone(estimator)
     options = {}
     if is_classifier(model) and y is not None:
@@ -124,19 +125,19 @@ def _after_batches(estimator: Any, y: np.ndarray | None, *batches: Any) -> Any:
 
 
 def _queries_of(model: Any) -> list[str]:
-    """Return the names of the queries that a fitted estimator has."""
+    """Return the names of the queries that a fitted estimator supports."""
     always = ("fitted attributes", "pickle")
     return [name for name in QUERIES if name in always or hasattr(model, name)]
 
 
 def _assert_same_in_threads(model: Any, name: str, X: np.ndarray, way: str) -> None:
-    """Assert that one query gives in threads, and later, what it gives alone."""
+    """Assert that a query returns the same in many threads, and later, as in one."""
     query, alone, shared = QUERIES[name], copy.deepcopy(model), copy.deepcopy(model)
     before = pickle.dumps(shared)
     try:
         expected = query(alone, X)
     except ValueError:
-        return  # this fitted model has no such answer, whoever asks
+        return  # this fitted model does not support the query in any thread
     where = f"{name} after {way} of {model!r}"
     for found in _at_once(lambda: query(shared, X), where):
         assert _equal(found, expected), f"{where}: threads do not agree with one thread"
@@ -147,7 +148,7 @@ def _assert_same_in_threads(model: Any, name: str, X: np.ndarray, way: str) -> N
 def _assert_one_of_two_models(
     estimator: Any, X: np.ndarray, y: np.ndarray | None
 ) -> None:
-    """Assert that queries during ``partial_fit`` see the model before or after it."""
+    """Assert that queries during ``partial_fit`` use the model before or after it."""
     first, second = _two_batches(X, y)
     try:
         model = _after_batches(estimator, y, first)
@@ -194,7 +195,7 @@ def _is_of_one(found: Any, before: Any, after: Any) -> bool:
 
 
 def _at_once(function: Callable[[], Any], where: str) -> list[Any]:
-    """Return what threads get that call a function at the same moment."""
+    """Return the results of threads that call a function at the same time."""
     barrier = threading.Barrier(N_THREADS, timeout=_TIMEOUT)
     results: list[Any] = [None] * N_THREADS
     errors: list[Exception] = []
@@ -203,7 +204,7 @@ def _at_once(function: Callable[[], Any], where: str) -> list[Any]:
         barrier.wait()
         try:
             results[i] = function()
-        except Exception as error:  # raised below, in the thread that waits
+        except Exception as error:  # raised again below, in the main thread
             errors.append(error)
 
     threads = [
@@ -220,7 +221,7 @@ def _at_once(function: Callable[[], Any], where: str) -> list[Any]:
 
 @contextmanager
 def _hasty_threads() -> Iterator[None]:
-    """Let threads take turns as often as they can."""
+    """Make Python switch between threads as often as possible."""
     interval = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH_INTERVAL)
     try:
@@ -247,7 +248,7 @@ def _fitted_attributes(model: Any) -> _Attributes:
 
 
 def _equal(a: Any, b: Any) -> bool:
-    """Return whether two results are the same, bit by bit."""
+    """Return whether two results are identical, bit for bit."""
     if isinstance(a, dict):
         return a.keys() == b.keys() and all(_equal(a[name], b[name]) for name in a)
     if isinstance(a, tuple):

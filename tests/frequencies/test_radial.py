@@ -129,10 +129,10 @@ class Faulty(Orthogonal):
 @pytest.mark.parametrize(
     ("fault", "message"),
     [
-        ("in order", "strata in no uniform order|norms and directions"),
+        ("in order", "order of strata not uniform|norms and directions"),
         ("one place a block", "norms of a block depend"),
-        ("middle", "norms do not have their law"),
-        ("with repetition", "not one norm in each stratum"),
+        ("middle", "norms have the wrong distribution"),
+        ("with repetition", "not have one norm in each stratum"),
     ],
 )
 def test_faulty_strata(fault, message):

@@ -371,11 +371,11 @@ def test_errors(rng):
             ),
         ),
         (
-            "but the rows before had labels",
+            "but the earlier rows had labels",
             lambda: LearnedMetric().partial_fit(X, y).partial_fit(X, X[:, 0]),
         ),
         (
-            "same frequencies, which follow",
+            "same frequencies, which depend",
             lambda: (
                 LearnedMetric(method="agop")
                 .fit(X, y)
@@ -388,7 +388,7 @@ def test_errors(rng):
     assert not hasattr(LearnedMetric(method="nca"), "partial_fit")
     with pytest.raises(AttributeError, match="no attribute 'merge'") as found:
         _ = LearnedMetric(method="nca").merge
-    assert "are for method='agop'" in str(found.value.__cause__)
+    assert "need method='agop'" in str(found.value.__cause__)
 
 
 @pytest.mark.parametrize("method", ["none", "diagonal", "nca", "agop"])

@@ -238,7 +238,7 @@ def test_merge_raises_where_models_differ(table, frozen):
     others = {
         r"sampler=FrozenEstimator\(sampler\)": RandomFeatureRidge().fit(X, y),
         "but alphas is 'auto' in one": RandomFeatureRidge(frozen, alphas=1.0).fit(X, y),
-        "as many outputs": RandomFeatureRidge(frozen).fit(X, np.c_[y, y]),
+        "same number of outputs": RandomFeatureRidge(frozen).fit(X, np.c_[y, y]),
         "same sigmas on both sides": RandomFeatureRidge(
             frozen, sigmas=[1.0, 2.0]
         ).partial_fit(X, y),
@@ -462,9 +462,9 @@ def test_columns_of_the_default_grow_with_rows(table):
         ({"alphas": [-1.0]}, r"alphas=\[-1.0\] must be 'auto', a number >= 0, or a"),
         ({"alphas": []}, r"alphas=\[\] must be 'auto'"),
         ({"alphas": -1.0}, "The 'alphas' parameter of RandomFeatureRidge must be"),
-        ({"sigmas": [0.0]}, r"sigmas=\[0.0\] must hold positive finite numbers"),
-        ({"sampler": "linear", "sigmas": [1.0]}, "sampler='linear' is none. Choose"),
-        ({"sampler": Nystroem(), "sigmas": [1.0]}, r"sampler=Nystroem\(\) is none"),
+        ({"sigmas": [0.0]}, r"sigmas=\[0.0\] must contain positive finite numbers"),
+        ({"sampler": "linear", "sigmas": [1.0]}, "sampler='linear' is not one. Choose"),
+        ({"sampler": Nystroem(), "sigmas": [1.0]}, r"sampler=Nystroem\(\) is not one"),
         ({"sampler": "cubic"}, "The 'sampler' parameter of RandomFeatureRidge must be"),
     ],
 )
