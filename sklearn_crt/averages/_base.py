@@ -300,9 +300,9 @@ class BaseNadarayaWatson(RowWeightsMixin, SupervisedLifeCycle):
             warn(
                 f"For {n_rows} rows all the kernel weights sum to zero, or to less "
                 "than the error of the random features, so their averages are "
-                f"unreliable; {instead}. To avoid this, increase n_components, decrease sigma, or "
-                "use positive features (OPRFSampler) or the exact kernel "
-                "(ExactKernel).",
+                f"unreliable; {instead}. To avoid this, increase n_components, "
+                "decrease sigma, or use positive features (OPRFSampler) or the exact "
+                "kernel (ExactKernel).",
                 ApproximationWarning,
             )
 

@@ -197,8 +197,8 @@ def check_kernel_values(values: Any, shape: tuple[int, ...], is_kernel: bool) ->
     """Raise ValueError if a user-defined kernel did not return kernel values."""
     if values.shape != shape:
         raise ValueError(
-            f"kernel returned an array of shape {values.shape}, but one value for each "
-            f"pair of rows is required, that is, shape {shape}."
+            f"kernel returned an array of shape {values.shape}, not {shape}, but one "
+            "value for each pair of rows is required."
         )
     if not is_kernel:
         raise ValueError(
