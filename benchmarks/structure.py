@@ -62,8 +62,8 @@ from .tables import ROOT, Table
 # Of each row: the most that the gate allows, and what it is to become, where that is
 # less. What grows for a good reason moves its limit here, in the commit that says why.
 LIMITS = {
-    "lines of the package": ([27959], [24800]),
-    "lines of code": ([15886], [14300]),
+    "lines of the package": ([28302], [24800]),
+    "lines of code": ([15908], [14300]),
     "modules": ([113], [108]),
     "modules with one importer: private, not of the first names": ([10, 20], None),
     "names with two meanings": ([0], None),
@@ -73,15 +73,15 @@ LIMITS = {
     "sites of the jackknife": ([1], None),
     "sites of squared distances": ([6], None),
     "on_host and isinstance of ndarray": ([10], [8]),
-    "public names": ([94], None),
-    "OPRFSampler.fit: calls, moves": ([68, 51], [60]),
-    "TrigRBFSampler.fit and transform: calls, moves": ([136, 101], None),
-    "NadarayaWatsonClassifier(OPRFSampler()).fit: calls, moves": ([255, 179], [180]),
-    "NadarayaWatsonRegressor(OPRFSampler()).fit: calls, moves": ([266, 181], [180]),
-    "RandomFeatureRidge, 2 partial_fit, predict: calls, moves": ([859, 573], [500]),
+    "public names": ([96], None),
+    "OPRFSampler.fit: calls, moves": ([67, 45], [60]),
+    "TrigRBFSampler.fit and transform: calls, moves": ([138, 100], None),
+    "NadarayaWatsonClassifier(OPRFSampler()).fit: calls, moves": ([256, 171], [180]),
+    "NadarayaWatsonRegressor(OPRFSampler()).fit: calls, moves": ([274, 176], [180]),
+    "RandomFeatureRidge, 2 partial_fit, predict: calls, moves": ([846, 566], [500]),
     "LearnedMetric, LocalLinearRegressor: calls, moves": ([2415, 1100], None),
     "LearnedMetric, LocalLinearClassifier: calls, moves": ([5565, 3331], [2500]),
-    "own classes in the MRO of OPRF, Matern, GERF, Hybrid": ([3, 3, 3, 2], None),
+    "own classes in the MRO of OPRF, Matern, GERF, Hybrid": ([4, 4, 4, 3], None),
 }
 
 
