@@ -166,7 +166,9 @@ def _without_turns(phases: Array) -> Array:
 def _folded(phases: Array) -> Array:
     """Return phases of any size less multiples of 2 pi, to full precision."""
     xp = namespace_of(phases)
-    return xp.atan2(xp.sin(phases), xp.cos(phases))
+    # NumPy before 2.0 has the function by its old name only
+    atan2 = xp.atan2 if hasattr(xp, "atan2") else xp.arctan2
+    return atan2(xp.sin(phases), xp.cos(phases))
 
 
 def _with_columns(array: Array, index: np.ndarray, values: Array) -> Array:

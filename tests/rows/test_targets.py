@@ -21,6 +21,7 @@ from sklearn_crt import (
     RandomFeatureRidge,
     RandomFeatureRidgeClassifier,
 )
+from sklearn_crt._compat import ARRAY_API
 from sklearn_crt._fitted import value_of
 
 METRIC = LearnedMetric(method="agop", max_iter=1, random_state=0)
@@ -72,6 +73,11 @@ def learned(model, X, y, sample_weight=None):
     raise AssertionError(model)
 
 
+def import_arrow():
+    """Return pyarrow, or skip if it is missing or needs a newer NumPy."""
+    return pytest.importorskip("pyarrow", exc_type=ImportError)
+
+
 def containers(values):
     """Yield the same values in every container that users have."""
     kind = values.dtype.kind
@@ -80,7 +86,7 @@ def containers(values):
     yield "list", values.tolist()
     yield nullable, pd.Series(values, dtype=nullable)
     yield "category", pd.Series(values, dtype="category")
-    pa = pytest.importorskip("pyarrow")
+    pa = import_arrow()
     pl = pytest.importorskip("polars")
     arrow = {"i": "int64", "b": "bool", "f": "double", "U": "string"}[kind]
     yield f"{arrow}[pyarrow]", pd.Series(values, dtype=f"{arrow}[pyarrow]")
@@ -123,7 +129,7 @@ def test_numbers_in_every_container(model, X):
 
 @every_regressor
 def test_several_outputs_in_every_container(model, X):
-    pa, pl = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
+    pa, pl = import_arrow(), pytest.importorskip("polars")
     a, b = X[:, 0] + X[:, 1], np.arange(80) % 7
     expected = learned(model, X, np.column_stack([a, b]))
     for y in (
@@ -136,6 +142,7 @@ def test_several_outputs_in_every_container(model, X):
         assert_array_equal(learned(model, X, y), expected)
 
 
+@pytest.mark.skipif(not ARRAY_API, reason="scikit-learn before 1.9")
 @pytest.mark.parametrize("kind", ["array api", "torch"])
 @every_estimator
 def test_arrays_of_other_libraries(model, kind, X):
@@ -186,7 +193,7 @@ def test_missing_and_mixed_labels(model, X):
 
 @every_estimator
 def test_dates_are_no_targets(model, X):
-    pa, pl = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
+    pa, pl = import_arrow(), pytest.importorskip("polars")
     days = np.datetime64("2026-01-01") + np.arange(80) % 3
     for y in (
         days,
@@ -208,7 +215,7 @@ def test_dates_are_no_targets(model, X):
 def test_a_date_among_outputs_or_columns(model, X):
     y = X[:, 0]
     for library in ("pandas", "polars", "pyarrow"):
-        module = pytest.importorskip(library)
+        module = pytest.importorskip(library, exc_type=ImportError)
         make = module.table if library == "pyarrow" else module.DataFrame
         table = make({"a": y, "when": [datetime.datetime(2026, 1, 1)] * 80})
         with pytest.raises(TypeError, match=r"y has dates or times in .*'when'"):
@@ -220,6 +227,7 @@ def test_a_date_among_outputs_or_columns(model, X):
 
 def test_labels_or_numbers_in_nullable_columns(X):
     """The metric tells labels from numbers by their values, in any container."""
+    import_arrow()
     order = np.array([2, 5, 0, 4, 1, 3])
     labels = order[np.clip((X[:, 0] * 1.5 + 3).astype(int), 0, 5)]
     as_labels = METRIC.fit(X, labels).metric_
