@@ -127,6 +127,7 @@ class AnchoredRBFSampler(BaseFeatureSampler):
     0.022
     """
 
+    map_: AnchoredMap
     _doubtful_below = 0  # its variance takes long
     _parameter_constraints: dict = {
         **BaseFeatureSampler._parameter_constraints,

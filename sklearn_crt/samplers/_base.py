@@ -596,7 +596,7 @@ class BaseFeatureSampler(
         return other
 
     # --------------------------------------------------------------- attributes
-    map_: Any = fitted(
+    map_: FeatureMap = fitted(
         "_value.map", "The fitted feature map, immutable and usable by itself."
     )
     sigma_: float | np.ndarray = fitted(
