@@ -62,8 +62,8 @@ from .tables import ROOT, Table
 # Of each row: the most that the gate allows, and what it is to become, where that is
 # less. What grows for a good reason moves its limit here, in the commit that says why.
 LIMITS = {
-    "lines of the package": ([28302], [24800]),
-    "lines of code": ([15908], [14300]),
+    "lines of the package": ([28305], [24800]),
+    "lines of code": ([15910], [14300]),
     "modules": ([113], [108]),
     "modules with one importer: private, not of the first names": ([10, 20], None),
     "names with two meanings": ([0], None),
