@@ -11,7 +11,7 @@ from sklearn.utils import gen_batches
 
 from .._array import Array
 from .._kernels import LogSum, least_log, weights_from_logs
-from ..maps import GaussianRadial, RadialKernel
+from ..maps import Gaussian, RadialKernel
 from ..rows import Inputs
 from ._sums import Kernel, log_kernel
 from ._targets import Targets
@@ -77,7 +77,7 @@ def _log_path(
     kernel: Kernel, queries: Inputs, keys: Inputs, multiples: np.ndarray
 ) -> Iterator[np.ndarray]:
     """Yield the log kernel values of the rows scaled by each multiple."""
-    if isinstance(kernel, GaussianRadial):
+    if isinstance(kernel, Gaussian):
         squares = queries.sq_distances(keys)  # once for all multiples, without roots
         with np.errstate(over="ignore"):  # rows so far away have weight 0
             for multiple in multiples.tolist():
@@ -110,7 +110,7 @@ def path_sums(
     gaps = np.diff(2 * np.log2(multiples))
     steps = np.rint(gaps)
     doubles = np.allclose(gaps, steps, rtol=0, atol=1e-12)
-    squared = isinstance(kernel, GaussianRadial) and doubles and np.all(steps > 0)
+    squared = isinstance(kernel, Gaussian) and doubles and np.all(steps > 0)
     for logs in _log_path(kernel, queries, keys, multiples[: 1 if squared else None]):
         logs[gone] = -np.inf
         weights, log_scale = weights_from_logs(logs, overwrite=True, normal=True)

@@ -25,7 +25,7 @@ from .._array import (
 from .._compat import DOC_LINK, HasMethods, Interval, StrOptions, TypedBaseEstimator
 from .._fitted import Batch, Step, computed_once, no_step
 from .._workers import Workspace
-from ..maps import GaussianRadial, LaplacianRadial, MaternRadial, RadialKernel
+from ..maps import Gaussian, Laplacian, Matern, RadialKernel
 from ..rows import (
     Frame,
     Inputs,
@@ -107,7 +107,7 @@ class ExactKernel(RowKernel):
         The kernel function. A callable takes rows of shapes (n, d) and (m, d), already
         multiplied by sigma, and returns non-negative kernel values of shape (n, m). An
         object with a method ``log_profile(r)`` is accepted as well, for example
-        ``sklearn_crt.extend.ExponentialPowerRadial(1.2)``; the method returns the
+        ``sklearn_crt.extend.ExponentialPower(1.2)``; the method returns the
         logarithm of a kernel that decreases with the distance r.
     sigma : float, {"auto", "scale", "median"} or array-like, default="auto"
         Inverse length scale, as in the samplers: one number, or one number per feature.
@@ -201,9 +201,9 @@ class StatedRadial(RadialKernel):
 def get_kernel(kernel: str | HasLogProfile | Callable, nu: float) -> Kernel:
     """Return the kernel for a name or an object; callables are returned unchanged."""
     if kernel == "matern":
-        return MaternRadial(nu)
+        return Matern(nu)
     if isinstance(kernel, str):
-        return {"gaussian": GaussianRadial(), "laplacian": LaplacianRadial()}[kernel]
+        return {"gaussian": Gaussian(), "laplacian": Laplacian()}[kernel]
     if isinstance(kernel, RadialKernel):
         return kernel
     return StatedRadial(kernel) if hasattr(kernel, "log_profile") else kernel

@@ -13,7 +13,7 @@ from .._array import Array, asarray_like, like_table, namespace_of, to_host, tra
 from .._fitted import Batch, FittedValue
 from .._kernels import LogSum, in_type, log_sum, weights_from_logs
 from .._workers import Workspace
-from ..maps import GaussianRadial, RadialKernel
+from ..maps import Gaussian, RadialKernel
 from ..rows import Inputs, Rows
 from ._targets import Targets
 
@@ -175,7 +175,7 @@ def log_kernel(
 
     If a workspace is given, the next call overwrites the result.
     """
-    if isinstance(kernel, GaussianRadial):
+    if isinstance(kernel, Gaussian):
         buffer = None
         if workspace is not None:
             shape = queries.shape[0], keys.shape[0]
