@@ -228,9 +228,9 @@ class BaseNadarayaWatson(RowWeightsMixin, SupervisedLifeCycle):
         value = self._check_rows(X, "approximation_error")
         if not isinstance(value.source, FeatureMap):
             raise ValueError(
-                "approximation_error needs a sampler of sklearn_crt, but the features of "
-                f"kernel={value.kernel_in_use!r} need not be repeated estimates of one "
-                "kernel."
+                "approximation_error needs a sampler of sklearn_crt, but the features "
+                f"of kernel={value.kernel_in_use!r} need not be repeated estimates of "
+                "one kernel."
             )
         rows = to_host(validate_rows(self, X, reset=False))
         parts = [np.concatenate(part) for part in zip(*value.errors(rows))]
