@@ -12,7 +12,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics import pairwise
 from sklearn.svm import SVC
 
-from sklearn_crt import ExactKernel, NadarayaWatsonRegressor
+from sklearn_crt import NadarayaWatsonRegressor
 from sklearn_crt.kernels import (
     Gaussian,
     Matern,
@@ -85,9 +85,7 @@ def test_matern_near_zero_is_its_series(nu):
     for k in range(1, 7):  # t^2 = 2 nu r^2
         term = -term * (2 * nu * r**2) / (4 * k * (nu - k))
         total += term
-    assert_allclose(
-        np.expm1(Matern(nu).log_profile(r)), total, rtol=1e-6, atol=2e-13
-    )
+    assert_allclose(np.expm1(Matern(nu).log_profile(r)), total, rtol=1e-6, atol=2e-13)
 
 
 @pytest.mark.parametrize("nu", [1, 4, 24, 24.9, 25, 30, 40.5])
@@ -136,9 +134,7 @@ def test_many_values_are_those_of_few(nu):
 def test_large_nu_tends_to_the_gaussian_kernel():
     r = np.linspace(0, 5, 50)
     for nu in (1e2, 1e4, 1e6):
-        logs = [
-            kernel.log_profile(r) for kernel in (Matern(nu), Gaussian())
-        ]
+        logs = [kernel.log_profile(r) for kernel in (Matern(nu), Gaussian())]
         error = np.abs(np.exp(logs[0]) - np.exp(logs[1])).max()
         assert 0.05 / nu < error < 0.5 / nu
 
@@ -199,9 +195,7 @@ def test_in_the_tools_of_scikit_learn(kernel, options, pair):
     assert_allclose(by_function.predict(X), by_matrix.predict(K), atol=1e-6)
     svc = SVC(kernel=lambda X, Y: kernel(X, Y, **options)).fit(X, y)
     assert svc.score(X, y) > 0.9
-    exact = NadarayaWatsonRegressor(
-        ExactKernel(kernel=lambda X, Y: kernel(X, Y, **options), sigma=1.0)
-    )
+    exact = NadarayaWatsonRegressor(lambda X, Y: kernel(X, Y, **options), sigma=1.0)
     expected = K @ y / K.sum(axis=1)
     assert_allclose(exact.fit(X, y).predict(X), expected, atol=1e-9)
 
