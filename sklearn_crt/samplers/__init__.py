@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from ._base import BaseFeatureSampler
     from ._centers_rbf import CentersRBFSampler
     from ._derf import DERFSampler
+    from ._discrete import GeometricSampler, PoissonSampler
     from ._exponential_power import ExponentialPowerSampler
-    from ._geometric import GeometricSampler
     from ._gerf import GERFSampler
     from ._hybrid.clustered import ClusteredSampler
     from ._hybrid.coefficients import AngularCoefficient, GaussianCoefficient
@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from ._hybrid.complex_exponential import ComplexExponentialSampler, best_diagonal
     from ._hybrid.sampler import HybridSampler
     from ._matern import LaplacianSampler, MaternSampler
-    from ._oprf import OPRFSampler
-    from ._poisson import PoissonSampler
-    from ._positive import PositiveRBFSampler, SimplexRBFSampler
+    from ._positive import OPRFSampler, PositiveRBFSampler, SimplexRBFSampler
     from ._trig_rbf import TrigRBFSampler
 
 __all__ = [
@@ -64,12 +62,12 @@ _HOMES = {
     "ExponentialPowerSampler": "_exponential_power",
     "GERFSampler": "_gerf",
     "GaussianCoefficient": "_hybrid.coefficients",
-    "GeometricSampler": "_geometric",
+    "GeometricSampler": "_discrete",
     "HybridSampler": "_hybrid.sampler",
     "LaplacianSampler": "_matern",
     "MaternSampler": "_matern",
-    "OPRFSampler": "_oprf",
-    "PoissonSampler": "_poisson",
+    "OPRFSampler": "_positive",
+    "PoissonSampler": "_discrete",
     "PositiveRBFSampler": "_positive",
     "SimplexRBFSampler": "_positive",
     "TrigRBFSampler": "_trig_rbf",

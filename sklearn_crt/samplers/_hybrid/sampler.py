@@ -15,7 +15,7 @@ from ...maps import FeatureMap, GaussianKernel, GaussianOrSoftmax, SumOfProducts
 from ...rows import Frame, Sigma, Statistics
 from .._base import BaseFeatureSampler
 from .._exponential import middle
-from .._oprf import OPRFSampler
+from .._positive import OPRFSampler
 from .._trig_rbf import TrigRBFSampler
 from .coefficients import AngularCoefficient
 from .parts import PartFitter
