@@ -12,14 +12,17 @@ if TYPE_CHECKING:
     from ._discrete import GeometricSampler, PoissonSampler
     from ._exponential_power import ExponentialPowerSampler
     from ._gerf import GERFSampler
-    from ._hybrid.clustered import ClusteredSampler
+    from ._hybrid.clustered import (
+        ClusteredSampler,
+        ComplexExponentialSampler,
+        best_diagonal,
+    )
     from ._hybrid.coefficients import AngularCoefficient, GaussianCoefficient
     from ._hybrid.combinations import (
         angular_hybrid,
         clustered_hybrid,
         gaussian_hybrid,
     )
-    from ._hybrid.complex_exponential import ComplexExponentialSampler, best_diagonal
     from ._hybrid.sampler import HybridSampler
     from ._matern import LaplacianSampler, MaternSampler
     from ._positive import OPRFSampler, PositiveRBFSampler, SimplexRBFSampler
@@ -57,7 +60,7 @@ _HOMES = {
     "BaseFeatureSampler": "_base",
     "CentersRBFSampler": "_centers_rbf",
     "ClusteredSampler": "_hybrid.clustered",
-    "ComplexExponentialSampler": "_hybrid.complex_exponential",
+    "ComplexExponentialSampler": "_hybrid.clustered",
     "DERFSampler": "_derf",
     "ExponentialPowerSampler": "_exponential_power",
     "GERFSampler": "_gerf",
@@ -72,7 +75,7 @@ _HOMES = {
     "SimplexRBFSampler": "_positive",
     "TrigRBFSampler": "_trig_rbf",
     "angular_hybrid": "_hybrid.combinations",
-    "best_diagonal": "_hybrid.complex_exponential",
+    "best_diagonal": "_hybrid.clustered",
     "clustered_hybrid": "_hybrid.combinations",
     "gaussian_hybrid": "_hybrid.combinations",
 }

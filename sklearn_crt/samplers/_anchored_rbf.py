@@ -158,14 +158,10 @@ class AnchoredRBFSampler(BaseFeatureSampler):
     def _reads(self):
         return {"rows": self.n_anchors}
 
-    def _get_coupling(self) -> Coupling:
+    def _make_map(self, statistics, drawn):
+        frame, d = self._frame(statistics, middle(statistics)), statistics.n_features
         coupling = get_coupling(self.coupling, type(self).__name__, opposite=True)
         refuse_norm_dependent(coupling, type(self).__name__)
-        return coupling
-
-    def _make_map(self, statistics, drawn):
-        frame = self._frame(statistics, middle(statistics))
-        coupling, d = self._get_coupling(), statistics.n_features
         columns = PairedColumns.of(self.n_components, single=not coupling.opposite)
         anchors_rng, noise_rng = statistics.frequency_stream().spawn(2)
         if drawn is not None:
