@@ -13,7 +13,7 @@ from .._compat import warn
 from ..exceptions import ApproximationWarning
 from ..frequencies import Coupling, Frequencies, get_coupling
 from ..maps import PairedColumns, RadialKernel, TrigonometricMap
-from ..rows import Statistics, metric_factor
+from ..rows import Statistics, shape_factor
 from ._base import BaseFeatureSampler, fitted
 
 
@@ -63,14 +63,14 @@ _FEW_FEATURES = 32  # products of Hadamard matrices have inner products of exact
 class HeavyTailedSampler(BaseFeatureSampler):
     """Sines and cosines for kernels whose frequencies have heavy tails.
 
-    Adds ``metric`` and ``random_phase``, and care for large phases. A subclass states
-    ``_radial``, ``_radial_law`` and ``_tail_index``.
+    This class adds ``shape_matrix`` and ``random_phase``, and computes large phases
+    accurately. A subclass defines ``_radial``, ``_radial_law`` and ``_tail_index``.
     """
 
     _parameter_constraints: dict = {
         **BaseFeatureSampler._parameter_constraints,
         "coupling": [str, Coupling],
-        "metric": ["array-like", None],
+        "shape_matrix": ["array-like", None],
         "random_phase": ["boolean"],
     }
 
@@ -95,7 +95,7 @@ class HeavyTailedSampler(BaseFeatureSampler):
 
     # ------------------------------------------------------------------ fitting
     def _make_map(self, statistics, drawn):
-        factor = metric_factor(self.metric, statistics.n_features)
+        factor = shape_factor(self.shape_matrix, statistics.n_features)
         coupling = self._coupling()
         if drawn is None:
             self._check_tail(coupling, statistics.n_features)
@@ -115,7 +115,7 @@ class HeavyTailedSampler(BaseFeatureSampler):
             self._radial_law,
             coupling=coupling,
             draw=draw,
-            metric_factor=factor,
+            shape_factor=factor,
             heavy_tailed=True,
         )
 

@@ -180,7 +180,7 @@ def test_sparse_equals_dense_and_is_not_densified(sampler, kernel, rng, not_dens
         *(sampler() for sampler in SAMPLERS),
         SimplexRBFSampler(kernel="softmax"),
         PoissonSampler(),
-        MaternSampler(metric=np.diag([1.0, 2.0, 0.5])),
+        MaternSampler(shape_matrix=np.diag([1.0, 2.0, 0.5])),
         LaplacianSampler(norm="l1"),
         HybridSampler(center=True),
     ],

@@ -1,4 +1,4 @@
-"""Matern, Laplacian, exponential-power maps: limits, variance, metric, large phases."""
+"""Matern, Laplacian, exponential-power maps: limits, variance, large phases."""
 
 import warnings
 
@@ -33,7 +33,7 @@ def X(rng):
 
 
 @pytest.fixture
-def metric():
+def shape_matrix():
     return np.array([[2.0, 0.6, 0.0], [0.6, 1.0, -0.3], [0.0, -0.3, 0.4]])
 
 
@@ -258,13 +258,15 @@ def test_laws_as_printed_in_the_paper_are_biased():
             assert_unbiased(changed, n_blocks=5000)
 
 
-# ------------------------------------------------------------------------- metric
+# ------------------------------------------------------------------- shape matrices
 @pytest.mark.parametrize("sampler", [MaternSampler(nu=0.8), LaplacianSampler()])
 @pytest.mark.parametrize("sigma", [0.7, [0.5, 1.0, 2.0]])
-def test_metric_is_a_change_of_coordinates(sampler, sigma, metric, X):
-    sampler.set_params(sigma=sigma, metric=metric, random_state=0, n_components=31)
+def test_shape_matrix_is_a_change_of_coordinates(sampler, sigma, shape_matrix, X):
+    sampler.set_params(
+        sigma=sigma, shape_matrix=shape_matrix, random_state=0, n_components=31
+    )
     fitted = sampler.fit(X)
-    changed = np.asarray(sigma) * X @ np.linalg.cholesky(metric)
+    changed = np.asarray(sigma) * X @ np.linalg.cholesky(shape_matrix)
     plain = type(sampler)(sigma=1.0, random_state=0, n_components=31)
     plain.set_params(**({"nu": 0.8} if sampler.__class__ is MaternSampler else {}))
     plain.fit(changed)
@@ -278,23 +280,25 @@ def test_metric_is_a_change_of_coordinates(sampler, sigma, metric, X):
     )
     r = fitted.exact_kernel(X[:1], X[1:2])[0, 0]
     u = np.asarray(sigma) * (X[0] - X[1])
-    distance = np.sqrt(u @ metric @ u)
+    distance = np.sqrt(u @ shape_matrix @ u)
     alone = type(plain)(**plain.get_params()).set_params(random_state=0)
     alone.fit(np.zeros((1, 1)))
     assert_allclose(r, alone.exact_kernel([[0.0]], [[distance]])[0, 0], rtol=1e-9)
 
 
 @every_sampler
-def test_metric_with_sparse_rows_and_float32(sampler, metric, X, not_dense):
-    fitted = sampler(metric=metric, random_state=0).fit(X)
+def test_shape_matrix_with_sparse_rows_and_float32(sampler, shape_matrix, X, not_dense):
+    fitted = sampler(shape_matrix=shape_matrix, random_state=0).fit(X)
     expected = fitted.transform(X)
     csr = sparse.csr_array(X)
     with not_dense(sparse.csr_array):
-        from_csr = sampler(metric=metric, random_state=0).fit(csr)
+        from_csr = sampler(shape_matrix=shape_matrix, random_state=0).fit(csr)
         assert_allclose(from_csr.transform(csr), expected, atol=1e-9)
         kernel = from_csr.exact_kernel(csr)
     assert_allclose(kernel, fitted.exact_kernel(X), rtol=1e-8)
-    single = sampler(metric=metric, random_state=0).fit(X.astype(np.float32))
+    single = sampler(shape_matrix=shape_matrix, random_state=0).fit(
+        X.astype(np.float32)
+    )
     assert single.transform(X.astype(np.float32)).dtype == np.float32
     assert single.exact_kernel(X.astype(np.float32)).dtype == np.float32
 
@@ -303,16 +307,19 @@ def test_metric_with_sparse_rows_and_float32(sampler, metric, X, not_dense):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda M: M[:2, :2], r"metric has shape \(2, 2\), but X has 3 features"),
-        (lambda M: np.triu(M), "metric must be symmetric"),
-        (lambda M: M - 2 * np.eye(3), "metric must be positive definite, but its sma"),
+        (lambda M: M[:2, :2], r"shape_matrix has shape \(2, 2\), but X has 3 features"),
+        (lambda M: np.triu(M), "shape_matrix must be symmetric"),
+        (
+            lambda M: M - 2 * np.eye(3),
+            "shape_matrix must be positive definite, but its sma",
+        ),
         (lambda M: np.full((3, 3), np.inf), "infinity"),
-        (lambda M: "mahalanobis", "'metric' parameter"),
+        (lambda M: "mahalanobis", "'shape_matrix' parameter"),
     ],
 )
-def test_wrong_metric(sampler, change, message, metric, X):
+def test_wrong_shape_matrix(sampler, change, message, shape_matrix, X):
     with pytest.raises(ValueError, match=message):
-        sampler(metric=change(metric)).fit(X)
+        sampler(shape_matrix=change(shape_matrix)).fit(X)
 
 
 # ------------------------------------------------------------------------ L1 norm
@@ -324,8 +331,8 @@ def test_l1_laplacian_has_one_coupling(X):
     for coupling in ("orthogonal", Orthogonal()):
         with pytest.raises(ValueError, match=r"with norm='l1'.*use 'auto' or 'iid'"):
             LaplacianSampler(norm="l1", coupling=coupling).fit(X)
-    with pytest.raises(ValueError, match="metric needs norm='l2', got norm='l1'"):
-        LaplacianSampler(norm="l1", metric=np.eye(3)).fit(X)
+    with pytest.raises(ValueError, match="shape_matrix needs norm='l2', got norm='l1'"):
+        LaplacianSampler(norm="l1", shape_matrix=np.eye(3)).fit(X)
 
 
 def test_auto_is_orthogonal_for_l2(X):

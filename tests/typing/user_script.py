@@ -130,7 +130,7 @@ def samplers() -> None:
     PositiveRBFSampler(kernel="softmax", coupling=Twins()).fit(X)
     SimplexRBFSampler(coupling="simplex+", n_jobs=2).fit(X)
     LaplacianSampler(norm="l1", random_phase=True).fit(X)
-    MaternSampler(nu=2, metric=np.eye(4), coupling="iid").fit(X)
+    MaternSampler(nu=2, shape_matrix=np.eye(4), coupling="iid").fit(X)
     stratified = Orthogonal(stratified=True)
     ExponentialPowerSampler(alpha=1.2, coupling=stratified).fit(X)
     assert_type(CentersRBFSampler(n_components=20).fit_transform(X), np.ndarray)
