@@ -12,6 +12,7 @@ import numpy as np
 from .._array import asarray_like
 from .._compat import cached_property
 from .._kernels import dense_product, stack
+from .._names import NamedConstructor
 from .radial import RadialLaw
 
 
@@ -194,7 +195,7 @@ class JointFrequencies(Frequencies):
         return JointFrequencies([part.to(like) for part in self.parts])
 
 
-class Coupling(ABC):
+class Coupling(NamedConstructor, ABC):
     """Joint distribution of frequencies that each have the distribution of the kernel.
 
     A coupling leaves the distribution of every single frequency as it is, so the

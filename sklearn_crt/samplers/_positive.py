@@ -51,7 +51,7 @@ class PositiveRBFSampler(ExponentialSampler):
         Inverse length scale by which the inputs are multiplied.
     map_ : FeatureMap
         The fitted feature map, which is immutable and can be used without the sampler.
-    frequencies_ : Frequencies
+    frequencies_ : ndarray of shape (n_features, n_frequencies)
         The frequencies of the map, for rows that are multiplied by ``sigma_``.
     n_features_in_ : int
         Number of columns seen by ``fit``.
@@ -147,7 +147,7 @@ class SimplexRBFSampler(PositiveRBFSampler):
         Inverse length scale by which the inputs are multiplied.
     map_ : FeatureMap
         The fitted feature map, which is immutable and can be used without the sampler.
-    frequencies_ : Frequencies
+    frequencies_ : ndarray of shape (n_features, n_frequencies)
         The frequencies of the map, for rows that are multiplied by ``sigma_``.
     n_features_in_ : int
         Number of columns seen by ``fit``.

@@ -215,8 +215,8 @@ def test_sparse_batches_with_dense_batches(sampler, X):
 def test_float32_everywhere(sampler, X):
     X = X.astype(np.float32)
     fitted = sampler(random_state=0).fit(X)
-    assert fitted.frequencies_.to_dense().dtype == np.float32
-    assert fitted.frequencies_.sq_norms.dtype == np.float32
+    assert fitted.frequencies_.dtype == np.float32
+    assert fitted.map_.frequencies.sq_norms.dtype == np.float32
     for result in (
         fitted.transform(X),
         fitted.transform_key(X),

@@ -413,7 +413,7 @@ def test_very_heavy_tails_are_warned_about_with_the_reason(sampler, advice, X):
         features = fitted.transform(data)
         assert np.all(np.isfinite(features))
         assert_allclose(np.sum(features**2, axis=1), 1, rtol=1e-5)
-        assert np.all(np.isfinite(fitted.frequencies_.to_dense()))
+        assert np.all(np.isfinite(fitted.frequencies_))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ExponentialPowerSampler(alpha=0.3).fit(X)
@@ -427,7 +427,7 @@ def test_large_phases_in_float32_are_those_of_float64(rng):
     options = {"alpha": 0.3, "sigma": 1.0, "n_components": 4000, "random_state": 0}
 
     fitted = ExponentialPowerSampler(**options).fit(X)
-    phases = X.astype(np.float64) @ fitted.frequencies_.to_dense().astype(np.float64)
+    phases = X.astype(np.float64) @ fitted.frequencies_.astype(np.float64)
     large = np.abs(phases) > 2.0**20
     assert 0.01 < large.mean() < 0.2
 
@@ -435,7 +435,7 @@ def test_large_phases_in_float32_are_those_of_float64(rng):
         return np.abs(cosines - np.cos(phases))[large].max()
 
     assert worst(fitted.transform(X)[:, :2000] * np.sqrt(2000)) < 1e-4
-    careless = X @ fitted.frequencies_.to_dense()
+    careless = X @ fitted.frequencies_
     assert careless.dtype == np.float32
     assert worst(np.cos(careless)) > 0.1
 
@@ -455,7 +455,7 @@ def test_random_phases_nest_and_are_the_columns(sampler, X):
     few = sampler(n_components=3, **options).fit(X)
     many = sampler(n_components=7, **options).fit(X)
     assert_allclose(few.phase_, many.phase_[:3])
-    expected = np.cos(X @ many.frequencies_.to_dense() + many.phase_) * np.sqrt(2 / 7)
+    expected = np.cos(X @ many.frequencies_ + many.phase_) * np.sqrt(2 / 7)
     assert_allclose(many.transform(X), expected, atol=1e-9)
     assert_allclose(many.map_.frequency_index(), np.arange(7))
     smaller = np.sqrt(7 / 3) * many.transform(X)[:, :3]

@@ -114,7 +114,7 @@ def samplers() -> None:
     assert_type(trig.with_sigma("scale"), TrigRBFSampler)
     assert_type(trig.sigma_, float | np.ndarray)
     assert_type(trig.map_, FeatureMap)
-    assert_type(trig.frequencies_, Frequencies)
+    assert_type(trig.frequencies_, np.ndarray)
     assert_type(trig.n_features_in_, int)
     assert_type(trig.symmetric_ and trig.variance_is_exact_, bool)
     other = TrigRBFSampler(sigma=0.5, n_components=64).fit(X)

@@ -48,7 +48,7 @@ class AngularCoefficient(BaseFeatureSampler):
         Inverse length scale by which the inputs are multiplied.
     map_ : FeatureMap
         The fitted feature map, which is immutable and can be used without the sampler.
-    frequencies_ : Frequencies
+    frequencies_ : ndarray of shape (n_features, n_frequencies)
         The frequencies of the map, for rows that are multiplied by ``sigma_``.
     n_features_in_ : int
         Number of columns seen by ``fit``.
@@ -117,6 +117,7 @@ class AngularCoefficient(BaseFeatureSampler):
     @property
     def a_(self) -> float:
         """The constant part of the coefficient."""
+        check_is_fitted(self)
         return 0.5
 
     def _make_map(self, statistics, drawn):
@@ -186,7 +187,7 @@ class GaussianCoefficient(BaseFeatureSampler):
         Inverse length scale by which the inputs are multiplied.
     map_ : FeatureMap
         The fitted feature map, which is immutable and can be used without the sampler.
-    frequencies_ : Frequencies
+    frequencies_ : ndarray of shape (n_features, n_frequencies)
         The frequencies of the map, for rows that are multiplied by ``sigma_``.
     n_features_in_ : int
         Number of columns seen by ``fit``.
