@@ -11,8 +11,19 @@ from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 
-from sklearn_crt import MaternSampler, NadarayaWatsonRegressor, OPRFSampler
-from sklearn_crt.frequencies import Frequencies
+from sklearn_crt import (
+    AnchoredRBFSampler,
+    DERFSampler,
+    ExponentialPowerSampler,
+    GERFSampler,
+    LaplacianSampler,
+    MaternSampler,
+    NadarayaWatsonRegressor,
+    OPRFSampler,
+    TrigRBFSampler,
+)
+from sklearn_crt.extend import Frequencies, coupling_names, get_coupling
+from sklearn_crt.samplers import AngularCoefficient
 
 from .cases import sampler_cases
 from .test_package import ESTIMATORS, PUBLIC, public_module
@@ -178,3 +189,39 @@ def test_a_copy_with_another_sigma_accepts_rows(X):
     both = OPRFSampler(sigma=2.0, random_state=0).fit(np.vstack([X, -X]))
     moved.partial_fit(-X)
     np.testing.assert_allclose(moved.transform(X), both.transform(X), rtol=1e-9)
+
+
+# ---------------------------------------------------------------------- couplings
+REFUSED = [
+    (AngularCoefficient(), "structured-simplex"),
+    (AngularCoefficient(), "antithetic"),
+    (AnchoredRBFSampler(), "simplex+"),
+    (DERFSampler(), "simplex+"),
+    (ExponentialPowerSampler(), "structured-orthogonal"),
+    (GERFSampler(), "antithetic"),
+    (LaplacianSampler(), "structured-simplex"),
+    (MaternSampler(nu=0.5), "structured-orthogonal"),
+    (TrigRBFSampler(), "antithetic"),
+]
+
+
+@pytest.mark.parametrize("as_object", [False, True])
+@pytest.mark.parametrize(("sampler", "coupling"), REFUSED, ids=str)
+def test_a_refused_coupling_names_those_that_are_accepted(
+    sampler, coupling, as_object, X
+):
+    given = get_coupling(coupling, "", lambda _: True) if as_object else coupling
+    name = re.escape(f"coupling={given!r} is not one that {type(sampler).__name__} can")
+    words = (
+        rf"{name} use.*; use one of ('[\w+-]+'(?:, '[\w+-]+')*), or another Coupling"
+    )
+    with pytest.raises(ValueError, match=words) as caught:
+        clone(sampler).set_params(coupling=given).fit(X)
+    accepted = re.search(words, str(caught.value)).group(1).replace("'", "").split(", ")
+    assert len(accepted) > 4
+    for other in coupling_names():
+        if other not in accepted:
+            with pytest.raises(ValueError, match="is not one that"):
+                clone(sampler).set_params(coupling=other).fit(X)
+        else:
+            clone(sampler).set_params(coupling=other).fit(X)

@@ -128,7 +128,8 @@ class OPRFSampler(ExponentialSampler):
     True
     """
 
-    _takes_pairs = True
+    def _can_use(self, coupling):
+        return True
 
     def _choose(self, statistics, frame, coupling):
         sums, _ = mean_squares(statistics, frame)

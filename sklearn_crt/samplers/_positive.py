@@ -97,7 +97,8 @@ class PositiveRBFSampler(ExponentialSampler):
     True
     """
 
-    _takes_pairs = True
+    def _can_use(self, coupling):
+        return True
 
 
 class SimplexRBFSampler(PositiveRBFSampler):

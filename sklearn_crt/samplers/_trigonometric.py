@@ -56,6 +56,11 @@ def make_trigonometric_map(
     )
 
 
+def has_uniform_directions(coupling: Any) -> bool:
+    """Return whether the directions of a coupling are exactly uniform."""
+    return coupling.exact and not coupling.opposite
+
+
 _LIGHT_TAIL = 0.3  # least index of the tail without a warning
 _FEW_FEATURES = 32  # products of Hadamard matrices have inner products of exactly 0
 
@@ -131,12 +136,13 @@ class HeavyTailedSampler(BaseFeatureSampler):
                 ApproximationWarning,
             )
         if index < 2 and not coupling.exact and n_features <= _FEW_FEATURES:
-            raise ValueError(
-                f"coupling={self.coupling!r} has directions that are only nearly "
-                f"uniform, which biases {type(self).__name__} with up to "
-                f"{_FEW_FEATURES} columns, got X with {n_features}: its large "
-                "frequencies resolve the difference; use 'orthogonal'."
+            reason = (
+                f" with up to {_FEW_FEATURES} columns (X has {n_features}), because "
+                "directions that are only nearly uniform bias the estimate where "
+                "frequencies are large"
             )
+            name = type(self).__name__
+            get_coupling(self.coupling, name, has_uniform_directions, reason)
 
     phase_: float | np.ndarray = fitted(
         "map_.phase", "Phases of single columns, in radians."

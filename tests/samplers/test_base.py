@@ -375,7 +375,7 @@ def test_too_few_components(sampler, n_components, X):
 def test_unknown_coupling(sampler, X):
     message = (
         f"coupling='hadamard' is not one that {sampler.__name__} can use; use one of "
-        "'iid', 'orthogonal', .*'structured-simplex'.*, or a Coupling object"
+        "'iid', 'orthogonal', .*'structured-simplex'.*, or another Coupling object"
     )
     with pytest.raises(ValueError, match=message):
         sampler(coupling="hadamard").fit(X)

@@ -14,10 +14,7 @@ from ...frequencies import Coupling, chi_law, get_coupling
 from ...maps import GaussianRadial, SignMap, WeightedMap
 from ...rows import Frame, Sigma
 from .._base import BaseFeatureSampler, fitted
-from .._trigonometric import make_trigonometric_map
-
-# not the structured ones: a row on an axis has products that are exactly zero
-_COUPLINGS = ("iid", "orthogonal", "simplex", "simplex+", "halton", "sobol")
+from .._trigonometric import has_uniform_directions, make_trigonometric_map
 
 
 class AngularCoefficient(BaseFeatureSampler):
@@ -121,13 +118,10 @@ class AngularCoefficient(BaseFeatureSampler):
         return 0.5
 
     def _make_map(self, statistics, drawn):
-        coupling = get_coupling(self.coupling, type(self).__name__, _COUPLINGS)
-        if not coupling.exact:
-            raise ValueError(
-                f"coupling={self.coupling!r} has directions that are only nearly "
-                "uniform, whose signs are biased for rows on an axis; use "
-                f"{', '.join(map(repr, _COUPLINGS))}, or an exact Coupling object."
-            )
+        # with structured directions, a row on an axis has products that are exactly 0
+        reason = ", because signs need directions that are exactly uniform"
+        name = type(self).__name__
+        coupling = get_coupling(self.coupling, name, has_uniform_directions, reason)
         n, rng = self.n_components, statistics.frequency_stream()
         directions = coupling.draw(chi_law, n, statistics.n_features, rng)
         return SignMap(Frame(), n, directions, coupling)
