@@ -9,7 +9,6 @@ from ._names import names_on_demand
 if TYPE_CHECKING:
     from .accuracy import compare_samplers, n_components_for
     from .averages import (
-        ExactKernel,
         LocalLinearClassifier,
         LocalLinearRegressor,
         NadarayaWatsonClassifier,
@@ -44,7 +43,6 @@ __all__ = [
     "AnchoredRBFSampler",
     "CentersRBFSampler",
     "DERFSampler",
-    "ExactKernel",
     "ExponentialPowerSampler",
     "GERFSampler",
     "GeometricSampler",
@@ -76,7 +74,6 @@ _HOMES = {
     "AnchoredRBFSampler": "samplers",
     "CentersRBFSampler": "samplers",
     "DERFSampler": "samplers",
-    "ExactKernel": "averages",
     "ExponentialPowerSampler": "samplers",
     "GERFSampler": "samplers",
     "GeometricSampler": "samplers",

@@ -37,6 +37,12 @@ if TYPE_CHECKING:  # scikit-learn has no types: here is what users see of it
         parameter_constraints: dict[str, Any], *, prefer_skip_nested_validation: bool
     ) -> Callable[[F], F]: ...
 
+    def validate_parameter_constraints(
+        parameter_constraints: dict[str, Any],
+        params: dict[str, Any],
+        caller_name: str,
+    ) -> None: ...
+
     def _fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[F], F]: ...
 
     def available_if(check: Callable[[Any], bool]) -> Callable[[F], F]: ...
@@ -45,7 +51,10 @@ else:
     from sklearn.base import BaseEstimator as TypedBaseEstimator
     from sklearn.base import TransformerMixin as TypedTransformerMixin
     from sklearn.base import _fit_context
-    from sklearn.utils._param_validation import validate_params
+    from sklearn.utils._param_validation import (
+        validate_parameter_constraints,
+        validate_params,
+    )
     from sklearn.utils.metaestimators import available_if
 
 RandomState: TypeAlias = int | np.random.RandomState | None  # of a parameter
@@ -213,6 +222,7 @@ __all__ = [
     "is_writeable_array",
     "move_to",
     "supported_float_dtypes",
+    "validate_parameter_constraints",
     "validate_params",
     "warn",
 ]

@@ -23,15 +23,7 @@ from .frequencies import (
     get_coupling,
     register,
 )
-from .maps import (
-    ExponentialPowerRadial,
-    FeatureMap,
-    FrequencyMap,
-    GaussianRadial,
-    LaplacianRadial,
-    MaternRadial,
-    RadialKernel,
-)
+from .maps import FeatureMap, FrequencyMap, RadialKernel
 from .samplers import BaseFeatureSampler
 
 __all__ = [
@@ -39,15 +31,11 @@ __all__ = [
     "BaseFeatureSampler",
     "BlockCoupling",
     "Coupling",
-    "ExponentialPowerRadial",
     "FeatureMap",
     "Frequencies",
     "FrequencyMap",
-    "GaussianRadial",
     "Halton",
     "Independent",
-    "LaplacianRadial",
-    "MaternRadial",
     "Orthogonal",
     "RadialKernel",
     "RadialLaw",

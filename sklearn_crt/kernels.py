@@ -1,4 +1,4 @@
-"""Exact radial kernels, for pairs of rows or for a matrix of them."""
+"""Kernels as values for the parameter ``kernel``, and as functions of two tables."""
 
 from __future__ import annotations
 
@@ -14,10 +14,18 @@ from sklearn.utils import assert_all_finite, gen_batches
 
 from ._array import plain_sparse
 from ._compat import Interval, StrOptions, validate_params
-from .maps import ExponentialPowerRadial, LaplacianRadial, MaternRadial, RadialKernel
+from .maps import ExponentialPower, Gaussian, Laplacian, Matern, RadialKernel
 from .rows import DenseInputs, Frame, Rows, Sigma, TableLike, check_sigma, shape_factor
 
-__all__ = ["exponential_power_kernel", "laplacian_kernel", "matern_kernel"]
+__all__ = [
+    "ExponentialPower",
+    "Gaussian",
+    "Laplacian",
+    "Matern",
+    "exponential_power_kernel",
+    "laplacian_kernel",
+    "matern_kernel",
+]
 
 _BLOCK_ENTRIES = 2**17  # kernel values computed at a time, a megabyte
 
@@ -108,7 +116,7 @@ def matern_kernel(
     array([[1.     , 0.55198],
            [0.55198, 1.     ]])
     """
-    return _radial(X, Y, sigma, shape_matrix, MaternRadial(nu))
+    return _radial(X, Y, sigma, shape_matrix, Matern(nu))
 
 
 @validate_params(
@@ -182,7 +190,7 @@ def laplacian_kernel(
         raise ValueError(
             "shape_matrix needs norm='l2', got norm='l1'; use shape_matrix=None."
         )
-    return _radial(X, Y, sigma, shape_matrix, LaplacianRadial(norm))
+    return _radial(X, Y, sigma, shape_matrix, Laplacian(norm))
 
 
 @validate_params(
@@ -248,7 +256,7 @@ def exponential_power_kernel(
     >>> round(np.log(exponential_power_kernel(X, alpha=0.5)[0, 1]) ** 2, 6)
     np.float64(5.0)
     """
-    return _radial(X, Y, sigma, shape_matrix, ExponentialPowerRadial(alpha))
+    return _radial(X, Y, sigma, shape_matrix, ExponentialPower(alpha))
 
 
 def _radial(

@@ -7,14 +7,15 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse, special
 from scipy.spatial.distance import cdist
-from sklearn.gaussian_process.kernels import Matern
+from sklearn.gaussian_process import kernels as process
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics import pairwise
 from sklearn.svm import SVC
 
 from sklearn_crt import ExactKernel, NadarayaWatsonRegressor
-from sklearn_crt.extend import GaussianRadial, MaternRadial
 from sklearn_crt.kernels import (
+    Gaussian,
+    Matern,
     exponential_power_kernel,
     laplacian_kernel,
     matern_kernel,
@@ -46,7 +47,7 @@ def test_reference_numbers(vectors):
 
 @pytest.mark.parametrize("nu", NUS + [np.inf])
 def test_matern_of_scikit_learn(nu, pair):
-    expected = Matern(length_scale=2.0, nu=nu)(*pair)
+    expected = process.Matern(length_scale=2.0, nu=nu)(*pair)
     assert_allclose(matern_kernel(*pair, nu=nu, sigma=0.5), expected, atol=1e-12)
 
 
@@ -69,7 +70,7 @@ def test_one_kernel_by_three_names(pair):
 @pytest.mark.parametrize("nu", [0.01, *NUS, 200.3, 1e4, 1e12, np.inf])
 def test_matern_everywhere(nu):
     r = np.concatenate([[0.0], np.geomspace(1e-320, 1e150, 3000)])
-    logs = MaternRadial(nu).log_profile(r)
+    logs = Matern(nu).log_profile(r)
     assert logs[0] == 0
     assert np.all(np.isfinite(logs))
     assert np.all(np.exp(logs) <= 1)
@@ -84,9 +85,7 @@ def test_matern_near_zero_is_its_series(nu):
     for k in range(1, 7):  # t^2 = 2 nu r^2
         term = -term * (2 * nu * r**2) / (4 * k * (nu - k))
         total += term
-    assert_allclose(
-        np.expm1(MaternRadial(nu).log_profile(r)), total, rtol=1e-6, atol=2e-13
-    )
+    assert_allclose(np.expm1(Matern(nu).log_profile(r)), total, rtol=1e-6, atol=2e-13)
 
 
 @pytest.mark.parametrize("nu", [1, 4, 24, 24.9, 25, 30, 40.5])
@@ -98,7 +97,7 @@ def test_matern_is_that_of_bessel_functions(nu):
     logs += np.log(special.kve(nu, t))
     near = np.isfinite(logs)
     assert near.mean() > 0.9
-    assert_allclose(MaternRadial(nu).log_profile(r)[near], logs[near], atol=2e-13)
+    assert_allclose(Matern(nu).log_profile(r)[near], logs[near], atol=2e-13)
 
 
 @pytest.mark.parametrize("nu", [3.5, 4.5, 7.5, 20.5])
@@ -115,7 +114,7 @@ def test_half_integer_matern_is_a_polynomial_times_an_exponential(nu):
     total = total.astype(float)  # NumPy 1 leaves large whole numbers as objects
     expected = np.log(total * (math.factorial(n) / math.factorial(2 * n))) - t
     for size in (100, t.size):
-        logs = MaternRadial(nu).log_profile(t[:size] / np.sqrt(2 * nu))
+        logs = Matern(nu).log_profile(t[:size] / np.sqrt(2 * nu))
         assert_allclose(logs, expected[:size], atol=2e-13, rtol=1e-13)
 
 
@@ -123,7 +122,7 @@ def test_half_integer_matern_is_a_polynomial_times_an_exponential(nu):
 def test_many_values_are_those_of_few(nu):
     """Of many a table is made; the Bessel functions of SciPy err as much."""
     r = np.concatenate([[0.0], np.geomspace(1e-8, 1e4, 50_001)])
-    kernel = MaternRadial(nu)
+    kernel = Matern(nu)
     few = np.concatenate([kernel.log_profile(part) for part in np.array_split(r, 5)])
     many = kernel.log_profile(r)
     error = np.abs(many - few) / np.maximum(np.abs(few), 1)
@@ -135,9 +134,7 @@ def test_many_values_are_those_of_few(nu):
 def test_large_nu_tends_to_the_gaussian_kernel():
     r = np.linspace(0, 5, 50)
     for nu in (1e2, 1e4, 1e6):
-        logs = [
-            kernel.log_profile(r) for kernel in (MaternRadial(nu), GaussianRadial())
-        ]
+        logs = [kernel.log_profile(r) for kernel in (Matern(nu), Gaussian())]
         error = np.abs(np.exp(logs[0]) - np.exp(logs[1])).max()
         assert 0.05 / nu < error < 0.5 / nu
 

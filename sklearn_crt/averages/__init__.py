@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ._classifier import NadarayaWatsonClassifier
-from ._exact import ExactKernel
 from ._features import ApproximationError
 from ._local_linear import LocalLinearClassifier, LocalLinearRegressor
 from ._prototypes import Prototypes
@@ -11,7 +10,6 @@ from ._regressor import NadarayaWatsonRegressor
 
 __all__ = [
     "ApproximationError",
-    "ExactKernel",
     "LocalLinearClassifier",
     "LocalLinearRegressor",
     "NadarayaWatsonClassifier",

@@ -31,12 +31,12 @@ from .quadratic import DiagonalQuadratic as DiagonalQuadratic
 from .quadratic import IsotropicQuadratic as IsotropicQuadratic
 from .quadratic import Quadratic as Quadratic
 from .quadratic import real_form as real_form
-from .radial import ExponentialPowerRadial as ExponentialPowerRadial
+from .radial import ExponentialPower as ExponentialPower
+from .radial import Gaussian as Gaussian
 from .radial import GaussianKernel as GaussianKernel
 from .radial import GaussianOrSoftmax as GaussianOrSoftmax
-from .radial import GaussianRadial as GaussianRadial
-from .radial import LaplacianRadial as LaplacianRadial
-from .radial import MaternRadial as MaternRadial
+from .radial import Laplacian as Laplacian
+from .radial import Matern as Matern
 from .radial import RadialKernel as RadialKernel
 from .trigonometric import TrigonometricMap as TrigonometricMap
 from .variance import log_conformity as log_conformity

@@ -29,7 +29,7 @@ from .base import (
 )
 from .exponential import ExponentialMap
 from .quadratic import IsotropicQuadratic
-from .radial import GaussianKernel, GaussianRadial
+from .radial import Gaussian, GaussianKernel
 from .trigonometric import TrigonometricMap
 
 
@@ -416,7 +416,7 @@ class SumOfProductsMap(ComposedMap):
             and isinstance(first, ExponentialMap)
             and isinstance(last, TrigonometricMap)
             and first.quadratic == IsotropicQuadratic(0.0)
-            and isinstance(last.radial, GaussianRadial)
+            and isinstance(last.radial, Gaussian)
             and all(
                 base.n_pairs == 0 and base.columns.n_single == 0
                 for base in (first, last)
@@ -427,7 +427,7 @@ class SumOfProductsMap(ComposedMap):
 def _is_gaussian(part: FeatureMap) -> bool:
     """Whether a part is a map of the Gaussian kernel of its raw rows."""
     if isinstance(part, TrigonometricMap):
-        plain = isinstance(part.radial, GaussianRadial) and part.shape_factor is None
+        plain = isinstance(part.radial, Gaussian) and part.shape_factor is None
     else:
         plain = isinstance(part, (AnchoredMap, ClusteredMap, ExponentialMap))
     if not plain or np.any(part.frame.sigma != 1):

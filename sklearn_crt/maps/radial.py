@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
-from typing import Any, Literal, TypeAlias
+from numbers import Real
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.polynomial import Polynomial
@@ -14,6 +15,7 @@ from scipy import special
 from scipy.interpolate import PPoly
 
 from .._array import Array, asarray_like, float_types, namespace_of, on_host
+from .._compat import Interval, StrOptions, validate_parameter_constraints
 from ..rows import Inputs
 from .variance import (
     Factor,
@@ -84,11 +86,68 @@ class GaussianKernel:
 
 
 class RadialKernel(ABC):
-    """A kernel that is a function of the distance r of two rows.
+    """A kernel that is a function of the distance r between two rows.
 
-    A kernel of your own states ``log_profile``; the rest follows, for independent
-    frequencies.
+    To use a kernel of your own, define a dataclass that is derived from this class and
+    implements ``log_profile``. The fields of the dataclass are the parameters of the
+    kernel, so that a grid search can vary them.
     """
+
+    _parameter_constraints: dict[str, list[Any]] = {}
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters of the kernel.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Has no effect; it exists for compatibility with scikit-learn.
+
+        Returns
+        -------
+        params : dict
+            The parameters by name.
+        """
+        return {
+            each.name: getattr(self, each.name)
+            for each in fields(self)  # type: ignore[arg-type]  # a dataclass
+            if each.init
+        }
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of the kernel.
+
+        Parameters
+        ----------
+        **params : dict
+            New values of parameters, by name.
+
+        Returns
+        -------
+        self : RadialKernel
+            The kernel. Fitted estimators keep copies of their kernels, so they do not
+            change.
+
+        Raises
+        ------
+        ValueError
+            If there is no parameter of this name.
+        """
+        known = self.get_params()
+        for name, value in params.items():
+            if name not in known:
+                raise ValueError(
+                    f"Invalid parameter {name!r} for the kernel {self!r}. Valid "
+                    f"parameters are: {sorted(known)}."
+                )
+            object.__setattr__(self, name, value)
+        return self
+
+    def check_params(self) -> None:
+        """Raise ValueError if a parameter is out of range."""
+        validate_parameter_constraints(
+            self._parameter_constraints, self.get_params(), type(self).__name__
+        )
 
     @abstractmethod
     def log_profile(self, r: np.ndarray) -> np.ndarray:
@@ -97,7 +156,7 @@ class RadialKernel(ABC):
         Parameters
         ----------
         r : ndarray
-            Distances at unit bandwidth, not negative.
+            Distances of rows that are multiplied by sigma, not negative.
 
         Returns
         -------
@@ -176,8 +235,27 @@ class RadialKernel(ABC):
 
 
 @dataclass(frozen=True)
-class GaussianRadial(RadialKernel):
-    """The kernel exp(-r^2 / 2), whose frequencies are normal."""
+class Gaussian(RadialKernel):
+    r"""Gaussian kernel, also called the squared-exponential or RBF kernel.
+
+    .. math:: k(r) = e^{-r^2 / 2}, \qquad r = |\sigma (x - y)|
+
+    ``kernel="gaussian"`` of an estimator is short for ``kernel=Gaussian()``. The
+    inverse length scale :math:`\sigma` is a parameter of the estimator.
+
+    See Also
+    --------
+    sklearn_crt.TrigRBFSampler, sklearn_crt.OPRFSampler : Its random features.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn_crt import NadarayaWatsonClassifier
+    >>> from sklearn_crt.kernels import Gaussian
+    >>> X, y = load_iris(return_X_y=True)
+    >>> NadarayaWatsonClassifier(Gaussian(), sigma=2.0).fit(X, y).kernel_
+    Gaussian()
+    """
 
     def log_profile(self, r: np.ndarray) -> np.ndarray:
         return -0.5 * (r * r)
@@ -237,16 +315,49 @@ def _block_table(kernel: _ScaleMixture, n_features: int) -> PPoly:
 
 
 @dataclass(frozen=True)
-class MaternRadial(_ScaleMixture):
-    """The Matern kernel, whose frequencies are Student.
+class Matern(_ScaleMixture):
+    r"""Matern kernel with smoothness nu.
+
+    .. math:: k(r) = \frac{2^{1-\nu}}{\Gamma(\nu)} \left(\sqrt{2\nu} r\right)^\nu
+       K_\nu\left(\sqrt{2\nu} r\right), \qquad r = |\sigma (x - y)|
+
+    ``kernel="matern"`` of an estimator is short for ``kernel=Matern()``. The inverse
+    length scale :math:`\sigma` is a parameter of the estimator.
 
     Parameters
     ----------
     nu : float, default=1.5
-        Smoothness; infinity for the Gaussian kernel.
+        Smoothness of the kernel, positive: 0.5 is the Laplacian kernel, infinity the
+        Gaussian kernel.
+
+    See Also
+    --------
+    sklearn_crt.MaternSampler : Its random features.
+    sklearn_crt.kernels.matern_kernel : The kernel matrix of two tables.
+
+    References
+    ----------
+    .. [1] C. E. Rasmussen, C. K. I. Williams, "Gaussian Processes for Machine
+       Learning", MIT Press 2006, section 4.2.1.
+
+    Examples
+    --------
+    A grid search can vary the smoothness:
+
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from sklearn_crt import NadarayaWatsonRegressor
+    >>> from sklearn_crt.kernels import Matern
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> grid = {"kernel__nu": [0.5, 1.5, 2.5]}
+    >>> search = GridSearchCV(NadarayaWatsonRegressor(Matern()), grid).fit(X, y)
+    >>> sorted(search.best_params_)
+    ['kernel__nu']
     """
 
     nu: float = 1.5
+    # infinity yields the Gaussian kernel
+    _parameter_constraints = {"nu": [Interval(Real, 0, None, closed="right")]}
 
     @property
     def largest(self) -> float:
@@ -270,16 +381,42 @@ class MaternRadial(_ScaleMixture):
 
 
 @dataclass(frozen=True)
-class LaplacianRadial(MaternRadial):
-    """The kernel exp(-r), Matern of smoothness 1/2, whose frequencies are Cauchy.
+class Laplacian(Matern):
+    r"""Laplacian kernel, the exponential of minus a distance.
+
+    .. math:: k(x, y) = e^{-|\sigma (x - y)|}
+
+    ``kernel="laplacian"`` of an estimator is short for ``kernel=Laplacian()``. The
+    inverse length scale :math:`\sigma` is a parameter of the estimator.
 
     Parameters
     ----------
     norm : {"l2", "l1"}, default="l2"
-        Of the distance.
+        Norm of the distance: ``"l2"`` is the Euclidean norm of [1]_, and ``"l1"`` that
+        of :func:`sklearn.metrics.pairwise.laplacian_kernel`.
+
+    See Also
+    --------
+    sklearn_crt.LaplacianSampler : Its random features.
+    sklearn_crt.kernels.laplacian_kernel : The kernel matrix of two tables.
+
+    References
+    ----------
+    .. [1] S. Ahir, P. Pandit, "Feature maps for the Laplacian kernel and its
+       generalizations", :arxiv:`2502.15575`, equation 1.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn_crt import NadarayaWatsonClassifier
+    >>> from sklearn_crt.kernels import Laplacian
+    >>> X, y = load_iris(return_X_y=True)
+    >>> NadarayaWatsonClassifier(Laplacian(norm="l1")).fit(X, y).kernel_
+    Laplacian(norm='l1')
     """
 
     norm: str = "l2"
+    _parameter_constraints = {"norm": [StrOptions({"l1", "l2"})]}
     nu: float = field(default=0.5, init=False, repr=False)
 
     def distances(self, X: Inputs, Y: Inputs) -> np.ndarray:
@@ -287,16 +424,41 @@ class LaplacianRadial(MaternRadial):
 
 
 @dataclass(frozen=True)
-class ExponentialPowerRadial(_ScaleMixture):
-    """The kernel exp(-r^alpha), whose frequencies are elliptical stable.
+class ExponentialPower(_ScaleMixture):
+    r"""Exponential-power kernel.
+
+    .. math:: k(r) = e^{-r^\alpha}, \qquad r = |\sigma (x - y)|
+
+    The inverse length scale :math:`\sigma` is a parameter of the estimator.
 
     Parameters
     ----------
     alpha : float, default=1.0
-        Exponent in (0, 2].
+        Exponent in (0, 2]: 1 is the Laplacian kernel, and 2 a Gaussian kernel,
+        :math:`e^{-r^2}`.
+
+    See Also
+    --------
+    sklearn_crt.ExponentialPowerSampler : Its random features.
+    sklearn_crt.kernels.exponential_power_kernel : The kernel matrix of two tables.
+
+    References
+    ----------
+    .. [1] S. Ahir, P. Pandit, "Feature maps for the Laplacian kernel and its
+       generalizations", :arxiv:`2502.15575`, equation 2.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn_crt import NadarayaWatsonClassifier
+    >>> from sklearn_crt.kernels import ExponentialPower
+    >>> X, y = load_iris(return_X_y=True)
+    >>> NadarayaWatsonClassifier(ExponentialPower(alpha=1.2)).fit(X, y).kernel_
+    ExponentialPower(alpha=1.2)
     """
 
     alpha: float = 1.0
+    _parameter_constraints = {"alpha": [Interval(Real, 0, 2, closed="right")]}
 
     @property
     def largest(self) -> float:

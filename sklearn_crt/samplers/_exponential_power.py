@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from .._compat import Interval, RandomState
 from ..frequencies import Coupling, stable_law
-from ..maps import ExponentialPowerRadial
+from ..maps import ExponentialPower
 from ..rows import Sigma
 from ._trigonometric import HeavyTailedSampler
 
@@ -138,7 +138,7 @@ class ExponentialPowerSampler(HeavyTailedSampler):
         return self.alpha
 
     def _radial(self):
-        return ExponentialPowerRadial(self.alpha)
+        return ExponentialPower(self.alpha)
 
     def _radial_law(self, n_features):
         return stable_law(n_features, self.alpha)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from .._compat import Interval, RandomState, StrOptions
 from ..frequencies import Coupling, Frequencies, Independent, Orthogonal, student_law
-from ..maps import LaplacianRadial, MaternRadial
+from ..maps import Laplacian, Matern
 from ..rows import Sigma
 from ._trigonometric import HeavyTailedSampler, make_trigonometric_map
 
@@ -153,7 +153,7 @@ class MaternSampler(HeavyTailedSampler):
         return 2 * self.nu
 
     def _radial(self):
-        return MaternRadial(self.nu)
+        return Matern(self.nu)
 
     def _radial_law(self, n_features):
         return student_law(n_features, self.nu)
@@ -307,7 +307,7 @@ class LaplacianSampler(MaternSampler):
             self,
             statistics,
             drawn,
-            LaplacianRadial("l1"),
+            Laplacian("l1"),
             self._radial_law,
             coupling=coupling,
             draw=_draw_cauchy,

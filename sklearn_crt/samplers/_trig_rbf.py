@@ -6,7 +6,7 @@ import numpy as np
 
 from .._compat import RandomState, StrOptions
 from ..frequencies import Coupling, chi_law
-from ..maps import GaussianKernel, GaussianOrSoftmax, GaussianRadial
+from ..maps import Gaussian, GaussianKernel, GaussianOrSoftmax
 from ..rows import Sigma
 from ._base import BaseFeatureSampler, fitted
 from ._trigonometric import make_trigonometric_map
@@ -132,7 +132,7 @@ class TrigRBFSampler(BaseFeatureSampler):
     def _make_map(self, statistics, drawn):
         kernel = GaussianKernel(softmax=self.kernel == "softmax")
         return make_trigonometric_map(
-            self, statistics, drawn, GaussianRadial(), chi_law, gaussian=kernel
+            self, statistics, drawn, Gaussian(), chi_law, gaussian=kernel
         )
 
     phase_: float | np.ndarray = fitted(

@@ -14,7 +14,7 @@ from sklearn_crt import (
     OPRFSampler,
 )
 from sklearn_crt.averages._bandwidth import path_sums
-from sklearn_crt.extend import GaussianRadial
+from sklearn_crt.kernels import Gaussian
 from sklearn_crt.rows import DenseInputs
 
 
@@ -38,7 +38,7 @@ def test_sums_of_doubled_bandwidths(sigmas, dtype, rng):
     rows, others = (DenseInputs(Z.astype(dtype)) for Z in (X, queries))
     targets, gone = rng.random((40, 2)).astype(dtype), rng.random((9, 40)) < 0.3
     gone[0] = True
-    parts = GaussianRadial(), others, rows, targets, np.array(sigmas), gone
+    parts = Gaussian(), others, rows, targets, np.array(sigmas), gone
     squares = np.where(gone, np.inf, cdist(queries, X, "sqeuclidean"))
     for sigma, found in zip(sigmas, path_sums(*parts), strict=True):
         logs = -0.5 * sigma**2 * squares[1:]

@@ -56,7 +56,7 @@ from sklearn_crt.attention import (
 from sklearn_crt.datasets import fetch_uci
 from sklearn_crt.extend import (
     Coupling,
-    ExponentialPowerRadial,
+    ExponentialPower,
     FeatureMap,
     Frequencies,
     Orthogonal,
@@ -184,7 +184,7 @@ def averages() -> None:
     assert_type(ridge.partial_fit(X, numbers).merge(ridge), RandomFeatureRidge)
     RandomFeatureRidgeClassifier("linear").fit(X, y).decision_function(X)
     NadarayaWatsonRegressor(Nystroem(n_components=20)).fit(X, numbers)
-    kernel = ExponentialPowerRadial(1.2)
+    kernel = ExponentialPower(1.2)
     exact = NadarayaWatsonClassifier(ExactKernel(kernel, sigma=[1.0] * X.shape[1]))
     assert_type(exact.fit(X, y).predict(X), np.ndarray)
     NadarayaWatsonClassifier(ExactKernel(Peaked(), sigma=1.0)).fit(X, y)

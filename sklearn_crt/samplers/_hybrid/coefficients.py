@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._compat import RandomState
 from ...frequencies import Coupling, chi_law, get_coupling
-from ...maps import GaussianRadial, SignMap, WeightedMap
+from ...maps import Gaussian, SignMap, WeightedMap
 from ...rows import Frame, Sigma
 from .._base import BaseFeatureSampler, fitted
 from .._trigonometric import has_uniform_directions, make_trigonometric_map
@@ -249,7 +249,7 @@ class GaussianCoefficient(BaseFeatureSampler):
         return {"rows": 1000}
 
     def _make_map(self, statistics, drawn):
-        base = make_trigonometric_map(self, statistics, None, GaussianRadial(), chi_law)
+        base = make_trigonometric_map(self, statistics, None, Gaussian(), chi_law)
         weight = -_constant_term(statistics, base.frame)
         return WeightedMap(base.frame, base.n_components, base, weight)
 
