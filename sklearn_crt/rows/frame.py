@@ -169,17 +169,27 @@ class Frame:
         """The largest multiplier of a column, or 1."""
         return max(1.0, float(np.max(self.sigma)))
 
-    def count_beyond(self, X: Any, norm: float) -> int:
-        """Return the number of rows whose norm exceeds a number, on the host."""
+    def count_unresolved(self, X: Any, rate: float) -> tuple[int, float]:
+        """Return the number of rows with unresolved phases, and the largest resolved.
+
+        The phases of a row are at most ``rate`` times its norm. Beyond the reciprocal
+        of the machine epsilon, neighbouring floats are one radian apart or more. Arrays
+        on a device are not checked, as this would wait for the device.
+        """
+        if not on_host(X):
+            return 0, math.inf
+        most_resolved = 1 / float(np.finfo(X.dtype).eps)
+        norm = most_resolved / rate
         values = X.data if sparse.issparse(X) else X.ravel(order="K")
         with np.errstate(over="ignore"):
             most = math.sqrt(float(np.dot(values, values)))
             if self.center is not None:
                 most += math.sqrt(float(np.dot(self.center, self.center)))
         if most * self.largest <= norm:  # as nearly always
-            return 0
+            return 0, most_resolved
         sq_norms = (self.rows(X[r]).sq_norms for r in row_chunks(X, X.shape[1]))
-        return sum(int(np.count_nonzero(s > norm * norm)) for s in sq_norms)
+        n_rows = sum(int(np.count_nonzero(s > norm * norm)) for s in sq_norms)
+        return n_rows, most_resolved
 
     def pair(self, X: Rows, Y: Rows | None) -> tuple[Inputs, Inputs]:
         """Return two sets of rows in float64; the same object twice if Y is None."""

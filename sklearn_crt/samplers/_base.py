@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sized
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from operator import attrgetter
@@ -16,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._array import (
     check_fit_namespace,
-    on_host,
     refuse_lazy,
     taken,
     to_host,
@@ -48,9 +48,6 @@ from ..rows import (
 )
 
 _ERROR_ROWS = 16  # queries, and keys, from whose pairs the error is estimated
-
-# largest phases that floating types resolve, by their size in bytes
-_MOST_PHASE = {4: 2.0**23, 8: 2.0**52}
 
 
 def fitted(path: str, doc: str) -> Any:
@@ -115,7 +112,7 @@ class SamplerValue(FittedValue):
         return self.read(batch).with_map()
 
     def fitted(self, batch: SamplerBatch, step: Step = no_step) -> SamplerValue:  # type: ignore[override]
-        return self.plus(batch)  # not frozen, as more rows may follow
+        return self.read(batch).with_map()  # not frozen, as more rows may follow
 
     def __add__(self, other: SamplerValue) -> SamplerValue:
         for value in (self, other):
@@ -463,10 +460,9 @@ class BaseFeatureSampler(
     def _warn_of_phases(self, rows: Any, feature_map: FeatureMap) -> None:
         """Warn about phases so large that their floating type does not resolve them."""
         rate = feature_map.phase_rate
-        if rate == 0 or not on_host(rows):  # a check would wait for the device
+        if rate == 0:
             return
-        most = _MOST_PHASE[rows.dtype.itemsize]
-        n_rows = feature_map.frame.count_beyond(rows, most / rate)
+        n_rows, most = feature_map.frame.count_unresolved(rows, rate)
         if n_rows:
             warn(
                 f"For {n_rows} rows {type(self).__name__} takes sines and cosines of "
@@ -641,6 +637,6 @@ def _unfitted_copy(sampler):
     """Return an unfitted copy like ``clone``, in half the time for plain parameters."""
     params = sampler.get_params(deep=False)
     for name, value in params.items():
-        if isinstance(value, (list, tuple, np.ndarray)) or hasattr(value, "get_params"):
+        if isinstance(value, Sized) or hasattr(value, "get_params"):
             params[name] = clone(value, safe=False)
     return type(sampler)(**params)
