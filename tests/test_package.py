@@ -130,12 +130,12 @@ N_TEXTS = {
     "intercept_": 2,
     "kernel": 5,
     "kernel_": 2,
-    "metric": 2,
     "n_components": 12,
     "n_jobs": 2,
     "nu": 2,
     "phase_": 3,
     "random_state": 5,
+    "shape_matrix": 2,
     "sigma": 4,
     "sigma_": 3,
 }

@@ -240,7 +240,7 @@ class Antithetic(Coupling):
         self.base = base = Orthogonal() if base is None else base
         self.exact, self.bias = base.exact, base.bias
         self.independent_norms = base.independent_norms
-        if self.base.opposite or self.base.weight_dependent:
+        if self.base.opposite or self.base.norm_dependent:
             raise ValueError(
                 f"base={base!r} cannot be made antithetic; use independent, orthogonal "
                 "or simplex frequencies."

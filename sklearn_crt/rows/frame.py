@@ -67,20 +67,21 @@ def check_sigma(sigma: Sigma, n_features: int) -> float | np.ndarray:
     return values
 
 
-def metric_factor(metric: ArrayLike | None, n_features: int) -> np.ndarray | None:
+def shape_factor(shape_matrix: ArrayLike | None, n_features: int) -> np.ndarray | None:
     """Return the L of M = L L', so ``|u|_M = |L'u|``."""
-    # metric (n_features, n_features) -> (n_features, n_features)
-    if metric is None:
+    # shape_matrix (n_features, n_features) -> (n_features, n_features)
+    if shape_matrix is None:
         return None
-    M = check_array(metric, dtype=np.float64, input_name="metric")
+    M = check_array(shape_matrix, dtype=np.float64, input_name="shape_matrix")
     if M.shape != (n_features, n_features):
         raise ValueError(
-            f"metric has shape {M.shape}, but X has {n_features} features; give a "
-            f"symmetric positive definite matrix of shape ({n_features}, {n_features})."
+            f"shape_matrix has shape {M.shape}, but X has {n_features} features; give "
+            "a symmetric positive definite matrix of shape "
+            f"({n_features}, {n_features})."
         )
     if not np.allclose(M, M.T, rtol=1e-10, atol=1e-12 * np.abs(M).max()):
         raise ValueError(
-            "metric must be symmetric; (metric + metric.T) / 2 is the symmetric matrix "
+            "shape_matrix must be symmetric; (M + M.T) / 2 is the symmetric matrix "
             "with the same norm."
         )
     try:
@@ -88,7 +89,7 @@ def metric_factor(metric: ArrayLike | None, n_features: int) -> np.ndarray | Non
     except np.linalg.LinAlgError as error:
         smallest = np.linalg.eigvalsh(M)[0]
         raise ValueError(
-            f"metric must be positive definite, but its smallest eigenvalue is "
+            f"shape_matrix must be positive definite, but its smallest eigenvalue is "
             f"{smallest:.3g}; add a multiple of the identity."
         ) from error
 

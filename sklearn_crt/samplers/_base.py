@@ -36,7 +36,6 @@ from .._compat import (
 from .._fitted import FittedValue, LifeCycle, Step, no_step, value_of, with_value
 from .._state import same
 from ..exceptions import ApproximationWarning
-from ..frequencies import Frequencies
 from ..maps import FeatureMap, relative_error, transform, variance_in_blocks
 from ..rows import (
     Frame,
@@ -322,6 +321,13 @@ class BaseFeatureSampler(
         statistics = Statistics(tuple(seed.tolist()))
         return SamplerValue(_unfitted_copy(self), statistics)
 
+    def _note_params(self) -> None:
+        """Record nothing, as the fitted value contains the parameters."""
+
+    @property
+    def _fit_params(self) -> dict[str, Any]:  # type: ignore[override]
+        return self._value.unfitted.get_params()
+
     def _check_same_model(self, other: Any) -> None:
         mine, theirs = (
             {**one._value.unfitted.get_params(), "n_jobs": None, "random_state": None}
@@ -598,9 +604,6 @@ class BaseFeatureSampler(
     sigma_: float | np.ndarray = fitted(
         "map_.frame.sigma", "Inverse length scale by which the inputs are multiplied."
     )
-    frequencies_: Frequencies = fitted(
-        "map_.frequencies", "Frequencies for rows that are multiplied by ``sigma_``."
-    )
     symmetric_: bool = fitted(
         "map_.symmetric", "Whether ``transform_key`` is the same map as ``transform``."
     )
@@ -609,6 +612,11 @@ class BaseFeatureSampler(
         "Whether ``kernel_variance`` is exact for the coupling in use.",
     )
     _n_features_out: int = fitted("map_.n_components", "Number of columns.")
+
+    @property
+    def frequencies_(self) -> np.ndarray:
+        """Frequencies, one per column, for rows that are multiplied by ``sigma_``."""
+        return self.map_.frequencies.to_dense()
 
     @property
     def center_(self) -> np.ndarray:

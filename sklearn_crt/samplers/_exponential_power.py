@@ -38,7 +38,7 @@ class ExponentialPowerSampler(HeavyTailedSampler):
         ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
         ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All but the
         structured ones are exactly unbiased.
-    metric : array-like of shape (n_features, n_features), default=None
+    shape_matrix : array-like of shape (n_features, n_features), default=None
         Symmetric positive definite matrix M of the distance ``sqrt(u' M u)``, where ``u
         = sigma * (x - y)``. None is the identity.
     random_phase : bool, default=False
@@ -62,7 +62,7 @@ class ExponentialPowerSampler(HeavyTailedSampler):
         Inverse length scale by which the inputs are multiplied.
     map_ : FeatureMap
         The fitted feature map, which is immutable and can be used without the sampler.
-    frequencies_ : Frequencies
+    frequencies_ : ndarray of shape (n_features, n_frequencies)
         The frequencies of the map, for rows that are multiplied by ``sigma_``.
     n_features_in_ : int
         Number of columns seen by ``fit``.
@@ -120,7 +120,7 @@ class ExponentialPowerSampler(HeavyTailedSampler):
         sigma: Sigma = "scale",
         n_components: int = 100,
         coupling: str | Coupling = "orthogonal",
-        metric: ArrayLike | None = None,
+        shape_matrix: ArrayLike | None = None,
         random_phase: bool = False,
         n_jobs: int | None = None,
         random_state: RandomState = None,
@@ -129,7 +129,7 @@ class ExponentialPowerSampler(HeavyTailedSampler):
         self.sigma = sigma
         self.n_components = n_components
         self.coupling = coupling
-        self.metric = metric
+        self.shape_matrix = shape_matrix
         self.random_phase = random_phase
         self.n_jobs = n_jobs
         self.random_state = random_state

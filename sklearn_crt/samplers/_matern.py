@@ -41,7 +41,7 @@ class MaternSampler(HeavyTailedSampler):
         ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
         ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All but the
         structured ones are exactly unbiased.
-    metric : array-like of shape (n_features, n_features), default=None
+    shape_matrix : array-like of shape (n_features, n_features), default=None
         Symmetric positive definite matrix M of the distance ``sqrt(u' M u)``, where ``u
         = sigma * (x - y)``. None is the identity.
     random_phase : bool, default=False
@@ -65,7 +65,7 @@ class MaternSampler(HeavyTailedSampler):
         Inverse length scale by which the inputs are multiplied.
     map_ : FeatureMap
         The fitted feature map, which is immutable and can be used without the sampler.
-    frequencies_ : Frequencies
+    frequencies_ : ndarray of shape (n_features, n_frequencies)
         The frequencies of the map, for rows that are multiplied by ``sigma_``.
     n_features_in_ : int
         Number of columns seen by ``fit``.
@@ -135,7 +135,7 @@ class MaternSampler(HeavyTailedSampler):
         sigma: Sigma = "scale",
         n_components: int = 100,
         coupling: str | Coupling = "orthogonal",
-        metric: ArrayLike | None = None,
+        shape_matrix: ArrayLike | None = None,
         random_phase: bool = False,
         n_jobs: int | None = None,
         random_state: RandomState = None,
@@ -144,7 +144,7 @@ class MaternSampler(HeavyTailedSampler):
         self.sigma = sigma
         self.n_components = n_components
         self.coupling = coupling
-        self.metric = metric
+        self.shape_matrix = shape_matrix
         self.random_phase = random_phase
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -184,7 +184,7 @@ class LaplacianSampler(MaternSampler):
         How the frequencies depend on each other. For the L2 norm, ``"auto"`` is
         ``"orthogonal"``, and all couplings of :class:`MaternSampler` are allowed. For
         the L1 norm, ``"auto"`` is ``"iid"``, and no other coupling is allowed.
-    metric : array-like of shape (n_features, n_features), default=None
+    shape_matrix : array-like of shape (n_features, n_features), default=None
         Symmetric positive definite matrix M of the distance ``sqrt(u' M u)``, where
         ``u = sigma * (x - y)``. None is the identity. Only for the L2 norm.
     random_phase : bool, default=False
@@ -208,7 +208,7 @@ class LaplacianSampler(MaternSampler):
         Inverse length scale by which the inputs are multiplied.
     map_ : FeatureMap
         The fitted feature map, which is immutable and can be used without the sampler.
-    frequencies_ : Frequencies
+    frequencies_ : ndarray of shape (n_features, n_frequencies)
         The frequencies of the map, for rows that are multiplied by ``sigma_``.
     n_features_in_ : int
         Number of columns seen by ``fit``.
@@ -236,8 +236,8 @@ class LaplacianSampler(MaternSampler):
     their variance and the computation in float32 are as for :class:`MaternSampler`,
     where :math:`\kappa` is now this kernel.
 
-    With ``norm="l1"``, ``fit`` raises ValueError for a ``metric`` and for couplings
-    other than ``"auto"`` and ``"iid"``.
+    With ``norm="l1"``, ``fit`` raises ValueError for a ``shape_matrix`` and for
+    couplings other than ``"auto"`` and ``"iid"``.
 
     References
     ----------
@@ -270,7 +270,7 @@ class LaplacianSampler(MaternSampler):
         sigma: Sigma = "scale",
         n_components: int = 100,
         coupling: str | Coupling = "auto",
-        metric: ArrayLike | None = None,
+        shape_matrix: ArrayLike | None = None,
         random_phase: bool = False,
         n_jobs: int | None = None,
         random_state: RandomState = None,
@@ -279,7 +279,7 @@ class LaplacianSampler(MaternSampler):
         self.sigma = sigma
         self.n_components = n_components
         self.coupling = coupling
-        self.metric = metric
+        self.shape_matrix = shape_matrix
         self.random_phase = random_phase
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -292,8 +292,10 @@ class LaplacianSampler(MaternSampler):
     def _make_map(self, statistics, drawn):
         if self.norm == "l2":
             return super()._make_map(statistics, drawn)
-        if self.metric is not None:
-            raise ValueError("metric needs norm='l2', got norm='l1'; use metric=None.")
+        if self.shape_matrix is not None:
+            raise ValueError(
+                "shape_matrix needs norm='l2', got norm='l1'; use shape_matrix=None."
+            )
         coupling = Independent() if self._is_auto() else self._coupling()
         if not isinstance(coupling, Independent):
             raise ValueError(

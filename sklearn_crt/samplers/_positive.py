@@ -57,7 +57,7 @@ class PositiveRBFSampler(ExponentialSampler):
         Inverse length scale by which the inputs are multiplied.
     map_ : FeatureMap
         The fitted feature map, which is immutable and can be used without the sampler.
-    frequencies_ : Frequencies
+    frequencies_ : ndarray of shape (n_features, n_frequencies)
         The frequencies of the map, for rows that are multiplied by ``sigma_``.
     n_features_in_ : int
         Number of columns seen by ``fit``.
@@ -103,7 +103,8 @@ class PositiveRBFSampler(ExponentialSampler):
     True
     """
 
-    _takes_pairs = True
+    def _can_use(self, coupling):
+        return True
 
 
 class SimplexRBFSampler(PositiveRBFSampler):
@@ -153,7 +154,7 @@ class SimplexRBFSampler(PositiveRBFSampler):
         Inverse length scale by which the inputs are multiplied.
     map_ : FeatureMap
         The fitted feature map, which is immutable and can be used without the sampler.
-    frequencies_ : Frequencies
+    frequencies_ : ndarray of shape (n_features, n_frequencies)
         The frequencies of the map, for rows that are multiplied by ``sigma_``.
     n_features_in_ : int
         Number of columns seen by ``fit``.
@@ -273,7 +274,7 @@ class OPRFSampler(ExponentialSampler):
         Inverse length scale by which the inputs are multiplied.
     map_ : FeatureMap
         The fitted feature map, which is immutable and can be used without the sampler.
-    frequencies_ : Frequencies
+    frequencies_ : ndarray of shape (n_features, n_frequencies)
         The frequencies of the map, for rows that are multiplied by ``sigma_``.
     n_features_in_ : int
         Number of columns seen by ``fit``.
@@ -345,7 +346,8 @@ class OPRFSampler(ExponentialSampler):
     True
     """
 
-    _takes_pairs = True
+    def _can_use(self, coupling):
+        return True
 
     def _choose(self, statistics, frame, coupling):
         sums, _ = mean_squares(statistics, frame)

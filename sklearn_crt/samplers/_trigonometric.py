@@ -13,7 +13,7 @@ from .._compat import warn
 from ..exceptions import ApproximationWarning
 from ..frequencies import Coupling, Frequencies, get_coupling
 from ..maps import PairedColumns, RadialKernel, TrigonometricMap
-from ..rows import Statistics, metric_factor
+from ..rows import Statistics, shape_factor
 from ._base import BaseFeatureSampler, fitted
 
 
@@ -56,6 +56,11 @@ def make_trigonometric_map(
     )
 
 
+def has_uniform_directions(coupling: Any) -> bool:
+    """Return whether the directions of a coupling are exactly uniform."""
+    return coupling.exact and not coupling.opposite
+
+
 _LIGHT_TAIL = 0.3  # least index of the tail without a warning
 _FEW_FEATURES = 32  # products of Hadamard matrices have inner products of exactly 0
 
@@ -63,14 +68,14 @@ _FEW_FEATURES = 32  # products of Hadamard matrices have inner products of exact
 class HeavyTailedSampler(BaseFeatureSampler):
     """Sines and cosines for kernels whose frequencies have heavy tails.
 
-    Adds ``metric`` and ``random_phase``, and care for large phases. A subclass states
-    ``_radial``, ``_radial_law`` and ``_tail_index``.
+    This class adds ``shape_matrix`` and ``random_phase``, and computes large phases
+    accurately. A subclass defines ``_radial``, ``_radial_law`` and ``_tail_index``.
     """
 
     _parameter_constraints: dict = {
         **BaseFeatureSampler._parameter_constraints,
         "coupling": [str, Coupling],
-        "metric": ["array-like", None],
+        "shape_matrix": ["array-like", None],
         "random_phase": ["boolean"],
     }
 
@@ -95,7 +100,7 @@ class HeavyTailedSampler(BaseFeatureSampler):
 
     # ------------------------------------------------------------------ fitting
     def _make_map(self, statistics, drawn):
-        factor = metric_factor(self.metric, statistics.n_features)
+        factor = shape_factor(self.shape_matrix, statistics.n_features)
         coupling = self._coupling()
         if drawn is None:
             self._check_tail(coupling, statistics.n_features)
@@ -115,7 +120,7 @@ class HeavyTailedSampler(BaseFeatureSampler):
             self._radial_law,
             coupling=coupling,
             draw=draw,
-            metric_factor=factor,
+            shape_factor=factor,
             heavy_tailed=True,
         )
 
@@ -131,12 +136,13 @@ class HeavyTailedSampler(BaseFeatureSampler):
                 ApproximationWarning,
             )
         if index < 2 and not coupling.exact and n_features <= _FEW_FEATURES:
-            raise ValueError(
-                f"coupling={self.coupling!r} has directions that are only nearly "
-                f"uniform, which biases {type(self).__name__} with up to "
-                f"{_FEW_FEATURES} columns, got X with {n_features}: its large "
-                "frequencies resolve the difference; use 'orthogonal'."
+            reason = (
+                f" with up to {_FEW_FEATURES} columns (X has {n_features}), because "
+                "directions that are only nearly uniform bias the estimate where "
+                "frequencies are large"
             )
+            name = type(self).__name__
+            get_coupling(self.coupling, name, has_uniform_directions, reason)
 
     phase_: float | np.ndarray = fitted(
         "map_.phase", "Phases of single columns, in radians."
