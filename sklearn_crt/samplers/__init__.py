@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from ._centers_rbf import CentersRBFSampler
     from ._derf import DERFSampler
     from ._discrete import GeometricSampler, PoissonSampler
-    from ._exponential_power import ExponentialPowerSampler
     from ._gerf import GERFSampler
+    from ._heavy_tailed import ExponentialPowerSampler, LaplacianSampler, MaternSampler
     from ._hybrid.clustered import (
         ClusteredSampler,
         ComplexExponentialSampler,
@@ -24,9 +24,8 @@ if TYPE_CHECKING:
         gaussian_hybrid,
     )
     from ._hybrid.sampler import HybridSampler
-    from ._matern import LaplacianSampler, MaternSampler
     from ._positive import OPRFSampler, PositiveRBFSampler, SimplexRBFSampler
-    from ._trig_rbf import TrigRBFSampler
+    from ._trigonometric import TrigRBFSampler
 
 __all__ = [
     "AnchoredRBFSampler",
@@ -62,18 +61,18 @@ _HOMES = {
     "ClusteredSampler": "_hybrid.clustered",
     "ComplexExponentialSampler": "_hybrid.clustered",
     "DERFSampler": "_derf",
-    "ExponentialPowerSampler": "_exponential_power",
+    "ExponentialPowerSampler": "_heavy_tailed",
     "GERFSampler": "_gerf",
     "GaussianCoefficient": "_hybrid.coefficients",
     "GeometricSampler": "_discrete",
     "HybridSampler": "_hybrid.sampler",
-    "LaplacianSampler": "_matern",
-    "MaternSampler": "_matern",
+    "LaplacianSampler": "_heavy_tailed",
+    "MaternSampler": "_heavy_tailed",
     "OPRFSampler": "_positive",
     "PoissonSampler": "_discrete",
     "PositiveRBFSampler": "_positive",
     "SimplexRBFSampler": "_positive",
-    "TrigRBFSampler": "_trig_rbf",
+    "TrigRBFSampler": "_trigonometric",
     "angular_hybrid": "_hybrid.combinations",
     "best_diagonal": "_hybrid.clustered",
     "clustered_hybrid": "_hybrid.combinations",

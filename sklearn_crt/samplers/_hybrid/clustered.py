@@ -26,7 +26,7 @@ from ...maps import (
 from ...rows import ColumnMoments, Sigma, Statistics
 from .._base import BaseFeatureSampler, fitted
 from .._exponential import make_exponential_map
-from .._trig_rbf import TrigRBFSampler
+from .._trigonometric import TrigRBFSampler
 from .parts import PartFitter, ScaledRows, spread_columns
 
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from ...frequencies import Antithetic, Coupling, get_coupling
 from .._positive import PositiveRBFSampler
-from .._trig_rbf import TrigRBFSampler
+from .._trigonometric import TrigRBFSampler
 from .clustered import ClusteredSampler
 from .coefficients import AngularCoefficient, GaussianCoefficient
 from .sampler import HybridSampler

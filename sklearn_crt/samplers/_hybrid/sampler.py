@@ -16,7 +16,7 @@ from ...rows import Frame, Sigma, Statistics
 from .._base import BaseFeatureSampler, fitted
 from .._exponential import middle
 from .._positive import OPRFSampler
-from .._trig_rbf import TrigRBFSampler
+from .._trigonometric import TrigRBFSampler
 from .coefficients import AngularCoefficient
 from .parts import PartFitter, spread_columns
 
