@@ -171,8 +171,8 @@ def test_metric(kernel, pair, rng):
     M = A @ A.T + np.eye(3)
     r = cdist(*pair, metric="mahalanobis", VI=M)[:, :, None]
     by_distance = np.array([kernel(np.zeros((1, 1)), row)[0] for row in r])
-    assert_allclose(kernel(*pair, metric=M), by_distance, rtol=1e-9)
-    assert_allclose(kernel(pair[0][0], pair[1][0], metric=M), by_distance[0, 0])
+    assert_allclose(kernel(*pair, shape_matrix=M), by_distance, rtol=1e-9)
+    assert_allclose(kernel(pair[0][0], pair[1][0], shape_matrix=M), by_distance[0, 0])
 
 
 @pytest.mark.parametrize(
@@ -238,11 +238,17 @@ def test_close_rows_keep_the_digits_of_their_differences(dtype, rng):
         (lambda X: laplacian_kernel(X, sigma=[1.0, 2.0]), r"shape \(3,\)"),
         (lambda X: laplacian_kernel(X, sigma=[1.0, 0.0, 1.0]), "must be positive"),
         (lambda X: laplacian_kernel(X, norm="l1", sigma=[1.0, -1, 1]), "positive"),
-        (lambda X: laplacian_kernel(X, norm="l1", metric=np.eye(3)), "norm='l2'"),
-        (lambda X: matern_kernel(X, metric=np.eye(2)), r"metric has shape \(2, 2\)"),
-        (lambda X: matern_kernel(X, metric=-np.eye(3)), "eigenvalue is -1;"),
-        (lambda X: matern_kernel(X, metric=np.triu(np.ones((3, 3)))), "symmetric"),
-        (lambda X: matern_kernel(X, metric=np.full((3, 3), np.nan)), "NaN"),
+        (lambda X: laplacian_kernel(X, norm="l1", shape_matrix=np.eye(3)), "norm='l2'"),
+        (
+            lambda X: matern_kernel(X, shape_matrix=np.eye(2)),
+            r"shape_matrix has shape \(2, 2\)",
+        ),
+        (lambda X: matern_kernel(X, shape_matrix=-np.eye(3)), "eigenvalue is -1;"),
+        (
+            lambda X: matern_kernel(X, shape_matrix=np.triu(np.ones((3, 3)))),
+            "symmetric",
+        ),
+        (lambda X: matern_kernel(X, shape_matrix=np.full((3, 3), np.nan)), "NaN"),
         (lambda X: matern_kernel(X * np.nan), "NaN"),
         (lambda X: matern_kernel(X, X[:, :2]), "dimension"),
         (lambda X: matern_kernel(X[0]), r"shape \(3,\) needs .* Y .*, got None"),

@@ -276,6 +276,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
             If X or y do not match the earlier batches.
         """
         if self.__sklearn_is_fitted__() and not self._value.has_sums:
+            self._check_same_params()
             model = without_value(self)  # there are no sums to add the rows to
             return self._become(model._extend_value(X, y, sample_weight))
         return self._extend_value(X, y, sample_weight)

@@ -19,7 +19,7 @@ from ..maps import (
 )
 from ..rows import Sigma, TableLike
 from ._base import BaseFeatureSampler
-from ._exponential import middle, refuse_norm_dependent
+from ._exponential import middle
 
 
 class AnchoredRBFSampler(BaseFeatureSampler):
@@ -64,7 +64,7 @@ class AnchoredRBFSampler(BaseFeatureSampler):
         Inverse length scale by which the inputs are multiplied.
     map_ : FeatureMap
         The fitted feature map, which is immutable and can be used without the sampler.
-    frequencies_ : Frequencies
+    frequencies_ : ndarray of shape (n_features, n_frequencies)
         The frequencies of the map, for rows that are multiplied by ``sigma_``.
     n_features_in_ : int
         Number of columns seen by ``fit``.
@@ -158,14 +158,11 @@ class AnchoredRBFSampler(BaseFeatureSampler):
     def _reads(self):
         return {"rows": self.n_anchors}
 
-    def _get_coupling(self) -> Coupling:
-        coupling = get_coupling(self.coupling, type(self).__name__, opposite=True)
-        refuse_norm_dependent(coupling, type(self).__name__)
-        return coupling
-
     def _make_map(self, statistics, drawn):
         frame = self._frame(statistics, middle(statistics))
-        coupling, d = self._get_coupling(), statistics.n_features
+        name, d = type(self).__name__, statistics.n_features
+        # angles that depend on the norms would not reduce the variance
+        coupling = get_coupling(self.coupling, name, lambda c: not c.norm_dependent)
         columns = PairedColumns.of(self.n_components, single=not coupling.opposite)
         anchors_rng, noise_rng = statistics.frequency_stream().spawn(2)
         if drawn is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sized
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from operator import attrgetter
@@ -16,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._array import (
     check_fit_namespace,
-    on_host,
     refuse_lazy,
     taken,
     to_host,
@@ -36,7 +36,6 @@ from .._compat import (
 from .._fitted import FittedValue, LifeCycle, Step, no_step, value_of, with_value
 from .._state import same
 from ..exceptions import ApproximationWarning
-from ..frequencies import Frequencies
 from ..maps import FeatureMap, relative_error, transform, variance_in_blocks
 from ..rows import (
     Frame,
@@ -49,9 +48,6 @@ from ..rows import (
 )
 
 _ERROR_ROWS = 16  # queries, and keys, from whose pairs the error is estimated
-
-# largest phases that floating types resolve, by their size in bytes
-_MOST_PHASE = {4: 2.0**23, 8: 2.0**52}
 
 
 def fitted(path: str, doc: str) -> Any:
@@ -116,7 +112,7 @@ class SamplerValue(FittedValue):
         return self.read(batch).with_map()
 
     def fitted(self, batch: SamplerBatch, step: Step = no_step) -> SamplerValue:  # type: ignore[override]
-        return self.plus(batch)  # not frozen, as more rows may follow
+        return self.read(batch).with_map()  # not frozen, as more rows may follow
 
     def __add__(self, other: SamplerValue) -> SamplerValue:
         for value in (self, other):
@@ -325,6 +321,13 @@ class BaseFeatureSampler(
         statistics = Statistics(tuple(seed.tolist()))
         return SamplerValue(_unfitted_copy(self), statistics)
 
+    def _note_params(self) -> None:
+        """Record nothing, as the fitted value contains the parameters."""
+
+    @property
+    def _fit_params(self) -> dict[str, Any]:  # type: ignore[override]
+        return self._value.unfitted.get_params()
+
     def _check_same_model(self, other: Any) -> None:
         mine, theirs = (
             {**one._value.unfitted.get_params(), "n_jobs": None, "random_state": None}
@@ -457,10 +460,9 @@ class BaseFeatureSampler(
     def _warn_of_phases(self, rows: Any, feature_map: FeatureMap) -> None:
         """Warn about phases so large that their floating type does not resolve them."""
         rate = feature_map.phase_rate
-        if rate == 0 or not on_host(rows):  # a check would wait for the device
+        if rate == 0:
             return
-        most = _MOST_PHASE[rows.dtype.itemsize]
-        n_rows = feature_map.frame.count_beyond(rows, most / rate)
+        n_rows, most = feature_map.frame.count_unresolved(rows, rate)
         if n_rows:
             warn(
                 f"For {n_rows} rows {type(self).__name__} takes sines and cosines of "
@@ -602,9 +604,6 @@ class BaseFeatureSampler(
     sigma_: float | np.ndarray = fitted(
         "map_.frame.sigma", "Inverse length scale by which the inputs are multiplied."
     )
-    frequencies_: Frequencies = fitted(
-        "map_.frequencies", "Frequencies for rows that are multiplied by ``sigma_``."
-    )
     symmetric_: bool = fitted(
         "map_.symmetric", "Whether ``transform_key`` is the same map as ``transform``."
     )
@@ -613,6 +612,11 @@ class BaseFeatureSampler(
         "Whether ``kernel_variance`` is exact for the coupling in use.",
     )
     _n_features_out: int = fitted("map_.n_components", "Number of columns.")
+
+    @property
+    def frequencies_(self) -> np.ndarray:
+        """Frequencies, one per column, for rows that are multiplied by ``sigma_``."""
+        return self.map_.frequencies.to_dense()
 
     @property
     def center_(self) -> np.ndarray:
@@ -633,6 +637,6 @@ def _unfitted_copy(sampler):
     """Return an unfitted copy like ``clone``, in half the time for plain parameters."""
     params = sampler.get_params(deep=False)
     for name, value in params.items():
-        if isinstance(value, (list, tuple, np.ndarray)) or hasattr(value, "get_params"):
+        if isinstance(value, Sized) or hasattr(value, "get_params"):
             params[name] = clone(value, safe=False)
     return type(sampler)(**params)

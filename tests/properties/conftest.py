@@ -179,9 +179,9 @@ def samplers(draw, X):
         params |= make().get_params(deep=False)
     if params.get("norm") == "l1":
         params["coupling"] = "auto"
-    if "metric" in params and params.get("norm") != "l1" and draw(st.booleans()):
+    if "shape_matrix" in params and params.get("norm") != "l1" and draw(st.booleans()):
         root = np.random.default_rng(0).standard_normal((X.shape[1],) * 2)
-        params["metric"] = root @ root.T + np.eye(X.shape[1])
+        params["shape_matrix"] = root @ root.T + np.eye(X.shape[1])
     params["sigma"] = draw(sigmas(X))
     params["n_components"] = draw(st.integers(1, 40))
     return sampler.set_params(**params | {"random_state": draw(st.integers(0, 9))})

@@ -85,7 +85,7 @@ class Inner(BaseEstimator):
     def transform(self, X):
         if self.calls_transform:
             return self.kernel_.transform(X)
-        phases = 2.0 * X @ self.kernel_.frequencies_.to_dense() + self.kernel_.phase_
+        phases = 2.0 * X @ self.kernel_.frequencies_ + self.kernel_.phase_
         return np.sqrt(2 / self.n_components) * np.cos(phases)
 
     def exact_kernel(self, X, Y=None):
