@@ -618,12 +618,6 @@ class BaseFeatureSampler(
         """Frequencies, one per column, for rows that are multiplied by ``sigma_``."""
         return self.map_.frequencies.to_dense()
 
-    @property
-    def center_(self) -> np.ndarray:
-        """Vector that is subtracted from the rows; zero if they are not centred."""
-        center = self.map_.frame.center
-        return np.zeros(self.n_features_in_) if center is None else center
-
     def __sklearn_tags__(self):
         """Return scikit-learn's tags: sparse input; float32 and float64 preserved."""
         tags = super().__sklearn_tags__()
@@ -631,6 +625,17 @@ class BaseFeatureSampler(
         tags.array_api_support = ARRAY_API
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _center_of(sampler):
+    center = sampler.map_.frame.center
+    return np.zeros(sampler.n_features_in_) if center is None else center
+
+
+# the attribute ``center_`` of samplers that centre the rows
+centered: Any = property(
+    _center_of, doc="Vector that is subtracted from the rows, zero without centring."
+)
 
 
 def _unfitted_copy(sampler):
