@@ -325,7 +325,7 @@ class BaseFeatureSampler(
         """Record nothing, as the fitted value contains the parameters."""
 
     @property
-    def _fit_params(self) -> dict[str, Any]:  # type: ignore[override]
+    def _fit_params(self) -> dict[str, Any]:
         return self._value.unfitted.get_params()
 
     def _check_same_model(self, other: Any) -> None:
@@ -616,7 +616,8 @@ class BaseFeatureSampler(
     @property
     def frequencies_(self) -> np.ndarray:
         """Frequencies, one per column, for rows that are multiplied by ``sigma_``."""
-        return self.map_.frequencies.to_dense()
+        feature_map: Any = self.map_
+        return feature_map.frequencies.to_dense()
 
     def __sklearn_tags__(self):
         """Return scikit-learn's tags: sparse input; float32 and float64 preserved."""
