@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from typing import Any
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.testing import assert_allclose
