@@ -238,11 +238,11 @@ class BaseFeatureSampler(
     ) -> Self:
         """Update the fitted sampler with another batch of rows.
 
-        The result equals that of ``fit`` on all rows together, with the parameters of
-        the first call. The order of the batches does not matter, unless rows are
-        sampled from more than 1000 (``sigma="median"``). The feature map depends on all
-        rows, so pass all batches first, then call ``freeze()``, and only then
-        ``transform``. A warning is raised if the features change after they were used.
+        The result equals that of ``fit`` on all rows together. The order of the batches
+        does not matter, unless rows are sampled from more than 1000
+        (``sigma="median"``). The feature map depends on all rows, so pass all batches
+        first, then call ``freeze()``, and only then ``transform``. A warning is raised
+        if the features change after they were used.
 
         Parameters
         ----------
@@ -263,7 +263,8 @@ class BaseFeatureSampler(
         Raises
         ------
         ValueError
-            If the sampler is frozen, or as for ``fit``.
+            If the sampler is frozen, if a parameter other than ``n_jobs`` has been
+            changed since the first call, or as for ``fit``.
         """
         before = getattr(self, "map_", None)
         self._extend_value(X, y, X_key, sample_weight)
