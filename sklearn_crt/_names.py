@@ -40,7 +40,7 @@ class NamedConstructor:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        inherited = cls.__init__  # type: ignore[misc]
+        inherited = cls.__init__
         if "__init__" in vars(cls) or not isinstance(inherited, FunctionType):
             return
         code, closure = inherited.__code__, inherited.__closure__
@@ -48,4 +48,4 @@ class NamedConstructor:
         for name in ("__defaults__", "__kwdefaults__", "__annotations__", "__doc__"):
             setattr(own, name, getattr(inherited, name))
         own.__qualname__ = f"{cls.__qualname__}.__init__"
-        cls.__init__ = own  # type: ignore[misc]
+        cls.__init__ = own  # type: ignore[method-assign]

@@ -26,7 +26,7 @@ from sklearn_crt.extend import Frequencies, coupling_names, get_coupling
 from sklearn_crt.samplers import AngularCoefficient
 
 from .cases import sampler_cases
-from .test_package import ESTIMATORS, PUBLIC, public_module
+from .test_package import ESTIMATORS, PUBLIC, entries, public_module
 
 
 def public_classes():
@@ -156,6 +156,7 @@ def test_partial_fit_refuses_changed_parameters(estimator, method, X):
         model.set_params(**{name: old}).partial_fit(X, y)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn_crt.exceptions.ApproximationWarning")
 def test_a_changed_parameter_of_a_part_is_named(X):
     y = X[:, 0]
     for kernel in (OPRFSampler(sigma=1.0), Pipeline([("map", OPRFSampler(sigma=1.0))])):
@@ -171,6 +172,7 @@ def test_a_changed_parameter_of_a_part_is_named(X):
             model.partial_fit(X, y)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn_crt.exceptions.ApproximationWarning")
 def test_random_states_are_the_same_if_they_are_one_object(X):
     kernel = OPRFSampler(sigma=1.0, random_state=np.random.RandomState(0))
     for model in (kernel, NadarayaWatsonRegressor(kernel)):
@@ -225,3 +227,21 @@ def test_a_refused_coupling_names_those_that_are_accepted(
                 clone(sampler).set_params(coupling=other).fit(X)
         else:
             clone(sampler).set_params(coupling=other).fit(X)
+
+
+# -------------------------------------------------------------- documented attributes
+@every_estimator
+@pytest.mark.filterwarnings("ignore::sklearn_crt.exceptions.ApproximationWarning")
+def test_docstrings_list_exactly_the_fitted_attributes(estimator, X):
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = estimator()
+    if hasattr(model, "fit"):
+        model.fit(table, np.arange(60) % 2)
+    public = {name for name in vars(model) if re.fullmatch(r"[A-Za-z]\w*_", name)}
+    public |= set(fitted_properties(estimator))
+    sections = [names.split(", ") for names, _ in entries(estimator)]
+    documented = {name for names in sections for name in names if name.endswith("_")}
+    if not hasattr(model, "fit"):  # a kernel, which is fitted as part of an average
+        documented -= {"sigma_", "prototypes_"}
+    assert documented == public

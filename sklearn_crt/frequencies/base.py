@@ -416,7 +416,7 @@ def get_coupling(
     """
     if usable is None:
         usable = _stands_for_itself
-    kind = _REGISTRY.get(coupling) if isinstance(coupling, str) else coupling
+    kind: Any = _REGISTRY.get(coupling) if isinstance(coupling, str) else coupling
     if kind is not None and usable(kind):
         return coupling if isinstance(coupling, Coupling) else kind()
     choice = ", ".join(repr(name) for name, kind in _REGISTRY.items() if usable(kind))

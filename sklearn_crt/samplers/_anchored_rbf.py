@@ -18,7 +18,7 @@ from ..maps import (
     PairedColumns,
 )
 from ..rows import Sigma, TableLike
-from ._base import BaseFeatureSampler
+from ._base import BaseFeatureSampler, centered
 from ._exponential import middle
 
 
@@ -66,6 +66,10 @@ class AnchoredRBFSampler(BaseFeatureSampler):
         The fitted feature map, which is immutable and can be used without the sampler.
     frequencies_ : ndarray of shape (n_features, n_frequencies)
         The frequencies of the map, for rows that are multiplied by ``sigma_``.
+    symmetric_ : bool
+        Whether ``transform_key`` is the same map as ``transform``.
+    variance_is_exact_ : bool
+        Whether ``kernel_variance`` is exact for the coupling in use.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -154,6 +158,8 @@ class AnchoredRBFSampler(BaseFeatureSampler):
         self.kernel = kernel
         self.n_jobs = n_jobs
         self.random_state = random_state
+
+    center_: np.ndarray = centered
 
     def _reads(self):
         return {"rows": self.n_anchors}

@@ -238,11 +238,11 @@ class BaseFeatureSampler(
     ) -> Self:
         """Update the fitted sampler with another batch of rows.
 
-        The result equals that of ``fit`` on all rows together, with the parameters of
-        the first call. The order of the batches does not matter, unless rows are
-        sampled from more than 1000 (``sigma="median"``). The feature map depends on all
-        rows, so pass all batches first, then call ``freeze()``, and only then
-        ``transform``. A warning is raised if the features change after they were used.
+        The result equals that of ``fit`` on all rows together. The order of the batches
+        does not matter, unless rows are sampled from more than 1000
+        (``sigma="median"``). The feature map depends on all rows, so pass all batches
+        first, then call ``freeze()``, and only then ``transform``. A warning is raised
+        if the features change after they were used.
 
         Parameters
         ----------
@@ -263,7 +263,8 @@ class BaseFeatureSampler(
         Raises
         ------
         ValueError
-            If the sampler is frozen, or as for ``fit``.
+            If the sampler is frozen, if a parameter other than ``n_jobs`` has been
+            changed since the first call, or as for ``fit``.
         """
         before = getattr(self, "map_", None)
         self._extend_value(X, y, X_key, sample_weight)
@@ -325,7 +326,7 @@ class BaseFeatureSampler(
         """Record nothing, as the fitted value contains the parameters."""
 
     @property
-    def _fit_params(self) -> dict[str, Any]:  # type: ignore[override]
+    def _fit_params(self) -> dict[str, Any]:
         return self._value.unfitted.get_params()
 
     def _check_same_model(self, other: Any) -> None:
@@ -616,13 +617,8 @@ class BaseFeatureSampler(
     @property
     def frequencies_(self) -> np.ndarray:
         """Frequencies, one per column, for rows that are multiplied by ``sigma_``."""
-        return self.map_.frequencies.to_dense()
-
-    @property
-    def center_(self) -> np.ndarray:
-        """Vector that is subtracted from the rows; zero if they are not centred."""
-        center = self.map_.frame.center
-        return np.zeros(self.n_features_in_) if center is None else center
+        feature_map: Any = self.map_
+        return feature_map.frequencies.to_dense()
 
     def __sklearn_tags__(self):
         """Return scikit-learn's tags: sparse input; float32 and float64 preserved."""
@@ -631,6 +627,17 @@ class BaseFeatureSampler(
         tags.array_api_support = ARRAY_API
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _center_of(sampler):
+    center = sampler.map_.frame.center
+    return np.zeros(sampler.n_features_in_) if center is None else center
+
+
+# the attribute ``center_`` of samplers that centre the rows
+centered: Any = property(
+    _center_of, doc="Vector that is subtracted from the rows, zero without centring."
+)
 
 
 def _unfitted_copy(sampler):

@@ -368,6 +368,12 @@ class CentersRBFSampler(
         -------
         self : object
             The sampler. Its features change with each batch until ``freeze()``.
+
+        Raises
+        ------
+        ValueError
+            If a parameter other than ``n_jobs`` has been changed since the first call,
+            or as for ``fit``.
         """
         return self._extend_value(X, y)
 

@@ -22,7 +22,7 @@ from ..maps import (
     PoissonLaw,
 )
 from ..rows import Frame, Sigma, Statistics
-from ._base import BaseFeatureSampler, fitted
+from ._base import BaseFeatureSampler, centered, fitted
 from ._exponential import middle
 
 _EPSILON = 1e-8  # least coordinate of positive features, unless the user states one
@@ -60,6 +60,8 @@ class DiscreteSampler(BaseFeatureSampler):
         self.kernel = kernel
         self.n_jobs = n_jobs
         self.random_state = random_state
+
+    center_: np.ndarray = centered
 
     @property
     def _doubtful_below(self) -> float:  # type: ignore[override]
@@ -183,6 +185,10 @@ class PoissonSampler(DiscreteSampler):
         The fitted feature map, which is immutable and can be used without the sampler.
     frequencies_ : ndarray of shape (n_features, n_frequencies)
         The frequencies of the map, for rows that are multiplied by ``sigma_``.
+    symmetric_ : bool
+        Whether ``transform_key`` is the same map as ``transform``.
+    variance_is_exact_ : bool
+        Whether ``kernel_variance`` is exact for the coupling in use.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -326,6 +332,10 @@ class GeometricSampler(DiscreteSampler):
         The fitted feature map, which is immutable and can be used without the sampler.
     frequencies_ : ndarray of shape (n_features, n_frequencies)
         The frequencies of the map, for rows that are multiplied by ``sigma_``.
+    symmetric_ : bool
+        Whether ``transform_key`` is the same map as ``transform``.
+    variance_is_exact_ : bool
+        Whether ``kernel_variance`` is exact for the coupling in use.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)

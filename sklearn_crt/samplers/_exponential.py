@@ -20,7 +20,7 @@ from ..maps import (
     Quadratic,
 )
 from ..rows import Frame, Sigma, Statistics
-from ._base import BaseFeatureSampler
+from ._base import BaseFeatureSampler, centered
 
 
 def optimal_A(q: Any, n_features: int) -> Any:
@@ -114,6 +114,8 @@ class ExponentialSampler(BaseFeatureSampler):
         self.kernel = kernel
         self.n_jobs = n_jobs
         self.random_state = random_state
+
+    center_: np.ndarray = centered
 
     def _can_use(self, coupling: Any) -> bool:
         """Return whether the map can use a coupling, an object or its class."""

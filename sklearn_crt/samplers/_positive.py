@@ -59,6 +59,10 @@ class PositiveRBFSampler(ExponentialSampler):
         The fitted feature map, which is immutable and can be used without the sampler.
     frequencies_ : ndarray of shape (n_features, n_frequencies)
         The frequencies of the map, for rows that are multiplied by ``sigma_``.
+    symmetric_ : bool
+        Whether ``transform_key`` is the same map as ``transform``.
+    variance_is_exact_ : bool
+        Whether ``kernel_variance`` is exact for the coupling in use.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -156,6 +160,10 @@ class SimplexRBFSampler(PositiveRBFSampler):
         The fitted feature map, which is immutable and can be used without the sampler.
     frequencies_ : ndarray of shape (n_features, n_frequencies)
         The frequencies of the map, for rows that are multiplied by ``sigma_``.
+    symmetric_ : bool
+        Whether ``transform_key`` is the same map as ``transform``.
+    variance_is_exact_ : bool
+        Whether ``kernel_variance`` is exact for the coupling in use.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -276,6 +284,10 @@ class OPRFSampler(ExponentialSampler):
         The fitted feature map, which is immutable and can be used without the sampler.
     frequencies_ : ndarray of shape (n_features, n_frequencies)
         The frequencies of the map, for rows that are multiplied by ``sigma_``.
+    symmetric_ : bool
+        Whether ``transform_key`` is the same map as ``transform``.
+    variance_is_exact_ : bool
+        Whether ``kernel_variance`` is exact for the coupling in use.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)

@@ -13,7 +13,7 @@ from ..._compat import Interval, RandomState, StrOptions, warn
 from ...exceptions import ApproximationWarning
 from ...maps import FeatureMap, GaussianKernel, GaussianOrSoftmax, SumOfProductsMap
 from ...rows import Frame, Sigma, Statistics
-from .._base import BaseFeatureSampler, fitted
+from .._base import BaseFeatureSampler, centered, fitted
 from .._exponential import middle
 from .._positive import OPRFSampler
 from .._trigonometric import TrigRBFSampler
@@ -104,6 +104,10 @@ class HybridSampler(BaseFeatureSampler):
         The fitted feature map, which is immutable and can be used without the sampler.
     frequencies_ : ndarray of shape (n_features, n_frequencies)
         The frequencies of the map, for rows that are multiplied by ``sigma_``.
+    symmetric_ : bool
+        Whether ``transform_key`` is the same map as ``transform``.
+    variance_is_exact_ : bool
+        Whether ``kernel_variance`` is exact for the coupling in use.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -196,6 +200,8 @@ class HybridSampler(BaseFeatureSampler):
         self.kernel = kernel
         self.n_jobs = n_jobs
         self.random_state = random_state
+
+    center_: Any = centered
 
     def _reads(self):
         return {"rows": 1000}
