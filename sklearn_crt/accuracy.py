@@ -22,6 +22,11 @@ from .samplers import BaseFeatureSampler
 
 __all__ = ["Comparison", "compare_samplers", "n_components_for"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 _SIDE = 8  # rows per side of the blocks of pairs
 _MOST = 10**7  # frequencies
 

@@ -1,7 +1,5 @@
 """Kernel averages of targets: classification and regression."""
 
-from __future__ import annotations
-
 from ._classifier import NadarayaWatsonClassifier
 from ._exact import ExactKernel
 from ._features import ApproximationError
@@ -18,3 +16,7 @@ __all__ = [
     "NadarayaWatsonRegressor",
     "Prototypes",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

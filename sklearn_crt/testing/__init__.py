@@ -31,3 +31,7 @@ __all__ = [
     "check_attention",
     "check_sampler",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

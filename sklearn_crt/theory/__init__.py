@@ -27,3 +27,7 @@ __all__ = [
     "rff_gap",
     "sample_conformity",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

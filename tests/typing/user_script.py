@@ -17,6 +17,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import sklearn_crt
 from sklearn_crt import (
     AnchoredRBFSampler,
     CentersRBFSampler,
@@ -56,7 +57,6 @@ from sklearn_crt.attention import (
 from sklearn_crt.datasets import fetch_uci
 from sklearn_crt.extend import (
     Coupling,
-    ExponentialPower,
     FeatureMap,
     Frequencies,
     Orthogonal,
@@ -64,7 +64,7 @@ from sklearn_crt.extend import (
     RadialLaw,
     chi_law,
 )
-from sklearn_crt.kernels import laplacian_kernel, matern_kernel
+from sklearn_crt.kernels import ExponentialPower, laplacian_kernel, matern_kernel
 from sklearn_crt.samplers import (
     AngularCoefficient,
     ClusteredSampler,
@@ -195,6 +195,7 @@ def averages() -> None:
 
 def functions() -> None:
     assert_type(matern_kernel(X, nu=2.5, sigma=0.5), np.ndarray)
+    assert_type(sklearn_crt.kernels.matern_kernel(X), np.ndarray)
     assert_type(n_components_for(TrigRBFSampler(), X, rms_error=0.1), int)
     errors = compare_samplers(X, [OPRFSampler(), TrigRBFSampler()], n_draws=2)
     assert_type(errors, Comparison)
