@@ -298,3 +298,25 @@ def test_html_links_to_the_page_of_the_reference(estimator, reference):
     assert folder == f"{site}/en/latest/generated"
     assert f'href="{link}' in estimator_html_repr(estimator())
     assert Derived()._get_doc_link() == ""
+
+
+def guide_pages():
+    """Return the text of each page of the user guide, without line breaks."""
+    folder = Path(__file__).parents[1] / "doc" / "user_guide"
+    if not folder.exists():
+        pytest.skip("the pages of the documentation are not here")
+    texts = {page.stem: page.read_text("utf-8") for page in folder.glob("*.rst")}
+    return {name: " ".join(text.split()) for name, text in texts.items()}
+
+
+def test_guide_pages_explain_sigma_once():
+    pages = guide_pages()
+    using = {name for name, text in pages.items() if re.search(r"\bsigma\b", text)}
+    assert len(using) > 20
+    counts = {name: pages[name].count("``length_scale = 1 / sigma``") for name in using}
+    assert {name for name, count in counts.items() if count != 1} == {"index"}
+
+
+def test_guide_pages_do_not_call_sigma_a_bandwidth():
+    pages = {name for name, text in guide_pages().items() if "bandwidth" in text}
+    assert pages == {"sigma", "learned_metric"}  # of KernelDensity and xRFM
