@@ -323,7 +323,7 @@ def hrf_relative_error(
         The hybrid, with independent frequencies, or one of its base maps alone:
         sines and cosines, or pairs exp(w.x), exp(-w.x).
     lambda_sigma : float, default=1.0
-        Bandwidth of the Gaussian coefficient, normalised for the radius.
+        Inverse length scale of the Gaussian coefficient, normalised for the radius.
 
     Returns
     -------
@@ -401,7 +401,7 @@ def hrf_max_relative_error(
     kind : {"angular", "gaussian", "trigonometric", "positive"}, default="angular"
         As for :func:`hrf_relative_error`.
     lambda_sigma : float, default=1.0
-        Bandwidth of the Gaussian coefficient.
+        Inverse length scale of the Gaussian coefficient.
 
     Returns
     -------

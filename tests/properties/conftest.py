@@ -69,7 +69,7 @@ class Case:
     def jumps(self):
         """Whether the order of rows, or a last digit, may change a choice.
 
-        That of centres, of a bandwidth for the targets, or of few rows.
+        That of centres, of a sigma for the targets, or of few rows.
         """
         model = self._kernel
         sigma = "auto" if model in (None, "laplacian") else getattr(model, "sigma", 1)
@@ -134,7 +134,7 @@ def tables(draw):
 
 
 def sigmas(X, *names):
-    """Return bandwidths from very wide to very narrow, for the rows at hand."""
+    """Return values of sigma, for these rows from very wide to very narrow kernels."""
     names = [*names, "scale", "median"]
     size = float(np.std(X) or np.abs(X).max() or 1) * X.shape[1] ** 0.5
     number = st.sampled_from([1e-3, 0.1, 0.5, 1.0, 3.0, 30.0]).map(lambda m: m / size)

@@ -1,4 +1,4 @@
-"""What all samplers share: parameters, bandwidths, input kinds, errors, limits."""
+"""What all samplers share: parameters, sigma, input kinds, errors, limits."""
 
 import warnings
 
@@ -39,7 +39,7 @@ def X(rng):
     return rng.normal([3.0, -2.0, 0.0], [1.0, 0.5, 2.0], size=(300, 3))
 
 
-# ------------------------------------------------------------------- bandwidth
+# ----------------------------------------------------------------------- sigma
 @every_sampler
 def test_sigma_is_half_of_gamma_squared(sampler, X):
     kernel = sampler(sigma=0.7).fit(X).exact_kernel(X)
@@ -281,7 +281,7 @@ def test_features_that_overflow_are_not_silent(sampler):
 
 @every_sampler
 @pytest.mark.parametrize("sigma", [1e-8, 1e-2, 1.0, 1e2, 1e6])
-def test_no_nan_at_any_bandwidth(sampler, sigma, X):
+def test_no_nan_at_any_sigma(sampler, sigma, X):
     fitted = sampler(sigma=sigma, random_state=0).fit(X)
     for result in (
         fitted.exact_kernel(X),
