@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from . import theory as theory
     from .accuracy import compare_samplers, n_components_for
     from .averages import (
-        ExactKernel,
         LocalLinearClassifier,
         LocalLinearRegressor,
         NadarayaWatsonClassifier,
@@ -57,7 +56,6 @@ __all__ = [
     "AnchoredRBFSampler",
     "CentersRBFSampler",
     "DERFSampler",
-    "ExactKernel",
     "ExponentialPowerSampler",
     "GERFSampler",
     "GeometricSampler",
@@ -89,7 +87,6 @@ _HOMES = {
     "AnchoredRBFSampler": "samplers",
     "CentersRBFSampler": "samplers",
     "DERFSampler": "samplers",
-    "ExactKernel": "averages",
     "ExponentialPowerSampler": "samplers",
     "GERFSampler": "samplers",
     "GeometricSampler": "samplers",

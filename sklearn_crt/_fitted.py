@@ -58,6 +58,8 @@ class FittedValue(ABC):
     if two threads compute the same part at the same time. Cached parts are not pickled.
     """
 
+    is_frozen = False  # True once the parts are gone that only further rows need
+
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields, without cached parts that can be computed again."""
         return {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
@@ -72,11 +74,20 @@ class FittedValue(ABC):
 
     @abstractmethod
     def frozen(self, step: Step = no_step) -> Self:
-        """Return the value with a fixed map, without the rows kept for its choice."""
+        """Return a value with the same predictions, which accepts no further rows."""
 
     def fitted(self, batch: Batch, step: Step = no_step) -> Self:
         """Return the value that ``fit`` computes from all the rows; self is empty."""
-        return self.plus(batch, step).frozen(step)
+        return self.plus(batch, step)
+
+    def check_not_frozen(self, method: str) -> None:
+        """Raise ValueError if the value accepts no further rows."""
+        if self.is_frozen:
+            raise ValueError(
+                f"{method} needs an estimator that is not frozen, because freeze() "
+                "discards what only further fitting needs. Fit the estimator again, or "
+                "call freeze() after the last batch."
+            )
 
 
 def computed_once(value: Any, name: Any, compute: Callable[[], T]) -> T:
@@ -219,25 +230,25 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
         return self
 
     def freeze(self) -> Self:
-        """Fix the feature map and discard the training rows kept so far.
+        """Discard what only further fitting needs.
 
-        While batches arrive by ``partial_fit``, an estimator keeps some of the rows,
-        because its feature map, ``sigma`` or metric depends on all of them. Call this
-        method after the last batch, before you store or send the model, so that pickles
-        contain no training rows. ``fit`` already does this if no rows are needed later.
+        Predictions and features stay the same, while the memory and the pickles of the
+        model become much smaller. Until this method is called, an estimator keeps
+        statistics of the training rows and, as long as they have no more than about 4
+        million entries, the rows themselves, because its feature map, ``sigma`` or
+        metric would change if further rows arrived. Call it after the last batch,
+        before you store or send the model.
 
-        Some models keep rows nevertheless. Exact kernels need all training rows, so
-        only their ``sigma`` is fixed. ``Prototypes`` and ``CentersRBFSampler`` keep
-        means of rows, and some of these are the mean of a single row. A
-        ``FrozenEstimator`` is used as it is, so freeze a sampler before you wrap it.
+        Some models keep rows nevertheless. Exact kernels need all training rows for
+        their predictions. ``Prototypes`` and ``CentersRBFSampler`` keep means of rows,
+        and some of these are the mean of a single row. A ``FrozenEstimator`` is used as
+        it is, so freeze a sampler before you wrap it.
 
         Returns
         -------
         self : object
-            This estimator. Kernel averages, ridge regression and learned metrics still
-            accept further rows, with the feature map that is now fixed. For a frozen
-            sampler, ``partial_fit`` and ``merge`` raise ValueError until the next
-            ``fit``.
+            This estimator. Its methods ``partial_fit`` and ``merge`` raise ValueError
+            until the next ``fit``.
         """
         check_is_fitted(self)
         self._value = self._value.frozen()

@@ -33,7 +33,7 @@ from ._fitted import (
 from ._state import same
 from .maps import FeatureMap
 
-_KEPT_ENTRIES = 2**22  # entries of X that partial_fit keeps before it fixes the map
+KEPT_ENTRIES = 2**22  # entries of X that are kept before the map is fixed
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -48,7 +48,8 @@ class MapSums(FittedValue):
     sampler: Any
     is_fixed: bool
     kept: tuple[Batch, ...] = ()  # rows to be summed once the map is fixed
-    parameter = "kernel"  # name of the estimator's parameter that is the sampler
+    known_total: Any = None  # the value with the sums of the kept rows, if computed
+    is_frozen: bool = False
 
     @staticmethod
     def start(sampler: Any) -> dict[str, Any]:
@@ -70,27 +71,38 @@ class MapSums(FittedValue):
 
     # -------------------------------------------------------------- life cycle
     def plus(self, batch: Batch, step: Step = no_step) -> Self:
+        self.check_not_frozen("partial_fit")
         if self.is_fixed:
             return self._with_sums_of((batch,), step)
         sampler, is_fixed = _fitted_to(self.sampler, batch)
-        value = replace(self, sampler=sampler, kept=(*self.kept, batch))
-        n_entries = sum(each.X.shape[0] * each.X.shape[1] for each in value.kept)
-        if is_fixed or n_entries > _KEPT_ENTRIES:
-            return value.frozen(step)
-        return value
+        kept = (*self.kept, batch)
+        value = replace(self, sampler=sampler, kept=kept, known_total=None)
+        n_entries = sum(each.X.shape[0] * each.X.shape[1] for each in kept)
+        return value.fixed(step) if is_fixed or n_entries > KEPT_ENTRIES else value
+
+    def fitted(self, batch: Batch, step: Step = no_step) -> Self:
+        """Return the value for all rows, whose sums are stored next to kept rows."""
+        value = self.plus(batch, step)
+        return replace(value, known_total=value.summed(step)) if value.kept else value
+
+    def fixed(self, step: Step = no_step) -> Self:
+        """Return the value with a fixed map, which keeps no rows."""
+        total = self.summed(step)
+        sampler = total.sampler
+        if isinstance(total.source, FeatureMap) and isinstance(sampler, LifeCycle):
+            sampler = frozen_copy(sampler)  # a FrozenEstimator is left as it is
+        return replace(total, sampler=sampler, is_fixed=True)
 
     def frozen(self, step: Step = no_step) -> Self:
-        total, sampler = self.summed(step), self.sampler
-        if isinstance(self.source, FeatureMap) and isinstance(sampler, LifeCycle):
-            sampler = frozen_copy(sampler)  # a FrozenEstimator is left as it is
-        return replace(total, sampler=sampler, is_fixed=True, kept=())
+        return replace(self.fixed(step), is_frozen=True)
 
     def summed(self, step: Step = no_step) -> Self:
         """Return the value with the features of the kept rows added to its sums."""
         if not self.kept:
             return self
-        known = vars(self).get("total")
-        return known or replace(self._with_sums_of_kept(step), kept=())
+        known = self.known_total or vars(self).get("total")
+        made = known or self._with_sums_of_kept(step)
+        return replace(made, kept=(), known_total=None)
 
     def _with_sums_of_kept(self, step: Step) -> Self:
         return self._with_sums_of(self.kept, step)
@@ -98,9 +110,11 @@ class MapSums(FittedValue):
     @cached_property
     def total(self) -> Self:
         """The value whose sums include all rows, as predictions need it."""
-        return self.summed()
+        return self.known_total or self.summed()  # itself if no rows are kept
 
     def __add__(self, other: Self) -> Self:
+        for value in (self, other):
+            value.check_not_frozen("merge")
         if self.is_fixed and other.is_fixed:
             self._check_same_map(other)
             return self._with_sums_from(other)
@@ -115,8 +129,9 @@ class MapSums(FittedValue):
             raise ValueError(
                 "merge needs the same fitted sampler on both sides, but these two "
                 "were fitted on different data or with different seeds. Fit one "
-                f"sampler, and pass {self.parameter}=FrozenEstimator(sampler) to both "
-                "estimators."
+                "sampler, and pass kernel=FrozenEstimator(sampler) to both estimators; "
+                "or use a sampler that does not depend on the rows, with a number for "
+                "sigma, center=False and an integer for random_state."
             )
 
     # --------------------------------------------------------------------- map

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.frozen import FrozenEstimator
+from sklearn.utils.class_weight import compute_class_weight
 
-from ._array import to_namespace_of, validate_rows
+from ._array import asarray_like, taken, to_host, to_namespace_of, validate_rows
 from ._compat import _check_partial_fit_first_call, _fit_context
 from ._fitted import Batch, LifeCycle, check_names
+from ._map_sums import KEPT_ENTRIES
 from ._state import copied
 from .rows import (
     TableLike,
@@ -19,6 +22,7 @@ from .rows import (
     label_codes,
     number_columns,
     plain_targets,
+    read_weights,
     weighted_rows,
 )
 
@@ -41,8 +45,11 @@ class SupervisedLifeCycle(LifeCycle):
     ) -> Batch:
         """Return validated rows with positive weights, with targets and weights."""
         self._note_namespace(X, y, sample_weight, first=first)
-        # copy, because the caller may write the next batch to the same array
-        options = {"copy": not final or self._keeps_rows, "y": plain_targets(y)}
+        # The caller may write the next batch to the same array, so rows that are kept
+        # are copied. Of many rows only sums are kept after ``fit``.
+        few = math.prod(getattr(X, "shape", ())) <= KEPT_ENTRIES
+        copy = not final or few or self._keeps_rows
+        options = {"copy": copy, "y": plain_targets(y)}
         options |= self._y_checks
         options["keep_library"] = self._keeps_library(X)
         X, y = validate_rows(self, X, reset=first, **options)
@@ -51,21 +58,49 @@ class SupervisedLifeCycle(LifeCycle):
             check_names(self, transformer)
         y = to_namespace_of(self._check_targets(y, first, final), X)
         n_given = X.shape[0]
+        factors = self._class_factors(X, y, sample_weight, final)
+        if factors is not None:
+            own = asarray_like(factors, read_weights(X, sample_weight))
+            sample_weight = read_weights(X, sample_weight) * taken(own, y)
         X, y, weights, dropped = weighted_rows(X, y, sample_weight)
-        return Batch(X, y, weights, n_given, dropped)
+        return Batch(X, y, weights, n_given, dropped, factors)
+
+    def _class_factors(self, X: Any, y: Any, sample_weight: Any, final: bool) -> Any:
+        """Return the weights of the classes, or None if all of them are 1."""
+        return None
 
     def _check_same_model(self, other: Any) -> None:
         self._check_same_targets(other)
 
 
 class LabelsMixin:
-    """The method ``partial_fit`` of classifiers."""
+    """The method ``partial_fit`` of classifiers, and the weights of their classes."""
 
     classes_: np.ndarray
     _y_checks: dict = {}
     _check_targets = label_codes
     _check_same_targets = check_same_classes
     _become: Any
+
+    def _class_factors(self, X: Any, y: Any, sample_weight: Any, final: bool) -> Any:
+        """Return the weights of the classes, or None if all of them are 1."""
+        class_weight = getattr(self, "class_weight", None)
+        if class_weight is None:
+            return None
+        y, n_classes = to_host(y), self.classes_.size
+        if not isinstance(class_weight, str):
+            options = {"classes": self.classes_, "y": self.classes_[y]}
+            return compute_class_weight(class_weight, **options)
+        if not final:
+            raise ValueError(
+                "class_weight='balanced' needs all rows at once. With batches, pass a "
+                "weight for each class: dict(zip(classes, compute_class_weight("
+                "'balanced', classes=classes, y=y))), with compute_class_weight from "
+                "sklearn.utils.class_weight."
+            )
+        sums = np.bincount(y, to_host(read_weights(X, sample_weight)), n_classes)
+        known = sums > 0
+        return sums.sum() / known.sum() / np.where(known, sums, 1)
 
     @_fit_context(prefer_skip_nested_validation=False)
     def partial_fit(
@@ -77,10 +112,10 @@ class LabelsMixin:
     ) -> Self:
         """Add a batch of training rows.
 
-        Up to about 4 million entries of X in total, the result equals ``fit`` on all
-        rows together, whatever the order of the batches. Beyond that, or after
-        ``freeze()``, the feature map is fixed, the rows are discarded, and memory use
-        stays constant.
+        The rows are added to those of earlier calls of ``fit`` and ``partial_fit``. Up
+        to about 4 million entries of X in total, the result equals ``fit`` on all rows
+        together, whatever the order of the batches. Beyond that, the feature map is
+        fixed, the rows are discarded, and memory use stays constant.
 
         Parameters
         ----------
@@ -97,6 +132,12 @@ class LabelsMixin:
         -------
         self : object
             The estimator.
+
+        Raises
+        ------
+        ValueError
+            If the estimator is frozen, if a parameter has changed since the first
+            batch, or if X, y or a weight has an invalid value.
         """
         model: Any = copied(self)
         _check_partial_fit_first_call(model, to_namespace_of(classes, None))
@@ -118,10 +159,10 @@ class NumbersMixin:
     ) -> Self:
         """Add a batch of training rows.
 
-        Up to about 4 million entries of X in total, the result equals ``fit`` on all
-        rows together, whatever the order of the batches. Beyond that, or after
-        ``freeze()``, the feature map is fixed, the rows are discarded, and memory use
-        stays constant.
+        The rows are added to those of earlier calls of ``fit`` and ``partial_fit``. Up
+        to about 4 million entries of X in total, the result equals ``fit`` on all rows
+        together, whatever the order of the batches. Beyond that, the feature map is
+        fixed, the rows are discarded, and memory use stays constant.
 
         Parameters
         ----------
@@ -136,5 +177,11 @@ class NumbersMixin:
         -------
         self : object
             The estimator.
+
+        Raises
+        ------
+        ValueError
+            If the estimator is frozen, if a parameter has changed since the first
+            batch, or if X, y or a weight has an invalid value.
         """
         return self._extend_value(X, y, sample_weight)

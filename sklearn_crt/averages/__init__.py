@@ -1,7 +1,6 @@
 """Kernel averages of targets: classification and regression."""
 
 from ._classifier import NadarayaWatsonClassifier
-from ._exact import ExactKernel
 from ._features import ApproximationError
 from ._local_linear import LocalLinearClassifier, LocalLinearRegressor
 from ._prototypes import Prototypes
@@ -9,7 +8,6 @@ from ._regressor import NadarayaWatsonRegressor
 
 __all__ = [
     "ApproximationError",
-    "ExactKernel",
     "LocalLinearClassifier",
     "LocalLinearRegressor",
     "NadarayaWatsonClassifier",

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
 from .._array import (
@@ -23,37 +22,42 @@ from .._array import (
     type_name,
     validate_rows,
 )
-from .._compat import (
-    ARRAY_API,
-    HasMethods,
-    StrOptions,
-    _fit_context,
-    available_if,
-    warn,
+from .._compat import ARRAY_API, _fit_context, available_if, warn
+from .._fitted import LifeCycle, value_of, with_value
+from .._kernel_parameter import (
+    KERNEL_CONSTRAINTS,
+    SIGMA_CONSTRAINTS,
+    KernelLike,
+    is_auto,
+    is_row_kernel,
+    resolve_sampler,
 )
-from .._fitted import value_of, with_value
-from .._state import same
 from .._supervised import SupervisedLifeCycle
 from .._workers import blas_within_processors
 from ..exceptions import ApproximationWarning
 from ..maps import FeatureMap
-from ..rows import TableLike
-from ._exact import KERNEL_NAMES, ExactAverages, ExactKernel, RowAverages, RowKernel
+from ..rows import Sigma, TableLike
+from ._exact import ExactAverages, exact_averages
 from ._features import N_EFFECTIVE, ApproximationError, FeatureAverages
-from ._prototypes import Prototypes
+from ._prototypes import Prototypes, prototype_averages
 from ._row_weights import RowWeightsMixin
 from ._sums import Averages
 
 _N_CHECKED = 256  # training rows whose effective number of features is computed
-_FEW_COLUMNS = 25  # below it the relative error exceeds 1 / sqrt(25), a fifth
+_FEW_FEATURES = 25  # below it the relative error exceeds 1 / sqrt(25), a fifth
 
 
-def _has_columns(model):
-    """Return True if the kernel is a transformer, or raise AttributeError."""
-    if model._transformer is None:
+def _has_features(model):
+    """Return True if the fitted averages are computed from features of a transformer.
+
+    Otherwise raise AttributeError. Before ``fit`` the parameter decides.
+    """
+    value = vars(model).get("_value")
+    kernel = model.kernel if value is None else value.kernel_in_use
+    if is_row_kernel(kernel) or isinstance(kernel, (str, Prototypes)):
         raise AttributeError(
-            f"With kernel={model.kernel!r} there are no random features, and "
-            "therefore no approximation error."
+            f"With kernel={kernel!r} there are no random features, and therefore no "
+            "approximation error."
         )
     return True
 
@@ -67,37 +71,25 @@ class BaseNadarayaWatson(RowWeightsMixin, SupervisedLifeCycle):
     _value: Averages
     _encoder: Any  # method that returns the ``Targets``, which encode y as a matrix
     _parameter_constraints: dict = {
-        "kernel": [
-            StrOptions({*KERNEL_NAMES, "linear"}),
-            ExactKernel,
-            Prototypes,
-            HasMethods(["fit", "transform"]),
-            None,
-        ]
+        "kernel": [*KERNEL_CONSTRAINTS, Prototypes],
+        "sigma": SIGMA_CONSTRAINTS,
     }
 
-    def __init__(
-        self,
-        kernel: BaseEstimator
-        | Literal["gaussian", "laplacian", "matern", "linear"]
-        | None = None,
-    ):
+    def __init__(self, kernel: KernelLike = "gaussian", *, sigma: Sigma = "auto"):
         self.kernel = kernel
-
-    @property
-    def _row_kernel(self) -> RowKernel | None:
-        """The kernel if it is evaluated between pairs of rows, None otherwise."""
-        if self.kernel is None:
-            return ExactKernel()
-        if isinstance(self.kernel, str) and self.kernel != "linear":
-            return ExactKernel(self.kernel)  # type: ignore[arg-type]  # the others
-        return self.kernel if isinstance(self.kernel, RowKernel) else None
+        self.sigma = sigma
 
     @property
     def _transformer(self) -> Any:
         """The unfitted transformer that computes the features, or None."""
-        known = self.kernel is None or isinstance(self.kernel, (str, RowKernel))
-        return None if known else self.kernel
+        kernel = self.kernel
+        known = isinstance(kernel, (str, Prototypes)) or is_row_kernel(kernel)
+        return None if known else self._sampler_and_choice[0]
+
+    @property
+    def _sampler_and_choice(self) -> tuple[Any, bool]:
+        """The transformer with its ``sigma``, and whether that is to be selected."""
+        return resolve_sampler(self.kernel, self.sigma, type(self).__name__)
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(
@@ -123,8 +115,8 @@ class BaseNadarayaWatson(RowWeightsMixin, SupervisedLifeCycle):
         Returns
         -------
         self : object
-            The fitted estimator. If ``kernel`` is a sampler, it stores no training
-            rows.
+            The fitted estimator. If ``kernel`` is a sampler, its size does not depend
+            on the number of training rows after ``freeze()``.
 
         Raises
         ------
@@ -135,25 +127,38 @@ class BaseNadarayaWatson(RowWeightsMixin, SupervisedLifeCycle):
 
     @property
     def _keeps_rows(self) -> bool:  # type: ignore[override]
-        return self._row_kernel is not None
+        return isinstance(self.kernel, Prototypes) or is_row_kernel(self.kernel)
 
     def _empty_value(self, batch: Any) -> Averages:
-        kernel = self._row_kernel
-        if kernel is None:
-            start = FeatureAverages.start(self._transformer)
-            return FeatureAverages(targets=self._encoder(), **start)
-        kernel = kernel._copy()
-        kernel._validate_params()
-        return kernel._averages(self._encoder())
+        targets = self._encoder()
+        if isinstance(self.kernel, Prototypes):
+            return prototype_averages(self.kernel, self.sigma, targets)
+        if is_row_kernel(self.kernel):
+            return exact_averages(self.kernel, self.sigma, targets)
+        sampler, selects = None, False
+        if isinstance(self.kernel, str):
+            self._check_no_sigma()
+        else:
+            sampler, selects = self._sampler_and_choice
+        start = FeatureAverages.start(sampler)
+        return FeatureAverages(targets=targets, selects_sigma=selects, **start)
+
+    def _check_no_sigma(self):
+        """Raise ValueError for a ``sigma`` that rows that are features cannot have."""
+        if not is_auto(self.sigma):
+            raise ValueError(
+                f"sigma={self.sigma!r} has no effect with kernel='linear', because the "
+                "rows are features already. Leave sigma='auto', and set sigma of the "
+                "transformer that computes the features."
+            )
 
     def _check_same_model(self, other: Any) -> None:
-        mine, theirs = (
-            getattr(each._value, "row_kernel", None) for each in (self, other)
-        )
-        if type(self._value) is not type(other._value) or not same(mine, theirs):
+        if type(self._value) is not type(other._value):
+            kernels = (each._value.kernel_in_use for each in (self, other))
             raise ValueError(
-                f"merge needs the same kernel on both sides, got "
-                f"{mine or self.kernel!r} and {theirs or other.kernel!r}."
+                "merge needs the same kernel on both sides, got {!r} and {!r}.".format(
+                    *kernels
+                )
             )
         super()._check_same_model(other)
 
@@ -179,7 +184,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SupervisedLifeCycle):
         while (block := call(next, blocks, None)) is not None:
             yield block
 
-    @available_if(_has_columns)
+    @available_if(_has_features)
     def approximation_error(self, X: TableLike) -> ApproximationError:
         """Return standard errors of the predictions due to random features.
 
@@ -223,9 +228,9 @@ class BaseNadarayaWatson(RowWeightsMixin, SupervisedLifeCycle):
         value = self._check_rows(X, "approximation_error")
         if not isinstance(value.source, FeatureMap):
             raise ValueError(
-                f"approximation_error needs a sampler of sklearn_crt, but the features "
-                f"of kernel={self.kernel!r} need not be repeated estimates of one "
-                "kernel."
+                "approximation_error needs a sampler of sklearn_crt, but the features "
+                f"of kernel={value.kernel_in_use!r} need not be repeated estimates of "
+                "one kernel."
             )
         rows = to_host(validate_rows(self, X, reset=False))
         parts = [np.concatenate(part) for part in zip(*value.errors(rows))]
@@ -265,27 +270,28 @@ class BaseNadarayaWatson(RowWeightsMixin, SupervisedLifeCycle):
 
     def _warn_after_fit(self, batch: Any) -> None:
         """Warn if few random features dominate the averages of the training rows."""
-        if self._transformer is None:
+        value: Any = self._value
+        if not isinstance(value, FeatureAverages) or value.sampler is None:
             self._warn_of_sums()
             return
-        value: Any = self._value
         step = max(1, batch.X.shape[0] // _N_CHECKED)
         rows = taken(batch.X, np.arange(0, batch.X.shape[0], step))
-        few = np.median(value.effective_columns(rows))
-        if few < _FEW_COLUMNS:
+        few = np.median(value.effective_features(rows))
+        if few < _FEW_FEATURES:
             warn(
-                f"The average of a training row is carried by about {few:.0f} of "
-                f"{value.n_components} columns, so its relative error is about "
+                f"The average at a training row depends on about {few:.0f} of "
+                f"{value.n_components} features, so its relative error is about "
                 f"{1 / math.sqrt(max(few, 1)):.0%}. To avoid this, increase "
                 "n_components, decrease sigma, or use the exact kernel, "
-                f"{type(self).__name__}(ExactKernel()).",
+                f"{type(self).__name__}().",
                 ApproximationWarning,
             )
 
     def _warn_of_sums(self):
         """Warn if rows that are used as features are unlikely to be features."""
         value: Any = self._value
-        reason = None if self._row_kernel else value.why_no_features()
+        is_sum = isinstance(value, FeatureAverages)
+        reason = value.why_no_features() if is_sum else None
         if reason is not None:
             name = type(self).__name__
             warn(
@@ -302,7 +308,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SupervisedLifeCycle):
                 "than the error of the random features, so their averages are "
                 f"unreliable; {instead}. To avoid this, increase n_components, "
                 "decrease sigma, or use positive features (OPRFSampler) or the exact "
-                "kernel (ExactKernel).",
+                "kernel (kernel='gaussian').",
                 ApproximationWarning,
             )
 
@@ -315,25 +321,24 @@ class BaseNadarayaWatson(RowWeightsMixin, SupervisedLifeCycle):
 
     @property
     def kernel_(self) -> Any:
-        """The fitted kernel (with ``sigma_``) or transformer, or ``"linear"``."""
-        value: Any = self._value
-        if isinstance(value, RowAverages):
-            return value.fitted_kernel
-        if value.sampler is None:
-            return "linear"
-        sampler, fitted_on = value.sampler, self._fit_namespace
-        if fitted_on is not None and getattr(sampler, "_fit_namespace", self) is None:
+        """The fitted kernel or transformer, or ``"linear"``."""
+        sampler, fitted_on = self._value.kernel_in_use, self._fit_namespace
+        is_ours = isinstance(sampler, LifeCycle)
+        if is_ours and fitted_on is not None and sampler._fit_namespace is None:
             # the sampler was fitted on a view of the rows in host memory
-            sampler = with_value(
-                sampler, value_of(sampler), {"_fit_namespace": fitted_on}
-            )
+            return with_value(sampler, value_of(sampler), {"_fit_namespace": fitted_on})
         return sampler
+
+    @property
+    def sigma_(self) -> float | np.ndarray:
+        """The inverse length scale in use."""
+        return self._value.sigma
 
     def __sklearn_tags__(self):
         """Return the estimator tags of scikit-learn."""
         tags = super().__sklearn_tags__()
-        transformer = self._transformer
-        part: Any = None if transformer is None else get_tags(transformer)
+        has_fit = hasattr(self.kernel, "fit")
+        part: Any = get_tags(self.kernel) if has_fit else None
         tags.input_tags.sparse = part is None or part.input_tags.sparse
         on_devices = part is None or part.array_api_support
         tags.array_api_support = ARRAY_API and on_devices

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from abc import ABCMeta, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from numbers import Real
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -22,10 +21,10 @@ from .._array import (
     to_host,
     to_namespace_of,
 )
-from .._compat import DOC_LINK, HasMethods, Interval, StrOptions, TypedBaseEstimator
 from .._fitted import Batch, Step, computed_once, no_step
+from .._kernel_parameter import RowKernel, copied_sigma, is_auto, row_kernel
+from .._state import same
 from .._workers import Workspace
-from ..maps import Gaussian, Laplacian, Matern, RadialKernel
 from ..rows import (
     Frame,
     Inputs,
@@ -35,180 +34,11 @@ from ..rows import (
     resolve_sigma,
     type_for_weights,
 )
-from ._bandwidth import best_multiple, sample
-from ._sums import (
-    Averages,
-    HasLogProfile,
-    Kernel,
-    KernelSums,
-    add_block,
-    check_kernel_values,
-    log_kernel,
-)
+from ._sigma import best_multiple, sample
+from ._sums import Averages, KernelSums, add_block, log_kernel
 from ._targets import Targets
 
-KERNEL_NAMES = "gaussian", "laplacian", "matern"
 _SEED = 0, 0, 0, 0  # for the sample of rows that sigma="median" uses
-
-
-class RowKernel(TypedBaseEstimator, metaclass=ABCMeta):
-    """Base class of kernels that are evaluated between a query and stored rows.
-
-    An instance is the value of the parameter ``kernel`` of an estimator; the stored
-    rows are the training rows or prototypes.
-    """
-
-    _doc_link_module, _doc_link_template, _doc_link_url_param_generator = DOC_LINK
-    kernel: Any
-    sigma: Sigma
-    nu: float
-    sigma_: float | np.ndarray
-    _parameter_constraints: dict = {
-        "kernel": [StrOptions(set(KERNEL_NAMES)), callable, HasMethods("log_profile")],
-        "sigma": [
-            Interval(Real, 0, None, closed="neither"),
-            StrOptions({"auto", "scale", "median"}),
-            "array-like",
-        ],
-        # nu = infinity yields the Gaussian kernel
-        "nu": [Interval(Real, 0, None, closed="right")],
-    }
-
-    @abstractmethod
-    def _averages(self, targets: Targets) -> RowAverages:
-        """Return the fitted value of an estimator that has not seen any rows yet."""
-
-    def _copy(self) -> Self:
-        """Return an independent copy, which shares only a callable kernel."""
-        params = self.get_params(deep=False)
-        if not isinstance(self.sigma, (str, Real)):
-            params["sigma"] = np.array(self.sigma)
-        return type(self)(**params)
-
-    def _fitted(self, value: Any) -> Self:
-        """Return a copy with the fitted attributes."""
-        fitted = self._copy()
-        fitted.sigma_ = value.sigma
-        return fitted
-
-
-class ExactKernel(RowKernel):
-    r"""Exact kernel between a query and all training rows.
-
-    Pass it as the parameter ``kernel`` of the Nadaraya-Watson and local linear
-    estimators, whose default it is, to choose the kernel and its ``sigma``. Predictions
-    involve no approximation; in return the model stores the training rows, and the time
-    of a prediction is proportional to their number. The object has no ``fit`` method,
-    because the estimator fits it.
-
-    Parameters
-    ----------
-    kernel : {"gaussian", "laplacian", "matern"} or callable, default="gaussian"
-        The kernel function. A callable takes rows of shapes (n, d) and (m, d), already
-        multiplied by sigma, and returns non-negative kernel values of shape (n, m). An
-        object with a method ``log_profile(r)`` is accepted as well, for example
-        ``sklearn_crt.extend.ExponentialPower(1.2)``; the method returns the
-        logarithm of a kernel that decreases with the distance r.
-    sigma : float, {"auto", "scale", "median"} or array-like, default="auto"
-        Inverse length scale, as in the samplers: one number, or one number per feature.
-        ``"auto"`` chooses the multiple of ``"scale"`` with the lowest leave-one-out
-        error on up to 1000 rows. Multiples from 1/2 to 32 are compared, first in
-        octaves (factors of two), and then in quarters of an octave around the best one.
-        Most of them exceed 1 because kernel averages need a narrower kernel than linear
-        models. The error is the squared error for numerical targets, and the error rate
-        plus a fifth of the Brier score for labels.
-    nu : float, default=1.5
-        Smoothness of ``kernel="matern"``. Other kernels ignore it.
-
-    Attributes
-    ----------
-    sigma_ : float or ndarray of shape (n_features,)
-        Value of ``sigma`` in use, an attribute of ``kernel_`` of a fitted estimator.
-
-    See Also
-    --------
-    Prototypes : The same kernel with few weighted points instead of training rows.
-    NadarayaWatsonClassifier : Classification with this kernel.
-    NadarayaWatsonRegressor : Regression with this kernel.
-
-    Notes
-    -----
-    With :math:`r = |\sigma (x - y)|` the kernels are :math:`e^{-r^2 / 2}` (Gaussian),
-    :math:`e^{-r}` (Laplacian), and the Matern kernel with smoothness nu. Each
-    prediction requires the distances to all training rows.
-
-    Invalid parameters raise a ValueError in ``fit`` of the estimator.
-
-    References
-    ----------
-    E. A. Nadaraya, "On Estimating Regression", Theory of Probability & Its Applications
-    9 (1964), :doi:`10.1137/1109020`.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from sklearn.model_selection import GridSearchCV
-    >>> from sklearn_crt import ExactKernel, NadarayaWatsonClassifier, OPRFSampler
-    >>> X, y = load_iris(return_X_y=True)
-    >>> model = NadarayaWatsonClassifier(ExactKernel("matern", sigma=3.0)).fit(X, y)
-    >>> round(model.score(X, y), 2)
-    0.99
-
-    A grid search can compare different types of kernels:
-
-    >>> grid = {"kernel": [ExactKernel(), OPRFSampler(random_state=0)]}
-    >>> search = GridSearchCV(NadarayaWatsonClassifier(), grid).fit(X, y)
-    >>> search.best_params_
-    {'kernel': ExactKernel()}
-    """
-
-    def __init__(
-        self,
-        kernel: Literal["gaussian", "laplacian", "matern"]
-        | HasLogProfile
-        | Callable[..., Any] = "gaussian",
-        *,
-        sigma: Sigma = "auto",
-        nu: float = 1.5,
-    ):
-        self.kernel = kernel
-        self.sigma = sigma
-        self.nu = nu
-
-    def _averages(self, targets: Targets) -> ExactAverages:
-        return ExactAverages(
-            targets=targets,
-            row_kernel=self,
-            kernel=get_kernel(self.kernel, self.nu),
-            sigma_parameter=self.sigma,
-            statistics=Statistics(_SEED),
-        )
-
-
-@dataclass(frozen=True)
-class StatedRadial(RadialKernel):
-    """A kernel of the Euclidean distance given by a ``log_profile`` of the user."""
-
-    stated: Any
-
-    def log_profile(self, r: np.ndarray) -> np.ndarray:
-        logs = np.asarray(self.stated.log_profile(r))
-        wrong = (logs == np.inf) | (np.isnan(logs) & ~np.isnan(r))
-        check_kernel_values(logs, r.shape, not wrong.any())
-        return logs
-
-
-def get_kernel(kernel: str | HasLogProfile | Callable, nu: float) -> Kernel:
-    """Return the kernel for a name or an object; callables are returned unchanged."""
-    if kernel == "matern":
-        return Matern(nu)
-    if isinstance(kernel, str):
-        return {"gaussian": Gaussian(), "laplacian": Laplacian()}[kernel]
-    if isinstance(kernel, RadialKernel):
-        return kernel
-    return StatedRadial(kernel) if hasattr(kernel, "log_profile") else kernel
-
-
 Part = tuple[Any, ...]  # rows, targets, weights, and for prototypes their moments
 _QUERY_ROWS, _KEY_ROWS = 256, 2048  # block of kernel values computed at a time
 _DEVICE_ROWS = 2**11, 2**13  # the same on other devices: 128 MiB in float64
@@ -218,7 +48,7 @@ _DEVICE_ROWS = 2**11, 2**13  # the same on other devices: 128 MiB in float64
 class Keys:
     """Rows or prototypes with targets and weights, over which kernel sums are taken."""
 
-    kernel: Kernel
+    kernel: RowKernel
     targets: Targets
     parts: tuple[Part, ...]
     origin: np.ndarray  # (n_features,)
@@ -295,15 +125,15 @@ class Choice(NamedTuple):
 class RowAverages(Averages):
     """Fitted kernel averages over training rows or over prototypes."""
 
-    row_kernel: RowKernel  # a private copy of the parameter of the estimator
-    kernel: Kernel
+    unfitted: Any  # a copy of the parameter ``kernel`` of the estimator
+    kernel: RowKernel
     sigma_parameter: Sigma
     statistics: Statistics
     known_choice: Choice | None = None  # for exactly these rows, None if not yet made
 
     @property
     def _is_auto(self) -> bool:
-        return isinstance(self.sigma_parameter, str) and self.sigma_parameter == "auto"
+        return is_auto(self.sigma_parameter)
 
     def _read(self, *tables: tuple[Any, Any]) -> Statistics:
         """Return the statistics of the rows so far and of additional weighted rows."""
@@ -342,12 +172,39 @@ class RowAverages(Averages):
         """The rows or prototypes to be summed over, with the chosen targets."""
 
     @property
-    def fitted_kernel(self) -> RowKernel:
-        """A copy of the kernel with the fitted attributes."""
-        return self.row_kernel._fitted(self)
+    def kernel_in_use(self) -> Any:
+        """The attribute ``kernel_`` of the estimator."""
+        return self.unfitted
+
+    def check_mergeable(self, other: Any) -> None:
+        """Raise ValueError if a value is frozen, or has another kernel or ``sigma``."""
+        for value in (self, other):
+            value.check_not_frozen("merge")
+        pairs = {
+            "kernel": (self.unfitted, other.unfitted),
+            "sigma": (self.sigma_parameter, other.sigma_parameter),
+        }
+        for name, (mine, theirs) in pairs.items():
+            if not same(mine, theirs):
+                raise ValueError(
+                    f"merge needs the same {name} on both sides, got {mine!r} and "
+                    f"{theirs!r}."
+                )
 
     def blocks_of_sums(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
         yield from self.keys.sums(X, self.sigma)
+
+
+def exact_averages(kernel: Any, sigma: Sigma, targets: Targets) -> ExactAverages:
+    """Return the fitted value of an estimator that has not seen any rows yet."""
+    kernel = row_kernel(kernel)
+    return ExactAverages(
+        targets=targets,
+        unfitted=kernel,
+        kernel=kernel,
+        sigma_parameter=copied_sigma(sigma),
+        statistics=Statistics(_SEED),
+    )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -359,6 +216,7 @@ class ExactAverages(RowAverages):
     dropped: tuple[np.ndarray, ...] = ()  # positions of the latter, which are not kept
 
     def plus(self, batch: Batch, step: Step = no_step) -> ExactAverages:
+        self.check_not_frozen("partial_fit")
         dropped = self.dropped
         if len(batch.dropped):
             dropped += (self.n_given + batch.dropped,)
@@ -383,6 +241,7 @@ class ExactAverages(RowAverages):
         return value
 
     def __add__(self, other: ExactAverages) -> ExactAverages:
+        self.check_mergeable(other)
         return replace(
             self,
             statistics=self._read(*((X, weights) for X, _, weights in other.parts)),
@@ -395,7 +254,7 @@ class ExactAverages(RowAverages):
         )
 
     def frozen(self, step: Step = no_step) -> ExactAverages:
-        """Return the averages with ``sigma`` fixed, so that later rows keep it."""
+        """Return the averages with the rows, which predictions need, and ``sigma``."""
         choice = self.choice
         return replace(
             self,
@@ -403,6 +262,7 @@ class ExactAverages(RowAverages):
             targets=choice.targets,
             statistics=self.statistics.without_rows(),
             known_choice=choice,
+            is_frozen=True,
         )
 
     def _choose(self) -> Choice:

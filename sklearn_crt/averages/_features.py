@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -36,6 +36,7 @@ from .._array import (
     asarray_like,
     clipped,
     constant,
+    joined,
     like_table,
     namespace_of,
     on_host,
@@ -47,6 +48,7 @@ from .._map_sums import MapSums, third_party_features
 from .._workers import Workspace
 from ..maps import FeatureMap, FrequencyMap
 from ..rows import Rows, type_for_weights
+from ._sigma import best_multiple_of_features, sampled_rows
 from ._sums import Averages, FeatureSums, KernelSums
 from ._targets import Targets
 
@@ -262,11 +264,30 @@ class Norms:
 class FeatureAverages(MapSums, Averages):
     """Fitted sums of features times targets, and the map that computes features."""
 
+    selects_sigma: bool = False  # by leave-one-out error, when the map is fixed
     sums: FeatureSums = field(default_factory=FeatureSums)
     norms: Norms = field(default_factory=Norms)
 
     def plus(self, batch: Batch, step: Step = no_step) -> FeatureAverages:
         return super().plus(batch, step).having_seen(batch, self.seen)
+
+    def _with_sums_of_kept(self, step: Step) -> FeatureAverages:
+        value = self
+        if self.selects_sigma:
+            X, y, weights = (
+                joined([batch[i] for batch in self.kept]) for i in range(3)
+            )
+            rows = sampled_rows(X, y, weights)[:3]
+            value = self.with_best_sigma(self.sampler, *rows)
+        return value._with_sums_of(self.kept, step)
+
+    def with_best_sigma(
+        self, sampler: Any, X: Any, y: Any, weights: Any
+    ) -> FeatureAverages:
+        """Return the value with the ``sigma`` of the lowest leave-one-out error."""
+        multiple = best_multiple_of_features(sampler, X, y, weights, self.targets)
+        sampler = sampler.with_sigma(sampler.sigma_ * multiple)
+        return replace(self, sampler=sampler, selects_sigma=False)
 
     def _with_sums_of(
         self, batches: tuple[Batch, ...], step: Step = no_step
@@ -294,6 +315,7 @@ class FeatureAverages(MapSums, Averages):
         )
 
     def _features(self, X, key, workspace):
+        """Yield chunks of rows and their features, by the map of exactly this value."""
         self.check_columns(X)
         if isinstance(self.source, FeatureMap):
             self.source.frame.check(X)
@@ -305,7 +327,10 @@ class FeatureAverages(MapSums, Averages):
 
         Standard errors are included if features of opposite signs may cancel.
         """
-        total = self.total.sums
+        if self is not self.total:
+            yield from self.total.blocks_of_sums(X)
+            return
+        total = self.sums
         weights, groups = self.targets.weight(total.sums), None
         with np.errstate(over="ignore"):  # an infinite size leads to a wider type
             size = asarray_like(np.abs(total.sums).max(), like_table(X))
@@ -327,35 +352,50 @@ class FeatureAverages(MapSums, Averages):
                 found = sums.average(mantissa, exponent, groups, workspace)
                 yield rows, with_error(*found, cancels, shares)
             else:
-                error = error_of_signs(mantissa, weights, self.total.norms)
+                error = error_of_signs(mantissa, weights, self.norms)
                 error = where_cancels(cancels, error)
                 scores, log_scale = sums.average(mantissa, exponent)
                 yield rows, KernelSums(scores, log_scale, error)
 
     def errors(self, X: Rows) -> Iterator[ApproximationError]:
         """Yield the standard errors of the averages for chunks of the queries."""
-        sums = self.total.sums
+        if self is not self.total:
+            yield from self.total.errors(X)
+            return
+        sums = self.sums
         groups = group_blocks(self.source)
         workspace = Workspace()
         for _, mantissa, exponent in self._features(X, False, workspace):
             weights, _ = sums.scaled(mantissa, exponent, workspace)
             yield approximation_error(weights, sums, groups, self.targets)
 
-    def effective_columns(self, X: Rows) -> np.ndarray:
+    def effective_features(self, X: Rows) -> np.ndarray:
         """Return the effective number of features in the averages of queries.
 
         It is infinite if the features are not repeated estimates of a kernel.
         """
         # -> (n_rows,)
+        if self is not self.total:
+            return self.total.effective_features(X)
         if not isinstance(self.source, FeatureMap) or not on_host(X):
             return np.full(X.shape[0], np.inf)
         found, workspace = [], Workspace()
-        sums = self.total.sums
+        sums = self.sums
         weight_sums = self.targets.weight(sums.sums)
         for _, mantissa, exponent in self._features(X, False, workspace):
             weights, _ = sums.scaled(mantissa, exponent, workspace)
             found.append(effective_number(weights * weight_sums))
         return np.concatenate(found)
+
+    @property
+    def kernel_in_use(self) -> Any:
+        """The attribute ``kernel_`` of the estimator: the sampler, or ``"linear"``."""
+        return "linear" if self.sampler is None else self.total.sampler
+
+    @property
+    def sigma(self) -> float | np.ndarray:
+        """The inverse length scale of the sampler."""
+        return self.kernel_in_use.sigma_
 
     @property
     def n_components(self) -> int:

@@ -6,6 +6,7 @@ from numbers import Real
 from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._array import (
     constant,
@@ -14,29 +15,37 @@ from .._array import (
     validate_rows,
 )
 from .._compat import Interval, StrOptions
-from .._state import same
-from ..rows import TableLike
+from .._kernel_parameter import (
+    ROW_KERNEL_CONSTRAINTS,
+    SIGMA_CONSTRAINTS,
+    RowKernelLike,
+    is_auto,
+)
+from ..rows import Sigma, TableLike
 from ._base import BaseNadarayaWatson
 from ._classifier import NadarayaWatsonClassifier
-from ._exact import KERNEL_NAMES, ExactKernel, RowAverages
+from ._exact import RowAverages
 from ._prototypes import Prototypes
 from ._regressor import NadarayaWatsonRegressor
 from ._targets import LocalLinear, Slopes
 
 _MOST_COLUMNS = 40  # they need 860 first and second moments per query
-RowKernelLike = (
-    ExactKernel | Prototypes | Literal["gaussian", "laplacian", "matern"] | None
-)
+_ALPHA_CONSTRAINTS = [
+    StrOptions({"auto"}),
+    Interval(Real, 0, None, closed="both"),
+    "array-like",
+]
 
 
 class LocalLinearMixin(BaseNadarayaWatson):
     """Base class of local linear estimators: the penalty and the slopes."""
 
     _value: RowAverages
-    ridge: float | Literal["auto"]
+    alpha: float | ArrayLike | Literal["auto"]
     _parameter_constraints: dict = {
-        "kernel": [StrOptions(set(KERNEL_NAMES)), ExactKernel, Prototypes, None],
-        "ridge": [StrOptions({"auto"}), Interval(Real, 0, None, closed="both")],
+        "kernel": [*ROW_KERNEL_CONSTRAINTS, Prototypes],
+        "sigma": SIGMA_CONSTRAINTS,
+        "alpha": _ALPHA_CONSTRAINTS,
     }
 
     def _encoder(self):
@@ -48,20 +57,21 @@ class LocalLinearMixin(BaseNadarayaWatson):
                 "step of a pipeline."
             )
         plain = super()._encoder()  # of the Nadaraya-Watson base class
-        return LocalLinear(plain, self.ridge)
-
-    def _check_same_model(self, other):
-        super()._check_same_model(other)
-        if not same(self.ridge, other.ridge):
+        if is_auto(self.alpha):
+            return LocalLinear(plain)
+        alphas = np.atleast_1d(np.asarray(self.alpha, dtype=np.float64))
+        if alphas.ndim != 1 or not alphas.size or not np.all(alphas >= 0):
             raise ValueError(
-                f"merge needs the same ridge on both sides, got {self.ridge!r} and "
-                f"{other.ridge!r}."
+                f"alpha={self.alpha!r} must be 'auto', a number >= 0, or a list of "
+                "such numbers."
             )
+        # from the largest to the smallest, because the largest is preferred
+        return LocalLinear(plain, tuple(np.sort(alphas)[::-1].tolist()))
 
     @property
-    def ridge_(self) -> float:
-        """The ridge penalty in use; infinity stands for the kernel average."""
-        return float(getattr(self._value.chosen_targets, "ridge", np.inf))
+    def alpha_(self) -> float:
+        """The penalty in use; infinity stands for the kernel average."""
+        return getattr(self._value.chosen_targets, "alphas", (np.inf,))[0]
 
     def slopes(self, X: TableLike) -> np.ndarray:
         r"""Return the slopes of the local linear fits.
@@ -78,8 +88,8 @@ class LocalLinearMixin(BaseNadarayaWatson):
         -------
         slopes : ndarray of shape (n_samples, n_features, n_outputs)
             Change of each output, or of the probability of each class, per unit of each
-            feature. The slopes are zero if the kernel average was chosen (``ridge_`` is
-            infinite); pass a finite number for ``ridge`` to obtain slopes in this case.
+            feature. The slopes are zero if the kernel average was chosen (``alpha_`` is
+            infinite); pass a finite number for ``alpha`` to obtain slopes in this case.
 
         Notes
         -----
@@ -90,7 +100,7 @@ class LocalLinearMixin(BaseNadarayaWatson):
         value = self._check_rows(X, "slopes")
         targets, n_features = value.chosen_targets, self.n_features_in_
         if isinstance(targets, LocalLinear):
-            value = value.with_targets(Slopes(targets.plain, targets.ridge))
+            value = value.with_targets(Slopes(targets.plain, targets.alphas))
             sums = [sums.scores for _, sums in self._blocks_of_sums(value, X)]
             values = joined(sums)
         else:
@@ -114,19 +124,27 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
 
     Parameters
     ----------
-    kernel : ExactKernel, Prototypes or str, default=None
-        Kernel that weights the training rows. None is ``ExactKernel()``, and a name
-        stands for ``ExactKernel`` with the kernel of that name. :class:`Prototypes`
-        stores the second moments of the rows of each prototype instead of the rows
-        themselves, so the data can be processed in one pass or in batches, and models
-        can be merged.
-    ridge : float or "auto", default="auto"
+    kernel : str, kernel, callable or Prototypes, default="gaussian"
+        What weights the training rows: ``"gaussian"``, ``"laplacian"``, ``"matern"``, a
+        kernel value with its own parameters, such as ``Matern(nu=2.5)`` from
+        :mod:`sklearn_crt.kernels`, or a callable, as in
+        :class:`NadarayaWatsonRegressor`. :class:`Prototypes` stores the second moments
+        of the rows of each prototype instead of the rows themselves, so the data can be
+        processed in one pass or in batches, and models can be merged.
+    sigma : float, {"auto", "scale", "median"} or array-like, default="auto"
+        Inverse length scale by which the rows are multiplied: a number, or one number
+        per column; a larger ``sigma`` is a narrower kernel, and ``length_scale = 1 /
+        sigma``. ``"auto"`` selects the multiple of ``"scale"``, scikit-learn's
+        ``gamma="scale"`` with ``gamma = sigma**2 / 2``, that has the lowest
+        leave-one-out error together with ``alpha``. ``"median"`` is one over the
+        median distance of the rows.
+    alpha : float, array-like or "auto", default="auto"
         Ridge penalty of the slopes, relative to the mean local variance of the
-        features: 0 is no penalty, and infinity yields the kernel average. ``"auto"``
-        compares the leave-one-out errors of these two values and of the powers of ten
-        from 0.0001 to 10, and chooses the penalty with the lowest error, together with
-        ``sigma`` if the kernel has ``sigma="auto"``. The kernel average is kept unless
-        the error of a linear fit is lower by more than one standard error.
+        features: 0 is no penalty, and infinity yields the kernel average. From several
+        penalties the one with the lowest leave-one-out error is selected, but the
+        largest of them is kept unless the error of another is lower by more than one
+        standard error. ``"auto"`` compares infinity, the powers of ten from 10 to
+        0.0001, and 0.
     clip : bool, default=False
         Whether to clip predictions to the range of the training targets. Linear fits
         may exceed this range, especially when they extrapolate beyond the training
@@ -134,13 +152,15 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
 
     Attributes
     ----------
-    ridge_ : float
+    alpha_ : float
         The ridge penalty in use; infinity stands for the kernel average.
     y_mean_ : ndarray of shape (n_outputs,)
         Weighted mean of each target, predicted for rows at which all kernel weights
         vanish.
-    kernel_ : ExactKernel or Prototypes
-        The fitted kernel, with ``sigma_``.
+    kernel_ : kernel or Prototypes
+        The kernel in use; ``Prototypes`` have the attribute ``prototypes_``.
+    sigma_ : float or ndarray of shape (n_features,)
+        The inverse length scale in use.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -166,9 +186,9 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
         G = \sum_j w_j (x_j - m)(x_j - m)^\top, \quad
         c = \sum_j w_j (x_j - m)(y_j - t)^\top,
 
-    where :math:`\rho` is the parameter ``ridge``, d the number of features and
-    :math:`\lambda = \rho\, \mathrm{tr}(G) / d + 10^{-7} / \sigma^2` ([1]_, and [2]_
-    section 6.3). With ``ridge=0``, :math:`\lambda` only exceeds the rounding error. If
+    where :math:`\alpha` is the parameter ``alpha``, d the number of features and
+    :math:`\lambda = \alpha\, \mathrm{tr}(G) / d + 10^{-7} / \sigma^2` ([1]_, and [2]_
+    section 6.3). With ``alpha=0``, :math:`\lambda` only exceeds the rounding error. If
     ``sigma`` has one value per feature, the formulas apply to features multiplied by
     it, with :math:`\sigma = 1`. All sums are computed in float64. A prediction takes
     about :math:`d^2 / 2` times as long as a kernel average, so at most 40 features are
@@ -204,13 +224,14 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
 
     def __init__(
         self,
-        kernel: RowKernelLike = None,
+        kernel: RowKernelLike | Prototypes = "gaussian",
         *,
-        ridge: float | Literal["auto"] = "auto",
+        sigma: Sigma = "auto",
+        alpha: float | ArrayLike | Literal["auto"] = "auto",
         clip: bool = False,
     ):
-        self.kernel = kernel
-        self.ridge = ridge
+        super().__init__(kernel, sigma=sigma)
+        self.alpha = alpha
         self.clip = clip
 
     def predict(self, X: TableLike) -> np.ndarray:
@@ -245,19 +266,27 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
 
     Parameters
     ----------
-    kernel : ExactKernel, Prototypes or str, default=None
-        Kernel that weights the training rows. None is ``ExactKernel()``, and a name
-        stands for ``ExactKernel`` with the kernel of that name. :class:`Prototypes`
-        stores the second moments of the rows of each prototype instead of the rows
-        themselves, so the data can be processed in one pass or in batches, and models
-        can be merged.
-    ridge : float or "auto", default="auto"
+    kernel : str, kernel, callable or Prototypes, default="gaussian"
+        What weights the training rows: ``"gaussian"``, ``"laplacian"``, ``"matern"``, a
+        kernel value with its own parameters, such as ``Matern(nu=2.5)`` from
+        :mod:`sklearn_crt.kernels`, or a callable, as in
+        :class:`NadarayaWatsonRegressor`. :class:`Prototypes` stores the second moments
+        of the rows of each prototype instead of the rows themselves, so the data can be
+        processed in one pass or in batches, and models can be merged.
+    sigma : float, {"auto", "scale", "median"} or array-like, default="auto"
+        Inverse length scale by which the rows are multiplied: a number, or one number
+        per column; a larger ``sigma`` is a narrower kernel, and ``length_scale = 1 /
+        sigma``. ``"auto"`` selects the multiple of ``"scale"``, scikit-learn's
+        ``gamma="scale"`` with ``gamma = sigma**2 / 2``, that has the lowest
+        leave-one-out error together with ``alpha``. ``"median"`` is one over the
+        median distance of the rows.
+    alpha : float, array-like or "auto", default="auto"
         Ridge penalty of the slopes, relative to the mean local variance of the
-        features: 0 is no penalty, and infinity yields the kernel average. ``"auto"``
-        compares the leave-one-out errors of these two values and of the powers of ten
-        from 0.0001 to 10, and chooses the penalty with the lowest error, together with
-        ``sigma`` if the kernel has ``sigma="auto"``. The kernel average is kept unless
-        the error of a linear fit is lower by more than one standard error.
+        features: 0 is no penalty, and infinity yields the kernel average. From several
+        penalties the one with the lowest leave-one-out error is selected, but the
+        largest of them is kept unless the error of another is lower by more than one
+        standard error. ``"auto"`` compares infinity, the powers of ten from 10 to
+        0.0001, and 0.
 
     Attributes
     ----------
@@ -268,10 +297,12 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
     class_prior_ : ndarray of shape (n_classes,)
         Proportion of each class, weighted by the sample weights. It is predicted for
         rows at which all kernel weights vanish.
-    ridge_ : float
+    alpha_ : float
         The ridge penalty in use; infinity stands for the kernel average.
-    kernel_ : ExactKernel or Prototypes
-        The fitted kernel, with ``sigma_``.
+    kernel_ : kernel or Prototypes
+        The kernel in use; ``Prototypes`` have the attribute ``prototypes_``.
+    sigma_ : float or ndarray of shape (n_features,)
+        The inverse length scale in use.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -302,25 +333,11 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
     _parameter_constraints = LocalLinearMixin._parameter_constraints
 
     def __init__(
-        self, kernel: RowKernelLike = None, *, ridge: float | Literal["auto"] = "auto"
+        self,
+        kernel: RowKernelLike | Prototypes = "gaussian",
+        *,
+        sigma: Sigma = "auto",
+        alpha: float | ArrayLike | Literal["auto"] = "auto",
     ):
-        self.kernel = kernel
-        self.ridge = ridge
-
-    def decision_function(self, X: TableLike) -> np.ndarray:
-        """Return class scores: values of the fits, times the sum of the weights.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows for which predictions are made.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples, n_classes) or (n_samples,)
-            Scores, which may be negative. If the scores of a row would overflow or
-            underflow, they are multiplied by a common factor. With two classes there is
-            one number per row: the probability of the second class minus that of the
-            first.
-        """
-        return super().decision_function(X)
+        BaseNadarayaWatson.__init__(self, kernel, sigma=sigma)
+        self.alpha = alpha

@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import reduce
 from numbers import Integral
 from operator import add
-from typing import Any, Literal, NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, vstack
+from sklearn.base import clone
 from sklearn.utils import check_random_state, gen_batches
 
 from .._array import to_host
-from .._compat import Interval, RandomState
+from .._compat import DOC_LINK, Interval, RandomState, TypedBaseEstimator
 from .._fitted import Batch, Step, no_step
+from .._kernel_parameter import (
+    ROW_KERNEL_CONSTRAINTS,
+    RowKernelLike,
+    copied_sigma,
+    row_kernel,
+)
 from ..rows import Centers, Frame, Sigma, Statistics, resolve_sigma
 from ..rows.centers import distinct_rows
-from ._bandwidth import WIDE_OCTAVES, HeldOutRows, best_multiple_left, sample
-from ._exact import Choice, Keys, RowAverages, RowKernel, as_kind, get_kernel
-from ._sums import HasLogProfile
+from ._exact import Choice, Keys, RowAverages, as_kind
+from ._sigma import WIDE_OCTAVES, HeldOutRows, best_multiple_left, sample
 from ._targets import Targets
 
 _N_BINS = 8  # groups of similar numerical targets
 _DIGITS = 9  # decimals of proportions; differences beyond them are rounding errors
 
 
-class Prototypes(RowKernel):
+class Prototypes(TypedBaseEstimator):
     r"""Kernel between a query and a small number of prototypes of the training rows.
 
     Pass it as the parameter ``kernel`` of the Nadaraya-Watson and local linear
@@ -45,28 +50,22 @@ class Prototypes(RowKernel):
         Number of prototypes. They are distributed among the classes, each of which has
         at least one. With as many prototypes as training rows, predictions are those of
         the exact kernel.
-    kernel : {"gaussian", "laplacian", "matern"} or callable, default="gaussian"
-        The kernel function, as in :class:`ExactKernel`.
-    sigma : float, {"auto", "scale", "median"} or array-like, default="auto"
-        Inverse length scale, as in :class:`ExactKernel`. ``"auto"`` compares multiples
-        of ``"scale"`` from 1/8 to 32 by the error on up to 2000 training rows, each of
-        which is subtracted from its prototype before it is predicted.
-    nu : float, default=1.5
-        Smoothness of ``kernel="matern"``. Other kernels ignore it.
+    kernel : str, kernel or callable, default="gaussian"
+        Kernel between a query and a prototype: ``"gaussian"``, ``"laplacian"``,
+        ``"matern"``, a kernel value from :mod:`sklearn_crt.kernels`, or a callable, as
+        in :class:`NadarayaWatsonRegressor`.
     random_state : int, RandomState instance or None, default=None
         Seed of k-means, and of the sample of rows that ``sigma="median"`` uses.
 
     Attributes
     ----------
-    sigma_ : float or ndarray of shape (n_features,)
-        Value of ``sigma`` in use, an attribute of ``kernel_`` of a fitted estimator.
     prototypes_ : Centers
         The prototypes and their weights, an attribute of ``kernel_`` of a fitted
         estimator.
 
     See Also
     --------
-    ExactKernel : The same kernel with all training rows.
+    NadarayaWatsonClassifier, LocalLinearRegressor : Estimators that accept prototypes.
     CentersRBFSampler : Centres of the data as a feature map for linear models.
 
     Notes
@@ -85,7 +84,11 @@ class Prototypes(RowKernel):
     ``partial_fit`` stores the rows as long as X has no more than about 4 million
     entries. Beyond that, the rows are replaced by ``8 * n_prototypes`` points, to which
     later rows are added, so that the result depends on the division into batches.
-    Invalid parameters raise a ValueError in ``fit`` of the estimator.
+
+    The inverse length scale ``sigma`` is a parameter of the estimator. ``sigma="auto"``
+    compares multiples of ``"scale"`` from 1/8 to 32 by the error on up to 2000 training
+    rows, each of which is subtracted from its prototype before it is predicted. Invalid
+    parameters raise a ValueError in ``fit`` of the estimator.
 
     References
     ----------
@@ -105,9 +108,10 @@ class Prototypes(RowKernel):
     (200, 64)
     """
 
-    _parameter_constraints = {
+    _doc_link_module, _doc_link_template, _doc_link_url_param_generator = DOC_LINK
+    _parameter_constraints: dict = {
         "n_prototypes": [Interval(Integral, 1, None, closed="left")],
-        **RowKernel._parameter_constraints,
+        "kernel": ROW_KERNEL_CONSTRAINTS,
         "random_state": ["random_state"],
     }
     prototypes_: Centers
@@ -116,34 +120,27 @@ class Prototypes(RowKernel):
         self,
         n_prototypes: int = 1024,
         *,
-        kernel: Literal["gaussian", "laplacian", "matern"]
-        | HasLogProfile
-        | Callable[..., Any] = "gaussian",
-        sigma: Sigma = "auto",
-        nu: float = 1.5,
+        kernel: RowKernelLike = "gaussian",
         random_state: RandomState = None,
     ):
         self.n_prototypes = n_prototypes
         self.kernel = kernel
-        self.sigma = sigma
-        self.nu = nu
         self.random_state = random_state
 
-    def _averages(self, targets: Targets) -> PrototypeAverages:
-        draws = check_random_state(self.random_state).randint(2**31 - 1, size=4)
-        return PrototypeAverages(
-            targets=targets,
-            row_kernel=self,
-            kernel=get_kernel(self.kernel, self.nu),
-            sigma_parameter=self.sigma,
-            statistics=Statistics(tuple(draws.tolist())),
-            n_prototypes=self.n_prototypes,
-        )
 
-    def _fitted(self, value: Any) -> Self:
-        fitted = super()._fitted(value)
-        fitted.prototypes_ = value.prototypes
-        return fitted
+def prototype_averages(
+    prototypes: Prototypes, sigma: Sigma, targets: Targets
+) -> PrototypeAverages:
+    """Return the fitted value of an estimator that has not seen any rows yet."""
+    prototypes._validate_params()
+    draws = check_random_state(prototypes.random_state).randint(2**31 - 1, size=4)
+    return PrototypeAverages(
+        targets=targets,
+        unfitted=clone(prototypes),
+        kernel=row_kernel(prototypes.kernel),
+        sigma_parameter=copied_sigma(sigma),
+        statistics=Statistics(tuple(draws.tolist())),
+    )
 
 
 def allocate(weights: ArrayLike, n_points: int) -> np.ndarray:
@@ -226,12 +223,18 @@ class Points(NamedTuple):
 class PrototypeAverages(RowAverages):
     """Fitted kernel averages over prototypes, computed from the rows when needed."""
 
-    n_prototypes: int
+    unfitted: Prototypes  # a copy of the parameter of the estimator
     points: tuple[Points, ...] = ()
     # a sample of the rows, kept once the rows have been replaced by points
     left_out: HeldOutRows | None = None
 
+    def fitted(self, batch: Batch, step: Step = no_step) -> PrototypeAverages:
+        """Return the averages with ``sigma`` and the prototypes of these rows."""
+        value = self.plus(batch, step)
+        return replace(value, known_choice=value.choice)
+
     def plus(self, batch: Batch, step: Step = no_step) -> PrototypeAverages:
+        self.check_not_frozen("partial_fit")
         X, y, weights = map(to_host, batch[:3])  # k-means runs on the host
         statistics = self._read((X, weights))
         value = replace(self, statistics=statistics, known_choice=None)
@@ -249,7 +252,7 @@ class PrototypeAverages(RowAverages):
     def _with_fewer_points(self) -> PrototypeAverages:
         """Replace the rows by fewer points if there are too many of them."""
         shapes = [part.centers.shape for part in self.points]
-        n_points, few = sum(n for n, _ in shapes), _FINER * self.n_prototypes
+        n_points, few = sum(n for n, _ in shapes), _FINER * self.unfitted.n_prototypes
         if n_points <= 2 * few or n_points * shapes[0][1] <= _KEPT_ENTRIES:
             return self
         whole, left_out = reduce(add, self.points), self.left_out
@@ -261,6 +264,7 @@ class PrototypeAverages(RowAverages):
         return replace(self, points=(points,), left_out=left_out)
 
     def __add__(self, other: PrototypeAverages) -> PrototypeAverages:
+        self.check_mergeable(other)
         left_out = self.left_out
         if left_out is None and other.left_out is not None:
             n_before = sum(part.y.shape[0] for part in self.points)
@@ -275,7 +279,7 @@ class PrototypeAverages(RowAverages):
         )._with_fewer_points()
 
     def frozen(self, step: Step = no_step) -> PrototypeAverages:
-        """Return the averages with fixed ``sigma`` and prototypes, without the rows."""
+        """Return the averages over the prototypes, without the rows themselves."""
         choice = self.choice
         return replace(
             self,
@@ -285,19 +289,22 @@ class PrototypeAverages(RowAverages):
             points=(choice.points,),
             left_out=None,
             known_choice=choice,
+            is_frozen=True,
         )
 
     @property
-    def prototypes(self) -> Centers:
-        """The prototypes of the rows seen so far."""
-        return self.choice.points.centers
+    def kernel_in_use(self) -> Prototypes:
+        """A copy of the parameter of the estimator, with the fitted prototypes."""
+        fitted = clone(self.unfitted)
+        fitted.prototypes_ = self.choice.points.centers
+        return fitted
 
     def _choose(self) -> Choice:
         """Choose ``sigma`` and the targets, and compute the prototypes."""
         whole, targets = reduce(add, self.points), self.targets
         sigma, rows = self._shape(), whole.centers.points
         self._keys(whole).frame(rows, sigma)[0].check(rows)
-        points, labels = self._reduced(whole, self.n_prototypes, sigma)
+        points, labels = self._reduced(whole, self.unfitted.n_prototypes, sigma)
         if self._is_left_out:
             left_out = self._some(whole) if self.left_out is None else self.left_out
             factor, targets = self._best(points, sigma, left_out.moved(labels))

@@ -17,10 +17,10 @@ from .._fitted import computed_once
 from .._kernels import least_log
 from ..rows import Rows, TableLike
 from ..rows.centers import distinct_rows
-from ._bandwidth import sample
 from ._exact import Keys
 from ._prototypes import Prototypes
-from ._row_weights import CUT, _has_rows, all_rows, log_kernels, shares_of
+from ._row_weights import CUT, all_rows, log_kernels, shares_of, stores_rows
+from ._sigma import sample
 from ._targets import LocalLinear
 
 _N_HELD_OUT = 2000  # training rows on which intervals are calibrated
@@ -29,7 +29,7 @@ _N_HELD_OUT = 2000  # training rows on which intervals are calibrated
 _RESIDUAL_SIGMA = 0.5
 # Noise often grows with the prediction, so residuals with similar predictions weigh
 # more. The unit of this length scale is the standard deviation of the predictions.
-_PREDICTION_BANDWIDTH = 0.5
+_PREDICTION_LENGTH_SCALE = 0.5
 _ROUNDING = 1e-12  # relative rounding error by which cumulated weights may miss a level
 
 
@@ -129,7 +129,7 @@ class Residuals(NamedTuple):
         own = self.predictions[:, output]
         mean = np.average(own, weights=weights)
         variance = np.average((own - mean) ** 2, weights=weights)
-        width = _PREDICTION_BANDWIDTH * np.sqrt(variance)
+        width = _PREDICTION_LENGTH_SCALE * np.sqrt(variance)
         if width <= 1e-10 * abs(mean):  # the deviations are rounding errors
             return 0.0
         return -0.5 * np.subtract.outer(queries / width, own / width) ** 2
@@ -190,17 +190,18 @@ def leave_one_out_predictions(
 
 def _has_residuals(model):
     """Return True if the training rows are stored, or raise AttributeError."""
-    if isinstance(model.kernel, Prototypes):
+    value = vars(model).get("_value")
+    if isinstance(model.kernel if value is None else value.kernel_in_use, Prototypes):
         raise AttributeError(
-            "Prototypes are means of training rows, whose residuals are not kept; "
-            f"use {type(model).__name__}(ExactKernel()) to keep the rows."
+            "Prototypes are means of training rows, whose residuals are not kept; use "
+            f"the exact kernel, {type(model).__name__}(), to keep the rows."
         )
-    return _has_rows(model)
+    return stores_rows(model)
 
 
 def _has_targets(model):
     """Return True if targets or residuals are stored, or raise AttributeError."""
-    check = _has_residuals if hasattr(model, "slopes") else _has_rows
+    check = _has_residuals if hasattr(model, "slopes") else stores_rows
     return check(model)
 
 

@@ -13,9 +13,11 @@ from sklearn.utils import check_scalar, gen_batches
 
 from .._array import joined, to_host, validate_rows
 from .._compat import available_if
+from .._kernel_parameter import is_row_kernel
 from .._kernels import weights_from_logs
 from ..rows import TableLike
 from ._exact import Keys, as_kind, joined_parts
+from ._prototypes import Prototypes
 from ._sums import log_kernel
 from ._targets import LocalLinear, Planes
 
@@ -75,7 +77,7 @@ def prediction_weights(
     rows, _, weights = all_rows(keys)
     is_fit = isinstance(targets, LocalLinear)
     if is_fit:  # the equivalent kernel of a linear fit depends on the query
-        planes = replace(keys, targets=Planes(targets.plain, targets.ridge))
+        planes = replace(keys, targets=Planes(targets.plain, targets.alphas))
         found = [to_host(sums.scores) for _, sums in planes.sums(X, sigma)]
         slopes, offsets = np.split(np.concatenate(found), [X.shape[1]], axis=1)
         frame, _ = keys.frame(X, sigma)
@@ -87,12 +89,17 @@ def prediction_weights(
         yield shares
 
 
-def _has_rows(model):
-    """Return True if rows or prototypes are stored, or raise AttributeError."""
-    if model._row_kernel is None:
+def stores_rows(model):
+    """Return True if rows or prototypes are stored, or raise AttributeError.
+
+    Before ``fit`` the parameter ``kernel`` decides, and afterwards the fitted kernel.
+    """
+    value = vars(model).get("_value")
+    kernel = model.kernel if value is None else value.kernel_in_use
+    if not (isinstance(kernel, Prototypes) or is_row_kernel(kernel)):
         raise AttributeError(
-            f"With kernel={model.kernel!r} only sums over the training rows are kept, "
-            f"not the rows; use {type(model).__name__}(ExactKernel()) to keep them."
+            f"With kernel={kernel!r} only sums over the training rows are kept, not "
+            f"the rows; use the exact kernel, {type(model).__name__}(), to keep them."
         )
     return True
 
@@ -100,13 +107,12 @@ def _has_rows(model):
 class RowWeightsMixin:
     """Methods that return the weights of training rows or prototypes in predictions."""
 
-    _row_kernel: Any
     _blocks_of_sums: Any
     _cast: Any
     _float_type: Any
     _check_rows: Any
 
-    @available_if(_has_rows)
+    @available_if(stores_rows)
     def kernel_weights(
         self, X: TableLike, n_largest: int | None = None
     ) -> sparse.csr_array:
@@ -168,9 +174,9 @@ class RowWeightsMixin:
 
         Examples
         --------
-        >>> from sklearn_crt import ExactKernel, NadarayaWatsonRegressor
+        >>> from sklearn_crt import NadarayaWatsonRegressor
         >>> X, y = [[0.0], [1.0], [3.0]], [1.0, 2.0, 5.0]
-        >>> model = NadarayaWatsonRegressor(ExactKernel(sigma=1.0)).fit(X, y)
+        >>> model = NadarayaWatsonRegressor(sigma=1.0).fit(X, y)
         >>> model.kernel_weights([[0.5]]).toarray().round(3)
         array([[0.488, 0.488, 0.024]])
         """
@@ -196,8 +202,8 @@ class RowWeightsMixin:
         parts = found.data, kept[found.indices], found.indptr
         return sparse.csr_array(parts, shape=(found.shape[0], value.n_given))
 
-    @available_if(_has_rows)
-    def effective_rows(self, X: TableLike) -> np.ndarray:
+    @available_if(stores_rows)
+    def effective_sample_size(self, X: TableLike) -> np.ndarray:
         r"""Return the effective number of training rows behind each prediction.
 
         A small number indicates that a prediction rests on few training rows.
@@ -233,13 +239,13 @@ class RowWeightsMixin:
 
         Examples
         --------
-        >>> from sklearn_crt import ExactKernel, NadarayaWatsonRegressor
+        >>> from sklearn_crt import NadarayaWatsonRegressor
         >>> X, y = [[0.0], [1.0], [3.0]], [1.0, 2.0, 5.0]
-        >>> model = NadarayaWatsonRegressor(ExactKernel(sigma=1.0)).fit(X, y)
-        >>> model.effective_rows([[0.5], [9.0]]).round(2)
+        >>> model = NadarayaWatsonRegressor(sigma=1.0).fit(X, y)
+        >>> model.effective_sample_size([[0.5], [9.0]]).round(2)
         array([2.2, 1. ])
         """
-        value, rows = self._host_rows(X, "effective_rows")
+        value, rows = self._host_rows(X, "effective_sample_size")
         keys = value.keys
         found, (*_, weights) = np.empty(rows.shape[0]), all_rows(keys)
         for batch, logs in log_kernels(keys, rows, value.sigma):
@@ -249,7 +255,7 @@ class RowWeightsMixin:
             found[batch] = np.exp(-np.sum(shares * logs, axis=1))
         return self._cast(found, X)
 
-    @available_if(_has_rows)
+    @available_if(stores_rows)
     def log_weights(self, X: TableLike) -> np.ndarray:
         r"""Return the logarithm of the total kernel weight of the training rows.
 
@@ -283,9 +289,9 @@ class RowWeightsMixin:
         --------
         >>> import numpy as np
         >>> from sklearn.neighbors import KernelDensity
-        >>> from sklearn_crt import ExactKernel, NadarayaWatsonRegressor
+        >>> from sklearn_crt import NadarayaWatsonRegressor
         >>> X = np.random.default_rng(0).normal(size=(500, 3))
-        >>> model = NadarayaWatsonRegressor(ExactKernel(sigma=2.0)).fit(X, X[:, 0])
+        >>> model = NadarayaWatsonRegressor(sigma=2.0).fit(X, X[:, 0])
         >>> density = KernelDensity(bandwidth=1 / 2.0).fit(X)
         >>> gaps = model.log_weights(X[:9]) - density.score_samples(X[:9])
         >>> bool(np.ptp(gaps) < 1e-6)

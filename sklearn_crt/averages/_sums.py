@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from .._array import Array, asarray_like, like_table, namespace_of, to_host, transposed
 from .._fitted import Batch, FittedValue
+from .._kernel_parameter import RowKernel
 from .._kernels import LogSum, in_type, log_sum, weights_from_logs
 from .._workers import Workspace
 from ..maps import Gaussian, RadialKernel
@@ -38,11 +39,22 @@ class Averages(FittedValue):
 
     targets: Targets
     seen: Any = None  # statistics of the targets of all rows
+    is_frozen: bool = False
 
     def having_seen(self, batch: Batch, before: Any) -> Self:
         """Return a copy that includes the target statistics of another batch."""
         new = self.targets.statistics_of(batch.y, batch.weights)
         return replace(self, seen=new if before is None else before + new)
+
+    @property
+    @abstractmethod
+    def kernel_in_use(self) -> Any:
+        """The attribute ``kernel_`` of the estimator."""
+
+    @property
+    @abstractmethod
+    def sigma(self) -> Any:
+        """The attribute ``sigma_`` of the estimator."""
 
     @abstractmethod
     def blocks_of_sums(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
@@ -155,18 +167,8 @@ class FeatureSums(NamedTuple):
 
 
 # -------------------------------------------------- kernels between pairs of rows
-Kernel = RadialKernel | Callable
-
-
-class HasLogProfile(Protocol):
-    """A kernel that depends on the distance only, given by its logarithm."""
-
-    def log_profile(self, r: np.ndarray) -> np.ndarray:
-        """Return the logarithm of the kernel at the distances r."""
-
-
 def log_kernel(
-    kernel: Kernel,
+    kernel: RowKernel,
     queries: Inputs,
     keys: Inputs,
     workspace: Workspace | None = None,
@@ -186,25 +188,19 @@ def log_kernel(
     if isinstance(kernel, RadialKernel):
         return kernel.log_profile(kernel.distances(queries, keys))
     values = kernel(queries.matrix, keys.matrix)
-    xp = namespace_of(values)
-    is_kernel = bool(xp.all(xp.isfinite(values) & (values >= 0)))
-    check_kernel_values(values, (queries.shape[0], keys.shape[0]), is_kernel)
-    with np.errstate(divide="ignore"):
-        return xp.log(values)
-
-
-def check_kernel_values(values: Any, shape: tuple[int, ...], is_kernel: bool) -> None:
-    """Raise ValueError if a user-defined kernel did not return kernel values."""
+    shape, xp = (queries.shape[0], keys.shape[0]), namespace_of(values)
     if values.shape != shape:
         raise ValueError(
             f"kernel returned an array of shape {values.shape}, not {shape}, but one "
             "value for each pair of rows is required."
         )
-    if not is_kernel:
+    if not xp.all(xp.isfinite(values) & (values >= 0)):
         raise ValueError(
             "kernel returned values that are negative or not finite, but the weights "
             "of an average must be 0 or more."
         )
+    with np.errstate(divide="ignore"):
+        return xp.log(values)
 
 
 def add_block(

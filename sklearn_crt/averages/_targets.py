@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
@@ -16,7 +16,7 @@ from .._compat import cached_property
 from .._kernels import class_sums, one_hot_weights
 from ..rows import Inputs
 
-RIDGES = np.inf, 10.0, 1.0, 1e-1, 1e-2, 1e-3, 1e-4, 0.0  # infinity: kernel average
+ALPHAS = np.inf, 10.0, 1.0, 1e-1, 1e-2, 1e-3, 1e-4, 0.0  # infinity: kernel average
 _ROWS = 2**14  # rows whose products are held in memory at a time
 _FLOOR = 1e-7  # smallest penalty, in units of the squared length scale
 # variances below so many rounding errors of the mean square are treated as zero
@@ -151,7 +151,8 @@ class LocalLinear(Targets):
     """
 
     plain: Targets
-    ridge: float | Literal["auto"]
+    # penalties to choose from, (n_alphas,); infinity is the kernel average
+    alphas: tuple[float, ...] = ALPHAS
 
     def encode(
         self, y: Array, weights: Array, dtype: Any = None, *of_rows: Any
@@ -226,28 +227,23 @@ class LocalLinear(Targets):
 
     def candidates(self) -> tuple[Targets, ...]:
         """Return the kernel average, and local linear fits with several penalties."""
-        return tuple(replace(self, ridge=ridge) for ridge in self._ridges)
-
-    @cached_property
-    def _ridges(self) -> list[float]:
-        return [*RIDGES] if self.ridge == "auto" else [float(self.ridge)]
+        return tuple(replace(self, alphas=(alpha,)) for alpha in self.alphas)
 
     def reduced(self) -> Targets:
-        return self.plain if self.ridge == np.inf else self
+        return self.plain if self.alphas == (np.inf,) else self
 
     def solve(self, sums: Array, queries: Inputs, sigma: float | np.ndarray) -> Array:
         (found,) = self.solve_all(to_host(sums), queries, 1.0)
         return asarray_like(found, sums)
 
     def solve_all(self, sums: np.ndarray, queries: Inputs, sigma: float) -> np.ndarray:
-        ridges = self._ridges
         plain = sums[:, : self._n_plain]
-        if ridges == [np.inf]:
+        if self.alphas == (np.inf,):
             return plain[None]
         fit = self._fit(sums)
-        shrunk = fit.gaps(queries) / fit.penalized(ridges, sigma)
+        shrunk = fit.gaps(queries) / fit.penalized(self.alphas, sigma)
         predictions = fit.means + np.einsum("rqi,qik->rqk", shrunk, fit.products)
-        found = np.tile(plain, (len(ridges), 1, 1))
+        found = np.tile(plain, (len(self.alphas), 1, 1))
         weight = self.plain.weight(plain)[:, None]
         found[:, :, : self.n_averages] = weight * predictions
         return found
@@ -271,7 +267,7 @@ class LocalLinear(Targets):
         least = _ROUNDING * np.finfo(np.float64).eps * np.where(size > 0, size, 1)
         products = (c @ directions).swapaxes(1, 2)
         # A direction whose variance is a rounding error has no slope. If fewer rows
-        # than features have weight, such slopes would decide which ridge is chosen.
+        # than features have weight, such slopes would decide which penalty is chosen.
         has_rows = (variances > least[:, None])[:, :, None]
         directions = directions * has_rows.swapaxes(1, 2)
         products *= has_rows
@@ -294,17 +290,17 @@ class Fits(NamedTuple):
         gaps = to_host(queries.dense).astype(np.float64) - self.centers
         return np.einsum("qi,qij->qj", gaps, self.directions)
 
-    def penalized(self, ridges: list[float], sigma: float) -> np.ndarray:
+    def penalized(self, alphas: tuple[float, ...], sigma: float) -> np.ndarray:
         """Return the variances plus lambda, for rows multiplied by sigma."""
-        # -> (n_ridges, n_queries, d)
+        # -> (n_alphas, n_queries, d)
         spread = self.variances.mean(axis=1, keepdims=True)
         penalties = [
-            np.maximum(ridge * spread + _FLOOR / sigma**2, self.least)
-            if 0 < ridge < np.inf
+            np.maximum(alpha * spread + _FLOOR / sigma**2, self.least)
+            if 0 < alpha < np.inf
             else np.full_like(self.least, np.inf)
-            if ridge
+            if alpha
             else self.least
-            for ridge in ridges
+            for alpha in alphas
         ]
         return self.variances + np.stack(penalties)
 
@@ -316,7 +312,7 @@ class Slopes(LocalLinear):
     def solve(self, sums: Array, queries: Inputs, sigma: float | np.ndarray) -> Array:
         """Return the slopes, (n_queries, n_features * n_averages)."""
         fit = self._fit(to_host(sums))
-        (penalized,) = fit.penalized(self._ridges, 1.0)
+        (penalized,) = fit.penalized(self.alphas, 1.0)
         slopes = fit.directions @ (fit.products / penalized[:, :, None])
         slopes *= np.broadcast_to(to_host(sigma), (1, slopes.shape[1]))[:, :, None]
         return asarray_like(slopes.reshape(len(slopes), -1), sums)
@@ -333,7 +329,7 @@ class Planes(LocalLinear):
         """
         sums = to_host(sums)
         fit, some = self._fit(sums), self.weight(sums) > 0
-        (penalized,) = fit.penalized(self._ridges, 1.0)
+        (penalized,) = fit.penalized(self.alphas, 1.0)
         gaps = fit.gaps(queries) / penalized
         a = np.einsum("qij,qj->qi", fit.directions, gaps) * some[:, None]
         return np.hstack([a, np.sum(a * fit.centers, axis=1, keepdims=True)])

@@ -185,8 +185,8 @@ def fit(
     Raises
     ------
     TypeError
-        If X is in memory, if the estimator keeps rows (``ExactKernel``, the default
-        kernel, ``Prototypes`` and ``CentersRBFSampler``) or searches by
+        If X is in memory, if the estimator keeps rows (with an exact kernel, which is
+        the default, ``Prototypes`` or ``CentersRBFSampler``) or searches by
         cross-validation, or if a step of a pipeline needs all rows at once.
     ValueError
         If a parameter, X, y or a weight is out of range, if a block has different
@@ -311,8 +311,7 @@ def _fit_sums(model, tables, ahead, classes):
     tables = blocks.select("X", "y", "sample_weight")
     parts = [add_up(shell, source, blocks.layout, *pair) for pair in enumerate(tables)]
     found = _or_raise(tree_sum(operator.add, parts).compute(), sample_weight)
-    value = found.value.with_map_of(sampler).frozen()
-    return finished(model, value, found.noted)
+    return finished(model, found.value.with_map_of(sampler), found.noted)
 
 
 def _fitted_sampler(model, transformer, blocks, sample_weight, classes):

@@ -29,7 +29,7 @@ from .base import (
 )
 from .exponential import ExponentialMap
 from .quadratic import IsotropicQuadratic
-from .radial import GaussianKernel, Gaussian
+from .radial import Gaussian, GaussianKernel
 from .trigonometric import TrigonometricMap
 
 

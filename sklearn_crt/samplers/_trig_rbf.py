@@ -6,7 +6,7 @@ import numpy as np
 
 from .._compat import RandomState, StrOptions
 from ..frequencies import Coupling, chi_law
-from ..maps import GaussianKernel, GaussianOrSoftmax, Gaussian
+from ..maps import Gaussian, GaussianKernel, GaussianOrSoftmax
 from ..rows import Sigma
 from ._base import BaseFeatureSampler, fitted
 from ._trigonometric import make_trigonometric_map

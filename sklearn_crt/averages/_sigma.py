@@ -1,4 +1,4 @@
-"""Choice of sigma, and of the ridge of local linear fits, by held-out error."""
+"""Choice of sigma, and of the penalty of local linear fits, by held-out error."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import gen_batches
 
-from .._array import Array
-from .._kernels import LogSum, least_log, weights_from_logs
-from ..maps import Gaussian, RadialKernel
+from .._array import Array, taken, to_host
+from .._kernel_parameter import RowKernel
+from .._kernels import LogSum, exp_features, least_log, weights_from_logs
+from ..maps import FeatureMap, Gaussian, RadialKernel
 from ..rows import Inputs
-from ._sums import Kernel, log_kernel
+from ..rows.centers import distinct_rows
+from ._sums import FeatureSums, log_kernel
 from ._targets import Targets
 
 OCTAVES = 2.0 ** np.arange(-1, 6)
-# the finer grid around the best octave; half octaves suffice for local linear fits
+# The finer grid around the best octave. Half octaves suffice for local linear fits, and
+# for features, whose error would decide between closer multiples.
 _QUARTERS = 2.0 ** np.arange(-0.75, 1, 0.25)
 _HALVES = 2.0 ** np.arange(-0.5, 1, 0.5)
 _N_QUERIES, _N_KEYS = 1000, 10_000  # rows that are predicted, and training rows used
@@ -39,7 +42,7 @@ def sample(n_rows: int) -> np.ndarray:
 
 
 def best_multiple(
-    kernel: Kernel,
+    kernel: RowKernel,
     rows: Inputs,
     encoded: np.ndarray,
     targets: Targets,
@@ -69,12 +72,13 @@ def best_multiple(
             path = _path_over_other_rows(kernel, queries, blocks, multiples)
             yield queries, encoded[batch], [sums.values for sums in path]
 
-    best, chosen = _search(octaves, batches, encoded, targets)
+    finer = _QUARTERS if len(targets.candidates()) == 1 else _HALVES
+    best, chosen = _search(octaves, finer, batches, encoded, targets)
     return best * (n_rows / n_keys) ** (1 / (n_features + 4)), chosen
 
 
 def _log_path(
-    kernel: Kernel, queries: Inputs, keys: Inputs, multiples: np.ndarray
+    kernel: RowKernel, queries: Inputs, keys: Inputs, multiples: np.ndarray
 ) -> Iterator[np.ndarray]:
     """Yield the log kernel values of the rows scaled by each multiple."""
     if isinstance(kernel, Gaussian):
@@ -93,7 +97,7 @@ def _log_path(
 
 
 def path_sums(
-    kernel: Kernel,
+    kernel: RowKernel,
     queries: Inputs,
     keys: Inputs,
     targets: Array,
@@ -130,7 +134,7 @@ def path_sums(
 
 
 def _path_over_other_rows(
-    kernel: Kernel,
+    kernel: RowKernel,
     queries: Inputs,
     blocks: list[tuple[Inputs, np.ndarray]],
     multiples: np.ndarray,
@@ -145,8 +149,8 @@ def _path_over_other_rows(
     return totals
 
 
-def _search(octaves, batches, encoded, targets) -> tuple[float, Targets]:
-    """Return the best multiple on a grid of octaves, refined on a finer grid.
+def _search(octaves, finer, batches, encoded, targets) -> tuple[float, Targets]:
+    """Return the best multiple on a grid of octaves, refined by finer steps.
 
     ``batches`` yields rows, their encoded targets, and for each multiple the kernel
     sums over the other rows.
@@ -187,7 +191,7 @@ def _search(octaves, batches, encoded, targets) -> tuple[float, Targets]:
     best = best_of(octaves)
     if octaves.size == 1:
         return best
-    return best_of(best[0] * (_QUARTERS if len(candidates) == 1 else _HALVES))
+    return best_of(best[0] * finer)
 
 
 def _row_errors(found, truth, spread, targets):
@@ -219,6 +223,80 @@ def _weighted_means(sums, weights, mean):
         return np.where(weights > 0, sums[..., : mean.size] / weights, mean)
 
 
+# ------------------------------------------------------------- features of a sampler
+FEATURE_OCTAVES = 2.0 ** np.arange(-2, 5)
+N_SAMPLED = 2000  # rows from which sigma is selected, each of which is left out in turn
+_REMAINDER = 1e-9  # smaller proportions of a sum of features are rounding errors
+
+
+def sampled_rows(
+    X: Any, y: Any, weights: Any, n_before: int = 0
+) -> tuple[Any, Any, Any, np.ndarray]:
+    """Return the rows with the smallest random priorities, and these priorities.
+
+    ``n_before`` is the number of earlier rows that other blocks contain.
+    """
+    rng = np.random.default_rng(0)
+    rng.bit_generator.advance(n_before)  # type: ignore[attr-defined]  # PCG64 can
+    priorities = rng.random(X.shape[0])
+    chosen = np.sort(np.argsort(priorities)[:N_SAMPLED])
+    X, y, weights = (to_host(taken(array, chosen)) for array in (X, y, weights))
+    return X, y, weights, priorities[chosen]
+
+
+def best_multiple_of_features(
+    sampler: Any, X: Any, y: np.ndarray, weights: np.ndarray, targets: Targets
+) -> float:
+    """Return the multiple of the sampler's sigma with the lowest leave-one-out error.
+
+    A row is predicted from the sums of features over all rows, from which its own
+    contribution and that of its copies are subtracted, so that the error includes the
+    error of the random features.
+    """
+    encoded = targets.encode(y, weights, np.float64)
+    _, places = distinct_rows(X)
+    copies = np.zeros((places.max() + 1, encoded.shape[1]))
+    np.add.at(copies, places, encoded)
+    wide, first = X.astype(np.float64, copy=False), sampler.sigma_
+
+    def batches(multiples):
+        path = [
+            _sums_over_other_rows(
+                sampler.with_sigma(first * multiple).map_, wide, encoded, copies[places]
+            )
+            for multiple in multiples.tolist()
+        ]
+        yield None, encoded, path
+
+    return _search(FEATURE_OCTAVES, _HALVES, batches, encoded, targets)[0]
+
+
+def _sums_over_other_rows(
+    source: FeatureMap, X: Any, encoded: np.ndarray, own: np.ndarray
+) -> np.ndarray:
+    """Return the sums of features times targets without the row and its copies.
+
+    ``own`` are the sums of the encoded targets over each row and its copies.
+    """
+    # X (n, d), encoded and own (n, k) -> (n, k)
+    source = source.astype("float64")
+    sums, found = FeatureSums(), np.zeros(encoded.shape)
+    for rows, mantissa, exponent in source.iter_log_features(X, key=True):
+        sums = sums.with_rows(mantissa, exponent, encoded[rows])
+    shift = sums.total.log_scale[:, 0]
+    keys = source.iter_log_features(X, key=True)
+    queries = source.iter_log_features(X, key=False)
+    for (rows, mantissa, exponent), (_, *key) in zip(queries, keys, strict=True):
+        weights, _ = sums.scaled(mantissa, exponent)
+        features = exp_features(key[0], None if key[1] is None else key[1] - shift)
+        kernel = np.einsum("nm,nm->n", weights, features)
+        total = weights @ sums.sums
+        rest = total - kernel[:, None] * own[rows]
+        size = np.abs(weights) @ np.abs(sums.sums)
+        found[rows] = np.where(np.abs(rest) > _REMAINDER * size, rest, 0)
+    return found
+
+
 WIDE_OCTAVES = 2.0 ** np.arange(-3, 6)
 _HELD_OUT_ROWS = 250  # rows whose kernel values are computed at a time
 _NOTHING = 1e-9  # a smaller proportion of the weight of a prototype counts as zero
@@ -239,7 +317,7 @@ class HeldOutRows(NamedTuple):
 
 
 def best_multiple_left(
-    kernel: Kernel,
+    kernel: RowKernel,
     left: HeldOutRows,
     keys: Inputs,
     encoded: np.ndarray,
@@ -277,4 +355,5 @@ def best_multiple_left(
                 path.append(weights @ encoded - weights[place][:, None] * own)
             yield rows, own, path
 
-    return _search(octaves, batches, encoded, targets)
+    finer = _QUARTERS if len(targets.candidates()) == 1 else _HALVES
+    return _search(octaves, finer, batches, encoded, targets)

@@ -1,0 +1,99 @@
+"""The parameters ``kernel`` and ``sigma``, which all estimators interpret alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Real
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+
+from ._compat import HasMethods, Interval, StrOptions
+from ._fitted import LifeCycle
+from ._state import same
+from .maps import Gaussian, Laplacian, Matern, RadialKernel
+from .rows import Sigma
+
+KERNELS: dict[str, type[RadialKernel]] = {
+    "gaussian": Gaussian,
+    "laplacian": Laplacian,
+    "matern": Matern,
+}
+RowKernel: TypeAlias = RadialKernel | Callable[..., Any]
+RowKernelLike: TypeAlias = Literal["gaussian", "laplacian", "matern"] | RowKernel
+KernelLike: TypeAlias = RowKernelLike | Literal["linear"] | BaseEstimator
+
+SIGMA_CONSTRAINTS = [
+    Interval(Real, 0, None, closed="neither"),
+    StrOptions({"auto", "scale", "median"}),
+    "array-like",
+]
+ROW_KERNEL_CONSTRAINTS: list[Any] = [StrOptions(set(KERNELS)), RadialKernel, callable]
+KERNEL_CONSTRAINTS: list[Any] = [
+    StrOptions({*KERNELS, "linear"}),
+    RadialKernel,
+    callable,
+    HasMethods(["fit", "transform"]),
+]
+
+
+def is_auto(parameter: Any) -> bool:
+    """Return whether the value of a parameter is to be selected by ``fit``."""
+    return isinstance(parameter, str) and parameter == "auto"
+
+
+def is_row_kernel(kernel: Any) -> bool:
+    """Return whether a kernel is evaluated between pairs of rows."""
+    if isinstance(kernel, str):
+        return kernel != "linear"
+    return isinstance(kernel, RadialKernel) or (
+        callable(kernel) and not hasattr(kernel, "transform")
+    )
+
+
+def row_kernel(kernel: Any) -> RowKernel:
+    """Return the kernel between pairs of rows, which shares no state with the caller's.
+
+    A name stands for the kernel with default parameters. Functions are not copied.
+    """
+    if isinstance(kernel, str):
+        return KERNELS[kernel]()
+    if isinstance(kernel, RadialKernel):
+        kernel.check_params()
+    return clone(kernel, safe=False)
+
+
+def resolve_sampler(sampler: Any, sigma: Any, owner: str) -> tuple[Any, bool]:
+    """Return a transformer with the ``sigma`` that an estimator prescribes for it.
+
+    The second result is True if ``sigma`` is still to be selected: if it is ``"auto"``,
+    and the user has not set ``sigma`` of the sampler.
+    """
+    automatic = is_auto(sigma)
+    own = sampler.sigma if _has_sigma(sampler) else None
+    is_default = isinstance(own, str) and own == "scale"
+    if automatic:
+        return sampler, is_default and hasattr(sampler, "with_sigma")
+    if own is None:
+        raise ValueError(
+            f"sigma={sigma!r} of {owner} has no effect with kernel={sampler!r}, which "
+            "computes features without it. Leave sigma='auto', and set the "
+            "parameters of the transformer instead."
+        )
+    if not is_default and not same(own, np.array(sigma) if np.ndim(sigma) else sigma):
+        raise ValueError(
+            f"sigma={sigma!r} of {owner} and sigma={own!r} of {type(sampler).__name__} "
+            "contradict each other. Set only one of them."
+        )
+    return clone(sampler).set_params(sigma=sigma), False
+
+
+def _has_sigma(sampler: Any) -> bool:
+    """Return whether a transformer is a sampler of this package with a ``sigma``."""
+    return isinstance(sampler, LifeCycle) and hasattr(sampler, "sigma")
+
+
+def copied_sigma(sigma: Sigma) -> Sigma:
+    """Return ``sigma``, as a copy if it is an array."""
+    return sigma if isinstance(sigma, (str, Real)) else np.array(sigma)
