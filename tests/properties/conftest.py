@@ -55,7 +55,7 @@ class Case:
     @property
     def has_clusters(self):
         """Whether k-means finds centres, of which others are as good."""
-        model = self._kernel
+        model = self.kernel_of_model
         few = getattr(model, "n_prototypes", len(self.X)) < len(self.X)
         clustered = getattr(model, "kind", None) == "clustered"
         return few or clustered or isinstance(model, crt.CentersRBFSampler)
@@ -63,7 +63,7 @@ class Case:
     @property
     def has_few_anchors(self):
         """Whether a sample of rows stands for them, another one after a merge."""
-        return getattr(self._kernel, "n_anchors", len(self.X)) < len(self.X)
+        return getattr(self.kernel_of_model, "n_anchors", len(self.X)) < len(self.X)
 
     @property
     def jumps(self):
@@ -71,13 +71,13 @@ class Case:
 
         That of centres, of a sigma for the targets, or of few rows.
         """
-        model = self._kernel
+        model = self.kernel_of_model
         sigma = "auto" if model in (None, "laplacian") else getattr(model, "sigma", 1)
         choices = self.has_clusters or self.has_few_anchors
         return choices or str(sigma) == "auto"
 
     @property
-    def _kernel(self):
+    def kernel_of_model(self):
         return self.model.kernel if hasattr(self.model, "predict") else self.model
 
 
