@@ -6,9 +6,10 @@ module is a file, a site a function or a method without those inside it.
 
 * Lines of code hold more than a comment or a docstring; the median is that of modules
   other than ``__init__``.
+* Public names are the entries of doc/api.rst, of which some are modules.
 * Modules with one importer are imported by one other file of the package, are no
-  ``__init__``, and define no name that doc/api.rst lists (private), or none that it
-  lists for ``sklearn_crt`` itself.
+  ``__init__``, have no ``__all__``, and define no name that doc/api.rst lists
+  (private), or none that it lists for ``sklearn_crt`` itself.
 * Names with two meanings are functions and classes that two modules define under one
   name, whether or not it begins with an underscore.
 * Cycles of imports are groups of modules that import each other, directly or not,
@@ -73,7 +74,7 @@ LIMITS = {
     "sites of the jackknife": ([1], None),
     "sites of squared distances": ([6], None),
     "on_host and isinstance of ndarray": ([8], None),
-    "public names": ([96], None),
+    "public names": ([80], None),
     "OPRFSampler.fit: calls, moves": ([65, 45], [60]),
     "TrigRBFSampler.fit and transform: calls, moves": ([136, 100], None),
     "NadarayaWatsonClassifier(OPRFSampler()).fit: calls, moves": ([256, 171], [180]),
@@ -147,6 +148,8 @@ def measure_text(root, modules):
     inside = {name: graph[name] & samplers for name in samplers}
     names = public_names(root)
     public = {name.rsplit(".", 1)[1] for name in names}
+    for module in names & set(modules):
+        public.update(modules[module].exported())
     first = {name.rsplit(".", 1)[1] for name in names if name.count(".") == 1}
     alone = [len(with_one_importer(modules, graph, of)) for of in (public, first)]
     twice = [

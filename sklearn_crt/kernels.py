@@ -27,6 +27,11 @@ __all__ = [
     "matern_kernel",
 ]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 _BLOCK_ENTRIES = 2**17  # kernel values computed at a time, a megabyte
 
 _ROWS = ["array-like", "sparse matrix"]

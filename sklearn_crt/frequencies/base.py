@@ -22,7 +22,7 @@ class Frequencies:
     Parameters
     ----------
     weights : ndarray of shape (n_features, n_frequencies)
-        One frequency in each column, at unit bandwidth.
+        One frequency in each column, for ``sigma=1``.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
 """Maps made of other maps: sums of products, and one for each pair of clusters.
 
-The raw rows of a part are the rows of the whole at unit bandwidth.
+The raw rows of a part are the rows of the whole, multiplied by ``sigma``.
 """
 
 from __future__ import annotations

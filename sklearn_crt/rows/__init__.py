@@ -1,4 +1,4 @@
-"""Rows of a table at unit bandwidth, and what ``fit`` reads of them.
+"""Rows of a table multiplied by ``sigma``, and the statistics that ``fit`` needs.
 
 Private: what extensions need is in ``sklearn_crt.extend``.
 """

@@ -106,7 +106,7 @@ class Frame:
 
     @cached_property
     def is_identity(self) -> bool:
-        """Whether rows at unit bandwidth are the raw rows."""
+        """Whether rows multiplied by sigma are the raw rows."""
         is_number = getattr(self.sigma, "ndim", 0) == 0
         return self.center is None and is_number and bool(self.sigma == 1)
 
@@ -118,7 +118,7 @@ class Frame:
         return Frame(_as_row(self.sigma, like), _as_row(self.center, like))
 
     def rows(self, X: Any, workspace: Workspace | None = None) -> Inputs:
-        """Return the rows at unit bandwidth; sparse ones stay sparse."""
+        """Return the rows multiplied by sigma; sparse ones stay sparse."""
         if sparse.issparse(X):
             return self._sparse_rows(X, workspace)
         if self.is_identity:

@@ -57,7 +57,7 @@ class AnchoredRBFSampler(BaseFeatureSampler):
     Attributes
     ----------
     points_ : ndarray of shape (n_components, n_features)
-        The points z, centred and at unit bandwidth.
+        The points z, centred and multiplied by ``sigma_``.
     center_ : ndarray of shape (n_features,)
         The column means, subtracted only for accuracy.
     sigma_ : float or ndarray of shape (n_features,)
@@ -243,7 +243,7 @@ class AnchoredRBFSampler(BaseFeatureSampler):
 
     @property
     def points_(self) -> np.ndarray:
-        """The points, (n_components, n_features), centred and at unit bandwidth."""
+        """The points, (n_components, n_features), centred and multiplied by sigma."""
         return self.map_.points.to_dense().T
 
 

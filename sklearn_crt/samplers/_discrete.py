@@ -26,7 +26,7 @@ from ._base import BaseFeatureSampler, centered, fitted
 from ._exponential import middle
 
 _EPSILON = 1e-8  # least coordinate of positive features, unless the user states one
-_NEAR = 0.1  # coordinates, at unit bandwidth, of rows near others that are all equal
+_NEAR = 0.1  # coordinates, multiplied by sigma, of rows near others that are all equal
 
 
 class DiscreteSampler(BaseFeatureSampler):

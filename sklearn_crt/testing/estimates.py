@@ -36,7 +36,7 @@ def with_few_columns(check: C) -> C:
 def contract_rows(n_features: int = 4, random_state: int = 0) -> np.ndarray:
     """Return rows on the axes and in random directions, with mean zero.
 
-    Faults of a rotation show on the axes; bandwidths show everywhere.
+    The axes reveal a wrong rotation, and all rows reveal a wrong ``sigma``.
     """
     # -> (6, n_features)
     rng = np.random.default_rng(random_state)

@@ -27,7 +27,7 @@ from ..hybrids import KINDS, hybrid
 
 @pytest.fixture
 def composed(apply_map):
-    """Return sum lam_k K_k from the estimates of the maps, at unit bandwidth."""
+    """Return sum lam_k K_k from the estimates of the maps, for sigma=1."""
 
     def compose(sampler, X, Y):
         def product(part):

@@ -56,7 +56,7 @@ class Case:
     @property
     def has_clusters(self):
         """Whether k-means finds centres, of which others are as good."""
-        model = self._kernel
+        model = self.kernel_of_model
         few = getattr(model, "n_prototypes", len(self.X)) < len(self.X)
         clustered = getattr(model, "kind", None) == "clustered"
         return few or clustered or isinstance(model, crt.CentersRBFSampler)
@@ -64,21 +64,21 @@ class Case:
     @property
     def has_few_anchors(self):
         """Whether a sample of rows stands for them, another one after a merge."""
-        return getattr(self._kernel, "n_anchors", len(self.X)) < len(self.X)
+        return getattr(self.kernel_of_model, "n_anchors", len(self.X)) < len(self.X)
 
     @property
     def jumps(self):
         """Whether the order of rows, or a last digit, may change a choice.
 
-        That of centres, of a bandwidth for the targets, or of few rows.
+        That of centres, of a sigma for the targets, or of few rows.
         """
-        model = self._kernel
+        model = self.kernel_of_model
         sigma = "auto" if model in (None, "laplacian") else getattr(model, "sigma", 1)
         choices = self.has_clusters or self.has_few_anchors
         return choices or str(sigma) == "auto"
 
     @property
-    def _kernel(self):
+    def kernel_of_model(self):
         return self.model.kernel if hasattr(self.model, "predict") else self.model
 
 
@@ -135,7 +135,7 @@ def tables(draw):
 
 
 def sigmas(X, *names):
-    """Return bandwidths from very wide to very narrow, for the rows at hand."""
+    """Return values of sigma, for these rows from very wide to very narrow kernels."""
     names = [*names, "scale", "median"]
     size = float(np.std(X) or np.abs(X).max() or 1) * X.shape[1] ** 0.5
     number = st.sampled_from([1e-3, 0.1, 0.5, 1.0, 3.0, 30.0]).map(lambda m: m / size)

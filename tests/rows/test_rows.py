@@ -163,7 +163,7 @@ def test_empty_rows_and_columns(sampler, dtype, X):
 
 @pytest.mark.parametrize("coupling", ["orthogonal", "structured-orthogonal"])
 def test_each_centre_of_sparse_rows_has_its_own_products(coupling, X):
-    """Maps of several bandwidths share frequencies, but not what is subtracted."""
+    """Maps of several sigmas share frequencies, but not what is subtracted."""
     table, options = sparse.csr_array(X), {"coupling": coupling, "random_state": 0}
     one = OPRFSampler(sigma=0.5, **options).fit(table)
     other = one.with_sigma(2.0)

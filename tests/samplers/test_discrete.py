@@ -173,7 +173,7 @@ def test_contract_in_other_dimensions(sampler, positive, n_features, sigma):
 
 
 @every_sampler
-def test_contract_sees_a_lost_sign_and_a_wrong_bandwidth(sampler, with_fault):
+def test_contract_sees_a_lost_sign_and_a_wrong_sigma(sampler, with_fault):
     def unsigned(self, rows, **options):
         return None, super(type(self), self).log_features(rows, **options)[1]
 
@@ -359,7 +359,7 @@ def test_zero_to_the_power_of_zero_is_one(sampler):
 @both_kernels
 @pytest.mark.parametrize("sigma", [1e-8, 1e-2, 1.0, 1e2, 1e6, 1e12])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_no_nan_at_any_bandwidth(sampler, positive, kernel, sigma, dtype, X):
+def test_no_nan_at_any_sigma(sampler, positive, kernel, sigma, dtype, X):
     X = X[:60].astype(dtype)
     X[:3, 1] = 0
     fitted = sampler(sigma=sigma, positive=positive, kernel=kernel, random_state=0)

@@ -194,7 +194,7 @@ def test_skops_round_trip_of_a_complex_parameter(diagonal):
     assert io.loads(dumped, trusted=trusted).diagonal == diagonal
 
 
-def test_a_map_of_another_bandwidth_shares_its_frequencies(X, apply_map):
+def test_a_map_of_another_sigma_shares_its_frequencies(X, apply_map):
     fitted = TrigRBFSampler(sigma=0.5, random_state=0).fit(X)
     other = fitted.map_.rescaled(2.0)
     expected = TrigRBFSampler(sigma=2.0, random_state=0).fit(X).transform(X)

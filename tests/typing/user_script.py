@@ -17,6 +17,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import sklearn_crt
 from sklearn_crt import (
     AnchoredRBFSampler,
     CentersRBFSampler,
@@ -198,8 +199,9 @@ def averages() -> None:
 
 def functions() -> None:
     assert_type(matern_kernel(X, nu=2.5, sigma=0.5), np.ndarray)
+    assert_type(sklearn_crt.kernels.matern_kernel(X), np.ndarray)
     assert_type(n_components_for(TrigRBFSampler(), X, rms_error=0.1), int)
-    errors = compare_samplers(X, [OPRFSampler(), TrigRBFSampler()], n_draws=2)
+    errors = compare_samplers([OPRFSampler(), TrigRBFSampler()], X, n_draws=2)
     assert_type(errors, Comparison)
     print(errors)
     print(rf_conformity(0.5, 4), chi_law(4).ppf(np.array([0.5])))
