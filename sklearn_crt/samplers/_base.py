@@ -129,19 +129,17 @@ class SamplerValue(FittedValue):
 
     def frozen(self, step: Step = no_step) -> SamplerValue:
         assert self.map is not None
-        return replace(
-            self,
-            statistics=self.statistics.without_rows(),
-            map=self.unfitted._map_without_rows(self.map),
-            is_frozen=True,
-        )
+        feature_map = self.unfitted._map_without_rows(self.map)
+        seed = Statistics(self.statistics.seed)  # of no rows
+        return replace(self, statistics=seed, map=feature_map, is_frozen=True)
 
     def _check_not_frozen(self, method: str) -> None:
         if self.is_frozen:
             name = type(self.unfitted).__name__
             raise ValueError(
-                f"{method} would change the map of this {name}, which is frozen. Fit a "
-                "new sampler, or call freeze() later."
+                f"{method} would change the map of this {name}, which is frozen: "
+                "freeze() has discarded the statistics of the rows that this needs. "
+                "Call freeze() later, or fit again."
             )
 
 
@@ -585,10 +583,11 @@ class BaseFeatureSampler(
         Raises
         ------
         ValueError
-            If sigma is out of range, or if it is ``"median"`` and the sampler has no
-            sample of the rows.
+            If sigma is out of range, if it is ``"median"`` and the sampler has no
+            sample of the rows, or if the sampler is frozen.
         """
         value = value_of(self)
+        value._check_not_frozen("with_sigma")
         unfitted = _unfitted_copy(value.unfitted)
         unfitted.sigma = sigma
         other = with_value(self, replace(value, unfitted=unfitted).with_map())

@@ -37,6 +37,7 @@ from .._fitted import (
     no_step,
     value_of,
 )
+from .._state import same
 from .._workers import effective_n_threads, in_threads
 from ..rows import (
     Centers,
@@ -79,14 +80,16 @@ class _ChosenCenters(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CentersValue(FittedValue):
-    """A sample of the rows, or earlier centres that represent them, to choose from."""
+    """A sample of the rows, and the centres that are chosen from it."""
 
     settings: _CenterSettings
     statistics: Statistics
-    points: Centers | None  # given by the user, or the centres of earlier rows
+    given: Centers | None  # the centres that the user gave, None if they are chosen
     solved: _ChosenCenters | None = None  # None until the centres are computed
+    frozen_origin: np.ndarray | None = None  # (n_features,), None if not frozen
 
     def plus(self, batch: Batch, step: Step = no_step) -> CentersValue:
+        self._check_not_frozen("partial_fit")
         sigma = self.settings.sigma
         if not isinstance(sigma, str):
             check_sigma(sigma, batch.X.shape[1])
@@ -95,45 +98,35 @@ class CentersValue(FittedValue):
         statistics = self.statistics.read(batch.X, median=median, rows=n_rows)
         return replace(self, statistics=statistics, solved=None)
 
+    def fitted(self, batch: Batch, step: Step = no_step) -> CentersValue:
+        """Return the value with its centres; it keeps the sample of the rows."""
+        value = self.plus(batch)
+        return replace(value, solved=value.solution)
+
     def __add__(self, other: CentersValue) -> CentersValue:
-        ours, theirs = self.settings, other.settings
-        given = [each.centers == "given" for each in (ours, theirs)]
-        if any(given) and not all(given):
-            raise ValueError(
-                "merge needs centers= to be an array on both sides or on neither."
-            )
-        points, rows = other.points, other.statistics
-        if ours.n_sampled != theirs.n_sampled:  # samples of different sizes cannot join
-            points, rows = other.candidates, replace(rows, query_sample=None)
-        if points is None or given[0]:
-            points = self.points
-        elif self.points is not None:
-            points = self.points + points
-        statistics = self.statistics + rows
-        return replace(self, statistics=statistics, points=points, solved=None)
+        for value in (self, other):
+            value._check_not_frozen("merge")
+        statistics = self.statistics + other.statistics
+        return replace(self, statistics=statistics, solved=None)
 
     def frozen(self, step: Step = no_step) -> CentersValue:
-        solution = self.solution
-        return CentersValue(
-            self.settings._replace(sigma=solution.sigma),
-            self.statistics.without_rows(),
-            solution.points,
-            solution,
-        )
+        """Return the centres alone, to which no rows can be added."""
+        no_rows = Statistics(self.statistics.seed)
+        return CentersValue(self.settings, no_rows, None, self.solution, self.origin)
 
-    @property
-    def candidates(self) -> Any:
-        """The centres of earlier rows together with the sample of later rows."""
-        sample = self.statistics.query_sample
-        if sample is None:
-            return self.points
-        n_rows = sample.rows.shape[0]
-        new = Centers(sample.rows, np.full(n_rows, sample.n_seen / n_rows))
-        return new if self.points is None else self.points + new
+    def _check_not_frozen(self, method: str) -> None:
+        if self.frozen_origin is not None:
+            raise ValueError(
+                f"{method} would change the centres of this CentersRBFSampler, which "
+                "is frozen: freeze() has discarded the sample of rows that this "
+                "needs. Call freeze() later, or fit again."
+            )
 
     @property
     def origin(self) -> np.ndarray:
         """The mean of the rows, which is subtracted from dense rows."""
+        if self.frozen_origin is not None:
+            return self.frozen_origin
         return self.statistics.query.mean
 
     @property
@@ -146,7 +139,11 @@ class CentersValue(FittedValue):
     def _solve(self) -> _ChosenCenters:
         sigma, n_points, method, whiten, seed = self.settings
         sigma = resolve_sigma(sigma, self.statistics)
-        points = self.candidates
+        points, sample = self.given, self.statistics.query_sample
+        if points is None:
+            assert sample is not None  # there are rows
+            n_rows = sample.rows.shape[0]
+            points = Centers(sample.rows, np.full(n_rows, sample.n_seen / n_rows))
         dense = not sparse.issparse(points.points)
         frame = Frame(sigma, self.origin if dense else None)
         if method == "kmeans":
@@ -253,15 +250,14 @@ class CentersRBFSampler(
     Choosing landmarks by k-means was proposed in [2]_. ``"rpcholesky"`` needs memory
     for ``10 * n_components**2`` float64 numbers.
 
-    ``partial_fit`` keeps a random sample of the rows so far, of the size above (or no
-    rows if ``centers`` is an array). The centres are computed when they are first
-    needed, and they equal those of ``fit`` on all the rows, whatever the batches. As
-    long as the sample contains all rows, the order of the rows does not matter either.
-    ``merge`` joins the samples. After ``fit`` or ``freeze`` no rows are kept: the
-    centres represent them, each weighted by its share of the rows. New centres are then
-    chosen from these centres and the sample of further rows, or the centres of another
-    sampler, together. If ``centers`` is an array, the centres are fixed, and the rows
-    only determine sigma.
+    A random sample of the rows is kept, of the size above (or no rows if ``centers`` is
+    an array). ``partial_fit`` after ``fit`` or ``partial_fit`` therefore gives the
+    centres of ``fit`` on all the rows in this order, whatever the batches. ``merge``
+    joins the samples. As long as the sample contains all rows, the result is that of
+    ``fit`` on the rows of both, and the order of the rows does not matter either. If
+    ``centers`` is an array, the centres are fixed, and the rows only determine sigma.
+    ``freeze`` keeps only the centres; note that the centre of a cluster of one row is
+    that row.
 
     References
     ----------
@@ -341,8 +337,7 @@ class CentersRBFSampler(
         Returns
         -------
         self : object
-            The fitted sampler. It stores only the centres; note that the centre of a
-            cluster of one row is that row.
+            The fitted sampler. It keeps a sample of the rows until ``freeze()``.
 
         Raises
         ------
@@ -357,6 +352,8 @@ class CentersRBFSampler(
     def partial_fit(self, X: TableLike, y: Any = None) -> Self:
         """Add a batch of rows; the result equals ``fit`` on all rows together.
 
+        The centres are chosen when they are first needed.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
@@ -367,9 +364,30 @@ class CentersRBFSampler(
         Returns
         -------
         self : object
-            The sampler. Its features change with each batch until ``freeze()``.
+            The sampler, whose features change with each batch.
+
+        Raises
+        ------
+        TypeError
+            If X is an array on a device under ``array_api_dispatch=True``.
+        ValueError
+            If the sampler is frozen, or as for ``fit``.
         """
         return self._extend_value(X, y)
+
+    def _check_same_model(self, other: Any) -> None:
+        pair = self._value, other._value
+        mine, theirs = ({**v.settings._asdict(), "seed": 0} for v in pair)
+        mine["centers"], theirs["centers"] = (
+            value.given.points if value.given else value.settings.centers
+            for value in pair
+        )
+        for name, value in mine.items():
+            if not same(value, theirs[name]):
+                raise ValueError(
+                    f"merge needs samplers with the same parameters, but {name} is "
+                    f"{value!r} in one and {theirs[name]!r} in the other."
+                )
 
     def _read(self, X: Any, y: Any, *, first: bool, final: bool) -> Batch:  # type: ignore[override]
         self._note_namespace(X, first=first)
