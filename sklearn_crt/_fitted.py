@@ -28,7 +28,7 @@ from ._compat import (
     CallbackSupportMixin,
     TypedBaseEstimator,
 )
-from ._state import copied, get_state, set_state
+from ._state import copied, get_state, same, set_state
 from ._workers import blas_within_processors
 
 T = TypeVar("T")
@@ -72,11 +72,20 @@ class FittedValue(ABC):
 
     @abstractmethod
     def frozen(self, step: Step = no_step) -> Self:
-        """Return the value with a fixed map, without the rows kept for its choice."""
+        """Return the value with a fixed map, without what only its choice needed."""
 
     def fitted(self, batch: Batch, step: Step = no_step) -> Self:
         """Return the value that ``fit`` computes from all the rows; self is empty."""
         return self.plus(batch, step).frozen(step)
+
+
+def error_of_frozen(estimator: str, method: str) -> ValueError:
+    """Return the error for a method that a frozen estimator does not allow."""
+    return ValueError(
+        f"{method} would change this {estimator}, which is frozen: freeze() has "
+        "discarded the rows and statistics that are needed for that. Call freeze() "
+        "later, or fit again."
+    )
 
 
 def computed_once(value: Any, name: Any, compute: Callable[[], T]) -> T:
@@ -201,8 +210,8 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
         ------
         ValueError
             If the types, parameters, columns or labels of the two differ, if a sampler
-            is frozen, or if the two models use feature maps that were fitted on
-            different data. In the last case fit one sampler first, and pass
+            or learned metric is frozen, or if the two models use feature maps that were
+            fitted on different data. In the last case fit one sampler first, and pass
             ``FrozenEstimator(sampler)`` to both estimators; or use a sampler that does
             not depend on the data (a number for ``sigma``, ``center=False`` and an
             integer ``random_state``).
@@ -224,7 +233,10 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
         While batches arrive by ``partial_fit``, an estimator keeps some of the rows,
         because its feature map, ``sigma`` or metric depends on all of them. Call this
         method after the last batch, before you store or send the model, so that pickles
-        contain no training rows. ``fit`` already does this if no rows are needed later.
+        contain no training rows.
+
+        Samplers and learned metrics also discard their statistics, which only further
+        fitting needs, so that little more than the arrays of the map remains.
 
         Some models keep rows nevertheless. Exact kernels need all training rows, so
         only their ``sigma`` is fixed. ``Prototypes`` and ``CentersRBFSampler`` keep
@@ -234,10 +246,10 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         self : object
-            This estimator. Kernel averages, ridge regression and learned metrics still
-            accept further rows, with the feature map that is now fixed. For a frozen
-            sampler, ``partial_fit`` and ``merge`` raise ValueError until the next
-            ``fit``.
+            This estimator. Kernel averages and ridge regression still accept further
+            rows, with the feature map that is now fixed. For a frozen sampler or
+            learned metric, ``partial_fit`` and ``merge`` raise ValueError until the
+            next ``fit``.
         """
         check_is_fitted(self)
         self._value = self._value.frozen()
@@ -346,6 +358,16 @@ def check_same_columns(one: Any, other: Any) -> None:
             "merge needs the same feature names in the same order, got "
             f"{names[0].tolist()} and {names[1].tolist()}."
         )
+
+
+def check_same_params(mine: dict[str, Any], theirs: dict[str, Any]) -> None:
+    """Raise ValueError if two models to be merged were fitted with other parameters."""
+    for name, value in mine.items():
+        if not same(value, theirs[name]):
+            raise ValueError(
+                f"merge needs the same parameters on both sides, but {name} is "
+                f"{value!r} in one and {theirs[name]!r} in the other."
+            )
 
 
 def check_names(estimator: Any, sampler: Any) -> None:

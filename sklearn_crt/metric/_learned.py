@@ -26,10 +26,10 @@ from .._compat import (
     TypedTransformerMixin,
     _fit_context,
 )
-from .._fitted import Batch, LifeCycle, value_of
+from .._fitted import Batch, LifeCycle, check_same_params, value_of
 from .._kernels import dense_product
 from ..rows import TableLike, as_numbers, plain_targets, weighted_rows
-from ._candidates import Metric, Parameters
+from ._candidates import Parameters
 from ._value import MetricValue
 
 _MAX_ITER, _VALIDATION_FRACTION = 8, 0.25
@@ -279,12 +279,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
     def _check_same_model(self, other: Any) -> None:
         pair = self._value, other._value
         mine, theirs = (one.parameters._replace(seed=0, n_jobs=None) for one in pair)
-        for name, value in mine._asdict().items():
-            if value != getattr(theirs, name):
-                raise ValueError(
-                    f"merge needs the same parameters, but {name} is {value!r} in one "
-                    f"and {getattr(theirs, name)!r} in the other."
-                )
+        check_same_params(mine._asdict(), theirs._asdict())
 
     def _read(  # type: ignore[override]
         self, X: Any, y: Any, sample_weight: Any, *, first: bool, final: bool
@@ -353,16 +348,11 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
                 return y.astype(np.int64)
         return as_numbers(y) if y.ndim == 2 or y.dtype.kind == "f" else y
 
-    @property
-    def _metric(self) -> Metric:
-        """The metric of all rows, which is computed when it is first needed."""
-        return value_of(self).metric
-
     # --------------------------------------------------------------- attributes
     @property
     def components_(self) -> np.ndarray:
         """The linear map, for the columns of X in their own units."""
-        metric = self._metric
+        metric = value_of(self).metric
         return metric.components * metric.sigma
 
     @property
@@ -374,24 +364,24 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
     @property
     def feature_importances_(self) -> np.ndarray:
         """Diagonal of the metric for standardised columns, scaled to sum to 1."""
-        squares = np.sum(self._metric.components**2, axis=0)
+        squares = np.sum(value_of(self).metric.components ** 2, axis=0)
         total = squares.sum()
         return squares / total if total > 0 else np.full(squares.size, 1 / squares.size)
 
     @property
     def method_(self) -> str:
         """The method that was chosen."""
-        return self._metric.method
+        return value_of(self).metric.method
 
     @property
     def scores_(self) -> dict[str, float]:
         """The score of each metric on rows that were not used to learn it."""
-        return dict(self._metric.scores)
+        return dict(value_of(self).metric.scores)
 
     @property
     def n_iter_(self) -> int:
         """Number of rounds of AGOP."""
-        return self._metric.n_iter
+        return value_of(self).metric.n_iter
 
     @property
     def _n_features_out(self) -> int:

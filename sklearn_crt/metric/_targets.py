@@ -22,7 +22,7 @@ class Coding:
     def of(cls, y: np.ndarray, weights: np.ndarray, method: str) -> Coding:
         """Return the coding of labels or of numbers; NCA takes integers as labels."""
         # y (n_rows,) or (n_rows, n_outputs), weights (n_rows,)
-        if are_labels(y) or (method == "nca" and y.ndim == 1):
+        if y.dtype.kind != "f" and (method == "nca" or are_labels(y)):
             return cls(np.unique(y), np.zeros(0))
         return cls(None, np.average(as_outputs(y), axis=0, weights=weights))
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._array import joined
 from .._compat import cached_property
-from .._fitted import Batch, FittedValue, Step, no_step
+from .._fitted import Batch, FittedValue, Step, error_of_frozen, no_step
 from .._state import same
 from ..rows import Rows, are_labels
 from ._agop import FourierFeatures, Round, TrainingAndHeldOut, TrainingRows
@@ -55,8 +55,8 @@ class FixedSums:
         firsts = (one.coding.moved(one.first, coding) for one in (self, other))
         if not (same(self.features, other.features) and same(*firsts)):
             raise ValueError(
-                "merge needs metrics with the same frequencies, but these two were "
-                "fitted to different rows, and each to more than can be kept. Fit one "
+                "merge needs metrics with the same frequencies, but those of these two "
+                "follow from different rows, which are no longer kept. Fit one "
                 "LearnedMetric(method='agop') to at least "
                 f"{KEPT_ENTRIES // self.features.weights.shape[0] + 1} rows, pass a "
                 "copy.deepcopy of it to each process for partial_fit, and merge these "
@@ -103,7 +103,7 @@ class MetricValue(FittedValue):
         if _n_entries(batch) > KEPT_ENTRIES:
             return self._without_rows(batch, learned)
         metric = learned.metric(self.parameters.n_components)
-        return replace(self, batches=(_copied(batch),), known=metric)
+        return replace(self, batches=(_own_copy(batch),), known=metric)
 
     def plus(self, batch: Batch, step: Step = no_step) -> MetricValue:
         """Return the value with further rows; many rows are replaced by sums."""
@@ -114,7 +114,7 @@ class MetricValue(FittedValue):
             return replace(self, fixed_sums=fixed_sums, known=None)
         if _n_entries(*self.batches, batch) > KEPT_ENTRIES:
             return self.in_sums(joined_batches([*self.batches, batch]))
-        return replace(self, batches=(*self.batches, _copied(batch)), known=None)
+        return replace(self, batches=(*self.batches, _own_copy(batch)), known=None)
 
     def __add__(self, other: MetricValue) -> MetricValue:
         for value in (self, other):
@@ -177,10 +177,7 @@ class MetricValue(FittedValue):
     def _check_can_grow(self, method: str) -> None:
         """Raise ValueError if there is nothing to which rows could be added."""
         if self.is_frozen:
-            raise ValueError(
-                f"{method} cannot add rows to this LearnedMetric, because freeze() has "
-                "discarded what that needs. Call freeze() later, or fit again."
-            )
+            raise error_of_frozen("LearnedMetric", method)
         if self.known is not None and not (self.batches or self.fixed_sums):
             raise ValueError(
                 f"{method} cannot add rows to a metric that {self.known.method!r} has "
@@ -220,6 +217,6 @@ def _n_entries(*batches: Batch) -> int:
     return sum(batch.X.shape[0] * batch.X.shape[1] for batch in batches)
 
 
-def _copied(batch: Batch) -> Batch:
+def _own_copy(batch: Batch) -> Batch:
     """Return copies of the rows, because the caller may overwrite the originals."""
     return Batch(*(array.copy() for array in batch[:3]))

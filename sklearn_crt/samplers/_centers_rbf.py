@@ -33,11 +33,12 @@ from .._fitted import (
     FittedValue,
     LifeCycle,
     Step,
+    check_same_params,
     computed_once,
+    error_of_frozen,
     no_step,
     value_of,
 )
-from .._state import same
 from .._workers import effective_n_threads, in_threads
 from ..rows import (
     Centers,
@@ -51,7 +52,7 @@ from ..rows import (
 )
 
 # number of sampled rows per centre
-_N_ROWS = {"kmeans": 20, "rpcholesky": 10, "random": 1, "given": 0}
+_N_ROWS = {"kmeans": 20, "rpcholesky": 10, "random": 1, "array": 0}
 
 
 class _CenterSettings(NamedTuple):
@@ -59,7 +60,7 @@ class _CenterSettings(NamedTuple):
 
     sigma: Any
     n_components: int
-    centers: str  # "given" for an array
+    centers: str  # "array" if the user gave them
     whiten: bool
     seed: int
 
@@ -84,12 +85,13 @@ class CentersValue(FittedValue):
 
     settings: _CenterSettings
     statistics: Statistics
-    given: Centers | None  # the centres that the user gave, None if they are chosen
+    given: Rows | None  # the centres that the user gave, None if they are chosen
     solved: _ChosenCenters | None = None  # None until the centres are computed
     frozen_origin: np.ndarray | None = None  # (n_features,), None if not frozen
 
     def plus(self, batch: Batch, step: Step = no_step) -> CentersValue:
-        self._check_not_frozen("partial_fit")
+        if self.frozen_origin is not None:
+            raise error_of_frozen("CentersRBFSampler", "partial_fit")
         sigma = self.settings.sigma
         if not isinstance(sigma, str):
             check_sigma(sigma, batch.X.shape[1])
@@ -104,23 +106,17 @@ class CentersValue(FittedValue):
         return replace(value, solved=value.solution)
 
     def __add__(self, other: CentersValue) -> CentersValue:
-        for value in (self, other):
-            value._check_not_frozen("merge")
+        if self.frozen_origin is not None or other.frozen_origin is not None:
+            raise error_of_frozen("CentersRBFSampler", "merge")
         statistics = self.statistics + other.statistics
         return replace(self, statistics=statistics, solved=None)
 
     def frozen(self, step: Step = no_step) -> CentersValue:
         """Return the centres alone, to which no rows can be added."""
-        no_rows = Statistics(self.statistics.seed)
-        return CentersValue(self.settings, no_rows, None, self.solution, self.origin)
-
-    def _check_not_frozen(self, method: str) -> None:
-        if self.frozen_origin is not None:
-            raise ValueError(
-                f"{method} would change the centres of this CentersRBFSampler, which "
-                "is frozen: freeze() has discarded the sample of rows that this "
-                "needs. Call freeze() later, or fit again."
-            )
+        no_rows, solved = Statistics(self.statistics.seed), self.solution
+        return replace(
+            self, statistics=no_rows, solved=solved, frozen_origin=self.origin
+        )
 
     @property
     def origin(self) -> np.ndarray:
@@ -139,11 +135,12 @@ class CentersValue(FittedValue):
     def _solve(self) -> _ChosenCenters:
         sigma, n_points, method, whiten, seed = self.settings
         sigma = resolve_sigma(sigma, self.statistics)
-        points, sample = self.given, self.statistics.query_sample
-        if points is None:
+        rows, sample = self.given, self.statistics.query_sample
+        n_seen = n_points
+        if rows is None:
             assert sample is not None  # there are rows
-            n_rows = sample.rows.shape[0]
-            points = Centers(sample.rows, np.full(n_rows, sample.n_seen / n_rows))
+            rows, n_seen = sample.rows, sample.n_seen
+        points = Centers(rows, np.full(rows.shape[0], n_seen / rows.shape[0]))
         dense = not sparse.issparse(points.points)
         frame = Frame(sigma, self.origin if dense else None)
         if method == "kmeans":
@@ -376,18 +373,11 @@ class CentersRBFSampler(
         return self._extend_value(X, y)
 
     def _check_same_model(self, other: Any) -> None:
-        pair = self._value, other._value
-        mine, theirs = ({**v.settings._asdict(), "seed": 0} for v in pair)
-        mine["centers"], theirs["centers"] = (
-            value.given.points if value.given else value.settings.centers
-            for value in pair
+        mine, theirs = (
+            {**value.settings._asdict(), "seed": 0, "given centers": value.given}
+            for value in (self._value, other._value)
         )
-        for name, value in mine.items():
-            if not same(value, theirs[name]):
-                raise ValueError(
-                    f"merge needs samplers with the same parameters, but {name} is "
-                    f"{value!r} in one and {theirs[name]!r} in the other."
-                )
+        check_same_params(mine, theirs)
 
     def _read(self, X: Any, y: Any, *, first: bool, final: bool) -> Batch:  # type: ignore[override]
         self._note_namespace(X, first=first)
@@ -398,7 +388,7 @@ class CentersRBFSampler(
         seed = tuple(random_state.randint(2**31 - 1, size=4).tolist())
         centers, points = self.centers, None
         if not isinstance(centers, str):
-            points, centers = self._given(batch.X.shape[1]), "given"
+            points, centers = self._given(batch.X.shape[1]), "array"
         parameters = self.sigma, self.n_components, centers, self.whiten, seed[0]
         return CentersValue(_CenterSettings(*parameters), Statistics(seed), points)
 
@@ -418,7 +408,7 @@ class CentersRBFSampler(
                 f"{self.n_components} and X has {n_features} features: pass an array "
                 f"of shape ({self.n_components}, {n_features})."
             )
-        return Centers(points, np.ones(points.shape[0]))
+        return points
 
     def _validate(self, X, *, reset):
         """Return validated rows as a NumPy array or a SciPy sparse matrix."""

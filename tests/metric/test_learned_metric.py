@@ -394,7 +394,7 @@ def test_a_frozen_metric_is_small_and_cannot_be_extended(options, first, rng):
         lambda: restored.merge(other),
         lambda: other.merge(restored),
     ):
-        with pytest.raises(ValueError, match=r"add rows .*freeze\(\) .*fit again"):
+        with pytest.raises(ValueError, match=r"is frozen: freeze\(\) .*fit again"):
             call()
     assert restored.fit(X, y).partial_fit(X, y) is restored
 

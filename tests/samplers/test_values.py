@@ -147,7 +147,7 @@ def test_a_frozen_sampler_holds_no_row(sampler, convert, X):
     assert np.float64(marker).tobytes() not in blob + dumped
     restored = pickle.loads(dumped)
     assert_array_equal(restored.transform(convert(X[:5])), expected)
-    with pytest.raises(ValueError, match="partial_fit would change the map"):
+    with pytest.raises(ValueError, match="partial_fit would change this"):
         restored.partial_fit(X)
     assert restored.fit(X).partial_fit(X) is restored  # thaws
 
