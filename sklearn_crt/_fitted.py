@@ -86,11 +86,16 @@ class FittedValue(ABC):
     def check_not_frozen(self, method: str) -> None:
         """Raise ValueError if the value accepts no further rows."""
         if self.is_frozen:
-            raise ValueError(
-                f"{method} needs an estimator that is not frozen, because freeze() "
-                "discards what only further fitting needs. Fit the estimator again, or "
-                "call freeze() after the last batch."
-            )
+            raise error_of_frozen("estimator", method)
+
+
+def error_of_frozen(estimator: str, method: str) -> ValueError:
+    """Return the error for a method that a frozen estimator does not allow."""
+    return ValueError(
+        f"{method} would change this {estimator}, which is frozen: freeze() has "
+        "discarded the rows and statistics that are needed for that. Call freeze() "
+        "later, or fit again."
+    )
 
 
 def computed_once(value: Any, name: Any, compute: Callable[[], T]) -> T:
@@ -251,8 +256,8 @@ class LifeCycle(
         ------
         ValueError
             If the types, parameters, columns or labels of the two differ, if a sampler
-            is frozen, or if the two models use feature maps that were fitted on
-            different data. In the last case fit one sampler first, and pass
+            or learned metric is frozen, or if the two models use feature maps that were
+            fitted on different data. In the last case fit one sampler first, and pass
             ``FrozenEstimator(sampler)`` to both estimators; or use a sampler that does
             not depend on the data (a number for ``sigma``, ``center=False`` and an
             integer ``random_state``).
@@ -420,6 +425,16 @@ def check_same_columns(one: Any, other: Any) -> None:
             "merge needs the same feature names in the same order, got "
             f"{names[0].tolist()} and {names[1].tolist()}."
         )
+
+
+def check_same_params(mine: dict[str, Any], theirs: dict[str, Any]) -> None:
+    """Raise ValueError if two models to be merged were fitted with other parameters."""
+    for name, value in mine.items():
+        if not same(value, theirs[name]):
+            raise ValueError(
+                f"merge needs the same parameters on both sides, but {name} is "
+                f"{value!r} in one and {theirs[name]!r} in the other."
+            )
 
 
 def check_names(estimator: Any, sampler: Any) -> None:

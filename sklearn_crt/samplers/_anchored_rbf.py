@@ -249,11 +249,6 @@ class AnchoredRBFSampler(BaseFeatureSampler):
 
 def _mixture(statistics, frame):
     """Return the law of points about the sampled rows of all sides."""
-    if not statistics.side_samples:
-        raise ValueError(
-            "AnchoredRBFSampler needs the sample of rows of fit, which freeze() has "
-            "forgotten; change sigma before."
-        )
     anchors, weights = [], []
     for sample in statistics.side_samples:
         rows, row_weights = sample.distinct()

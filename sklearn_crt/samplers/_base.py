@@ -33,8 +33,16 @@ from .._compat import (
     _fit_context,
     warn,
 )
-from .._fitted import FittedValue, LifeCycle, Step, no_step, value_of, with_value
-from .._state import same
+from .._fitted import (
+    FittedValue,
+    LifeCycle,
+    Step,
+    check_same_params,
+    error_of_frozen,
+    no_step,
+    value_of,
+    with_value,
+)
 from ..exceptions import ApproximationWarning
 from ..maps import FeatureMap, relative_error, transform, variance_in_blocks
 from ..rows import (
@@ -108,15 +116,16 @@ class SamplerValue(FittedValue):
         return self.unfitted._fit_parts(self.statistics)
 
     def plus(self, batch: SamplerBatch, step: Step = no_step) -> SamplerValue:  # type: ignore[override]
-        self._check_not_frozen("partial_fit")
+        if self.is_frozen:
+            raise self.error_of("partial_fit")
         return self.read(batch).with_map()
 
     def fitted(self, batch: SamplerBatch, step: Step = no_step) -> SamplerValue:  # type: ignore[override]
         return self.read(batch).with_map()  # not frozen, as more rows may follow
 
     def __add__(self, other: SamplerValue) -> SamplerValue:
-        for value in (self, other):
-            value._check_not_frozen("merge")
+        if self.is_frozen or other.is_frozen:
+            raise self.error_of("merge")
         statistics = self.statistics + other.statistics
         if self.map is None:
             dtype = np.result_type(self.dtype, other.dtype).name
@@ -125,20 +134,13 @@ class SamplerValue(FittedValue):
 
     def frozen(self, step: Step = no_step) -> SamplerValue:
         assert self.map is not None
-        return replace(
-            self,
-            statistics=self.statistics.without_rows(),
-            map=self.unfitted._map_without_rows(self.map),
-            is_frozen=True,
-        )
+        feature_map = self.unfitted._map_without_rows(self.map)
+        seed = Statistics(self.statistics.seed)  # of no rows
+        return replace(self, statistics=seed, map=feature_map, is_frozen=True)
 
-    def _check_not_frozen(self, method: str) -> None:
-        if self.is_frozen:
-            name = type(self.unfitted).__name__
-            raise ValueError(
-                f"{method} would change the map of this {name}, which is frozen. Fit a "
-                "new sampler, or call freeze() later."
-            )
+    def error_of(self, method: str) -> ValueError:
+        """Return the error for a method that needs the statistics."""
+        return error_of_frozen(type(self.unfitted).__name__, method)
 
 
 class BaseFeatureSampler(
@@ -334,12 +336,7 @@ class BaseFeatureSampler(
             {**one._value.unfitted.get_params(), "n_jobs": None, "random_state": None}
             for one in (self, other)
         )
-        differ = [name for name in mine if not same(mine[name], theirs[name])]
-        if differ:
-            raise ValueError(
-                f"merge needs samplers with the same parameters, but {differ[0]} is "
-                f"{mine[differ[0]]!r} in one and {theirs[differ[0]]!r} in the other."
-            )
+        check_same_params(mine, theirs)
 
     def _warn_after_fit(self, batch: Any) -> None:
         """Warn if the predicted error exceeds the kernel for half of the pairs."""
@@ -588,10 +585,12 @@ class BaseFeatureSampler(
         Raises
         ------
         ValueError
-            If sigma is out of range, or if it is ``"median"`` and the sampler has no
-            sample of the rows.
+            If sigma is out of range, if it is ``"median"`` and the sampler has no
+            sample of the rows, or if the sampler is frozen.
         """
         value = value_of(self)
+        if value.is_frozen:
+            raise value.error_of("with_sigma")
         unfitted = _unfitted_copy(value.unfitted)
         unfitted.sigma = sigma
         other = with_value(self, replace(value, unfitted=unfitted).with_map())
