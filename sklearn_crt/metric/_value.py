@@ -10,14 +10,19 @@ import numpy as np
 
 from .._array import joined
 from .._compat import cached_property
-from .._fitted import Batch, FittedValue, Step, error_of_frozen, no_step
+from .._fitted import (
+    KEPT_ENTRIES,
+    Batch,
+    FittedValue,
+    Step,
+    error_of_frozen,
+    no_step,
+)
 from .._state import same
 from ..rows import Rows, are_labels
 from ._agop import FourierFeatures, Round, TrainingAndHeldOut, TrainingRows
 from ._candidates import Learned, Metric, Parameters, learn_metric, row_hashes
 from ._targets import Coding
-
-KEPT_ENTRIES = 2**22  # largest number of entries of X up to which rows are kept
 
 
 def joined_batches(batches: Sequence[Batch]) -> Batch:
