@@ -15,7 +15,6 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.fixes import parse_version
 
 import sklearn_crt
 from sklearn_crt import (
@@ -37,11 +36,10 @@ from sklearn_crt import (
     clustered_hybrid,
 )
 
-from .cases import sampler_cases
+from .cases import array_libraries, sampler_cases
 
-ARRAY_API = parse_version(sklearn.__version__) >= parse_version("1.9.dev0")
 pytestmark = [
-    pytest.mark.skipif(not ARRAY_API, reason="scikit-learn before 1.9"),
+    array_libraries,
     pytest.mark.filterwarnings("ignore:This hybrid needs|.* maps need"),
     pytest.mark.filterwarnings("ignore:The rows look like no features:UserWarning"),
     pytest.mark.filterwarnings("ignore:For .* rows all the kernel:RuntimeWarning"),

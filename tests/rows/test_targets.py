@@ -21,8 +21,9 @@ from sklearn_crt import (
     RandomFeatureRidge,
     RandomFeatureRidgeClassifier,
 )
-from sklearn_crt._compat import ARRAY_API
 from sklearn_crt._fitted import value_of
+
+from ..cases import array_libraries
 
 METRIC = LearnedMetric(method="agop", max_iter=1, random_state=0)
 CLASSIFIERS = [
@@ -142,7 +143,7 @@ def test_several_outputs_in_every_container(model, X):
         assert_array_equal(learned(model, X, y), expected)
 
 
-@pytest.mark.skipif(not ARRAY_API, reason="scikit-learn before 1.9")
+@array_libraries
 @pytest.mark.parametrize("kind", ["array api", "torch"])
 @every_estimator
 def test_arrays_of_other_libraries(model, kind, X):
