@@ -1,10 +1,11 @@
-"""Names and submodules of a package that are imported when they are first used."""
+"""Names and submodules that are imported on first use, and names in error messages."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from types import FunctionType
 from typing import Any
 
 
@@ -35,3 +36,23 @@ def names_on_demand(
         return [*sys.modules[package].__all__, *submodules]
 
     return get, names
+
+
+class NamedConstructor:
+    """Base of public classes that inherit their constructor from a private class.
+
+    Python names the class that defines a constructor if an argument is wrong. Each
+    subclass therefore has a copy of the constructor with a name of its own.
+    """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        inherited = cls.__init__
+        if "__init__" in vars(cls) or not isinstance(inherited, FunctionType):
+            return
+        code, closure = inherited.__code__, inherited.__closure__
+        own = FunctionType(code, inherited.__globals__, closure=closure)
+        for name in ("__defaults__", "__kwdefaults__", "__annotations__", "__doc__"):
+            setattr(own, name, getattr(inherited, name))
+        own.__qualname__ = f"{cls.__qualname__}.__init__"
+        cls.__init__ = own  # type: ignore[method-assign]

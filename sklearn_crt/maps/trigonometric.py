@@ -37,7 +37,7 @@ class TrigonometricMap(FrequencyMap):
     radial: RadialKernel
     columns: PairedColumns
     phase: float | np.ndarray  # b, in radians
-    metric_factor: np.ndarray | None = None  # (n_features, n_features)
+    shape_factor: np.ndarray | None = None  # (n_features, n_features)
     gaussian: GaussianKernel | None = None
     heavy_tailed: bool = False  # the norms of the frequencies
 
@@ -101,8 +101,8 @@ class TrigonometricMap(FrequencyMap):
 
     # ------------------------------------------------------------------- values
     def _distances(self, X: Inputs, Y: Inputs) -> np.ndarray:
-        queries = X.times(self.metric_factor)
-        keys = queries if Y is X else Y.times(self.metric_factor)
+        queries = X.times(self.shape_factor)
+        keys = queries if Y is X else Y.times(self.shape_factor)
         return self.radial.distances(queries, keys)
 
     def kernel(self, X: Inputs, Y: Inputs) -> np.ndarray:

@@ -7,8 +7,8 @@ from .centers import Centers as Centers
 from .frame import Frame as Frame
 from .frame import Sigma as Sigma
 from .frame import check_sigma as check_sigma
-from .frame import metric_factor as metric_factor
 from .frame import resolve_sigma as resolve_sigma
+from .frame import shape_factor as shape_factor
 from .inputs import DenseInputs as DenseInputs
 from .inputs import Inputs as Inputs
 from .inputs import Rows as Rows

@@ -179,7 +179,7 @@ def test_sparse_equals_dense_and_is_not_densified(sampler, kernel, rng, not_dens
         *(sampler() for sampler in SAMPLERS),
         SimplexRBFSampler(kernel="softmax"),
         PoissonSampler(),
-        MaternSampler(metric=np.diag([1.0, 2.0, 0.5])),
+        MaternSampler(shape_matrix=np.diag([1.0, 2.0, 0.5])),
         LaplacianSampler(norm="l1"),
         HybridSampler(center=True),
     ],
@@ -214,8 +214,8 @@ def test_sparse_batches_with_dense_batches(sampler, X):
 def test_float32_everywhere(sampler, X):
     X = X.astype(np.float32)
     fitted = sampler(random_state=0).fit(X)
-    assert fitted.frequencies_.to_dense().dtype == np.float32
-    assert fitted.frequencies_.sq_norms.dtype == np.float32
+    assert fitted.frequencies_.dtype == np.float32
+    assert fitted.map_.frequencies.sq_norms.dtype == np.float32
     for result in (
         fitted.transform(X),
         fitted.transform_key(X),
@@ -374,7 +374,7 @@ def test_too_few_components(sampler, n_components, X):
 def test_unknown_coupling(sampler, X):
     message = (
         f"coupling='hadamard' is not one that {sampler.__name__} can use; use one of "
-        "'iid', 'orthogonal', .*'structured-simplex'.*, or a Coupling object"
+        "'iid', 'orthogonal', .*'structured-simplex'.*, or another Coupling object"
     )
     with pytest.raises(ValueError, match=message):
         sampler(coupling="hadamard").fit(X)

@@ -271,7 +271,7 @@ def test_no_column_is_wasted(sigma, n_components, rng):
     fitted = GERFSampler(sigma=sigma, n_components=n_components, random_state=0).fit(X)
     assert np.all(np.any(fitted.transform(X) != 0, axis=0))
     per_column = {1: 1, -1: 2}[fitted.s_]
-    assert fitted.frequencies_.n_frequencies == -(-n_components // per_column)
+    assert fitted.map_.frequencies.n_frequencies == -(-n_components // per_column)
 
 
 # -------------------------------------------------------------- the contract
@@ -411,7 +411,7 @@ def test_pieces_equal_the_whole_where_the_choice_flips(order, rng):
     widths = []
     for batch in (narrow, wide)[::order]:
         pieces.partial_fit(batch)
-        widths.append(pieces.frequencies_.n_frequencies)
+        widths.append(pieces.map_.frequencies.n_frequencies)
     whole = GERFSampler(sigma=1.0, n_components=8, random_state=0)
     X = np.vstack([narrow, wide])
     whole.fit(X)
@@ -425,7 +425,7 @@ def test_another_sigma_may_need_more_frequencies(rng):
     X = rng.normal(size=(50, 3))
     fitted = GERFSampler(sigma=0.1, random_state=0).fit(X)
     again = GERFSampler(sigma=2.0, random_state=0).fit(X)
-    assert fitted.frequencies_.n_frequencies < again.frequencies_.n_frequencies
+    assert fitted.map_.frequencies.n_frequencies < again.map_.frequencies.n_frequencies
     assert_allclose(fitted.with_sigma(2.0).transform(X), again.transform(X))
 
 
