@@ -37,14 +37,19 @@ def angle(metric, B):
 
 
 # --------------------------------------------------------------------- what it finds
-def test_directions(rng):
-    """Of 20 columns; one round finds them to 20 degrees only."""
-    X, y, B = three_directions(rng, 3000, 20)
-    metric = LearnedMetric(3, method="agop", random_state=2).fit(X, y)
-    assert metric.components_.shape == (3, 20)
-    assert angle(metric, B) < 4
-    one = LearnedMetric(3, method="agop", max_iter=1, random_state=2).fit(X, y)
+@pytest.mark.parametrize("seed", range(2))
+def test_directions(seed):
+    """Of 30 columns; later rounds draw frequencies where the first found directions.
+
+    The largest angle was 14 to 20 degrees after one round and 5 to 9 degrees in the
+    end, for the table and the frequencies of each of ten seeds.
+    """
+    X, y, B = three_directions(np.random.default_rng(seed), 1000, 30)
+    metric = LearnedMetric(3, method="agop", random_state=seed).fit(X, y)
+    assert metric.components_.shape == (3, 30)
+    one = LearnedMetric(3, method="agop", max_iter=1, random_state=seed).fit(X, y)
     assert metric.n_iter_ > one.n_iter_ == 1
+    assert angle(metric, B) < 10
     assert angle(one, B) > 1.5 * angle(metric, B)
 
 
