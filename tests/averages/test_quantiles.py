@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.stats import norm
+from sklearn import config_context
 from sklearn.base import clone
 
 from sklearn_crt import (
@@ -13,8 +14,7 @@ from sklearn_crt import (
     OPRFSampler,
     Prototypes,
 )
-from sklearn_crt._fitted import value_of
-from sklearn_crt.averages import _quantiles, _row_weights, _sigma
+from sklearn_crt.averages import _quantiles, _sigma
 
 LEVELS = [0.0, 0.05, 0.3, 0.5, 0.9, 1.0]
 
@@ -29,11 +29,11 @@ def rows(rng):
 @pytest.mark.parametrize(
     "kernel", ["gaussian", "laplacian", Prototypes(40, random_state=0)]
 )
-def test_quantiles_of_weighted_targets(kernel, rows, monkeypatch):
+def test_quantiles_of_weighted_targets(kernel, rows, value_of):
     X, y, weights, Q = rows
     model = NadarayaWatsonRegressor(kernel).fit(X, y, weights)
-    monkeypatch.setattr(_row_weights, "_PAIRS", 2500)  # several blocks
-    found = model.predict_quantiles(Q, LEVELS)
+    with config_context(working_memory=0.02):  # blocks of ten queries
+        found = model.predict_quantiles(Q, LEVELS)
     shares = model.kernel_weights(Q).toarray()
     if isinstance(kernel, Prototypes):
         y = value_of(model).choice.points.y

@@ -24,7 +24,6 @@ from sklearn_crt import (
     RandomFeatureRidgeClassifier,
     TrigRBFSampler,
 )
-from sklearn_crt._fitted import value_of
 from sklearn_crt.ridge import _sums
 from sklearn_crt.ridge._solution import MomentSums, Solution
 
@@ -123,7 +122,7 @@ def test_scores_are_those_of_the_formula(table, frozen):
 
 
 @pytest.mark.parametrize("class_weight", ["balanced", {"a": 3.0}, {"b": 0.0}])
-def test_class_weights_are_those_of_scikit_learn(class_weight, table, frozen):
+def test_class_weights_are_those_of_scikit_learn(class_weight, table, frozen, value_of):
     X, y, _ = table
     labels = np.array(["a", "b", "c"])[np.digitize(y, [100.5, 101.5])]
     options = {"class_weight": class_weight}
@@ -146,7 +145,7 @@ def test_class_weights_times_weights_of_rows(table, frozen):
     assert_allclose(model.coef_, plain.coef_, rtol=1e-8)
 
 
-def test_batches_take_class_weights_that_are_numbers(table, frozen):
+def test_batches_take_class_weights_that_are_numbers(table, frozen, value_of):
     X, y, _ = table
     labels, options = y > 101.5, {"alphas": 0.1, "class_weight": {True: 5.0}}
     model = RandomFeatureRidgeClassifier(frozen, **options)

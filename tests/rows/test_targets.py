@@ -20,7 +20,6 @@ from sklearn_crt import (
     RandomFeatureRidge,
     RandomFeatureRidgeClassifier,
 )
-from sklearn_crt._fitted import value_of
 
 from ..cases import array_libraries
 
@@ -370,7 +369,7 @@ def test_sums_of_weights_are_in_the_units_of_the_user(kernel, dtype, X):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_ridge_counts_rows_by_weights_of_any_size(dtype, X):
+def test_ridge_counts_rows_by_weights_of_any_size(dtype, X, value_of):
     X, y = X.astype(dtype), X[:, 0] + X[:, 1]
     weights = np.where(np.arange(80) < 40, 1.0, 1e-30)
     whole = RandomFeatureRidge("linear").fit(X, y, weights)
