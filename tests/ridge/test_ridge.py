@@ -24,9 +24,7 @@ from sklearn_crt import (
     RandomFeatureRidgeClassifier,
     TrigRBFSampler,
 )
-from sklearn_crt._fitted import value_of
-from sklearn_crt.ridge import _sums
-from sklearn_crt.ridge._solution import MomentSums, Solution
+from sklearn_crt.ridge import _solution
 
 READS_NOTHING = TrigRBFSampler(sigma=0.5, n_components=50, random_state=0)
 
@@ -123,7 +121,7 @@ def test_scores_are_those_of_the_formula(table, frozen):
 
 
 @pytest.mark.parametrize("class_weight", ["balanced", {"a": 3.0}, {"b": 0.0}])
-def test_class_weights_are_those_of_scikit_learn(class_weight, table, frozen):
+def test_class_weights_are_those_of_scikit_learn(class_weight, table, frozen, value_of):
     X, y, _ = table
     labels = np.array(["a", "b", "c"])[np.digitize(y, [100.5, 101.5])]
     options = {"class_weight": class_weight}
@@ -146,7 +144,7 @@ def test_class_weights_times_weights_of_rows(table, frozen):
     assert_allclose(model.coef_, plain.coef_, rtol=1e-8)
 
 
-def test_batches_take_class_weights_that_are_numbers(table, frozen):
+def test_batches_take_class_weights_that_are_numbers(table, frozen, value_of):
     X, y, _ = table
     labels, options = y > 101.5, {"alphas": 0.1, "class_weight": {True: 5.0}}
     model = RandomFeatureRidgeClassifier(frozen, **options)
@@ -271,7 +269,7 @@ def test_moments_do_not_cancel(rng):
     Z, Y = rng.standard_normal((2000, 3)) + 1e7, rng.standard_normal((2000, 1)) - 1e8
     total = None
     for rows in (slice(500), slice(500, 501), slice(501, None)):
-        sums = MomentSums()
+        sums = _solution.MomentSums()
         for chunk in np.array_split(np.arange(2000)[rows], 3):
             if chunk.size:
                 sums.add(Z[chunk], Y[chunk], np.ones(chunk.size))
@@ -284,24 +282,26 @@ def test_moments_do_not_cancel(rng):
 
 
 # --------------------------------------------------------------------- the choice
-def test_sigma_is_chosen_among_some_of_many_rows(table, monkeypatch):
-    X, y, _ = table
-    sigmas = [0.01, 0.5, 8.0]
-    model = RandomFeatureRidge(READS_NOTHING, sigmas=sigmas)
+def test_sigma_is_chosen_among_some_of_many_rows(rng, monkeypatch):
+    """128 rows per column do; all rows are read again at the chosen sigma."""
+    sampler = TrigRBFSampler(sigma=0.5, n_components=2, random_state=0)
+    X = rng.normal(size=(1024, 3))
+    y = sampler.fit_transform(X) @ [1.0, 2.0] + 0.1 * rng.normal(size=1024)
+    expected = RandomFeatureRidge(sampler, sigmas=[0.5]).fit(X, y)
+    summed, add = [], _solution.MomentSums.add
+
+    def counted(self, *arguments):
+        summed.append(len(arguments[0]))
+        add(self, *arguments)
+
+    monkeypatch.setattr(_solution.MomentSums, "add", counted)
+    model = RandomFeatureRidge(sampler, sigmas=[0.01, 0.5, 8.0])
     whole = clone(model).fit(X, y)
-    summed = []
-    add = MomentSums.add
-    monkeypatch.setattr(
-        MomentSums, "add", lambda self, *a: (summed.append(len(a[0])), add(self, *a))
-    )
-    monkeypatch.setattr(_sums, "_ROWS_A_COLUMN", 1)
-    model.fit(X, y)
-    assert sum(summed) == 400 + 3 * 50  # not 3 * 400
-    assert model.sigma_ == whole.sigma_ == 0.5
-    assert_allclose(model.predict(X), whole.predict(X), rtol=1e-8)
-    assert_allclose(model.gcv_scores_[1], whole.gcv_scores_[1], rtol=1e-6)
-    batches = clone(model).partial_fit(X[:200], y[:200]).partial_fit(X[200:], y[200:])
-    assert_allclose(batches.freeze().predict(X), whole.predict(X), rtol=1e-8)
+    assert sum(summed) == 1024 + 3 * 256  # not 3 * 1024
+    assert whole.sigma_ == 0.5
+    assert_allclose(whole.predict(X), expected.predict(X), rtol=1e-8)
+    batches = clone(model).partial_fit(X[:500], y[:500]).partial_fit(X[500:], y[500:])
+    assert_allclose(batches.freeze().predict(X), expected.predict(X), rtol=1e-8)
 
 
 def test_penalties_do_not_depend_on_scale(table):
@@ -503,13 +503,13 @@ def test_a_failed_fit_leaves_the_model(table):
 
 def test_the_solution_is_computed_once_a_change(table, monkeypatch):
     X, y, _ = table
-    made, decompose = [], Solution._decompose
+    made, eigh = [], _solution.eigh
 
-    def counted(self, *arguments):
+    def counted(*arguments, **options):
         made.append(1)
-        decompose(self, *arguments)
+        return eigh(*arguments, **options)
 
-    monkeypatch.setattr(Solution, "_decompose", counted)
+    monkeypatch.setattr(_solution, "eigh", counted)
     model = RandomFeatureRidge(READS_NOTHING).fit(X, y)
     model.predict(X), model.alpha_, model.coef_, model.score_path()
     assert len(made) == 1

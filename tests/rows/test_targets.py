@@ -20,8 +20,8 @@ from sklearn_crt import (
     RandomFeatureRidge,
     RandomFeatureRidgeClassifier,
 )
-from sklearn_crt._compat import ARRAY_API
-from sklearn_crt._fitted import value_of
+
+from ..cases import array_libraries
 
 METRIC = LearnedMetric(method="agop", max_iter=1, random_state=0)
 CLASSIFIERS = [
@@ -141,7 +141,7 @@ def test_several_outputs_in_every_container(model, X):
         assert_array_equal(learned(model, X, y), expected)
 
 
-@pytest.mark.skipif(not ARRAY_API, reason="scikit-learn before 1.9")
+@array_libraries
 @pytest.mark.parametrize("kind", ["array api", "torch"])
 @every_estimator
 def test_arrays_of_other_libraries(model, kind, X):
@@ -369,7 +369,7 @@ def test_sums_of_weights_are_in_the_units_of_the_user(kernel, dtype, X):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_ridge_counts_rows_by_weights_of_any_size(dtype, X):
+def test_ridge_counts_rows_by_weights_of_any_size(dtype, X, value_of):
     X, y = X.astype(dtype), X[:, 0] + X[:, 1]
     weights = np.where(np.arange(80) < 40, 1.0, 1e-30)
     whole = RandomFeatureRidge("linear").fit(X, y, weights)
