@@ -141,7 +141,7 @@ SHARED = [
 
 @pytest.mark.parametrize("estimator", SHARED, ids=repr)
 def test_threads_share_an_estimator(rng, estimator):
-    X = rng.standard_normal((120, 4))
+    X = rng.standard_normal((60, 4))
     y = np.sin(2 * X[:, 0]) + 0.3 * rng.standard_normal(len(X))
     if not is_regressor(estimator):
         y = (y > 0).astype(int)

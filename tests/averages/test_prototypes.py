@@ -146,6 +146,7 @@ def in_batches(model, parts, classes):
     return model
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("sigma", ["auto", 1.0])
 @pytest.mark.parametrize("rows", [integer_rows, real_rows, repeated_rows])
