@@ -172,7 +172,7 @@ class MetricValue(FittedValue):
         """Return the metric of these rows, with the sums over them if it has any."""
         made_of, fixed_sums = learned.made_of, None
         if made_of is not None:
-            coding = Coding.of(batch.y, batch.weights, learned.method)
+            coding = Coding.of(batch.y, batch.weights)
             sums = made_of.features, coding, made_of.sums
             learned = replace(learned, made_of=None)
             fixed_sums = FixedSums(learned, *sums, None, self.parameters.seed)
