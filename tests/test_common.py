@@ -66,8 +66,8 @@ FURTHER = [
     LearnedMetric(method="diagonal"),
     Classifier("laplacian"),
     Classifier(ExactKernel("matern", sigma="median")),
-    RandomFeatureRidge(OPRFSampler(random_state=0), sigmas=[0.1, 1.0], alphas=1e-3),
-    RandomFeatureRidge(alphas=[1e-3, 1.0], fit_intercept=False),
+    RandomFeatureRidge(OPRFSampler(random_state=0), sigma=0.1, alpha=1e-3),
+    RandomFeatureRidge("laplacian", alpha=[1e-3, 1.0], fit_intercept=False),
     RandomFeatureRidgeClassifier("linear"),
 ]
 

@@ -114,16 +114,16 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
        \mathrm{GCV}(\alpha) = \frac{n\,|y - Zb|^2}{(n - 1 - \gamma t)^2}, \qquad
        t = \sum_i \frac{w_i}{w_i + \alpha}
 
-    [1]_, where t is the number of degrees of freedom of the fit. The factor :math:`\gamma = 1.2`
-    prevents penalties that are too small, which the plain score (:math:`\gamma = 1`)
-    prefers if a few rows lie far from the others, or if there are about as many columns
-    as rows ([2]_ uses 1.4; ``python -m benchmarks.choices ridge`` compares them). With
-    ``alpha="auto"`` the prior standard deviation of the function, which is defined by
-    the prior variance below, is limited to 30 times the standard deviation of the
-    targets: with smaller penalties, predictions for rows far from the others become
-    unreasonably large. All outputs share one sigma, which minimises the sum over the
-    outputs of their scores divided by their variances. If the sampler has a
-    ``penalty_`` matrix K, the penalty is :math:`\alpha\, b'Kb`, and V and w solve the
+    [1]_, where t is the number of degrees of freedom of the fit. The factor
+    :math:`\gamma = 1.2` prevents penalties that are too small, which the plain score
+    (:math:`\gamma = 1`) prefers if a few rows lie far from the others, or if there are
+    about as many columns as rows ([2]_ uses 1.4; ``python -m benchmarks.choices ridge``
+    compares them). With ``alpha="auto"`` the prior standard deviation of the function,
+    which is defined by the prior variance below, is limited to 30 times the standard
+    deviation of the targets: with smaller penalties, predictions for rows far from the
+    others become unreasonably large. All outputs share one sigma, which minimises the
+    sum over the outputs of their scores divided by their variances. If the sampler has
+    a ``penalty_`` matrix K, the penalty is :math:`\alpha\, b'Kb`, and V and w solve the
     generalised eigenproblem :math:`Z'Zv = wKv`.
 
     For a row with features z, measured from their mean, the standard deviation of a new
@@ -144,13 +144,14 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
     rows with positive weight, and the selection does not depend on the unit of the
     weights.
 
-    The accumulated statistics have D (D + 1) / 2 float64 entries for D columns and for
+    The accumulated statistics have :math:`D^2` float64 entries for D columns and for
     each candidate ``sigma``. The rows are kept as long as X has at most about 4 million
     entries, because the feature map and ``sigma`` change if further rows arrive. Beyond
     that ``sigma`` is selected and only the statistics are kept; with more than 128 rows
     per column, only every n-th row is used for this selection. ``freeze`` discards the
     rows and the statistics. What remains are the coefficients, the feature map, the
-    scores, and a triangular matrix of D (D + 1) / 2 entries for the standard deviations.
+    scores, and a triangular matrix of D (D + 1) / 2 entries for the standard
+    deviations.
 
     References
     ----------

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import eigh, qr
 
 from .._compat import cached_property
 from .._workers import Workspace
@@ -190,9 +190,12 @@ class Solution:
     def packed(self) -> Solution:
         """Return an equal solution, whose axes take half the memory if possible."""
         axes, factors = self.axes, self.factors
-        if axes is None or axes.ndim == 1 or np.any(self.alpha != self.alpha[0]):
+        if axes is None or factors is None or axes.ndim == 1:
             return self
-        upper = np.linalg.qr((axes * np.sqrt(factors[:, 0])).T, mode="r")  # (r, D)
+        if np.any(self.alpha != self.alpha[0]):
+            return self
+        scaled: np.ndarray = axes * np.sqrt(factors[:, 0])
+        (upper,) = qr(scaled.T, mode="r", check_finite=False)  # (r, D)
         entries = upper.T[np.tril_indices(upper.shape[1], 0, upper.shape[0])]
         return replace(self, axes=entries, factors=np.ones((len(upper), 1)))
 

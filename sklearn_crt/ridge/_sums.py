@@ -229,13 +229,14 @@ class RidgeSums(MapSums):
         every = max(1, n_rows // (_ROWS_A_COLUMN * n_columns))
         if len(value.path) == 1 or every == 1:
             return value
-        parts = tuple(
-            batch._replace(
-                X=batch.X[::every], y=batch.y[::every], weights=batch.weights[::every]
-            )
-            for batch in batches
-        )
-        on_part = value._with_sums_of(parts)
+        parts, n_before = [], 0
+        for batch in batches:  # the same rows as if all were in one batch
+            rows = slice(-n_before % every, None, every)
+            X, y, weights = (array[rows] for array in batch[:3])
+            n_before += batch.X.shape[0]
+            if X.shape[0]:
+                parts.append(Batch(X, y, weights))
+        on_part = value._with_sums_of(tuple(parts))
         path = (value.path[on_part.best],)
         return replace(value, path=path, scores_before=on_part.table)
 

@@ -106,10 +106,11 @@ class ColumnMoments:
             xp.min(counted, axis=0),
         )
         found = to_host(xp.stack(vectors)).astype(np.float64, copy=False)
-        first, rest, variance, *others = found
+        first, rest, variance, mean_abs, minimum = found
         mean = first + rest
         rest = rest - (mean - first)
-        return cls(weight, mean, rest, np.maximum(variance, 0), *others, n_rows)
+        variance = np.maximum(variance, 0)
+        return cls(weight, mean, rest, variance, mean_abs, minimum, n_rows)
 
     @classmethod
     def _of_sparse(cls, X: sparse.csr_array, weights: np.ndarray) -> ColumnMoments:
