@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process.kernels import Kernel
@@ -168,6 +169,11 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
     ) -> Batch:
         batch = super()._read(X, y, sample_weight, first=first, final=final)
         refuse_device(self, batch.X, "")
+        if sparse.issparse(batch.X) and isinstance(self.kernel, Kernel):
+            raise TypeError(
+                f"kernel={self.kernel!r} needs a dense array, but X is sparse. Pass "
+                "X.toarray(), or use a sampler."
+            )
         return batch
 
     def _empty_value(self, batch: Any) -> RidgeSums:
@@ -379,8 +385,9 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
     def __sklearn_tags__(self):
         """Return scikit-learn's tags: sparse input if the sampler supports it."""
         tags = super().__sklearn_tags__()
-        has_fit = hasattr(self.kernel, "fit")
-        tags.input_tags.sparse = not has_fit or get_tags(self.kernel).input_tags.sparse
+        tags.input_tags.sparse = not isinstance(self.kernel, Kernel)
+        if hasattr(self.kernel, "fit"):
+            tags.input_tags.sparse = get_tags(self.kernel).input_tags.sparse
         return tags
 
     # -------------------------------------------------------------------- hooks

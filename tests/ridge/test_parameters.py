@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.ensemble import BaggingRegressor
 from sklearn.frozen import FrozenEstimator
@@ -13,6 +14,7 @@ from sklearn.metrics.pairwise import laplacian_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
 
 from sklearn_crt import (
     CentersRBFSampler,
@@ -105,6 +107,13 @@ def test_kernels_of_gaussian_processes(kernel, table):
     assert_allclose(model.predict(X), expected.predict(X), rtol=1e-6)
     assert model.kernel_.kernel == kernel
     assert "kernel__" in " ".join(model.get_params())
+
+
+def test_kernels_of_gaussian_processes_refuse_sparse_rows(table):
+    X, y = table
+    with pytest.raises(TypeError, match="needs a dense array, but X is sparse"):
+        RandomFeatureRidge(RBF()).fit(sparse.csr_array(X), y)
+    assert not get_tags(RandomFeatureRidge(RBF())).input_tags.sparse
 
 
 def test_rows_that_are_features(table):
