@@ -133,8 +133,8 @@ SHARED = [
     NadarayaWatsonRegressor(Prototypes(20)),
     NadarayaWatsonClassifier("matern", sigma="median"),
     LocalLinearRegressor(Prototypes(20), ridge=0.1),
-    RandomFeatureRidge(TrigRBFSampler(n_components=30), sigmas=[0.2, 0.5]),
-    RandomFeatureRidgeClassifier(TrigRBFSampler(n_components=30), alphas=1.0),
+    RandomFeatureRidge(TrigRBFSampler(n_components=30)),
+    RandomFeatureRidgeClassifier(TrigRBFSampler(n_components=30), alpha=1.0),
     LearnedMetric(method="agop", max_iter=1),
 ]
 
