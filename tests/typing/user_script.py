@@ -21,7 +21,6 @@ from sklearn_crt import (
     AnchoredRBFSampler,
     CentersRBFSampler,
     DERFSampler,
-    ExactKernel,
     ExponentialPowerSampler,
     GeometricSampler,
     GERFSampler,
@@ -64,7 +63,7 @@ from sklearn_crt.extend import (
     RadialLaw,
     chi_law,
 )
-from sklearn_crt.kernels import laplacian_kernel, matern_kernel
+from sklearn_crt.kernels import Matern, laplacian_kernel, matern_kernel
 from sklearn_crt.samplers import (
     AngularCoefficient,
     ClusteredSampler,
@@ -185,11 +184,11 @@ def averages() -> None:
     RandomFeatureRidgeClassifier("linear").fit(X, y).decision_function(X)
     NadarayaWatsonRegressor(Nystroem(n_components=20)).fit(X, numbers)
     kernel = ExponentialPower(1.2)
-    exact = NadarayaWatsonClassifier(ExactKernel(kernel, sigma=[1.0] * X.shape[1]))
+    exact = NadarayaWatsonClassifier(kernel, sigma=[1.0] * X.shape[1])
     assert_type(exact.fit(X, y).predict(X), np.ndarray)
-    NadarayaWatsonClassifier(ExactKernel(Peaked(), sigma=1.0)).fit(X, y)
-    NadarayaWatsonClassifier(Prototypes(16, kernel="matern", nu=2.5)).fit(X, y)
-    NadarayaWatsonRegressor(ExactKernel(laplacian_kernel, sigma=1)).fit(X, numbers)
+    NadarayaWatsonClassifier(Peaked(), sigma=1.0).fit(X, y)
+    NadarayaWatsonClassifier(Prototypes(16, kernel=Matern(2.5)), sigma=1).fit(X, y)
+    NadarayaWatsonRegressor(laplacian_kernel, sigma=1).fit(X, numbers)
     NadarayaWatsonRegressor("linear").fit(np.exp(X), numbers)
 
 
