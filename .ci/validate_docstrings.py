@@ -14,6 +14,7 @@ import pydoc
 import re
 import sys
 import tomllib
+import types
 from pathlib import Path
 
 from numpydoc.docscrape import NumpyDocString
@@ -29,7 +30,9 @@ def listed():
 
 
 def owner_of(name):
-    """Return the module of a listed name, and the name there."""
+    """Return the module of a listed name, and the name there, or all of its names."""
+    if isinstance(module := pydoc.locate(f"sklearn_crt.{name}"), types.ModuleType):
+        return module, module.__all__
     module, _, name = f"sklearn_crt.{name}".rpartition(".")
     return importlib.import_module(module), [name]
 

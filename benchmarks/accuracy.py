@@ -2,7 +2,7 @@
 
 Squared errors of the kernel on fixed pairs of rows, over many seeds, in bins of the
 distance, for every map and coupling and for the two maps of scikit-learn. All maps
-have the same kernel, bandwidth and number of columns. Seconds are those of transform.
+have the same kernel, sigma and number of columns. Seconds are those of transform.
 """
 
 import argparse

@@ -98,7 +98,7 @@ SINGLE = {
         {"positive": True},
         {"center": False, "kernel": "softmax"},
     ],
-    "MaternSampler": [{"nu": 4.0, "metric": (np.eye(6) + 0.2).tolist()}],
+    "MaternSampler": [{"nu": 4.0, "shape_matrix": (np.eye(6) + 0.2).tolist()}],
     "LaplacianSampler": [{"norm": "l1"}, {"norm": "l1", "random_phase": True}],
     "HybridSampler": [{"n_components": 60}, {"kernel": "softmax", "n_components": 61}],
     "clustered_hybrid": [{"kernel": "softmax", "center": True, "n_components": 60}],
@@ -291,13 +291,13 @@ def maker(module, name):
 
 
 def made(module, name, params):
-    """Return a sampler, or what made the same before couplings were its parameter."""
+    """Return a sampler, also of a version with earlier names of parameters."""
     try:
         return maker(module, name)(**params)
     except TypeError:
-        flags = {"simplex+": "weight_dependent", "structured-simplex": "structured"}
-        rest = {key: value for key, value in params.items() if key != "coupling"}
-        return maker(module, name)(**rest, **{flags[params["coupling"]]: True})
+        earlier = {"shape_matrix": "metric"}
+        params = {earlier.get(key, key): value for key, value in params.items()}
+        return maker(module, name)(**params)
 
 
 def sampler_results(module, name, params, as_kind, kind):

@@ -89,6 +89,14 @@ class Module:
                 found.add(getattr(node.target, "id", None))
         return found
 
+    def exported(self):
+        """Return the names in ``__all__``."""
+        for node in self.tree.body:
+            names = [getattr(name, "id", "") for name in getattr(node, "targets", ())]
+            if "__all__" in names:
+                return ast.literal_eval(node.value)
+        return []
+
     def sites(self):
         """Yield the functions, each with the nodes that are not in another one."""
         for function in ast.walk(self.tree):
@@ -336,6 +344,7 @@ def with_one_importer(modules, graph, public):
         for name, module in modules.items()
         if len(importers[name]) == 1
         and not module.is_package
+        and not module.exported()
         and not module.defined() & public
     ]
 

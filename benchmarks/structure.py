@@ -6,9 +6,10 @@ module is a file, a site a function or a method without those inside it.
 
 * Lines of code hold more than a comment or a docstring; the median is that of modules
   other than ``__init__``.
+* Public names are the entries of doc/api.rst, of which some are modules.
 * Modules with one importer are imported by one other file of the package, are no
-  ``__init__``, and define no name that doc/api.rst lists (private), or none that it
-  lists for ``sklearn_crt`` itself.
+  ``__init__``, have no ``__all__``, and define no name that doc/api.rst lists
+  (private), or none that it lists for ``sklearn_crt`` itself.
 * Names with two meanings are functions and classes that two modules define under one
   name, whether or not it begins with an underscore.
 * Cycles of imports are groups of modules that import each other, directly or not,
@@ -62,20 +63,20 @@ from .tables import ROOT, Table
 # Of each row: the most that the gate allows, and what it is to become, where that is
 # less. What grows for a good reason moves its limit here, in the commit that says why.
 LIMITS = {
-    "lines of the package": ([28305], [24800]),
-    "lines of code": ([15910], [14300]),
-    "modules": ([113], [108]),
-    "modules with one importer: private, not of the first names": ([10, 20], None),
+    "lines of the package": ([28270], [24800]),
+    "lines of code": ([15891], [14300]),
+    "modules": ([108], None),
+    "modules with one importer: private, not of the first names": ([10, 19], None),
     "names with two meanings": ([0], None),
     "cycles of imports": ([0], None),
     "second classes of a map, for the array API": ([0], None),
     "sites of sums in log space": ([2], None),
     "sites of the jackknife": ([1], None),
     "sites of squared distances": ([6], None),
-    "on_host and isinstance of ndarray": ([10], [8]),
-    "public names": ([96], None),
-    "OPRFSampler.fit: calls, moves": ([67, 45], [60]),
-    "TrigRBFSampler.fit and transform: calls, moves": ([138, 100], None),
+    "on_host and isinstance of ndarray": ([8], None),
+    "public names": ([80], None),
+    "OPRFSampler.fit: calls, moves": ([65, 45], [60]),
+    "TrigRBFSampler.fit and transform: calls, moves": ([136, 100], None),
     "NadarayaWatsonClassifier(OPRFSampler()).fit: calls, moves": ([256, 171], [180]),
     "NadarayaWatsonRegressor(OPRFSampler()).fit: calls, moves": ([274, 176], [180]),
     "RandomFeatureRidge, 2 partial_fit, predict: calls, moves": ([846, 566], [500]),
@@ -147,6 +148,8 @@ def measure_text(root, modules):
     inside = {name: graph[name] & samplers for name in samplers}
     names = public_names(root)
     public = {name.rsplit(".", 1)[1] for name in names}
+    for module in names & set(modules):
+        public.update(modules[module].exported())
     first = {name.rsplit(".", 1)[1] for name in names if name.count(".") == 1}
     alone = [len(with_one_importer(modules, graph, of)) for of in (public, first)]
     twice = [

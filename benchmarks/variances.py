@@ -1,6 +1,6 @@
 """Seconds that kernel_variance takes: python -m benchmarks.variances.
 
-All pairs of 2000 and 2000 rows of 16 normal columns at bandwidth 1/4, float64, 512
+All pairs of 2000 and 2000 rows of 16 normal columns at sigma=1/4, float64, 512
 columns out, one thread, processor time: of the first call, which also makes tables of
 what blocks of frequencies save, and of the median of three further calls. Each sampler
 has the parameters of the common tests and every coupling that it can use, where the

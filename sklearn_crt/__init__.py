@@ -7,6 +7,19 @@ from typing import TYPE_CHECKING
 from ._names import names_on_demand
 
 if TYPE_CHECKING:
+    from . import accuracy as accuracy
+    from . import attention as attention
+    from . import averages as averages
+    from . import dask as dask
+    from . import datasets as datasets
+    from . import exceptions as exceptions
+    from . import extend as extend
+    from . import kernels as kernels
+    from . import metric as metric
+    from . import ridge as ridge
+    from . import samplers as samplers
+    from . import testing as testing
+    from . import theory as theory
     from .accuracy import compare_samplers, n_components_for
     from .averages import (
         LocalLinearClassifier,
@@ -99,4 +112,19 @@ _HOMES = {
     "gaussian_hybrid": "samplers",
     "n_components_for": "accuracy",
 }
-__getattr__, __dir__ = names_on_demand(__name__, _HOMES)
+_SUBMODULES = [
+    "accuracy",
+    "attention",
+    "averages",
+    "dask",
+    "datasets",
+    "exceptions",
+    "extend",
+    "kernels",
+    "metric",
+    "ridge",
+    "samplers",
+    "testing",
+    "theory",
+]
+__getattr__, __dir__ = names_on_demand(__name__, _HOMES, _SUBMODULES)

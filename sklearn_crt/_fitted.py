@@ -12,9 +12,11 @@ from __future__ import annotations
 from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from ._array import (
@@ -28,7 +30,8 @@ from ._compat import (
     CallbackSupportMixin,
     TypedBaseEstimator,
 )
-from ._state import copied, get_state, set_state
+from ._names import NamedConstructor
+from ._state import copied, get_state, same, set_state
 from ._workers import blas_within_processors
 
 T = TypeVar("T")
@@ -83,11 +86,16 @@ class FittedValue(ABC):
     def check_not_frozen(self, method: str) -> None:
         """Raise ValueError if the value accepts no further rows."""
         if self.is_frozen:
-            raise ValueError(
-                f"{method} needs an estimator that is not frozen, because freeze() "
-                "discards what only further fitting needs. Fit the estimator again, or "
-                "call freeze() after the last batch."
-            )
+            raise error_of_frozen("estimator", method)
+
+
+def error_of_frozen(estimator: str, method: str) -> ValueError:
+    """Return the error for a method that a frozen estimator does not allow."""
+    return ValueError(
+        f"{method} would change this {estimator}, which is frozen: freeze() has "
+        "discarded the rows and statistics that are needed for that. Call freeze() "
+        "later, or fit again."
+    )
 
 
 def computed_once(value: Any, name: Any, compute: Callable[[], T]) -> T:
@@ -102,7 +110,9 @@ def computed_once(value: Any, name: Any, compute: Callable[[], T]) -> T:
     return found
 
 
-class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
+class LifeCycle(
+    NamedConstructor, CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta
+):
     """An estimator or a sampler with one fitted value.
 
     A subclass validates rows in ``_read`` and creates an empty value from its
@@ -114,6 +124,7 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
     _doc_link_module, _doc_link_template, _doc_link_url_param_generator = DOC_LINK
     _value: Any  # a FittedValue; the attribute does not exist before the first fit
     _fit_namespace: Any = None  # library and device of the rows of fit, None for NumPy
+    _fit_params: Any  # parameters of the fit, see ``_note_params``
     _unit_of_work = "rows"  # name of a subtask of ``fit`` in callbacks
     __sklearn_array_api_convert__ = convert_fit_namespace
     __getstate__, __setstate__, __copy__ = get_state, set_state, copied
@@ -163,6 +174,7 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
 
         model = without_value(self)  # a copy, so that a fit that fails changes nothing
         batch = model._read(X, *rest, first=True, final=True)
+        model._note_params()
         call = blas_within_processors(batch.X.shape[0])
         model._value = call(model._empty_value(batch).fitted, batch, step)
         model._warn_after_fit(batch)
@@ -174,10 +186,42 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
         """Add rows to the earlier ones; the other arguments are passed to ``_read``."""
         model = copied(self)
         first = not model.__sklearn_is_fitted__()
+        if first:
+            model._note_params()
+        else:
+            self._check_same_params()
         batch = model._read(X, *rest, first=first, final=False)
         before = model._empty_value(batch) if first else model._value
         model._value = blas_within_processors(batch.X.shape[0])(before.plus, batch)
         return self._become(model)
+
+    def _note_params(self) -> None:
+        """Record the parameters, with copies of nested estimators, which may change.
+
+        The parameters of nested estimators themselves are included under names such as
+        ``kernel__sigma``. All other values are recorded as they are, so that two random
+        states count as the same only if they are one object.
+        """
+        self._fit_params = {
+            name: clone(value, safe=False)
+            if isinstance(value, (list, tuple)) or hasattr(value, "get_params")
+            else value
+            for name, value in self.get_params().items()
+        }
+
+    def _check_same_params(self) -> None:
+        """Raise ValueError if a parameter has been changed since the fit."""
+        before, now = self._fit_params, self.get_params()
+        for name in sorted(now):  # an estimator comes before its own parameters
+            old, new = before.get(name), now[name]
+            if name.rpartition("__")[2] == "n_jobs" or _is_same_param(old, new):
+                continue
+            raise ValueError(
+                "partial_fit adds rows to a model that was fitted with "
+                f"{name}={old!r}, but {name} is now {new!r}. Call fit to start again "
+                f"with the new value, or set_params({name}={old!r}) to continue with "
+                "the old one."
+            )
 
     def _note_namespace(self, X: Any, *tables: Any, first: bool) -> None:
         """Check the library and device of the rows; record them on the first call."""
@@ -212,8 +256,8 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
         ------
         ValueError
             If the types, parameters, columns or labels of the two differ, if a sampler
-            is frozen, or if the two models use feature maps that were fitted on
-            different data. In the last case fit one sampler first, and pass
+            or learned metric is frozen, or if the two models use feature maps that were
+            fitted on different data. In the last case fit one sampler first, and pass
             ``FrozenEstimator(sampler)`` to both estimators; or use a sampler that does
             not depend on the data (a number for ``sigma``, ``center=False`` and an
             integer ``random_state``).
@@ -258,6 +302,19 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
         """Return whether the estimator is fitted."""
         return "_value" in vars(self)
 
+    if not TYPE_CHECKING:  # a type checker would accept every attribute
+
+        def __getattr__(self, name):
+            """Raise the error of an attribute that cannot be read."""
+            fitted_later = name.endswith("_") and hasattr(type(self), name)
+            if fitted_later and not self.__sklearn_is_fitted__():
+                raise NotFittedError(
+                    f"This {type(self).__name__} instance is not fitted yet, so it "
+                    f"has no attribute {name!r}. Call 'fit' with appropriate "
+                    "arguments before using this estimator."
+                )
+            return object.__getattribute__(self, name)  # raises the error again
+
 
 def value_of(estimator: Any) -> Any:
     """Return the fitted value of an estimator, or raise NotFittedError."""
@@ -270,6 +327,13 @@ def columns_of(estimator: Any) -> dict[str, Any]:
     params = estimator.get_params(deep=False)
     noted = {name for name in vars(estimator) if name not in params}
     return {name: vars(estimator)[name] for name in noted - {"_value"}}
+
+
+def _is_same_param(old: Any, new: Any) -> bool:
+    """Return whether a parameter is unchanged; those of a part are compared apart."""
+    if hasattr(new, "get_params") and not isinstance(new, type):
+        return type(old) is type(new)
+    return same(old, new)
 
 
 def with_value(estimator: Any, value: Any, noted: dict[str, Any] | None = None) -> Any:
@@ -294,7 +358,10 @@ def with_rows(estimator: Any, X: Any, weights: Any) -> Any:
         check_params(estimator)
         value = estimator._empty_value(batch)
         noted = {"n_features_in_": X.shape[1], "_fit_namespace": fit_namespace_of(X)}
-    return with_value(estimator, value.plus(batch), noted)
+    model = with_value(estimator, value.plus(batch), noted)
+    if noted is not None:
+        model._note_params()
+    return model
 
 
 def frozen_copy(estimator: Any) -> Any:
@@ -317,6 +384,7 @@ def check_params(estimator: Any) -> None:
 def read_rows(estimator: Any, X: Any, *rest: Any) -> tuple[Any, Any]:
     """Return an unfitted copy that has recorded the columns, and the validated rows."""
     model = without_value(estimator)
+    model._note_params()
     return model, model._read(X, *rest, first=True, final=False)
 
 
@@ -357,6 +425,16 @@ def check_same_columns(one: Any, other: Any) -> None:
             "merge needs the same feature names in the same order, got "
             f"{names[0].tolist()} and {names[1].tolist()}."
         )
+
+
+def check_same_params(mine: dict[str, Any], theirs: dict[str, Any]) -> None:
+    """Raise ValueError if two models to be merged were fitted with other parameters."""
+    for name, value in mine.items():
+        if not same(value, theirs[name]):
+            raise ValueError(
+                f"merge needs the same parameters on both sides, but {name} is "
+                f"{value!r} in one and {theirs[name]!r} in the other."
+            )
 
 
 def check_names(estimator: Any, sampler: Any) -> None:

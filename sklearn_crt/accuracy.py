@@ -1,4 +1,4 @@
-"""How far estimates are from the kernel: asked for before, or measured after."""
+"""Errors of random features: the number of columns for an error, measured errors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import time
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from html import escape
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,6 +21,11 @@ from .rows import TableLike
 from .samplers import BaseFeatureSampler
 
 __all__ = ["Comparison", "compare_samplers", "n_components_for"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 _SIDE = 8  # rows per side of the blocks of pairs
 _MOST = 10**7  # frequencies
@@ -44,12 +49,12 @@ def n_components_for(
     n_pairs: int = 4096,
     random_state: RandomState = None,
 ) -> int:
-    r"""Return the number of columns that a given error of the kernel needs.
+    r"""Return the number of columns for a given error of the kernel.
 
-    It follows from the closed form of the variance of sines and cosines; no features
-    are drawn. Positive features are refused: their errors have heavy tails, so the mean
-    is dominated by draws that one fit has not seen; :func:`compare_samplers` measures
-    them instead.
+    The number follows from the closed form of the variance of random Fourier features;
+    no features are drawn. Positive features are refused: their errors have heavy tails,
+    so the mean is dominated by rare draws that a single fit does not contain;
+    :func:`compare_samplers` measures them instead.
 
     Parameters
     ----------
@@ -76,8 +81,12 @@ def n_components_for(
     Raises
     ------
     ValueError
-        If the sampler does not make sines and cosines, if there are fewer than two
-        rows, or if more than 10 million frequencies would be needed.
+        If the features of the sampler are not sines and cosines, if there are fewer
+        than two rows, or if more than 10 million frequencies would be needed.
+
+    See Also
+    --------
+    compare_samplers : Measured errors of any samplers.
 
     Notes
     -----
@@ -123,17 +132,18 @@ def n_components_for(
 def _fit_with_frequencies(sampler, X, n_frequencies, seed):
     """Fit with as many frequencies; refuse maps of other kinds."""
     fitted = clone(sampler).set_params(random_state=seed, n_components=2)
-    with warnings.catch_warnings():  # what so few columns err by is what is asked
+    with warnings.catch_warnings():  # the error of few columns is expected here
         warnings.filterwarnings("ignore", ".*on a sample of rows the stated error")
         width = n_frequencies * fitted.fit(X).map_.columns_per_frequency
         if width != 2:
             fitted.set_params(n_components=width).fit(X)
     if not isinstance(fitted.map_, TrigonometricMap):
         raise ValueError(
-            f"n_components_for knows sines and cosines only; the errors of "
-            f"{type(sampler).__name__} have heavy tails or no closed form, and one fit "
-            "would differ from the answer. Measure them with compare_samplers, or use "
-            "TrigRBFSampler, LaplacianSampler, MaternSampler, ExponentialPowerSampler."
+            f"n_components_for needs features that are sines and cosines; the errors "
+            f"of {type(sampler).__name__} have heavy tails or no closed form, so no "
+            "number of columns can be stated. Measure them with compare_samplers, or "
+            "use TrigRBFSampler, LaplacianSampler, MaternSampler or "
+            "ExponentialPowerSampler."
         )
     return fitted
 
@@ -164,84 +174,81 @@ def _least(is_enough):
 
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
+_TITLES = {
+    "kernel": "Relative error of the kernel",
+    "posterior": "Total variation of the class probabilities",
+}
+_HEADER = "error", "standard error", "ms per 1000 rows"
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
-    """Errors of several maps over draws of rows and of frequencies.
 
-    ``print`` shows them as a table, the least error first.
+class Comparison(dict[str, Any]):
+    """Table of the errors of several samplers, as :func:`compare_samplers` returns it.
+
+    A dictionary of columns, which ``pandas.DataFrame`` accepts. At the prompt it prints
+    as a table with the least error first, and notebooks display it as HTML.
 
     Parameters
     ----------
     names : list of str
-        Names of the maps.
-    errors : ndarray of shape (n_maps, n_draws)
-        All maps saw the same rows in a draw, so differences between maps are paired.
-    seconds : ndarray of shape (n_maps,)
+        Names of the samplers.
+    errors : ndarray of shape (n_samplers, n_draws)
+        Error of each sampler in each draw. In one draw all samplers see the same rows,
+        so differences between samplers are paired.
+    seconds : ndarray of shape (n_samplers,)
         Shortest time of ``transform`` over the draws, for 1000 rows.
-    metric : str
-        "kernel" or "posterior".
+    target : {"kernel", "posterior"}
+        What the errors measure.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_crt import OPRFSampler, TrigRBFSampler, compare_samplers
+    >>> X = np.random.default_rng(0).normal(size=(300, 4))
+    >>> samplers = {"sines and cosines": TrigRBFSampler(), "positive": OPRFSampler()}
+    >>> table = compare_samplers(samplers, X, random_state=0)
+    >>> list(table)
+    ['sampler', 'error', 'standard_error', 'seconds']
+    >>> table["sampler"]
+    ['sines and cosines', 'positive']
     """
 
-    names: list[str]
-    errors: np.ndarray
-    seconds: np.ndarray
-    metric: str
-
-    @property
-    def mean(self) -> np.ndarray:
-        """Mean errors, shape (n_maps,)."""
-        return self.errors.mean(axis=1)
-
-    @property
-    def standard_error(self) -> np.ndarray:
-        """Standard errors of these means, shape (n_maps,); nan for a single draw."""
-        return _error_of_mean(self.errors)
+    def __init__(
+        self, names: list[str], errors: np.ndarray, seconds: np.ndarray, target: str
+    ) -> None:
+        super().__init__(
+            sampler=names,
+            error=errors.mean(axis=1),
+            standard_error=_error_of_mean(errors),
+            seconds=seconds,
+        )
+        self.errors = errors
+        self.target = target
 
     @property
     def best(self) -> str:
-        """Name of the map with the least mean error."""
-        return self.names[int(np.argmin(self.mean))]
+        """Name of the sampler with the least mean error."""
+        return self["sampler"][int(np.argmin(self["error"]))]
 
     def against(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """Return the mean differences to one map, and their standard errors.
+        """Return the mean differences to one sampler, and their standard errors.
 
         Parameters
         ----------
         name : str
-            Name of the map.
+            Name of the sampler.
 
         Returns
         -------
-        differences, standard_errors : ndarray of shape (n_maps,)
-            Differences are positive where a map has a larger error.
+        differences, standard_errors : ndarray of shape (n_samplers,)
+            Differences are positive where a sampler has a larger error.
         """
-        differences = self.errors - self.errors[self.names.index(name)]
+        differences = self.errors - self.errors[self["sampler"].index(name)]
         return differences.mean(axis=1), _error_of_mean(differences)
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return the table as a pandas DataFrame, the least error first.
-
-        Returns
-        -------
-        frame : DataFrame of shape (n_maps, 3)
-            Columns "error", "standard_error" and "seconds", which needs pandas.
-        """
-        import pandas as pd
-
-        columns = {
-            "error": self.mean,
-            "standard_error": self.standard_error,
-            "seconds": self.seconds,
-        }
-        frame = pd.DataFrame(columns, index=self.names)
-        return frame.sort_values("error")
-
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw error against time, one point per map, with standard errors.
+        """Plot the error against the time, one point per sampler, with standard errors.
 
         Parameters
         ----------
@@ -257,36 +264,52 @@ class Comparison:
             import matplotlib.pyplot as plt
 
             _, ax = plt.subplots(layout="constrained")
-        rows = zip(
-            self.names, self.seconds, self.mean, self.standard_error, strict=True
-        )
-        for name, seconds, mean, error in rows:
+        for name, mean, error, seconds in zip(*self.values(), strict=True):
             ax.errorbar(seconds * 1e3, mean, np.nan_to_num(error), fmt="o", label=name)
-        label = {"kernel": "relative error of the kernel"}.get(
-            self.metric, "total variation of the posteriors"
-        )
-        ax.set(xscale="log", yscale="log", ylabel=label)
-        ax.set_xlabel("transform, ms for 1000 rows")
+        ax.set(xscale="log", yscale="log", ylabel=_TITLES[self.target])
+        ax.set_xlabel("transform, ms per 1000 rows")
         ax.legend(fontsize="small")
         return ax
 
-    def __str__(self):
-        width = max(map(len, self.names))
-        lines = [f"{'':{width}}  error   +- s.e.   ms for 1000 rows"]
-        for i in np.argsort(self.mean):
-            numbers = f"{self.mean[i]:.4f}  {self.standard_error[i]:.4f}  "
-            lines.append(
-                f"{self.names[i]:{width}}  {numbers} {self.seconds[i] * 1e3:.2f}"
-            )
-        return "\n".join(lines)
+    def _title(self) -> str:
+        return f"{_TITLES[self.target]}, mean over n_draws={self.errors.shape[1]}"
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        """Return the cells as texts, the least error first."""
+        rows = sorted(zip(*self.values(), strict=True), key=lambda row: row[1])
+        return [
+            (name, f"{mean:.4f}", f"{error:.4f}", f"{seconds * 1e3:.2f}")
+            for name, mean, error, seconds in rows
+        ]
+
+    def __repr__(self) -> str:
+        rows = [("", *_HEADER), *self._rows()]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [
+            "  ".join([name.ljust(widths[0]), *map(str.rjust, numbers, widths[1:])])
+            for name, *numbers in rows
+        ]
+        return "\n".join([self._title(), *lines])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th>{escape(name)}</th>{_cells('td', numbers)}</tr>"
+            for name, *numbers in self._rows()
+        )
+        head = f"<tr><th></th>{_cells('th', _HEADER)}</tr>"
+        return f"<table><caption>{self._title()}</caption>{head}{rows}</table>"
+
+
+def _cells(tag: str, texts: Iterable[str]) -> str:
+    return "".join(f"<{tag}>{text}</{tag}>" for text in texts)
 
 
 @validate_params(
     {
-        "X": ["array-like", "sparse matrix"],
         "samplers": ["array-like", dict],
+        "X": ["array-like", "sparse matrix"],
         "y": ["array-like", None],
-        "metric": [StrOptions({"kernel", "posterior"})],
+        "target": [StrOptions(set(_TITLES))],
         "n_rows": [Interval(Integral, 2, None, closed="left")],
         "n_queries": [Interval(Integral, 1, None, closed="left")],
         "n_draws": [Interval(Integral, 1, None, closed="left")],
@@ -295,40 +318,41 @@ class Comparison:
     prefer_skip_nested_validation=True,
 )
 def compare_samplers(
-    X: TableLike,
     samplers: Iterable | Mapping[str, Any],
+    X: TableLike,
     *,
     y: Any = None,
-    metric: Literal["kernel", "posterior"] = "kernel",
+    target: Literal["kernel", "posterior"] = "kernel",
     n_rows: int = 1000,
     n_queries: int = 200,
     n_draws: int = 5,
     random_state: RandomState = None,
 ) -> Comparison:
-    r"""Measure the error of several maps on a sample of rows, with standard errors.
+    r"""Measure the errors of several samplers on your rows, with standard errors.
 
-    Closed forms of the variance do not say which map is best for averages, because
-    their means are dominated by rare draws. So this draws rows and frequencies several
-    times, and compares estimates with the exact kernel.
+    The closed forms of the variance do not tell which sampler suits kernel averages
+    best, because their means are dominated by rare draws of the frequencies. This
+    function draws rows and frequencies several times and compares the estimates with
+    the exact kernel.
 
     Parameters
     ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Rows, as the samplers are to see them (scaled).
     samplers : list of sampler, or dict of str to sampler
-        Samplers with their parameters; they are cloned. Give all of them the same
+        Samplers with the parameters to use; they are cloned. Give all of them the same
         ``sigma``, since a smaller one makes every error smaller.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Rows, scaled as for the samplers.
     y : array-like of shape (n_samples,), default=None
-        Classes, for ``metric="posterior"``.
-    metric : {"kernel", "posterior"}, default="kernel"
+        Classes, for ``target="posterior"``.
+    target : {"kernel", "posterior"}, default="kernel"
         ``"kernel"``: the relative error :math:`|\hat K - K|_F / |K|_F` between queries
         and rows. ``"posterior"``: the mean over the queries of the total variation
-        :math:`\frac12 \sum_c |\hat p_c - p_c|` between the Nadaraya-Watson posteriors
-        of the estimate and of the kernel; negative scores count as 0, and a query
-        without a positive score gets the shares of the classes.
+        :math:`\frac12 \sum_c |\hat p_c - p_c|` between the Nadaraya-Watson class
+        probabilities of the estimate and of the kernel; negative scores count as 0, and
+        a query without a positive score gets the class frequencies.
     n_rows, n_queries : int, default=1000, 200
-        Number of rows that samplers are fitted on, and of further rows; fewer, in the
-        same proportion, where X has fewer.
+        Number of rows that the samplers are fitted on, and of further rows that serve
+        as queries; fewer, in the same proportion, where X has fewer.
     n_draws : int, default=5
         Number of draws of rows and frequencies.
     random_state : int, RandomState instance or None, default=None
@@ -336,13 +360,22 @@ def compare_samplers(
 
     Returns
     -------
-    comparison : Comparison
-        Errors and times; ``print`` it, or ``to_frame()``, ``plot()``.
+    table : Comparison
+        A dictionary with the columns ``"sampler"``, ``"error"``, ``"standard_error"``
+        and ``"seconds"`` (of ``transform``, for 1000 rows), in the order of
+        ``samplers``. It prints as a table, ``table.plot()`` draws error against time,
+        and ``pandas.DataFrame(table)`` converts it.
 
     Raises
     ------
     ValueError
-        If there is no sampler, or no y for ``metric="posterior"``.
+        If there is no sampler, or no y for ``target="posterior"``.
+    TypeError
+        If ``samplers`` holds something else.
+
+    See Also
+    --------
+    n_components_for : The number of columns for a given error.
 
     Examples
     --------
@@ -350,19 +383,28 @@ def compare_samplers(
     >>> from sklearn.preprocessing import StandardScaler
     >>> from sklearn_crt import OPRFSampler, TrigRBFSampler, compare_samplers
     >>> X = StandardScaler().fit_transform(load_digits().data)
-    >>> maps = {"sines and cosines": TrigRBFSampler(), "positive": OPRFSampler()}
-    >>> compare_samplers(X, maps, random_state=0).best
-    'sines and cosines'
+    >>> samplers = {"sines and cosines": TrigRBFSampler(), "positive": OPRFSampler()}
+    >>> compare_samplers(samplers, X, random_state=0)
+    Relative error of the kernel, mean over n_draws=5
+                        error  standard error  ms per 1000 rows
+    sines and cosines  0.3038          0.0093               ...
+    positive           0.4785          0.0541               ...
     """
     if not isinstance(samplers, Mapping):
-        samplers = {repr(sampler): sampler for sampler in samplers}
+        # long representations have line breaks
+        samplers = {" ".join(repr(sampler).split()): sampler for sampler in samplers}
     if not samplers:
         raise ValueError("compare_samplers needs at least one sampler.")
+    if not all(hasattr(sampler, "exact_kernel") for sampler in samplers.values()):
+        raise TypeError(
+            "samplers must be a list or a dict of samplers of sklearn_crt; the rows X "
+            "are the second argument."
+        )
     X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
     classes, codes = None, np.zeros(X.shape[0], dtype=int)
-    if metric == "posterior":
+    if target == "posterior":
         if y is None:
-            raise ValueError("metric='posterior' needs the classes y of the rows.")
+            raise ValueError("target='posterior' needs the classes y of the rows.")
         check_consistent_length(X, y)
         classes, codes = np.unique(column_or_1d(y), return_inverse=True)
     rng = check_random_state(random_state)
@@ -379,7 +421,7 @@ def compare_samplers(
             errors[i, draw], seconds[i, draw] = _measure(
                 sampler, X[rows], X[queries], onehot, seed
             )
-    return Comparison(list(samplers), errors, seconds.min(axis=1), metric)
+    return Comparison(list(samplers), errors, seconds.min(axis=1), target)
 
 
 def _measure(sampler, rows, queries, onehot, seed):

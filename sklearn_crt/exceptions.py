@@ -5,6 +5,10 @@ from __future__ import annotations
 __all__ = ["ApproximationWarning"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 class ApproximationWarning(RuntimeWarning):
     """Random features are too few, or a float type too short, for a reliable result.
 

@@ -49,3 +49,7 @@ __all__ = [
     "get_coupling",
     "register",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -15,7 +15,7 @@ from sklearn.utils import assert_all_finite, gen_batches
 from ._array import plain_sparse
 from ._compat import Interval, StrOptions, validate_params
 from .maps import ExponentialPower, Gaussian, Laplacian, Matern, RadialKernel
-from .rows import DenseInputs, Frame, Rows, Sigma, TableLike, check_sigma, metric_factor
+from .rows import DenseInputs, Frame, Rows, Sigma, TableLike, check_sigma, shape_factor
 
 __all__ = [
     "ExponentialPower",
@@ -27,11 +27,16 @@ __all__ = [
     "matern_kernel",
 ]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 _BLOCK_ENTRIES = 2**17  # kernel values computed at a time, a megabyte
 
 _ROWS = ["array-like", "sparse matrix"]
 _SIGMA = [Interval(Real, 0, None, closed="neither"), "array-like"]
-_METRIC = ["array-like", None]
+_SHAPE = ["array-like", None]
 
 
 @validate_params(
@@ -40,7 +45,7 @@ _METRIC = ["array-like", None]
         "Y": [*_ROWS, None],
         "nu": [Interval(Real, 0, None, closed="right")],
         "sigma": _SIGMA,
-        "metric": _METRIC,
+        "shape_matrix": _SHAPE,
     },
     prefer_skip_nested_validation=True,
 )
@@ -50,7 +55,7 @@ def matern_kernel(
     *,
     nu: float = 1.5,
     sigma: Sigma = 1.0,
-    metric: ArrayLike | None = None,
+    shape_matrix: ArrayLike | None = None,
 ) -> np.ndarray:
     r"""Matern kernel of smoothness nu.
 
@@ -68,7 +73,7 @@ def matern_kernel(
         Smoothness, positive; infinity is the Gaussian kernel exp(-r^2 / 2).
     sigma : float or array-like of shape (n_features,), default=1.0
         Multiplies the rows: one over the length scale.
-    metric : array-like of shape (n_features, n_features), default=None
+    shape_matrix : array-like of shape (n_features, n_features), default=None
         Symmetric positive definite M of the norm sqrt(u' M u); None for the identity.
 
     Returns
@@ -116,7 +121,7 @@ def matern_kernel(
     array([[1.     , 0.55198],
            [0.55198, 1.     ]])
     """
-    return _radial(X, Y, sigma, metric, Matern(nu))
+    return _radial(X, Y, sigma, shape_matrix, Matern(nu))
 
 
 @validate_params(
@@ -125,7 +130,7 @@ def matern_kernel(
         "Y": [*_ROWS, None],
         "norm": [StrOptions({"l1", "l2"})],
         "sigma": _SIGMA,
-        "metric": _METRIC,
+        "shape_matrix": _SHAPE,
     },
     prefer_skip_nested_validation=True,
 )
@@ -135,7 +140,7 @@ def laplacian_kernel(
     *,
     norm: Literal["l2", "l1"] = "l2",
     sigma: Sigma = 1.0,
-    metric: ArrayLike | None = None,
+    shape_matrix: ArrayLike | None = None,
 ) -> np.ndarray:
     r"""Laplacian kernel, the exponential of minus a distance.
 
@@ -153,7 +158,7 @@ def laplacian_kernel(
         :func:`sklearn.metrics.pairwise.laplacian_kernel`.
     sigma : float or array-like of shape (n_features,), default=1.0
         Multiplies the rows: one over the length scale.
-    metric : array-like of shape (n_features, n_features), default=None
+    shape_matrix : array-like of shape (n_features, n_features), default=None
         Symmetric positive definite M of the norm sqrt(u' M u), for ``norm="l2"``;
         None for the identity.
 
@@ -186,9 +191,11 @@ def laplacian_kernel(
     >>> -np.log(laplacian_kernel(X, norm="l1")[0, 1])
     np.float64(7.0)
     """
-    if norm == "l1" and metric is not None:
-        raise ValueError("metric needs norm='l2', got norm='l1'; use metric=None.")
-    return _radial(X, Y, sigma, metric, Laplacian(norm))
+    if norm == "l1" and shape_matrix is not None:
+        raise ValueError(
+            "shape_matrix needs norm='l2', got norm='l1'; use shape_matrix=None."
+        )
+    return _radial(X, Y, sigma, shape_matrix, Laplacian(norm))
 
 
 @validate_params(
@@ -197,7 +204,7 @@ def laplacian_kernel(
         "Y": [*_ROWS, None],
         "alpha": [Interval(Real, 0, 2, closed="right")],
         "sigma": _SIGMA,
-        "metric": _METRIC,
+        "shape_matrix": _SHAPE,
     },
     prefer_skip_nested_validation=True,
 )
@@ -207,7 +214,7 @@ def exponential_power_kernel(
     *,
     alpha: float = 1.0,
     sigma: Sigma = 1.0,
-    metric: ArrayLike | None = None,
+    shape_matrix: ArrayLike | None = None,
 ) -> np.ndarray:
     r"""Exponential-power kernel.
 
@@ -224,7 +231,7 @@ def exponential_power_kernel(
         Exponent in (0, 2]; 1 is the Laplacian kernel, 2 a Gaussian one, exp(-r^2).
     sigma : float or array-like of shape (n_features,), default=1.0
         Multiplies the rows: one over the length scale.
-    metric : array-like of shape (n_features, n_features), default=None
+    shape_matrix : array-like of shape (n_features, n_features), default=None
         Symmetric positive definite M of the norm sqrt(u' M u); None for the identity.
 
     Returns
@@ -254,14 +261,14 @@ def exponential_power_kernel(
     >>> round(np.log(exponential_power_kernel(X, alpha=0.5)[0, 1]) ** 2, 6)
     np.float64(5.0)
     """
-    return _radial(X, Y, sigma, metric, ExponentialPower(alpha))
+    return _radial(X, Y, sigma, shape_matrix, ExponentialPower(alpha))
 
 
 def _radial(
     X: TableLike,
     Y: TableLike | None,
     sigma: Sigma,
-    metric: ArrayLike | None,
+    shape_matrix: ArrayLike | None,
     kernel: RadialKernel,
 ) -> Any:
     """Return the kernel at the distances |sigma (x - y)|_M of all pairs.
@@ -272,14 +279,14 @@ def _radial(
     if np.ndim(X) == 1:
         u = _difference(X, Y, sigma)
         row, zero = DenseInputs(u[None]), DenseInputs(np.zeros((1, u.size)))
-        factor = metric_factor(metric, u.size)
+        factor = shape_factor(shape_matrix, u.size)
         r = kernel.distances(row.times(factor), zero.times(factor))
         return math.exp(kernel.log_profile(r)[0, 0])
     checked = check_pairwise_arrays(X, Y, accept_sparse="csr")
     pair: tuple[Rows, Rows] = tuple(map(plain_sparse, checked))
     X, Y = pair
     same, dtype = checked[0] is checked[1], X.dtype
-    factor = metric_factor(metric, X.shape[1])
+    factor = shape_factor(shape_matrix, X.shape[1])
     X, Y = (Z.astype(np.float64, copy=False) for Z in (X, Y))
     dense = not (sparse.issparse(X) or sparse.issparse(Y))
     # distances lose less about a centre

@@ -66,7 +66,7 @@ def sampler_classes(*, parts: bool = False) -> list[type[BaseFeatureSampler]]:
 
 
 def _classes(module: ModuleType) -> Iterator[type[BaseFeatureSampler]]:
-    members = (getattr(module, name) for name in module._HOMES)
+    members = (getattr(module, name) for name in module.__all__)
     for member in members:
         if isinstance(member, type) and issubclass(member, BaseFeatureSampler):
             yield member

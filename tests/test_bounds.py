@@ -24,7 +24,7 @@ from sklearn_crt.theory import (
 
 # the mean of the largest gradient over a ball, in closed form: no public result shows
 # it alone, and a bound that is too large by a factor would be seen nowhere else
-from sklearn_crt.theory.bounds import _log_gradient
+from sklearn_crt.theory.bounds import log_mean_gradient
 
 PAIRS = Antithetic(Independent())
 
@@ -139,7 +139,7 @@ def test_bound_of_the_gradient_against_quadrature(d, radius, A):
         for ends in ((1e-12, edge), (edge, edge + 3), (edge + 3, edge + 40))
     )
     expected = np.log(integral) + peak + 0.5 * d * np.log(1 - 4 * A)
-    assert_allclose(_log_gradient(radius, d), expected, rtol=1e-6, atol=1e-6)
+    assert_allclose(log_mean_gradient(radius, d), expected, rtol=1e-6, atol=1e-6)
 
 
 def test_bound_of_the_gradient_against_a_grid(rng):
@@ -154,8 +154,8 @@ def test_bound_of_the_gradient_against_a_grid(rng):
         slopes = np.sum((B * w - 2 * points) ** 2, axis=1)
         gradients = np.exp(log_values) * np.sqrt(slopes[:, None] + slopes)
         largest.append(gradients.max())
-    assert np.mean(largest) < np.exp(_log_gradient(radius, d))
-    assert np.mean(largest) > 0.2 * np.exp(_log_gradient(radius, d))  # and not idle
+    assert np.mean(largest) < np.exp(log_mean_gradient(radius, d))
+    assert np.mean(largest) > 0.2 * np.exp(log_mean_gradient(radius, d))  # and not idle
 
 
 @pytest.mark.parametrize("d", [1, 2])

@@ -165,7 +165,7 @@ def test_sampler_without_a_closed_form():
     check_sampler(TrigRBFSampler(coupling=SomeAngle()))
 
 
-def metric(n_features):
+def shape_matrix(n_features):
     """Return an anisotropic one; the contract rows stay close to the unit ball."""
     M = np.diag(np.linspace(0.3, 1.5, n_features))
     M[0, -1] = M[-1, 0] = 0.3 if n_features > 1 else M[0, 0]
@@ -176,9 +176,9 @@ def metric(n_features):
 @pytest.mark.parametrize("coupling", ["iid", "orthogonal", STRATIFIED], ids=str)
 @pytest.mark.parametrize("sampler", RADIAL, ids=str)
 def test_radial_sampler(sampler, coupling):
-    # the metric where it costs no run of its own: draws are the same without it
-    M = metric(3) if coupling == "orthogonal" else None
-    check_sampler(clone(sampler).set_params(coupling=coupling, metric=M), 3)
+    # with a shape matrix where it costs no run of its own; the draws do not change
+    M = shape_matrix(3) if coupling == "orthogonal" else None
+    check_sampler(clone(sampler).set_params(coupling=coupling, shape_matrix=M), 3)
 
 
 @pytest.mark.each_value
@@ -187,7 +187,9 @@ def test_radial_sampler(sampler, coupling):
     "sampler", [LaplacianSampler(), ExponentialPowerSampler(alpha=0.7)], ids=str
 )
 def test_radial_sampler_with_other_couplings(sampler, coupling):
-    check_sampler(clone(sampler).set_params(coupling=coupling, metric=metric(3)), 3)
+    check_sampler(
+        clone(sampler).set_params(coupling=coupling, shape_matrix=shape_matrix(3)), 3
+    )
 
 
 @pytest.mark.slow
@@ -197,7 +199,9 @@ def test_radial_sampler_with_other_couplings(sampler, coupling):
 @pytest.mark.parametrize("sampler", RADIAL, ids=str)
 def test_radial_sampler_in_full(sampler, coupling, random_phase, n_features):
     options = {"coupling": coupling, "random_phase": random_phase}
-    sampler = clone(sampler).set_params(metric=metric(n_features), **options)
+    sampler = clone(sampler).set_params(
+        shape_matrix=shape_matrix(n_features), **options
+    )
     check_sampler(sampler, n_features)
 
 

@@ -194,7 +194,7 @@ def test_wrong_norms():
 
 
 @pytest.mark.parametrize("base", ALL)
-def test_bandwidth_off_by_two_percent(base, with_fault):
+def test_sigma_off_by_two_percent(base, with_fault):
     def log_features(self, rows, **options):
         return super(type(self), self).log_features(rows.scaled(1.02), **options)
 

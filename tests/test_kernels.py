@@ -12,7 +12,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics import pairwise
 from sklearn.svm import SVC
 
-from sklearn_crt import ExactKernel, NadarayaWatsonRegressor
+from sklearn_crt import NadarayaWatsonRegressor
 from sklearn_crt.kernels import (
     Gaussian,
     Matern,
@@ -85,9 +85,7 @@ def test_matern_near_zero_is_its_series(nu):
     for k in range(1, 7):  # t^2 = 2 nu r^2
         term = -term * (2 * nu * r**2) / (4 * k * (nu - k))
         total += term
-    assert_allclose(
-        np.expm1(Matern(nu).log_profile(r)), total, rtol=1e-6, atol=2e-13
-    )
+    assert_allclose(np.expm1(Matern(nu).log_profile(r)), total, rtol=1e-6, atol=2e-13)
 
 
 @pytest.mark.parametrize("nu", [1, 4, 24, 24.9, 25, 30, 40.5])
@@ -136,9 +134,7 @@ def test_many_values_are_those_of_few(nu):
 def test_large_nu_tends_to_the_gaussian_kernel():
     r = np.linspace(0, 5, 50)
     for nu in (1e2, 1e4, 1e6):
-        logs = [
-            kernel.log_profile(r) for kernel in (Matern(nu), Gaussian())
-        ]
+        logs = [kernel.log_profile(r) for kernel in (Matern(nu), Gaussian())]
         error = np.abs(np.exp(logs[0]) - np.exp(logs[1])).max()
         assert 0.05 / nu < error < 0.5 / nu
 
@@ -175,8 +171,8 @@ def test_metric(kernel, pair, rng):
     M = A @ A.T + np.eye(3)
     r = cdist(*pair, metric="mahalanobis", VI=M)[:, :, None]
     by_distance = np.array([kernel(np.zeros((1, 1)), row)[0] for row in r])
-    assert_allclose(kernel(*pair, metric=M), by_distance, rtol=1e-9)
-    assert_allclose(kernel(pair[0][0], pair[1][0], metric=M), by_distance[0, 0])
+    assert_allclose(kernel(*pair, shape_matrix=M), by_distance, rtol=1e-9)
+    assert_allclose(kernel(pair[0][0], pair[1][0], shape_matrix=M), by_distance[0, 0])
 
 
 @pytest.mark.parametrize(
@@ -199,9 +195,7 @@ def test_in_the_tools_of_scikit_learn(kernel, options, pair):
     assert_allclose(by_function.predict(X), by_matrix.predict(K), atol=1e-6)
     svc = SVC(kernel=lambda X, Y: kernel(X, Y, **options)).fit(X, y)
     assert svc.score(X, y) > 0.9
-    exact = NadarayaWatsonRegressor(
-        ExactKernel(kernel=lambda X, Y: kernel(X, Y, **options), sigma=1.0)
-    )
+    exact = NadarayaWatsonRegressor(lambda X, Y: kernel(X, Y, **options), sigma=1.0)
     expected = K @ y / K.sum(axis=1)
     assert_allclose(exact.fit(X, y).predict(X), expected, atol=1e-9)
 
@@ -244,11 +238,17 @@ def test_close_rows_keep_the_digits_of_their_differences(dtype, rng):
         (lambda X: laplacian_kernel(X, sigma=[1.0, 2.0]), r"shape \(3,\)"),
         (lambda X: laplacian_kernel(X, sigma=[1.0, 0.0, 1.0]), "must be positive"),
         (lambda X: laplacian_kernel(X, norm="l1", sigma=[1.0, -1, 1]), "positive"),
-        (lambda X: laplacian_kernel(X, norm="l1", metric=np.eye(3)), "norm='l2'"),
-        (lambda X: matern_kernel(X, metric=np.eye(2)), r"metric has shape \(2, 2\)"),
-        (lambda X: matern_kernel(X, metric=-np.eye(3)), "eigenvalue is -1;"),
-        (lambda X: matern_kernel(X, metric=np.triu(np.ones((3, 3)))), "symmetric"),
-        (lambda X: matern_kernel(X, metric=np.full((3, 3), np.nan)), "NaN"),
+        (lambda X: laplacian_kernel(X, norm="l1", shape_matrix=np.eye(3)), "norm='l2'"),
+        (
+            lambda X: matern_kernel(X, shape_matrix=np.eye(2)),
+            r"shape_matrix has shape \(2, 2\)",
+        ),
+        (lambda X: matern_kernel(X, shape_matrix=-np.eye(3)), "eigenvalue is -1;"),
+        (
+            lambda X: matern_kernel(X, shape_matrix=np.triu(np.ones((3, 3)))),
+            "symmetric",
+        ),
+        (lambda X: matern_kernel(X, shape_matrix=np.full((3, 3), np.nan)), "NaN"),
         (lambda X: matern_kernel(X * np.nan), "NaN"),
         (lambda X: matern_kernel(X, X[:, :2]), "dimension"),
         (lambda X: matern_kernel(X[0]), r"shape \(3,\) needs .* Y .*, got None"),

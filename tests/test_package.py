@@ -14,11 +14,42 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import estimator_html_repr
 
 import sklearn_crt
-from sklearn_crt import extend, samplers, testing
+from sklearn_crt import samplers
+
+PUBLIC = (
+    "",
+    ".accuracy",
+    ".attention",
+    ".attention.torch",
+    ".averages",
+    ".dask",
+    ".datasets",
+    ".exceptions",
+    ".extend",
+    ".kernels",
+    ".metric",
+    ".ridge",
+    ".samplers",
+    ".testing",
+    ".theory",
+)
+
+
+def public_module(name):
+    """Return a public module, or None where it needs a package that is not there."""
+    needed = {".attention.torch": "torch", ".dask": "dask"}.get(name)
+    if needed is not None and importlib.util.find_spec(needed) is None:
+        return None
+    return importlib.import_module(f"sklearn_crt{name}")
+
+
+def top_level_modules():
+    """Return the names of the public modules right below the package."""
+    return [name[1:] for name in PUBLIC if name.count(".") == 1]
 
 
 def test_public_names_exist():
-    for module in (sklearn_crt, extend, samplers, testing):
+    for module in filter(None, map(public_module, PUBLIC)):
         for name in module.__all__:
             assert hasattr(module, name), f"{module.__name__}.{name}"
     assert sklearn_crt.__version__ == metadata.version("sklearn-crt")
@@ -68,10 +99,10 @@ def test_the_package_imports_what_is_used(imported):
     assert "sklearn_crt" in bare
     assert not {"numpy", "scipy", "sklearn"} & bare
 
-    assert any(name.endswith("oprf") for name in sampler)
+    assert any(name.endswith("samplers._positive") for name in sampler)
     assert not any(name.startswith("sklearn_crt.averages") for name in sampler)
     kinds = {name.rsplit(".", 1)[-1].lstrip("_") for name in sampler}
-    assert not {"hybrid", "matern", "gerf"} & kinds
+    assert not {"hybrid", "heavy_tailed", "gerf"} & kinds
     assert not any(name.startswith(("sklearn.", "scipy.")) for name in sampler)
 
     everything = sampler | others
@@ -81,13 +112,50 @@ def test_the_package_imports_what_is_used(imported):
     assert not {name for name in theirs if not name.startswith(allowed)}
 
 
-def test_names_come_when_they_are_used():
-    assert sklearn_crt.samplers is samplers
-    for module in (sklearn_crt, samplers):
-        assert set(module.__all__) <= set(dir(module))
-        assert all(hasattr(module, name) for name in module.__all__)
+def run_in_new_process(code):
+    """Return the words that a script prints."""
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    return run.stdout.split()
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_submodules_are_loaded_on_first_use(name):
+    if public_module(name) is None:
+        pytest.skip(f"sklearn_crt{name} needs a package that is not here")
+    path = f"sklearn_crt{name}"
+    assert run_in_new_process(f"import sklearn_crt; print({path}.__name__)") == [path]
+
+
+def test_dir_shows_public_names_before_and_after_all_modules_are_loaded():
+    listed = [*sklearn_crt.__all__, *top_level_modules()]
+    code = "import sklearn_crt; print(*dir(sklearn_crt))"
+    assert run_in_new_process(code) == sorted(listed)
+    for name in PUBLIC:
+        if (module := public_module(name)) is None:
+            continue
+        inner = [path for path in PUBLIC if path.rpartition(".")[0] == name]
+        submodules = [path.rpartition(".")[2] for path in inner if path]
+        assert dir(module) == sorted([*module.__all__, *submodules]), name
+
+
+def test_unknown_names_raise_attribute_errors():
     with pytest.raises(AttributeError, match="has no attribute 'NoSampler'"):
         _ = sklearn_crt.NoSampler
+    with pytest.raises(AttributeError, match=r"'sklearn_crt.samplers' has no"):
+        _ = samplers.NoSampler
+
+
+def test_a_missing_optional_package_is_named(monkeypatch):
+    """It is an AttributeError, since ``help`` looks up each name of a module."""
+    for name in [name for name in sys.modules if name.startswith("sklearn_crt.dask")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr(sklearn_crt, "dask", raising=False)
+    monkeypatch.setitem(sys.modules, "dask", None)
+    with pytest.raises(AttributeError, match=r"'dask'.*\(import of dask halted"):
+        _ = sklearn_crt.dask
+    assert "dask" in dir(sklearn_crt)
 
 
 ESTIMATORS = [
@@ -130,12 +198,12 @@ N_TEXTS = {
     "intercept_": 2,
     "kernel": 5,
     "kernel_": 2,
-    "metric": 2,
     "n_components": 12,
     "n_jobs": 2,
     "nu": 2,
     "phase_": 3,
     "random_state": 5,
+    "shape_matrix": 2,
     "sigma": 4,
     "sigma_": 3,
 }
@@ -163,24 +231,6 @@ def test_maps_know_no_estimator():
     assert not any("sklearn.base" in source for source in sources)
 
 
-PUBLIC = (
-    "",
-    ".accuracy",
-    ".attention",
-    ".attention.torch",
-    ".averages",
-    ".dask",
-    ".datasets",
-    ".exceptions",
-    ".extend",
-    ".kernels",
-    ".metric",
-    ".samplers",
-    ".testing",
-    ".theory",
-)
-
-
 @pytest.fixture(scope="module")
 def reference():
     """Return the names that the page of the reference lists, below ``sklearn_crt``."""
@@ -190,18 +240,18 @@ def reference():
     return re.findall(r"^   ([A-Za-z_][\w.]*)$", page.read_text(), re.MULTILINE)
 
 
-def public_module(name):
-    """Return a public module, or None where it needs a package that is not there."""
-    needed = {".attention.torch": "torch", ".dask": "dask"}.get(name)
-    if needed is not None and importlib.util.find_spec(needed) is None:
-        return None
-    return importlib.import_module(f"sklearn_crt{name}")
+def test_reference_is_short(reference):
+    assert len(reference) == len(set(reference)) <= 80
 
 
 def test_reference_and_public_modules_list_the_same(reference):
     modules = {name: public_module(name) for name in PUBLIC}
     listed = set()
     for path in reference:
+        if f".{path}" in modules:  # one page for all names of a module
+            module = modules[f".{path}"]
+            listed.update(getattr(module, name) for name in module.__all__)
+            continue
         owner, _, name = f".{path}".rpartition(".")
         if modules[owner] is not None:
             assert name in modules[owner].__all__, path
@@ -248,3 +298,25 @@ def test_html_links_to_the_page_of_the_reference(estimator, reference):
     assert folder == f"{site}/en/latest/generated"
     assert f'href="{link}' in estimator_html_repr(estimator())
     assert Derived()._get_doc_link() == ""
+
+
+def guide_pages():
+    """Return the text of each page of the user guide, without line breaks."""
+    folder = Path(__file__).parents[1] / "doc" / "user_guide"
+    if not folder.exists():
+        pytest.skip("the pages of the documentation are not here")
+    texts = {page.stem: page.read_text("utf-8") for page in folder.glob("*.rst")}
+    return {name: " ".join(text.split()) for name, text in texts.items()}
+
+
+def test_guide_pages_explain_sigma_once():
+    pages = guide_pages()
+    using = {name for name, text in pages.items() if re.search(r"\bsigma\b", text)}
+    assert len(using) > 20
+    counts = {name: pages[name].count("``length_scale = 1 / sigma``") for name in using}
+    assert {name for name, count in counts.items() if count != 1} == {"index"}
+
+
+def test_guide_pages_do_not_call_sigma_a_bandwidth():
+    pages = {name for name, text in guide_pages().items() if "bandwidth" in text}
+    assert pages == {"sigma", "learned_metric"}  # of KernelDensity and xRFM

@@ -108,8 +108,8 @@ def test_no_number_is_made_of_what_is_none(sampler, value, dtype, table):
     assert np.isfinite(np.delete(features, 7, axis=0)).all()
 
 
-def test_large_numbers_of_small_bandwidth_are_no_error(table):
-    """What counts are rows at unit bandwidth."""
+def test_large_numbers_of_small_sigma_are_no_error(table):
+    """What counts are rows multiplied by sigma."""
     X = table.astype(np.float32)
     small = OPRFSampler(sigma=0.5, random_state=0).fit_transform(X)
     large = OPRFSampler(sigma=0.5e-25, random_state=0).fit_transform(1e25 * X)

@@ -10,7 +10,6 @@ from sklearn.base import clone, is_regressor
 
 from sklearn_crt import (
     DERFSampler,
-    ExactKernel,
     HybridSampler,
     LearnedMetric,
     LocalLinearRegressor,
@@ -132,7 +131,7 @@ SHARED = [
     *(pytest.param(one, marks=pytest.mark.slow) for one in EXPENSIVE),
     NadarayaWatsonRegressor(OPRFSampler(n_components=20)),
     NadarayaWatsonRegressor(Prototypes(20)),
-    NadarayaWatsonClassifier(ExactKernel("matern", sigma="median")),
+    NadarayaWatsonClassifier("matern", sigma="median"),
     LocalLinearRegressor(Prototypes(20), ridge=0.1),
     RandomFeatureRidge(TrigRBFSampler(n_components=30), sigmas=[0.2, 0.5]),
     RandomFeatureRidgeClassifier(TrigRBFSampler(n_components=30), alphas=1.0),

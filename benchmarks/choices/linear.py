@@ -89,7 +89,7 @@ def _with_log_times(name):
     return (X, np.log(y), True) if name == "sgemm" else (X, y, False)
 
 
-def _with_bandwidth(sampler, sigma):
+def _with_sigma(sampler, sigma):
     sampler = clone(sampler)
     if isinstance(sampler, RBFSampler | Nystroem):
         return sampler.set_params(gamma=sigma**2 / 2)
@@ -103,7 +103,7 @@ def _linear_candidates(n_features, numbers, width, seed):
     for name, sampler in LINEAR.items():
         sampler = clone(sampler).set_params(n_components=width, random_state=seed)
         models[name] = [
-            make_pipeline(StandardScaler(), _with_bandwidth(sampler, sigma), linear)
+            make_pipeline(StandardScaler(), _with_sigma(sampler, sigma), linear)
             for sigma in np.multiply(FACTORS, (2 / n_features) ** 0.5)
         ]
     boosting = (
@@ -181,7 +181,7 @@ def _errors_by_width(X, y, numbers, widths, seed):
         for width in widths:
             sampler = clone(sampler).set_params(n_components=width, random_state=seed)
             models = [
-                make_pipeline(_with_bandwidth(sampler, sigma), linear)
+                make_pipeline(_with_sigma(sampler, sigma), linear)
                 for sigma in np.multiply(FACTORS, (2 / X.shape[1]) ** 0.5)
             ]
             validation = [

@@ -45,15 +45,15 @@ def positive_maps(widths=(128,), seeds=20, sets=UCI_SETS, fits=50):
     tables = []
     for width in widths:
         maps = _with_width(POSITIVE, width)
-        for metric in ("kernel", "posterior"):
-            options = {"metric": metric, "n_draws": seeds, "random_state": 0}
+        for target in ("kernel", "posterior"):
+            options = {"target": target, "n_draws": seeds, "random_state": 0}
             errors = np.array(
                 [
-                    crt.compare_samplers(X, maps, y=y, **options).mean
-                    for X, y in tqdm(data.values(), file=sys.stderr, desc=metric)
+                    crt.compare_samplers(maps, X, y=y, **options)["error"]
+                    for X, y in tqdm(data.values(), file=sys.stderr, desc=target)
                 ]
             )
-            title = f"{metric.capitalize()}, {width} columns"
+            title = f"{target.capitalize()}, {width} columns"
             tables.append(_over_oprf(title, errors, sets))
     return [*tables, _asked_and_observed(data, fits)]
 
@@ -120,7 +120,7 @@ def pairs(
     data = {name.replace("_", " "): standardised(name) for name in sets}
     metrics = {
         "Relative error of the kernel": lambda X, y, maps: (
-            crt.compare_samplers(X, maps, y=y, n_draws=seeds, random_state=0).errors
+            crt.compare_samplers(maps, X, y=y, n_draws=seeds, random_state=0).errors
         ),
         "Accuracy of Nadaraya-Watson, per cent": lambda *of: _accuracies(
             *of, seeds, _average

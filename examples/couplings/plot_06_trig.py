@@ -24,7 +24,7 @@ for d in (2, 4, 16, 64):
     )
     ax.plot(distances, orthogonal / independent, label=f"d = {d}")
 ax.axhline(1, color="grey", linewidth=1, label="independent")
-ax.set(xlabel="distance $|x - y|$ at unit bandwidth", ylabel="ratio of the variances")
+ax.set(xlabel="distance $|x - y|$ for $\\sigma = 1$", ylabel="ratio of the variances")
 ax.legend()
 
 # %%

@@ -27,7 +27,7 @@ def fit(sampler, coupling, blocks=1):
 
 def sample_variance(sampler, coupling):
     """Return the variance over the blocks of one wide draw."""
-    weights = fit(sampler, coupling, n_blocks).frequencies_.to_dense()
+    weights = fit(sampler, coupling, n_blocks).frequencies_
     phases = np.multiply.outer(distances, weights[0]).reshape(-1, n_blocks, d)
     return np.cos(phases).mean(axis=2).var(axis=1)
 

@@ -35,7 +35,7 @@ R = np.geomspace(0.5, 1e4, 200)
 for name, sampler in samplers.items():
     sampler.set_params(random_state=0, **options).fit(rows)
     left.plot(r, sampler.exact_kernel(rows, rows[:1])[:, 0], label=name)
-    norms = np.sort(np.sqrt(sampler.frequencies_.sq_norms))
+    norms = np.sort(np.linalg.norm(sampler.frequencies_, axis=0))
     above = n_frequencies - np.searchsorted(norms, R)
     right.loglog(R, np.maximum(above, 1e-9) / n_frequencies, label=name)
 left.set(xlabel="distance r", ylabel="kernel")

@@ -1,6 +1,6 @@
 """
-Which random features for which bandwidth?
-==========================================
+Which random features for which sigma?
+======================================
 
 The variance of six maps of the Gaussian kernel against ``sigma``, on the wine data
 that scikit-learn ships: no random numbers, since every map knows its variance.

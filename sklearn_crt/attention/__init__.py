@@ -1,5 +1,6 @@
 """Attention in linear time from feature maps, and exact attention beside it."""
 
+from .._names import names_on_demand
 from ._linear import fit_heads, fmm_attention, linear_attention
 from ._softmax import coreset_attention, softmax_attention
 from ._state import LinearAttentionState
@@ -12,3 +13,5 @@ __all__ = [
     "linear_attention",
     "softmax_attention",
 ]
+
+__getattr__, __dir__ = names_on_demand(__name__, {}, ["torch"])

@@ -1,7 +1,5 @@
 """Kernel averages of targets: classification and regression."""
 
-from __future__ import annotations
-
 from ._classifier import NadarayaWatsonClassifier
 from ._features import ApproximationError
 from ._local_linear import LocalLinearClassifier, LocalLinearRegressor
@@ -16,3 +14,7 @@ __all__ = [
     "NadarayaWatsonRegressor",
     "Prototypes",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

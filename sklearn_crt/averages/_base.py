@@ -274,12 +274,14 @@ class BaseNadarayaWatson(RowWeightsMixin, SupervisedLifeCycle):
         if not isinstance(value, FeatureAverages) or value.sampler is None:
             self._warn_of_sums()
             return
+        if value.selects_sigma:
+            return  # the error of the features is part of the error that was minimised
         step = max(1, batch.X.shape[0] // _N_CHECKED)
         rows = taken(batch.X, np.arange(0, batch.X.shape[0], step))
         few = np.median(value.effective_features(rows))
         if few < _FEW_FEATURES:
             warn(
-                f"The average at a training row depends on about {few:.0f} of "
+                f"The average of a training row depends on about {few:.0f} of "
                 f"{value.n_components} features, so its relative error is about "
                 f"{1 / math.sqrt(max(few, 1)):.0%}. To avoid this, increase "
                 "n_components, decrease sigma, or use the exact kernel, "

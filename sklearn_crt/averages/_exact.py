@@ -183,6 +183,7 @@ class RowAverages(Averages):
         pairs = {
             "kernel": (self.unfitted, other.unfitted),
             "sigma": (self.sigma_parameter, other.sigma_parameter),
+            "alpha": tuple(getattr(v.targets, "alphas", None) for v in (self, other)),
         }
         for name, (mine, theirs) in pairs.items():
             if not same(mine, theirs):

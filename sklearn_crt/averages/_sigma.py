@@ -72,8 +72,11 @@ def best_multiple(
             path = _path_over_other_rows(kernel, queries, blocks, multiples)
             yield queries, encoded[batch], [sums.values for sums in path]
 
-    finer = _QUARTERS if len(targets.candidates()) == 1 else _HALVES
-    best, chosen = _search(octaves, finer, batches, encoded, targets)
+    finer, copies = _QUARTERS, np.arange(n_queries)
+    if len(targets.candidates()) > 1:
+        finer = _HALVES
+        _, copies = distinct_rows(rows.take(slice(n_queries)).matrix)
+    best, chosen = _search(octaves, finer, batches, encoded, targets, copies)
     return best * (n_rows / n_keys) ** (1 / (n_features + 4)), chosen
 
 
@@ -149,11 +152,15 @@ def _path_over_other_rows(
     return totals
 
 
-def _search(octaves, finer, batches, encoded, targets) -> tuple[float, Targets]:
+def _search(
+    octaves, finer, batches, encoded, targets, copies, default=None
+) -> tuple[float, Targets]:
     """Return the best multiple on a grid of octaves, refined by finer steps.
 
     ``batches`` yields rows, their encoded targets, and for each multiple the kernel
-    sums over the other rows.
+    sums over the other rows. ``copies`` numbers the distinct rows, and is the same for
+    copies of a row. The ``default`` multiple, if there is one, is kept unless the error
+    of another is lower by more than one standard error.
     """
     weights = targets.weight(encoded)
     values, share = encoded[:, : targets.n_averages], weights / weights.sum()
@@ -180,13 +187,18 @@ def _search(octaves, finer, batches, encoded, targets) -> tuple[float, Targets]:
         least = errors.min(axis=1)
         best = int((least <= least.min() * (1 + _TIE)).argmax())
         plain, fits = (rows[j, errors[j].argmin()] for j in (0, best))
-        if not _is_plainly_positive(plain - fits, weights):
+        if not _is_plainly_positive(plain - fits, weights, copies):
             best = 0
         # Among equal errors the largest multiple, that is the narrowest kernel, is
         # chosen. If all distinct rows have the same distance, as with one-hot encoded
         # categories, predictions then depend only on training rows equal to the query.
         ties = errors[best] <= least[best] * (1 + _TIE)
-        return float(multiples[ties][-1]), candidates[best]
+        chosen = np.flatnonzero(ties)[-1]
+        for known in np.flatnonzero(multiples == default):
+            gain = rows[best, known] - rows[best, chosen]
+            if not _is_plainly_positive(gain, weights, copies):
+                chosen = known
+        return float(multiples[chosen]), candidates[best]
 
     best = best_of(octaves)
     if octaves.size == 1:
@@ -209,10 +221,18 @@ def _row_errors(found, truth, spread, targets):
     return 1 - right + _BRIER * squares.sum(axis=2)
 
 
-def _is_plainly_positive(gain: np.ndarray, weights: np.ndarray) -> bool:
-    """Return whether the mean gain is more than one standard error above 0."""
+def _is_plainly_positive(
+    gain: np.ndarray, weights: np.ndarray, copies: np.ndarray
+) -> bool:
+    """Return whether the mean gain is more than one standard error above 0.
+
+    The standard error is that of independent distinct rows. Therefore it does not
+    depend on the unit of the weights, or on whether a row has weight 2 or is repeated.
+    """
+    # gain, weights, copies (n_rows,)
     total = weights @ gain
-    return bool(total > np.sqrt(weights @ (gain - total / weights.sum()) ** 2))
+    parts = np.bincount(copies, weights * (gain - total / weights.sum()))
+    return bool(total > np.sqrt(parts @ parts))
 
 
 def _weighted_means(sums, weights, mean):
@@ -268,7 +288,8 @@ def best_multiple_of_features(
         ]
         yield None, encoded, path
 
-    return _search(FEATURE_OCTAVES, _HALVES, batches, encoded, targets)[0]
+    options = FEATURE_OCTAVES, _HALVES, batches, encoded, targets, places
+    return _search(*options, default=1)[0]
 
 
 def _sums_over_other_rows(
@@ -356,4 +377,5 @@ def best_multiple_left(
             yield rows, own, path
 
     finer = _QUARTERS if len(targets.candidates()) == 1 else _HALVES
-    return _search(octaves, finer, batches, encoded, targets)
+    copies = np.arange(len(left.own))  # because copies are held out as one row
+    return _search(octaves, finer, batches, encoded, targets, copies)

@@ -7,3 +7,7 @@ from .blocks import map_rows
 from .fitting import fit
 
 __all__ = ["fit", "map_rows"]
+
+
+def __dir__() -> list[str]:
+    return __all__

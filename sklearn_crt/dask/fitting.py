@@ -32,7 +32,7 @@ from ..averages._base import BaseNadarayaWatson
 from ..metric import LearnedMetric
 from ..metric._value import KEPT_ENTRIES, joined_batches
 from ..ridge._base import BaseRandomFeatureRidge
-from ..rows import are_labels, plain_targets
+from ..rows import plain_targets
 from ..samplers import BaseFeatureSampler, CentersRBFSampler
 from .blocks import Blocks
 
@@ -337,7 +337,7 @@ def _fitted_sampler(model, transformer, blocks, sample_weight, classes):
         model.classes_ = given if given is not None else _or_raise(there)
     if fixed:
         return sampler
-    return with_statistics(sampler, _or_raise(found, sample_weight)).freeze()
+    return with_statistics(sampler, _or_raise(found, sample_weight))
 
 
 def _or_raise(found, sample_weight=None):
@@ -383,7 +383,7 @@ class PrioritizedRows:
 def _fit_metric(metric, tables, ahead, classes):
     X, y, sample_weight = tables
     check_params(metric)
-    if not hasattr(metric, "partial_fit"):
+    if metric.method not in ("auto", "agop"):
         raise TypeError(
             f"{metric!r} needs all rows at once, and blocks exchange none. Use "
             "method='agop', or fit it to a sample of the rows in memory."
@@ -396,14 +396,8 @@ def _fit_metric(metric, tables, ahead, classes):
     read = dask.delayed(_rows_with_priorities, pure=False)
     drawn = [read(shell, blocks.layout, *pair) for pair in enumerate(tables)]
     found = _or_raise(tree_sum(operator.add, drawn).compute(), sample_weight)
-    # a block may have few different integers although all blocks together have many,
-    # so only here it is known whether they are labels or counts
-    X, y, weights = found.batch[:3]
-    are_counts = y.dtype.kind in "fiu" and not are_labels(y)
-    batch = Batch(X, y.astype(float) if are_counts else y, weights)
-    noted = {**found.columns, "_are_counts": are_counts}
-    model = with_value(metric, None, noted)
-    value = empty_value(model, batch).plus(batch).frozen()
+    model = with_value(metric, None, found.columns)
+    value = empty_value(model, found.batch).in_sums(found.batch)
     if value.fixed_sums is None:  # nothing can be learned, as rows or targets are equal
         return with_value(model, value)
     shell = with_value(model, value.emptied())

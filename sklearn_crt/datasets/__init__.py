@@ -3,3 +3,7 @@
 from .uci import fetch_uci
 
 __all__ = ["fetch_uci"]
+
+
+def __dir__() -> list[str]:
+    return __all__

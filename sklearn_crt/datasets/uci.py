@@ -104,9 +104,9 @@ def load(
 
 @contextmanager
 def _time_limit() -> Iterator[None]:
-    """Let no connection wait longer for a byte: fetch_file has no limit of its own."""
+    """Limit how long a connection waits for a byte, unless the user has set a limit."""
     before = socket.getdefaulttimeout()
-    socket.setdefaulttimeout(_SILENCE)
+    socket.setdefaulttimeout(_SILENCE if before is None else before)
     try:
         yield
     finally:

@@ -12,10 +12,10 @@ from .base import get_coupling as get_coupling
 from .base import register as register
 from .blocks import Antithetic as Antithetic
 from .blocks import BlockCoupling as BlockCoupling
+from .blocks import Halton as Halton
 from .blocks import Independent as Independent
 from .blocks import Orthogonal as Orthogonal
-from .quasi import Halton as Halton
-from .quasi import Sobol as Sobol
+from .blocks import Sobol as Sobol
 from .radial import RadialLaw as RadialLaw
 from .radial import chi_law as chi_law
 from .radial import stable_law as stable_law

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -12,6 +12,7 @@ import numpy as np
 from .._array import asarray_like
 from .._compat import cached_property
 from .._kernels import dense_product, stack
+from .._names import NamedConstructor
 from .radial import RadialLaw
 
 
@@ -21,7 +22,7 @@ class Frequencies:
     Parameters
     ----------
     weights : ndarray of shape (n_features, n_frequencies)
-        One frequency in each column, at unit bandwidth.
+        One frequency in each column, for ``sigma=1``.
 
     Attributes
     ----------
@@ -194,7 +195,7 @@ class JointFrequencies(Frequencies):
         return JointFrequencies([part.to(like) for part in self.parts])
 
 
-class Coupling(ABC):
+class Coupling(NamedConstructor, ABC):
     """Joint distribution of frequencies that each have the distribution of the kernel.
 
     A coupling leaves the distribution of every single frequency as it is, so the
@@ -213,7 +214,7 @@ class Coupling(ABC):
     independent_norms : bool
         Whether the norms of a block are independent, as closed forms of the variance
         assume; False for stratified norms.
-    weight_dependent : bool
+    norm_dependent : bool
         Whether directions depend on norms, so that ``weigh`` matters.
     opposite : bool
         Whether each frequency w of a draw stands for w and -w, which only positive
@@ -223,7 +224,7 @@ class Coupling(ABC):
     exact = True
     bias = 0.0
     independent_norms = True
-    weight_dependent = False
+    norm_dependent = False
     opposite = False
 
     def __repr__(self) -> str:
@@ -329,7 +330,7 @@ class Coupling(ABC):
         Returns
         -------
         coupling : Coupling
-            Itself, unless ``weight_dependent``.
+            Itself, unless ``norm_dependent``.
         """
         return self
 
@@ -379,9 +380,8 @@ def coupling_names() -> list[str]:
 def get_coupling(
     coupling: str | Coupling,
     owner: str,
-    allowed: Iterable[str] | None = None,
-    *,
-    opposite: bool = False,
+    usable: Callable[[Any], bool] | None = None,
+    reason: str = "",
 ) -> Coupling:
     """Return the coupling of a name, or the object itself.
 
@@ -391,10 +391,11 @@ def get_coupling(
         The parameter of a sampler.
     owner : str
         Name of its class, for the message.
-    allowed : iterable of str, default=None
-        The names that it can use; all of them if None.
-    opposite : bool, default=False
-        Whether it can use couplings whose frequencies w stand for w and -w.
+    usable : callable, default=None
+        Takes a coupling, as an object or as its class, and returns whether the sampler
+        can use it. None refuses couplings whose frequencies w stand for w and -w.
+    reason : str, default=""
+        Why some couplings cannot be used, for the message.
 
     Returns
     -------
@@ -413,16 +414,18 @@ def get_coupling(
     >>> get_coupling("orthogonal", "MySampler")
     Orthogonal()
     """
-    if isinstance(coupling, Coupling) and (opposite or not coupling.opposite):
-        return coupling
-    names = []
-    for name, kind in _REGISTRY.items():
-        if (allowed is None or name in allowed) and (opposite or not kind.opposite):
-            names.append(name)
-    if not isinstance(coupling, str) or coupling not in names:
-        choice = ", ".join(map(repr, names))
-        raise ValueError(
-            f"coupling={coupling!r} is not one that {owner} can use; "
-            f"use one of {choice}, or a Coupling object."
-        )
-    return _REGISTRY[coupling]()
+    if usable is None:
+        usable = _stands_for_itself
+    kind: Any = _REGISTRY.get(coupling) if isinstance(coupling, str) else coupling
+    if kind is not None and usable(kind):
+        return coupling if isinstance(coupling, Coupling) else kind()
+    choice = ", ".join(repr(name) for name, kind in _REGISTRY.items() if usable(kind))
+    raise ValueError(
+        f"coupling={coupling!r} is not one that {owner} can use{reason}; use one of "
+        f"{choice}, or another Coupling object."
+    )
+
+
+def _stands_for_itself(coupling: Any) -> bool:
+    """Return whether each frequency stands for itself only."""
+    return not coupling.opposite

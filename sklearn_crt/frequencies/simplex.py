@@ -179,7 +179,7 @@ class SimplexPlus(Simplex):
     0.000
     """
 
-    weight_dependent = True
+    norm_dependent = True
 
     def __init__(self, *, stratified: bool = False):
         super().__init__(stratified=stratified)

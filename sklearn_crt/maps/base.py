@@ -34,7 +34,7 @@ LogFeatures = tuple[Any, Any]
 class FeatureMap(ABC):
     """Features whose inner products estimate a kernel, without bias.
 
-    It is immutable: another bandwidth or type is another map. Rows come as what
+    It is immutable: another ``sigma`` or type is another map. Rows come as what
     ``frame`` makes of raw rows, of any array library.
 
     Attributes
@@ -312,7 +312,7 @@ class FrequencyMap(FeatureMap):
     Attributes
     ----------
     frequencies : Frequencies
-        At unit bandwidth.
+        For rows that are multiplied by ``sigma``.
     coupling : Coupling
         Their joint distribution.
     """

@@ -1,6 +1,6 @@
 """Maps made of other maps: sums of products, and one for each pair of clusters.
 
-The raw rows of a part are the rows of the whole at unit bandwidth.
+The raw rows of a part are the rows of the whole, multiplied by ``sigma``.
 """
 
 from __future__ import annotations
@@ -427,7 +427,7 @@ class SumOfProductsMap(ComposedMap):
 def _is_gaussian(part: FeatureMap) -> bool:
     """Whether a part is a map of the Gaussian kernel of its raw rows."""
     if isinstance(part, TrigonometricMap):
-        plain = isinstance(part.radial, Gaussian) and part.metric_factor is None
+        plain = isinstance(part.radial, Gaussian) and part.shape_factor is None
     else:
         plain = isinstance(part, (AnchoredMap, ClusteredMap, ExponentialMap))
     if not plain or np.any(part.frame.sigma != 1):

@@ -21,7 +21,7 @@ from .radial import GaussianKernel, RadialKernel
 # BLAS kernel and on the number of rows: 8e-6 at 2^5 in float32, 3e-8 in float64.
 _LARGEST_IN_SINGLE = 2.0**5
 _LARGEST_IN_DOUBLE = 2.0**26
-# Gaussian frequencies reach 2^5 at ordinary bandwidths if there are many columns, where
+# Gaussian frequencies reach 2^5 at an ordinary sigma if there are many columns, where
 # a second product would cost time. The error at 2^8 is 6e-5.
 _LARGEST_OF_LIGHT_TAILS = 2.0**8
 
@@ -37,7 +37,7 @@ class TrigonometricMap(FrequencyMap):
     radial: RadialKernel
     columns: PairedColumns
     phase: float | np.ndarray  # b, in radians
-    metric_factor: np.ndarray | None = None  # (n_features, n_features)
+    shape_factor: np.ndarray | None = None  # (n_features, n_features)
     gaussian: GaussianKernel | None = None
     heavy_tailed: bool = False  # the norms of the frequencies
 
@@ -101,8 +101,8 @@ class TrigonometricMap(FrequencyMap):
 
     # ------------------------------------------------------------------- values
     def _distances(self, X: Inputs, Y: Inputs) -> np.ndarray:
-        queries = X.times(self.metric_factor)
-        keys = queries if Y is X else Y.times(self.metric_factor)
+        queries = X.times(self.shape_factor)
+        keys = queries if Y is X else Y.times(self.shape_factor)
         return self.radial.distances(queries, keys)
 
     def kernel(self, X: Inputs, Y: Inputs) -> np.ndarray:

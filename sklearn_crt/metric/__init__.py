@@ -3,3 +3,7 @@
 from ._learned import LearnedMetric
 
 __all__ = ["LearnedMetric"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -41,6 +41,16 @@ class Parameters(NamedTuple):
     n_jobs: int | None = None
 
 
+class Metric(NamedTuple):
+    """A learned metric, with what users can ask about it."""
+
+    method: str
+    n_iter: int
+    scores: dict[str, float]
+    components: np.ndarray  # (n_components or n_features, n_features), standardised
+    sigma: np.ndarray  # (n_features,), by which columns are multiplied
+
+
 @dataclass(frozen=True, eq=False)
 class Learned:
     """A metric L L' of standardised columns, and the statistics it was learned from."""
@@ -59,7 +69,13 @@ class Learned:
         """The L of the Euclidean distance of standardised columns."""
         return np.diag(self.live.astype(float))
 
-    def components(self, n_components: int | None) -> np.ndarray:
+    def metric(self, n_components: int | None) -> Metric:
+        """Return the metric without these statistics."""
+        components = self._components(n_components)
+        sigma: Any = self.frame.sigma
+        return Metric(self.method, self.n_iter, self.scores, components, sigma)
+
+    def _components(self, n_components: int | None) -> np.ndarray:
         """Return the root of the metric, or its leading principal directions.
 
         The total variance of transformed rows is the number of columns not constant.
@@ -94,7 +110,7 @@ def learn_metric(
 ) -> Learned:
     """Return the metric of a method, or the best of all for ``"auto"``."""
     # X (n_rows, n_features), y (n_rows,) or (n_rows, n_outputs), weights (n_rows,)
-    coding = Coding.of(y, weights)
+    coding = Coding.of(y, weights, parameters.method)
     frame, live = standardising(X, weights)
     learner = _Learner(
         TrainingRows(

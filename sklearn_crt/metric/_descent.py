@@ -16,8 +16,6 @@ from .._array import taken, to_host
 from .._kernels import sq_distances, weights_from_logs
 from ..rows import ColumnMoments, Frame, Rows, type_for_weights
 
-_NCA_STEPS = 300
-_NCA_QUERIES, _NCA_KEYS = 256, 1000  # rows of a minibatch
 _FAR = 1e-20  # of the nearest row's weight
 _RATE = 0.03  # of the size of the start
 
@@ -93,8 +91,14 @@ def learn_nca(
     *,
     seed: int,
     step: Callable[[], None] = lambda: None,
+    n_steps: int = 300,
+    n_queries: int = 256,
+    n_keys: int = 1000,
 ) -> np.ndarray:
-    """Return A (r, d) of the rows A x, from a start, by steps of Adam."""
+    """Return A (r, d) of the rows A x, from a start, by steps of Adam.
+
+    A minibatch has ``n_keys`` rows, and the loss is that of the first ``n_queries``.
+    """
     # X (n, d), codes and weights (n,), start (r, d)
     rng = np.random.default_rng(seed)
     X, A = X.astype(np.float32), start.astype(np.float32)
@@ -102,14 +106,14 @@ def learn_nca(
     size = np.sqrt(np.mean(start**2) * len(start))
     first: np.ndarray = np.zeros_like(A)
     second: np.ndarray = np.zeros_like(A)
-    for t in range(_NCA_STEPS):
-        batch = rng.permutation(len(X))[:_NCA_KEYS]
-        n_queries = min(_NCA_QUERIES, len(batch))
-        _, gradient = nca_gradient(A, X[batch], codes[batch], weights[batch], n_queries)
+    for t in range(n_steps):
+        batch = rng.permutation(len(X))[:n_keys]
+        own = X[batch], codes[batch], weights[batch]
+        _, gradient = nca_gradient(A, *own, min(n_queries, len(batch)))
         first = 0.9 * first + 0.1 * gradient
         second = 0.99 * second + 0.01 * gradient**2
         bounded = np.sqrt(second / (1 - 0.99 ** (t + 1))) + 1e-12
-        rate = _RATE * (1 - t / _NCA_STEPS) ** 0.5 * size
+        rate = _RATE * (1 - t / n_steps) ** 0.5 * size
         A -= rate * first / (1 - 0.9 ** (t + 1)) / bounded
         if t % 100 == 99:
             step()
@@ -119,7 +123,6 @@ def learn_nca(
 _N_ROWS = 1200  # all pairs of which are looked at
 _N_STEPS = 40
 _STARTS = 2.0 ** np.arange(-1, 4, 0.5)  # of "scale", one of which is the start
-_PENALTY = 5.0  # of log sigma, over the number of rows
 _RANGE = 7.0  # of log sigma, about the start
 
 # from the squared distances D of all pairs of rows (n, n) to the loss and its gradient
@@ -127,11 +130,14 @@ _RANGE = 7.0  # of log sigma, about the start
 Loss = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 
-def learn_columns(X: Rows, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def learn_columns(
+    X: Rows, y: np.ndarray, weights: np.ndarray, *, penalty: float = 5.0
+) -> np.ndarray:
     """Return a positive multiplier sigma for each column.
 
     Class codes come as a vector, numeric outputs as a matrix. The loss has a penalty on
-    the squares of log sigma about its start; sample weights count as repeated rows.
+    the squares of log sigma about its start, which is divided by the number of rows;
+    sample weights count as repeated rows.
     """
     # X (n_rows, n_features), y (n_rows,) or (n_rows, n_outputs), weights (n_rows,) ->
     # (n_features,)
@@ -143,16 +149,16 @@ def learn_columns(X: Rows, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
     deviation = np.sqrt(moments.variance)
     deviation[deviation <= 1e-12 * np.sqrt(moments.mean_square)] = 1.0  # constant
     rows = (rows - moments.mean) / deviation
-    loss = _make_loss(rows, y, weights)
+    loss = loss_of_pairs(rows, y, weights)
     scale = np.sqrt(2 / rows.shape[1])
     squares = euclidean_distances(rows, squared=True)
     starts = scale * _STARTS
     start = starts[np.argmin([loss(s**2 * squares)[0] for s in starts])]
     origin = np.full(rows.shape[1], np.log(start))
     found = minimize(
-        _objective,
+        penalised_loss,
         origin,
-        args=(origin, _PENALTY / len(np.unique(rows, axis=0)), rows, loss),
+        args=(origin, penalty / len(np.unique(rows, axis=0)), rows, loss),
         jac=True,
         method="L-BFGS-B",
         bounds=np.stack([origin - _RANGE, origin + _RANGE], axis=1),
@@ -161,7 +167,7 @@ def learn_columns(X: Rows, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return np.exp(found.x) / deviation
 
 
-def _objective(
+def penalised_loss(
     log_sigma: np.ndarray,
     origin: np.ndarray,
     share: float,
@@ -183,7 +189,7 @@ def _objective(
     return value + share * gap @ gap, 2 * slope + 2 * share * gap
 
 
-def _make_loss(rows, y, weights) -> Loss:
+def loss_of_pairs(rows, y, weights) -> Loss:
     """Return the loss as a function of the squared distances of all pairs of rows."""
     _, group = np.unique(rows, axis=0, return_inverse=True)
     group = group.ravel()

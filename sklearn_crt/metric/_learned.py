@@ -25,27 +25,15 @@ from .._compat import (
     StrOptions,
     TypedTransformerMixin,
     _fit_context,
-    available_if,
 )
-from .._fitted import Batch, LifeCycle, value_of, without_value
+from .._fitted import Batch, LifeCycle, check_same_params, value_of
 from .._kernels import dense_product
-from ..rows import TableLike, are_labels, as_numbers, plain_targets, weighted_rows
-from ._candidates import Learned, Parameters
-from ._targets import Coding
+from ..rows import TableLike, as_numbers, plain_targets, weighted_rows
+from ._candidates import Parameters
 from ._value import MetricValue
 
 _MAX_ITER, _VALIDATION_FRACTION = 8, 0.25
 _MOST_WHOLE = 2.0**53  # below which every integer is a float64
-
-
-def _is_sum(estimator):
-    """Return True if the method accumulates sums over rows, else raise an error."""
-    if estimator.method not in ("auto", "agop"):
-        raise AttributeError(
-            f"method={estimator.method!r} needs all rows at once; partial_fit and "
-            "merge need method='agop'."
-        )
-    return True
 
 
 class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeCycle):
@@ -75,8 +63,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         only.
     validation_fraction : float, default=None
         Fraction of the rows on which ``"auto"`` compares the methods; the chosen metric
-        is then learned from all rows. None is 0.25. For ``fit`` with ``method="auto"``
-        only.
+        is then learned from all rows. None is 0.25. For ``method="auto"`` only.
     random_state : int, RandomState instance or None, default=None
         Seed of the frequencies, of the minibatches and of the sampled rows.
     n_jobs : int, default=None
@@ -141,13 +128,22 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
     * ``"diagonal"`` learns one scale s per column. It minimises the leave-one-out error
       on up to 1200 rows plus the penalty (5/n) sum (log s - log s_start)^2.
 
-    For given frequencies, AGOP depends on the rows only through accumulated sums.
-    ``partial_fit`` keeps the rows up to about 4 million entries of X. Until then it
-    equals ``fit`` with ``method="agop"`` on all rows together, up to rounding and
-    whatever the order of the batches, and so does ``merge``. Beyond that, the
-    frequencies, sigma, the scale of the columns and the metric of the previous rounds
-    are fixed and the rows are discarded. Further rows are added to the sums of the last
-    round, as if all rows had been passed at once.
+    ``partial_fit`` adds rows, and ``merge`` adds the rows of another transformer. The
+    result equals ``fit`` on all rows together, up to rounding, whatever the order and
+    whether the earlier rows came from ``fit`` or from ``partial_fit``. For this purpose
+    copies of the rows are kept, up to about 4 million entries of X (rows times
+    columns). Call ``freeze()`` to discard them when no further rows will follow.
+
+    Beyond 4 million entries the rows are discarded. AGOP then continues with
+    accumulated sums: the frequencies, sigma, the scale of the columns and the metric of
+    the previous rounds are fixed, and further rows are added to the sums of the last
+    round. With ``method="auto"`` this happens if ``fit`` has chosen ``"agop"``, and
+    always if the limit is reached by ``partial_fit`` or ``merge``, which then use
+    ``"agop"`` without a comparison. A metric that was learned by another method from so
+    many rows cannot be extended, and ``partial_fit`` raises ValueError. Two metrics
+    with sums can be merged if their frequencies are the same, that is, if both are
+    copies of one metric that was fitted to more than 4 million entries. The rows of
+    that first fit count once.
 
     A row of weight two is equivalent to two equal rows, as long as no rows are sampled:
     sigma is chosen on at most 4096 rows, and ``"auto"`` compares the methods on at most
@@ -231,7 +227,8 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         Returns
         -------
         self : object
-            The fitted transformer, which stores no training row.
+            The fitted transformer. It keeps copies of up to 4 million entries of X
+            until ``freeze()``.
 
         Raises
         ------
@@ -244,17 +241,15 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         """
         return self._fit_value(X, y, sample_weight)
 
-    @available_if(_is_sum)
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
         self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Add a batch of rows and learn by ``"agop"``, even with ``method="auto"``.
+        """Add a batch of rows; the result equals ``fit`` on all rows together.
 
-        While the rows are kept, the result equals ``fit`` with ``method="agop"`` on all
-        rows together (see Notes of the class). After ``fit`` with ``method="agop"``,
-        rows are added to its sums; after ``fit`` with ``method="auto"``, which keeps no
-        sums, the model starts again with these rows. Batches may contain new labels.
+        Up to about 4 million entries of X in total, this is exact up to rounding.
+        Beyond that, only ``"agop"`` can add rows (see Notes of the class). Batches may
+        contain new labels.
 
         Parameters
         ----------
@@ -263,7 +258,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Their targets.
         sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights.
+            Non-negative weights; rows of weight 0 are left out.
 
         Returns
         -------
@@ -272,72 +267,31 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
 
         Raises
         ------
+        TypeError
+            As for ``fit``.
         ValueError
-            If X or y do not match the earlier batches.
+            As for ``fit``; if X or y do not match the earlier batches; after
+            ``freeze()``; or if another method than ``"agop"`` has learned the metric
+            from more than 4 million entries of X.
         """
-        if self.__sklearn_is_fitted__() and not self._value.has_sums:
-            model = without_value(self)  # there are no sums to add the rows to
-            return self._become(model._extend_value(X, y, sample_weight))
         return self._extend_value(X, y, sample_weight)
 
-    @available_if(_is_sum)
-    def merge(self, other: LearnedMetric) -> Self:
-        """Add the rows of another transformer that was fitted by ``partial_fit``.
-
-        While the rows are kept, the result equals a transformer fitted to the rows of
-        both, with the seed of this one. Beyond that, both must be copies of one
-        transformer whose frequencies are fixed, and the rows of that transformer are
-        counted once.
-
-        Parameters
-        ----------
-        other : LearnedMetric
-            A transformer fitted on other rows, with the same columns and parameters. It
-            is not modified.
-
-        Returns
-        -------
-        self : object
-            The transformer.
-
-        Raises
-        ------
-        ValueError
-            If the columns, parameters or frequencies of the two differ.
-        """
-        return super().merge(other)
-
     def _check_same_model(self, other: Any) -> None:
-        for one in (self, other):
-            if not one._value.has_sums:
-                raise ValueError(
-                    "merge needs sums over rows on both sides, but fit with "
-                    f"method={one._value.parameters.method!r} keeps none. Use "
-                    "partial_fit, or method='agop'."
-                )
         pair = self._value, other._value
         mine, theirs = (one.parameters._replace(seed=0, n_jobs=None) for one in pair)
-        for name, value in mine._asdict().items():
-            if value != getattr(theirs, name):
-                raise ValueError(
-                    f"merge needs the same parameters, but {name} is {value!r} in one "
-                    f"and {getattr(theirs, name)!r} in the other."
-                )
+        check_same_params(mine._asdict(), theirs._asdict())
 
     def _read(  # type: ignore[override]
         self, X: Any, y: Any, sample_weight: Any, *, first: bool, final: bool
     ) -> Batch:
         self._note_namespace(X, y, sample_weight, first=first)
         if first:
-            self._check_used(self.method if final else "agop")
-        # batches are kept until the frequencies are fixed, so they must be copies
-        copy = not final
+            self._check_used()
         options: Any = {"multi_output": True, "ensure_min_samples": 2 if final else 1}
         y = plain_targets(y)
-        X, y = validate_rows(self, X, reset=first, copy=copy, y=y, **options)
+        X, y = validate_rows(self, X, reset=first, y=y, **options)
         refuse_device(self, X, "")
-        y = np.array(y) if copy else np.asarray(y)
-        y = self._labels_or_numbers(y, first)
+        y = self._labels_or_numbers(np.asarray(y))
         X, y, weights, _ = weighted_rows(X, y, sample_weight)
         return Batch(X, y, weights)
 
@@ -348,7 +302,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
                 f"n_components={n_components} must be at most the number of features, "
                 f"{n_features}, or None."
             )
-        if self.method == "nca" and not Coding.is_of_labels(batch.y):
+        if self.method == "nca" and (batch.y.ndim > 1 or batch.y.dtype.kind == "f"):
             raise ValueError(
                 "method='nca' needs labels, but y has fractions or several outputs. "
                 "Use method='agop', or pass labels in one column."
@@ -363,26 +317,25 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         )
         return MetricValue(parameters)
 
-    def _check_used(self, method: str) -> None:
+    def _check_used(self) -> None:
         """Raise ValueError if a parameter is set that the method would ignore."""
         for name, methods in (
             ("validation_fraction", ("auto",)),
             ("max_iter", ("auto", "agop")),
         ):
             value = getattr(self, name)
-            if value is None or method in methods:
-                continue
-            reason = f"method={method!r} does not use it"
-            if self.method != method:
-                reason = f"partial_fit learns by method={method!r}"
-            allowed = " or ".join(map(repr, methods))
-            raise ValueError(
-                f"{name}={value!r} is for method={allowed}, and {reason}. Leave it "
-                "None."
-            )
+            if value is not None and self.method not in methods:
+                allowed = " or ".join(map(repr, methods))
+                raise ValueError(
+                    f"{name}={value!r} is for method={allowed}, and method="
+                    f"{self.method!r} does not use it. Leave it None."
+                )
 
-    def _labels_or_numbers(self, y: np.ndarray, first: bool) -> np.ndarray:
-        """Return labels in one column as they are, and numbers in float64."""
+    def _labels_or_numbers(self, y: np.ndarray) -> np.ndarray:
+        """Return labels and integers in one column as they are, and other numbers.
+
+        Whether integers are labels depends on how many differ among all rows.
+        """
         y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
         if y.ndim == 2 and y.dtype.kind not in "fiub":
             raise ValueError(
@@ -393,30 +346,14 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
             whole = np.abs(y) < _MOST_WHOLE  # labels may be written as floats
             if np.all(whole & (np.rint(y) == y)):
                 return y.astype(np.int64)
-        is_integer = y.ndim == 1 and y.dtype.kind in "iu"
-        if first:  # this also decides for later batches, however many integers differ
-            self._are_counts = is_integer and not are_labels(y)
-        if Coding.is_of_labels(y) and not (is_integer and self._are_counts):
-            return y
-        return as_numbers(y)
-
-    @property
-    def _solved(self) -> MetricValue:
-        """The fitted value with its metric, which is computed when first needed."""
-        return value_of(self).solved
-
-    @property
-    def _learned(self) -> Learned:
-        """The learned metric, with the quantities from which it was computed."""
-        learned = self._solved.learned
-        assert learned is not None
-        return learned
+        return as_numbers(y) if y.ndim == 2 or y.dtype.kind == "f" else y
 
     # --------------------------------------------------------------- attributes
     @property
     def components_(self) -> np.ndarray:
         """The linear map, for the columns of X in their own units."""
-        return self._solved.components_of_columns
+        metric = value_of(self).metric
+        return metric.components * metric.sigma
 
     @property
     def metric_(self) -> np.ndarray:
@@ -427,24 +364,24 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
     @property
     def feature_importances_(self) -> np.ndarray:
         """Diagonal of the metric for standardised columns, scaled to sum to 1."""
-        squares = np.sum(self._solved.components**2, axis=0)
+        squares = np.sum(value_of(self).metric.components ** 2, axis=0)
         total = squares.sum()
         return squares / total if total > 0 else np.full(squares.size, 1 / squares.size)
 
     @property
     def method_(self) -> str:
         """The method that was chosen."""
-        return self._learned.method
+        return value_of(self).metric.method
 
     @property
     def scores_(self) -> dict[str, float]:
         """The score of each metric on rows that were not used to learn it."""
-        return dict(self._learned.scores)
+        return dict(value_of(self).metric.scores)
 
     @property
     def n_iter_(self) -> int:
         """Number of rounds of AGOP."""
-        return self._learned.n_iter
+        return value_of(self).metric.n_iter
 
     @property
     def _n_features_out(self) -> int:

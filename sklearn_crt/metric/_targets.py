@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._kernels import one_hot_weights
+from ..rows import are_labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,17 +19,12 @@ class Coding:
     mean: np.ndarray  # (n_outputs,), subtracted so that squares keep their digits
 
     @classmethod
-    def of(cls, y: np.ndarray, weights: np.ndarray) -> Coding:
-        """Return the coding of labels (one column, not of floats) or of numbers."""
+    def of(cls, y: np.ndarray, weights: np.ndarray, method: str) -> Coding:
+        """Return the coding of labels or of numbers; NCA takes integers as labels."""
         # y (n_rows,) or (n_rows, n_outputs), weights (n_rows,)
-        if cls.is_of_labels(y):
+        if y.dtype.kind != "f" and (method == "nca" or are_labels(y)):
             return cls(np.unique(y), np.zeros(0))
         return cls(None, np.average(as_outputs(y), axis=0, weights=weights))
-
-    @staticmethod
-    def is_of_labels(y: np.ndarray) -> bool:
-        """Return whether targets are labels rather than numbers."""
-        return y.ndim == 1 and y.dtype.kind != "f"
 
     @property
     def by_class(self) -> bool:

@@ -10,14 +10,14 @@ import numpy as np
 
 from .._array import joined
 from .._compat import cached_property
-from .._fitted import Batch, FittedValue, Step, no_step
+from .._fitted import Batch, FittedValue, Step, error_of_frozen, no_step
 from .._state import same
-from ..rows import Rows
+from ..rows import Rows, are_labels
 from ._agop import FourierFeatures, Round, TrainingAndHeldOut, TrainingRows
-from ._candidates import Learned, Parameters, learn_metric, row_hashes
+from ._candidates import Learned, Metric, Parameters, learn_metric, row_hashes
 from ._targets import Coding
 
-KEPT_ENTRIES = 2**22  # entries of X that partial_fit keeps before it fixes frequencies
+KEPT_ENTRIES = 2**22  # largest number of entries of X up to which rows are kept
 
 
 def joined_batches(batches: Sequence[Batch]) -> Batch:
@@ -55,10 +55,12 @@ class FixedSums:
         firsts = (one.coding.moved(one.first, coding) for one in (self, other))
         if not (same(self.features, other.features) and same(*firsts)):
             raise ValueError(
-                "merge needs metrics with the same frequencies, which depend on the "
-                "first rows. Fit one LearnedMetric(method='agop') to a sample of the "
-                "rows, pass a copy.deepcopy of it to each process for partial_fit, and "
-                "merge these copies."
+                "merge needs metrics with the same frequencies, but those of these two "
+                "follow from different rows, which are no longer kept. Fit one "
+                "LearnedMetric(method='agop') to at least "
+                f"{KEPT_ENTRIES // self.features.weights.shape[0] + 1} rows, pass a "
+                "copy.deepcopy of it to each process for partial_fit, and merge these "
+                "copies. The rows of that first fit then count once."
             )
         if other.since is None:
             return self
@@ -82,47 +84,44 @@ class FixedSums:
 
 @dataclass(frozen=True, eq=False)
 class MetricValue(FittedValue):
-    """The rows that are kept, or the sums over discarded rows, and their metric."""
+    """The metric, and the rows or the sums over rows to which more can be added.
+
+    All rows are kept as long as they are few. Then sums over them replace them, if the
+    metric was learned by AGOP. No other method can learn from sums, so further rows
+    cannot be added then.
+    """
 
     parameters: Parameters
     batches: tuple[Batch, ...] = ()
     fixed_sums: FixedSums | None = None
-    learned: Learned | None = None  # from all rows, None if not computed yet
-
-    @property
-    def has_sums(self) -> bool:
-        """Whether further rows can be added: there are sums or kept rows."""
-        return bool(self.batches or self.fixed_sums)
+    known: Metric | None = None  # of all rows, None if not computed yet
+    is_frozen: bool = False
 
     def fitted(self, batch: Batch, step: Step = no_step) -> MetricValue:
-        """Return the metric learned from rows, and the sums if the method has any."""
-        parameters = self.parameters
-        found = learn_metric(
-            *batch[:3], parameters, n_jobs=parameters.n_jobs, step=step
-        )
-        made_of, learned, fixed_sums = found.made_of, replace(found, made_of=None), None
-        if made_of is not None and parameters.method == "agop":
-            coding = Coding.of(batch.y, batch.weights)
-            sums = made_of.features, coding, made_of.sums
-            fixed_sums = FixedSums(learned, *sums, None, parameters.seed)
-        return MetricValue(parameters, (), fixed_sums, learned)
+        """Return the metric learned from rows, with copies of them if they are few."""
+        learned = self._learn(batch, self.parameters, step)
+        if _n_entries(batch) > KEPT_ENTRIES:
+            return self._without_rows(batch, learned)
+        metric = learned.metric(self.parameters.n_components)
+        return replace(self, batches=(_own_copy(batch),), known=metric)
 
     def plus(self, batch: Batch, step: Step = no_step) -> MetricValue:
-        """Return the value with further rows; with many rows, frequencies are fixed."""
+        """Return the value with further rows; many rows are replaced by sums."""
+        self._check_can_grow("partial_fit")
         self._check_targets(batch.y)
-        if self.fixed_sums is None:
-            # only this method can learn a metric from sums over rows
-            parameters = self.parameters._replace(method="agop")
-            more = MetricValue(parameters, (*self.batches, batch))
-            n_entries = sum(b.X.shape[0] * b.X.shape[1] for b in more.batches)
-            return more.frozen() if n_entries > KEPT_ENTRIES else more
-        fixed_sums = self.fixed_sums.plus(*batch[:3], self.parameters.n_jobs)
-        return replace(self, fixed_sums=fixed_sums, learned=None)
+        if self.fixed_sums is not None:
+            fixed_sums = self.fixed_sums.plus(*batch[:3], self.parameters.n_jobs)
+            return replace(self, fixed_sums=fixed_sums, known=None)
+        if _n_entries(*self.batches, batch) > KEPT_ENTRIES:
+            return self.in_sums(joined_batches([*self.batches, batch]))
+        return replace(self, batches=(*self.batches, _own_copy(batch)), known=None)
 
     def __add__(self, other: MetricValue) -> MetricValue:
+        for value in (self, other):
+            value._check_can_grow("merge")
         if other.fixed_sums is not None and self.fixed_sums is not None:
             fixed_sums = self.fixed_sums.merged(other.fixed_sums)
-            return replace(self, fixed_sums=fixed_sums, learned=None)
+            return replace(self, fixed_sums=fixed_sums, known=None)
         value, rows = (
             (other, self.batches) if other.fixed_sums else (self, other.batches)
         )
@@ -131,60 +130,93 @@ class MetricValue(FittedValue):
         return value
 
     def frozen(self, step: Step = no_step) -> MetricValue:
-        """Return the value with fixed frequencies and without the kept rows."""
-        if not self.batches:
-            return self
-        return self.fitted(joined_batches(self.batches))
+        """Return the metric alone, to which no rows can be added."""
+        return MetricValue(self.parameters, known=self.metric, is_frozen=True)
 
-    @cached_property
-    def solved(self) -> MetricValue:
-        """The value with the metric learned from all its rows."""
-        if self.learned is not None:
-            return self
-        if self.fixed_sums is not None:
-            return replace(self, learned=self.fixed_sums.relearned())
-        return replace(self, learned=self.frozen().learned)
+    def in_sums(self, batch: Batch) -> MetricValue:
+        """Return the value with sums in place of these rows; ``"auto"`` uses AGOP."""
+        method = self.parameters.method
+        method = "agop" if method == "auto" else method
+        learned = self._learn(batch, self.parameters._replace(method=method))
+        return self._without_rows(batch, learned)
 
     def emptied(self) -> MetricValue:
         """Return the value with the same frequencies, but without rows in its sums."""
         sums = self.fixed_sums
         assert sums is not None
         sums = replace(sums, first=sums.first - sums.first, since=None)
-        return replace(self, fixed_sums=sums, learned=None)
+        return replace(self, fixed_sums=sums, known=None)
 
     @cached_property
-    def components(self) -> np.ndarray:
-        """The linear map for standardised columns; needs a learned metric."""
-        # (n_components or n_features, n_features)
-        assert self.learned is not None
-        return self.learned.components(self.parameters.n_components)
+    def metric(self) -> Metric:
+        """The metric learned from all rows so far."""
+        if self.known is not None:
+            return self.known
+        if self.fixed_sums is not None:
+            learned = self.fixed_sums.relearned()
+        else:
+            learned = self._learn(joined_batches(self.batches), self.parameters)
+        return learned.metric(self.parameters.n_components)
 
-    @property
-    def components_of_columns(self) -> np.ndarray:
-        """The linear map for the original columns; needs a learned metric."""
-        assert self.learned is not None
-        return self.components * self.learned.frame.sigma
+    def _learn(
+        self, batch: Batch, parameters: Parameters, step: Step = no_step
+    ) -> Learned:
+        return learn_metric(*batch[:3], parameters, n_jobs=parameters.n_jobs, step=step)
+
+    def _without_rows(self, batch: Batch, learned: Learned) -> MetricValue:
+        """Return the metric of these rows, with the sums over them if it has any."""
+        made_of, fixed_sums = learned.made_of, None
+        if made_of is not None:
+            coding = Coding.of(batch.y, batch.weights, learned.method)
+            sums = made_of.features, coding, made_of.sums
+            learned = replace(learned, made_of=None)
+            fixed_sums = FixedSums(learned, *sums, None, self.parameters.seed)
+        metric = learned.metric(self.parameters.n_components)
+        return MetricValue(self.parameters, (), fixed_sums, metric)
+
+    def _check_can_grow(self, method: str) -> None:
+        """Raise ValueError if there is nothing to which rows could be added."""
+        if self.is_frozen:
+            raise error_of_frozen("LearnedMetric", method)
+        if self.known is not None and not (self.batches or self.fixed_sums):
+            raise ValueError(
+                f"{method} cannot add rows to a metric that {self.known.method!r} has "
+                f"learned from more than {KEPT_ENTRIES} entries of X, which are not "
+                "kept. Only 'agop' can learn from sums over rows: set method='agop' "
+                "(and shuffle the rows if the target was constant), or pass all rows "
+                "to fit."
+            )
 
     def _check_targets(self, y: np.ndarray) -> None:
         """Raise ValueError if targets and earlier targets are not of the same kind."""
-        kinds = [(Coding.is_of_labels(y), y.shape[1:])]
-        if self.batches:
-            known = self.batches[0].y
-            kinds.append((Coding.is_of_labels(known), known.shape[1:]))
-        elif self.fixed_sums is not None:
+        if self.fixed_sums is not None:
             coding = self.fixed_sums.coding
-            n_outputs = coding.mean.shape if coding.mean.size > 1 else ()
-            kinds.append((coding.by_class, n_outputs))
+            shape = coding.mean.shape if coding.mean.size > 1 else ()
+            known = coding.by_class, shape
+        elif self.batches:
+            first = self.batches[0].y
+            known = are_labels(first), first.shape[1:]
         else:
             return
-        if kinds[0] != kinds[1]:
+        # integers can be either, so the kind of the others decides
+        is_integer = y.dtype.kind in "iu" and y.ndim == 1
+        found = known[0] if is_integer else are_labels(y), y.shape[1:]
+        if found != known:
             names = [
-                "labels"
-                if by_class
-                else f"{shape[0] if shape else 1} columns of numbers"
-                for by_class, shape in kinds
+                "labels" if labels else f"{shape[0] if shape else 1} columns of numbers"
+                for labels, shape in (found, known)
             ]
             raise ValueError(
                 f"y has {names[0]}, but the earlier rows had {names[1]}. Labels are "
                 "strings, booleans or integers; numbers are floats."
             )
+
+
+def _n_entries(*batches: Batch) -> int:
+    """Return the number of entries of X in all batches."""
+    return sum(batch.X.shape[0] * batch.X.shape[1] for batch in batches)
+
+
+def _own_copy(batch: Batch) -> Batch:
+    """Return copies of the rows, because the caller may overwrite the originals."""
+    return Batch(*(array.copy() for array in batch[:3]))

@@ -1,4 +1,4 @@
-"""Rows of a table at unit bandwidth, and what ``fit`` reads of them.
+"""Rows of a table multiplied by ``sigma``, and the statistics that ``fit`` needs.
 
 Private: what extensions need is in ``sklearn_crt.extend``.
 """
@@ -7,8 +7,8 @@ from .centers import Centers as Centers
 from .frame import Frame as Frame
 from .frame import Sigma as Sigma
 from .frame import check_sigma as check_sigma
-from .frame import metric_factor as metric_factor
 from .frame import resolve_sigma as resolve_sigma
+from .frame import shape_factor as shape_factor
 from .inputs import DenseInputs as DenseInputs
 from .inputs import Inputs as Inputs
 from .inputs import Rows as Rows

@@ -111,7 +111,7 @@ class Centers:
         return Centers(self.points[index], np.full(index.size, share))
 
     def _inputs(self, frame: Frame) -> Inputs:
-        """Return the points at unit bandwidth, in float64 and centred.
+        """Return the points multiplied by sigma, in float64 and centred.
 
         The mean of the frame depends on the batches of rows by rounding. In float32
         this would change distances by more than the differences that count as ties.

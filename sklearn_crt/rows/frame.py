@@ -67,20 +67,21 @@ def check_sigma(sigma: Sigma, n_features: int) -> float | np.ndarray:
     return values
 
 
-def metric_factor(metric: ArrayLike | None, n_features: int) -> np.ndarray | None:
+def shape_factor(shape_matrix: ArrayLike | None, n_features: int) -> np.ndarray | None:
     """Return the L of M = L L', so ``|u|_M = |L'u|``."""
-    # metric (n_features, n_features) -> (n_features, n_features)
-    if metric is None:
+    # shape_matrix (n_features, n_features) -> (n_features, n_features)
+    if shape_matrix is None:
         return None
-    M = check_array(metric, dtype=np.float64, input_name="metric")
+    M = check_array(shape_matrix, dtype=np.float64, input_name="shape_matrix")
     if M.shape != (n_features, n_features):
         raise ValueError(
-            f"metric has shape {M.shape}, but X has {n_features} features; give a "
-            f"symmetric positive definite matrix of shape ({n_features}, {n_features})."
+            f"shape_matrix has shape {M.shape}, but X has {n_features} features; give "
+            "a symmetric positive definite matrix of shape "
+            f"({n_features}, {n_features})."
         )
     if not np.allclose(M, M.T, rtol=1e-10, atol=1e-12 * np.abs(M).max()):
         raise ValueError(
-            "metric must be symmetric; (metric + metric.T) / 2 is the symmetric matrix "
+            "shape_matrix must be symmetric; (M + M.T) / 2 is the symmetric matrix "
             "with the same norm."
         )
     try:
@@ -88,7 +89,7 @@ def metric_factor(metric: ArrayLike | None, n_features: int) -> np.ndarray | Non
     except np.linalg.LinAlgError as error:
         smallest = np.linalg.eigvalsh(M)[0]
         raise ValueError(
-            f"metric must be positive definite, but its smallest eigenvalue is "
+            f"shape_matrix must be positive definite, but its smallest eigenvalue is "
             f"{smallest:.3g}; add a multiple of the identity."
         ) from error
 
@@ -105,7 +106,7 @@ class Frame:
 
     @cached_property
     def is_identity(self) -> bool:
-        """Whether rows at unit bandwidth are the raw rows."""
+        """Whether rows multiplied by sigma are the raw rows."""
         is_number = getattr(self.sigma, "ndim", 0) == 0
         return self.center is None and is_number and bool(self.sigma == 1)
 
@@ -117,7 +118,7 @@ class Frame:
         return Frame(_as_row(self.sigma, like), _as_row(self.center, like))
 
     def rows(self, X: Any, workspace: Workspace | None = None) -> Inputs:
-        """Return the rows at unit bandwidth; sparse ones stay sparse."""
+        """Return the rows multiplied by sigma; sparse ones stay sparse."""
         if sparse.issparse(X):
             return self._sparse_rows(X, workspace)
         if self.is_identity:
@@ -168,17 +169,27 @@ class Frame:
         """The largest multiplier of a column, or 1."""
         return max(1.0, float(np.max(self.sigma)))
 
-    def count_beyond(self, X: Any, norm: float) -> int:
-        """Return the number of rows whose norm exceeds a number, on the host."""
+    def count_unresolved(self, X: Any, rate: float) -> tuple[int, float]:
+        """Return the number of rows with unresolved phases, and the largest resolved.
+
+        The phases of a row are at most ``rate`` times its norm. Beyond the reciprocal
+        of the machine epsilon, neighbouring floats are one radian apart or more. Arrays
+        on a device are not checked, as this would wait for the device.
+        """
+        if not on_host(X):
+            return 0, math.inf
+        most_resolved = 1 / float(np.finfo(X.dtype).eps)
+        norm = most_resolved / rate
         values = X.data if sparse.issparse(X) else X.ravel(order="K")
         with np.errstate(over="ignore"):
             most = math.sqrt(float(np.dot(values, values)))
             if self.center is not None:
                 most += math.sqrt(float(np.dot(self.center, self.center)))
         if most * self.largest <= norm:  # as nearly always
-            return 0
+            return 0, most_resolved
         sq_norms = (self.rows(X[r]).sq_norms for r in row_chunks(X, X.shape[1]))
-        return sum(int(np.count_nonzero(s > norm * norm)) for s in sq_norms)
+        n_rows = sum(int(np.count_nonzero(s > norm * norm)) for s in sq_norms)
+        return n_rows, most_resolved
 
     def pair(self, X: Rows, Y: Rows | None) -> tuple[Inputs, Inputs]:
         """Return two sets of rows in float64; the same object twice if Y is None."""

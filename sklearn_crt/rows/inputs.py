@@ -38,7 +38,7 @@ TableLike: TypeAlias = ArrayLike | sparse.spmatrix | sparse.sparray  # X of user
 
 
 class Inputs(ABC):
-    """Rows x at unit bandwidth, less the origin sigma * center of the raw rows."""
+    """Rows x multiplied by sigma, less the origin sigma * center of the raw rows."""
 
     _rows: Any  # as they are stored
     _origin: Any = None  # (1, n_features), None for zero
@@ -192,8 +192,8 @@ class Inputs(ABC):
         """Return squared norms, or raise where one is too large for its type."""
         if not math.isfinite(squares.max(initial=0)):
             raise ValueError(
-                "Input X contains values whose squares, at the bandwidth in use, are "
-                f"too large for {self.dtype}. Scale the columns, for instance with "
+                "Input X contains values whose squares, after multiplication by sigma, "
+                f"are too large for {self.dtype}. Scale the columns, for instance with "
                 "StandardScaler."
             )
         return squares

@@ -9,23 +9,23 @@ if TYPE_CHECKING:
     from ._base import BaseFeatureSampler
     from ._centers_rbf import CentersRBFSampler
     from ._derf import DERFSampler
-    from ._exponential_power import ExponentialPowerSampler
-    from ._geometric import GeometricSampler
+    from ._discrete import GeometricSampler, PoissonSampler
     from ._gerf import GERFSampler
-    from ._hybrid.clustered import ClusteredSampler
+    from ._heavy_tailed import ExponentialPowerSampler, LaplacianSampler, MaternSampler
+    from ._hybrid.clustered import (
+        ClusteredSampler,
+        ComplexExponentialSampler,
+        best_diagonal,
+    )
     from ._hybrid.coefficients import AngularCoefficient, GaussianCoefficient
     from ._hybrid.combinations import (
         angular_hybrid,
         clustered_hybrid,
         gaussian_hybrid,
     )
-    from ._hybrid.complex_exponential import ComplexExponentialSampler, best_diagonal
     from ._hybrid.sampler import HybridSampler
-    from ._matern import LaplacianSampler, MaternSampler
-    from ._oprf import OPRFSampler
-    from ._poisson import PoissonSampler
-    from ._positive import PositiveRBFSampler, SimplexRBFSampler
-    from ._trig_rbf import TrigRBFSampler
+    from ._positive import OPRFSampler, PositiveRBFSampler, SimplexRBFSampler
+    from ._trigonometric import TrigRBFSampler
 
 __all__ = [
     "AnchoredRBFSampler",
@@ -59,22 +59,22 @@ _HOMES = {
     "BaseFeatureSampler": "_base",
     "CentersRBFSampler": "_centers_rbf",
     "ClusteredSampler": "_hybrid.clustered",
-    "ComplexExponentialSampler": "_hybrid.complex_exponential",
+    "ComplexExponentialSampler": "_hybrid.clustered",
     "DERFSampler": "_derf",
-    "ExponentialPowerSampler": "_exponential_power",
+    "ExponentialPowerSampler": "_heavy_tailed",
     "GERFSampler": "_gerf",
     "GaussianCoefficient": "_hybrid.coefficients",
-    "GeometricSampler": "_geometric",
+    "GeometricSampler": "_discrete",
     "HybridSampler": "_hybrid.sampler",
-    "LaplacianSampler": "_matern",
-    "MaternSampler": "_matern",
-    "OPRFSampler": "_oprf",
-    "PoissonSampler": "_poisson",
+    "LaplacianSampler": "_heavy_tailed",
+    "MaternSampler": "_heavy_tailed",
+    "OPRFSampler": "_positive",
+    "PoissonSampler": "_discrete",
     "PositiveRBFSampler": "_positive",
     "SimplexRBFSampler": "_positive",
-    "TrigRBFSampler": "_trig_rbf",
+    "TrigRBFSampler": "_trigonometric",
     "angular_hybrid": "_hybrid.combinations",
-    "best_diagonal": "_hybrid.complex_exponential",
+    "best_diagonal": "_hybrid.clustered",
     "clustered_hybrid": "_hybrid.combinations",
     "gaussian_hybrid": "_hybrid.combinations",
 }

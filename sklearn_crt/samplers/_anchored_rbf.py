@@ -18,8 +18,8 @@ from ..maps import (
     PairedColumns,
 )
 from ..rows import Sigma, TableLike
-from ._base import BaseFeatureSampler
-from ._exponential import middle, refuse_norm_dependent
+from ._base import BaseFeatureSampler, centered
+from ._exponential import middle
 
 
 class AnchoredRBFSampler(BaseFeatureSampler):
@@ -57,15 +57,19 @@ class AnchoredRBFSampler(BaseFeatureSampler):
     Attributes
     ----------
     points_ : ndarray of shape (n_components, n_features)
-        The points z, centred and at unit bandwidth.
+        The points z, centred and multiplied by ``sigma_``.
     center_ : ndarray of shape (n_features,)
         The column means, subtracted only for accuracy.
     sigma_ : float or ndarray of shape (n_features,)
         Inverse length scale by which the inputs are multiplied.
     map_ : FeatureMap
         The fitted feature map, which is immutable and can be used without the sampler.
-    frequencies_ : Frequencies
+    frequencies_ : ndarray of shape (n_features, n_frequencies)
         The frequencies of the map, for rows that are multiplied by ``sigma_``.
+    symmetric_ : bool
+        Whether ``transform_key`` is the same map as ``transform``.
+    variance_is_exact_ : bool
+        Whether ``kernel_variance`` is exact for the coupling in use.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -155,17 +159,16 @@ class AnchoredRBFSampler(BaseFeatureSampler):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    center_: np.ndarray = centered
+
     def _reads(self):
         return {"rows": self.n_anchors}
 
-    def _get_coupling(self) -> Coupling:
-        coupling = get_coupling(self.coupling, type(self).__name__, opposite=True)
-        refuse_norm_dependent(coupling, type(self).__name__)
-        return coupling
-
     def _make_map(self, statistics, drawn):
         frame = self._frame(statistics, middle(statistics))
-        coupling, d = self._get_coupling(), statistics.n_features
+        name, d = type(self).__name__, statistics.n_features
+        # angles that depend on the norms would not reduce the variance
+        coupling = get_coupling(self.coupling, name, lambda c: not c.norm_dependent)
         columns = PairedColumns.of(self.n_components, single=not coupling.opposite)
         anchors_rng, noise_rng = statistics.frequency_stream().spawn(2)
         if drawn is not None:
@@ -240,17 +243,12 @@ class AnchoredRBFSampler(BaseFeatureSampler):
 
     @property
     def points_(self) -> np.ndarray:
-        """The points, (n_components, n_features), centred and at unit bandwidth."""
+        """The points, (n_components, n_features), centred and multiplied by sigma."""
         return self.map_.points.to_dense().T
 
 
 def _mixture(statistics, frame):
     """Return the law of points about the sampled rows of all sides."""
-    if not statistics.side_samples:
-        raise ValueError(
-            "AnchoredRBFSampler needs the sample of rows of fit, which freeze() has "
-            "forgotten; change sigma before."
-        )
     anchors, weights = [], []
     for sample in statistics.side_samples:
         rows, row_weights = sample.distinct()

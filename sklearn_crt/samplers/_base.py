@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sized
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from operator import attrgetter
@@ -16,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._array import (
     check_fit_namespace,
-    on_host,
     refuse_lazy,
     taken,
     to_host,
@@ -33,10 +33,17 @@ from .._compat import (
     _fit_context,
     warn,
 )
-from .._fitted import FittedValue, LifeCycle, Step, no_step, value_of, with_value
-from .._state import same
+from .._fitted import (
+    FittedValue,
+    LifeCycle,
+    Step,
+    check_same_params,
+    error_of_frozen,
+    no_step,
+    value_of,
+    with_value,
+)
 from ..exceptions import ApproximationWarning
-from ..frequencies import Frequencies
 from ..maps import FeatureMap, relative_error, transform, variance_in_blocks
 from ..rows import (
     Frame,
@@ -49,9 +56,6 @@ from ..rows import (
 )
 
 _ERROR_ROWS = 16  # queries, and keys, from whose pairs the error is estimated
-
-# largest phases that floating types resolve, by their size in bytes
-_MOST_PHASE = {4: 2.0**23, 8: 2.0**52}
 
 
 def fitted(path: str, doc: str) -> Any:
@@ -112,15 +116,16 @@ class SamplerValue(FittedValue):
         return self.unfitted._fit_parts(self.statistics)
 
     def plus(self, batch: SamplerBatch, step: Step = no_step) -> SamplerValue:  # type: ignore[override]
-        self._check_not_frozen("partial_fit")
+        if self.is_frozen:
+            raise self.error_of("partial_fit")
         return self.read(batch).with_map()
 
     def fitted(self, batch: SamplerBatch, step: Step = no_step) -> SamplerValue:  # type: ignore[override]
-        return self.plus(batch)  # not frozen, as more rows may follow
+        return self.read(batch).with_map()  # not frozen, as more rows may follow
 
     def __add__(self, other: SamplerValue) -> SamplerValue:
-        for value in (self, other):
-            value._check_not_frozen("merge")
+        if self.is_frozen or other.is_frozen:
+            raise self.error_of("merge")
         statistics = self.statistics + other.statistics
         if self.map is None:
             dtype = np.result_type(self.dtype, other.dtype).name
@@ -129,20 +134,13 @@ class SamplerValue(FittedValue):
 
     def frozen(self, step: Step = no_step) -> SamplerValue:
         assert self.map is not None
-        return replace(
-            self,
-            statistics=self.statistics.without_rows(),
-            map=self.unfitted._map_without_rows(self.map),
-            is_frozen=True,
-        )
+        feature_map = self.unfitted._map_without_rows(self.map)
+        seed = Statistics(self.statistics.seed)  # of no rows
+        return replace(self, statistics=seed, map=feature_map, is_frozen=True)
 
-    def _check_not_frozen(self, method: str) -> None:
-        if self.is_frozen:
-            name = type(self.unfitted).__name__
-            raise ValueError(
-                f"{method} would change the map of this {name}, which is frozen. Fit a "
-                "new sampler, or call freeze() later."
-            )
+    def error_of(self, method: str) -> ValueError:
+        """Return the error for a method that needs the statistics."""
+        return error_of_frozen(type(self.unfitted).__name__, method)
 
 
 class BaseFeatureSampler(
@@ -242,11 +240,11 @@ class BaseFeatureSampler(
     ) -> Self:
         """Update the fitted sampler with another batch of rows.
 
-        The result equals that of ``fit`` on all rows together, with the parameters of
-        the first call. The order of the batches does not matter, unless rows are
-        sampled from more than 1000 (``sigma="median"``). The feature map depends on all
-        rows, so pass all batches first, then call ``freeze()``, and only then
-        ``transform``. A warning is raised if the features change after they were used.
+        The result equals that of ``fit`` on all rows together. The order of the batches
+        does not matter, unless rows are sampled from more than 1000
+        (``sigma="median"``). The feature map depends on all rows, so pass all batches
+        first, then call ``freeze()``, and only then ``transform``. A warning is raised
+        if the features change after they were used.
 
         Parameters
         ----------
@@ -267,7 +265,8 @@ class BaseFeatureSampler(
         Raises
         ------
         ValueError
-            If the sampler is frozen, or as for ``fit``.
+            If the sampler is frozen, if a parameter other than ``n_jobs`` has been
+            changed since the first call, or as for ``fit``.
         """
         before = getattr(self, "map_", None)
         self._extend_value(X, y, X_key, sample_weight)
@@ -325,17 +324,19 @@ class BaseFeatureSampler(
         statistics = Statistics(tuple(seed.tolist()))
         return SamplerValue(_unfitted_copy(self), statistics)
 
+    def _note_params(self) -> None:
+        """Record nothing, as the fitted value contains the parameters."""
+
+    @property
+    def _fit_params(self) -> dict[str, Any]:
+        return self._value.unfitted.get_params()
+
     def _check_same_model(self, other: Any) -> None:
         mine, theirs = (
             {**one._value.unfitted.get_params(), "n_jobs": None, "random_state": None}
             for one in (self, other)
         )
-        differ = [name for name in mine if not same(mine[name], theirs[name])]
-        if differ:
-            raise ValueError(
-                f"merge needs samplers with the same parameters, but {differ[0]} is "
-                f"{mine[differ[0]]!r} in one and {theirs[differ[0]]!r} in the other."
-            )
+        check_same_params(mine, theirs)
 
     def _warn_after_fit(self, batch: Any) -> None:
         """Warn if the predicted error exceeds the kernel for half of the pairs."""
@@ -457,10 +458,9 @@ class BaseFeatureSampler(
     def _warn_of_phases(self, rows: Any, feature_map: FeatureMap) -> None:
         """Warn about phases so large that their floating type does not resolve them."""
         rate = feature_map.phase_rate
-        if rate == 0 or not on_host(rows):  # a check would wait for the device
+        if rate == 0:
             return
-        most = _MOST_PHASE[rows.dtype.itemsize]
-        n_rows = feature_map.frame.count_beyond(rows, most / rate)
+        n_rows, most = feature_map.frame.count_unresolved(rows, rate)
         if n_rows:
             warn(
                 f"For {n_rows} rows {type(self).__name__} takes sines and cosines of "
@@ -585,10 +585,12 @@ class BaseFeatureSampler(
         Raises
         ------
         ValueError
-            If sigma is out of range, or if it is ``"median"`` and the sampler has no
-            sample of the rows.
+            If sigma is out of range, if it is ``"median"`` and the sampler has no
+            sample of the rows, or if the sampler is frozen.
         """
         value = value_of(self)
+        if value.is_frozen:
+            raise value.error_of("with_sigma")
         unfitted = _unfitted_copy(value.unfitted)
         unfitted.sigma = sigma
         other = with_value(self, replace(value, unfitted=unfitted).with_map())
@@ -602,9 +604,6 @@ class BaseFeatureSampler(
     sigma_: float | np.ndarray = fitted(
         "map_.frame.sigma", "Inverse length scale by which the inputs are multiplied."
     )
-    frequencies_: Frequencies = fitted(
-        "map_.frequencies", "Frequencies for rows that are multiplied by ``sigma_``."
-    )
     symmetric_: bool = fitted(
         "map_.symmetric", "Whether ``transform_key`` is the same map as ``transform``."
     )
@@ -615,10 +614,10 @@ class BaseFeatureSampler(
     _n_features_out: int = fitted("map_.n_components", "Number of columns.")
 
     @property
-    def center_(self) -> np.ndarray:
-        """Vector that is subtracted from the rows; zero if they are not centred."""
-        center = self.map_.frame.center
-        return np.zeros(self.n_features_in_) if center is None else center
+    def frequencies_(self) -> np.ndarray:
+        """Frequencies, one per column, for rows that are multiplied by ``sigma_``."""
+        feature_map: Any = self.map_
+        return feature_map.frequencies.to_dense()
 
     def __sklearn_tags__(self):
         """Return scikit-learn's tags: sparse input; float32 and float64 preserved."""
@@ -629,10 +628,21 @@ class BaseFeatureSampler(
         return tags
 
 
+def _center_of(sampler):
+    center = sampler.map_.frame.center
+    return np.zeros(sampler.n_features_in_) if center is None else center
+
+
+# the attribute ``center_`` of samplers that centre the rows
+centered: Any = property(
+    _center_of, doc="Vector that is subtracted from the rows, zero without centring."
+)
+
+
 def _unfitted_copy(sampler):
     """Return an unfitted copy like ``clone``, in half the time for plain parameters."""
     params = sampler.get_params(deep=False)
     for name, value in params.items():
-        if isinstance(value, (list, tuple, np.ndarray)) or hasattr(value, "get_params"):
+        if isinstance(value, Sized) or hasattr(value, "get_params"):
             params[name] = clone(value, safe=False)
     return type(sampler)(**params)

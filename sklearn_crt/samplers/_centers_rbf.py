@@ -33,7 +33,9 @@ from .._fitted import (
     FittedValue,
     LifeCycle,
     Step,
+    check_same_params,
     computed_once,
+    error_of_frozen,
     no_step,
     value_of,
 )
@@ -50,7 +52,7 @@ from ..rows import (
 )
 
 # number of sampled rows per centre
-_N_ROWS = {"kmeans": 20, "rpcholesky": 10, "random": 1, "given": 0}
+_N_ROWS = {"kmeans": 20, "rpcholesky": 10, "random": 1, "array": 0}
 
 
 class _CenterSettings(NamedTuple):
@@ -58,7 +60,7 @@ class _CenterSettings(NamedTuple):
 
     sigma: Any
     n_components: int
-    centers: str  # "given" for an array
+    centers: str  # "array" if the user gave them
     whiten: bool
     seed: int
 
@@ -79,14 +81,17 @@ class _ChosenCenters(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CentersValue(FittedValue):
-    """A sample of the rows, or earlier centres that represent them, to choose from."""
+    """A sample of the rows, and the centres that are chosen from it."""
 
     settings: _CenterSettings
     statistics: Statistics
-    points: Centers | None  # given by the user, or the centres of earlier rows
+    given: Rows | None  # the centres that the user gave, None if they are chosen
     solved: _ChosenCenters | None = None  # None until the centres are computed
+    frozen_origin: np.ndarray | None = None  # (n_features,), None if not frozen
 
     def plus(self, batch: Batch, step: Step = no_step) -> CentersValue:
+        if self.frozen_origin is not None:
+            raise error_of_frozen("CentersRBFSampler", "partial_fit")
         sigma = self.settings.sigma
         if not isinstance(sigma, str):
             check_sigma(sigma, batch.X.shape[1])
@@ -95,45 +100,29 @@ class CentersValue(FittedValue):
         statistics = self.statistics.read(batch.X, median=median, rows=n_rows)
         return replace(self, statistics=statistics, solved=None)
 
+    def fitted(self, batch: Batch, step: Step = no_step) -> CentersValue:
+        """Return the value with its centres; it keeps the sample of the rows."""
+        value = self.plus(batch)
+        return replace(value, solved=value.solution)
+
     def __add__(self, other: CentersValue) -> CentersValue:
-        ours, theirs = self.settings, other.settings
-        given = [each.centers == "given" for each in (ours, theirs)]
-        if any(given) and not all(given):
-            raise ValueError(
-                "merge needs centers= to be an array on both sides or on neither."
-            )
-        points, rows = other.points, other.statistics
-        if ours.n_sampled != theirs.n_sampled:  # samples of different sizes cannot join
-            points, rows = other.candidates, replace(rows, query_sample=None)
-        if points is None or given[0]:
-            points = self.points
-        elif self.points is not None:
-            points = self.points + points
-        statistics = self.statistics + rows
-        return replace(self, statistics=statistics, points=points, solved=None)
+        if self.frozen_origin is not None or other.frozen_origin is not None:
+            raise error_of_frozen("CentersRBFSampler", "merge")
+        statistics = self.statistics + other.statistics
+        return replace(self, statistics=statistics, solved=None)
 
     def frozen(self, step: Step = no_step) -> CentersValue:
-        solution = self.solution
-        return CentersValue(
-            self.settings._replace(sigma=solution.sigma),
-            self.statistics.without_rows(),
-            solution.points,
-            solution,
+        """Return the centres alone, to which no rows can be added."""
+        no_rows, solved = Statistics(self.statistics.seed), self.solution
+        return replace(
+            self, statistics=no_rows, solved=solved, frozen_origin=self.origin
         )
-
-    @property
-    def candidates(self) -> Any:
-        """The centres of earlier rows together with the sample of later rows."""
-        sample = self.statistics.query_sample
-        if sample is None:
-            return self.points
-        n_rows = sample.rows.shape[0]
-        new = Centers(sample.rows, np.full(n_rows, sample.n_seen / n_rows))
-        return new if self.points is None else self.points + new
 
     @property
     def origin(self) -> np.ndarray:
         """The mean of the rows, which is subtracted from dense rows."""
+        if self.frozen_origin is not None:
+            return self.frozen_origin
         return self.statistics.query.mean
 
     @property
@@ -146,7 +135,12 @@ class CentersValue(FittedValue):
     def _solve(self) -> _ChosenCenters:
         sigma, n_points, method, whiten, seed = self.settings
         sigma = resolve_sigma(sigma, self.statistics)
-        points = self.candidates
+        rows, sample = self.given, self.statistics.query_sample
+        n_seen = n_points
+        if rows is None:
+            assert sample is not None  # there are rows
+            rows, n_seen = sample.rows, sample.n_seen
+        points = Centers(rows, np.full(rows.shape[0], n_seen / rows.shape[0]))
         dense = not sparse.issparse(points.points)
         frame = Frame(sigma, self.origin if dense else None)
         if method == "kmeans":
@@ -253,15 +247,14 @@ class CentersRBFSampler(
     Choosing landmarks by k-means was proposed in [2]_. ``"rpcholesky"`` needs memory
     for ``10 * n_components**2`` float64 numbers.
 
-    ``partial_fit`` keeps a random sample of the rows so far, of the size above (or no
-    rows if ``centers`` is an array). The centres are computed when they are first
-    needed, and they equal those of ``fit`` on all the rows, whatever the batches. As
-    long as the sample contains all rows, the order of the rows does not matter either.
-    ``merge`` joins the samples. After ``fit`` or ``freeze`` no rows are kept: the
-    centres represent them, each weighted by its share of the rows. New centres are then
-    chosen from these centres and the sample of further rows, or the centres of another
-    sampler, together. If ``centers`` is an array, the centres are fixed, and the rows
-    only determine sigma.
+    A random sample of the rows is kept, of the size above (or no rows if ``centers`` is
+    an array). ``partial_fit`` after ``fit`` or ``partial_fit`` therefore gives the
+    centres of ``fit`` on all the rows in this order, whatever the batches. ``merge``
+    joins the samples. As long as the sample contains all rows, the result is that of
+    ``fit`` on the rows of both, and the order of the rows does not matter either. If
+    ``centers`` is an array, the centres are fixed, and the rows only determine sigma.
+    ``freeze`` keeps only the centres; note that the centre of a cluster of one row is
+    that row.
 
     References
     ----------
@@ -341,8 +334,7 @@ class CentersRBFSampler(
         Returns
         -------
         self : object
-            The fitted sampler. It stores only the centres; note that the centre of a
-            cluster of one row is that row.
+            The fitted sampler. It keeps a sample of the rows until ``freeze()``.
 
         Raises
         ------
@@ -357,6 +349,8 @@ class CentersRBFSampler(
     def partial_fit(self, X: TableLike, y: Any = None) -> Self:
         """Add a batch of rows; the result equals ``fit`` on all rows together.
 
+        The centres are chosen when they are first needed.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
@@ -367,9 +361,24 @@ class CentersRBFSampler(
         Returns
         -------
         self : object
-            The sampler. Its features change with each batch until ``freeze()``.
+            The sampler, whose features change with each batch.
+
+        Raises
+        ------
+        TypeError
+            If X is an array on a device under ``array_api_dispatch=True``.
+        ValueError
+            If the sampler is frozen, if a parameter other than ``n_jobs`` has been
+            changed since the first call, or as for ``fit``.
         """
         return self._extend_value(X, y)
+
+    def _check_same_model(self, other: Any) -> None:
+        mine, theirs = (
+            {**value.settings._asdict(), "seed": 0, "given centers": value.given}
+            for value in (self._value, other._value)
+        )
+        check_same_params(mine, theirs)
 
     def _read(self, X: Any, y: Any, *, first: bool, final: bool) -> Batch:  # type: ignore[override]
         self._note_namespace(X, first=first)
@@ -380,7 +389,7 @@ class CentersRBFSampler(
         seed = tuple(random_state.randint(2**31 - 1, size=4).tolist())
         centers, points = self.centers, None
         if not isinstance(centers, str):
-            points, centers = self._given(batch.X.shape[1]), "given"
+            points, centers = self._given(batch.X.shape[1]), "array"
         parameters = self.sigma, self.n_components, centers, self.whiten, seed[0]
         return CentersValue(_CenterSettings(*parameters), Statistics(seed), points)
 
@@ -400,7 +409,7 @@ class CentersRBFSampler(
                 f"{self.n_components} and X has {n_features} features: pass an array "
                 f"of shape ({self.n_components}, {n_features})."
             )
-        return Centers(points, np.ones(points.shape[0]))
+        return points
 
     def _validate(self, X, *, reset):
         """Return validated rows as a NumPy array or a SciPy sparse matrix."""

@@ -7,7 +7,7 @@ import numpy as np
 from ..maps import AffineQuadratic, DenseQuadratic
 from ..rows import Frame, Statistics
 from ._base import fitted
-from ._exponential import ExponentialSampler, refuse_norm_dependent
+from ._exponential import ExponentialSampler
 
 _MOST_FEATURES = 4096  # whose matrix has 134 MB
 _RIDGE = 0.3  # share of the pooled covariance added to each side's, where n = d
@@ -61,8 +61,12 @@ class DERFSampler(ExponentialSampler):
         Inverse length scale by which the inputs are multiplied.
     map_ : FeatureMap
         The fitted feature map, which is immutable and can be used without the sampler.
-    frequencies_ : Frequencies
+    frequencies_ : ndarray of shape (n_features, n_frequencies)
         The frequencies of the map, for rows that are multiplied by ``sigma_``.
+    symmetric_ : bool
+        Whether ``transform_key`` is the same map as ``transform``.
+    variance_is_exact_ : bool
+        Whether ``kernel_variance`` is exact for the coupling in use.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -126,7 +130,10 @@ class DERFSampler(ExponentialSampler):
     0.00146
     """
 
-    _takes_pairs = True
+    def _can_use(self, coupling):
+        # the factor by which the features weigh a frequency is not a function of its
+        # norm, so angles that depend on the norms would not reduce the variance
+        return not coupling.norm_dependent
 
     def _reads(self):
         return {"covariance": True}
@@ -142,7 +149,6 @@ class DERFSampler(ExponentialSampler):
         return X
 
     def _choose(self, statistics, frame, coupling):
-        refuse_norm_dependent(coupling, type(self).__name__)
         return best_quadratic(statistics, frame)
 
     A_: np.ndarray = fitted(

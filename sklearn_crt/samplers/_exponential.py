@@ -20,7 +20,7 @@ from ..maps import (
     Quadratic,
 )
 from ..rows import Frame, Sigma, Statistics
-from ._base import BaseFeatureSampler
+from ._base import BaseFeatureSampler, centered
 
 
 def optimal_A(q: Any, n_features: int) -> Any:
@@ -75,7 +75,7 @@ def make_exponential_map(
     single = quadratic.is_real and not coupling.opposite
     columns = PairedColumns.of(sampler.n_components, single=single)
     m = columns.n_frequencies
-    if drawn is None or drawn.n_frequencies != m or coupling.weight_dependent:
+    if drawn is None or drawn.n_frequencies != m or coupling.norm_dependent:
         rng = statistics.frequency_stream()
         frequencies = coupling.draw(chi_law, m, statistics.n_features, rng)
         phase = float(rng.spawn(1)[0].uniform(0, 2 * math.pi))
@@ -96,8 +96,6 @@ class ExponentialSampler(BaseFeatureSampler):
         "kernel": [StrOptions({"gaussian", "softmax"})],
     }
 
-    _takes_pairs = False  # frequencies w and -w
-
     def __init__(
         self,
         *,
@@ -117,6 +115,12 @@ class ExponentialSampler(BaseFeatureSampler):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    center_: np.ndarray = centered
+
+    def _can_use(self, coupling: Any) -> bool:
+        """Return whether the map can use a coupling, an object or its class."""
+        return not coupling.opposite
+
     def _choose(
         self, statistics: Statistics, frame: Frame, coupling: Coupling
     ) -> Quadratic:
@@ -126,9 +130,9 @@ class ExponentialSampler(BaseFeatureSampler):
     def _make_map(self, statistics, drawn):
         frame = self._frame(statistics, middle(statistics) if self.center else None)
         name = type(self).__name__
-        coupling = get_coupling(self.coupling, name, opposite=self._takes_pairs)
+        coupling = get_coupling(self.coupling, name, self._can_use)
         quadratic = self._choose(statistics, frame, coupling)
-        if coupling.weight_dependent:
+        if coupling.norm_dependent:
             coupling = coupling.weigh(_norm_factor(quadratic, statistics.n_features))
         return make_exponential_map(self, statistics, drawn, frame, quadratic, coupling)
 
@@ -142,19 +146,6 @@ def _norm_factor(quadratic: Quadratic, n_features: int) -> float | None:
         return None
     A = quadratic.real
     return 2 * A if optimal_for(A, n_features) <= 0.5 + 1e-9 else None
-
-
-def refuse_norm_dependent(coupling: Coupling, owner: str) -> None:
-    """Raise ValueError for angles that follow the norms, where no number weighs them.
-
-    Such a coupling would be the plain simplex without a word.
-    """
-    if coupling.weight_dependent:
-        raise ValueError(
-            "coupling='simplex+' has no effect on the angles of the frequencies of "
-            f"{owner}, whose features weigh them by more than their norms; use "
-            "'simplex'."
-        )
 
 
 def middle(statistics: Statistics) -> np.ndarray:

@@ -65,6 +65,11 @@ class GERFSampler(ExponentialSampler):
         The chosen parameter, with a real part below 1/8.
     s_ : int
         The chosen sign, +1 or -1.
+    B_, D_, log_D_ : complex
+        The factors that follow from A and s: of the projection, of the whole feature,
+        and the logarithm of the latter (see Notes).
+    C_ : float
+        The factor of the squared norm of a row, which follows from s (see Notes).
     phase_ : float
         Phase of the last column where ``n_components`` is odd, in radians; only where
         frequencies have two columns.
@@ -74,8 +79,12 @@ class GERFSampler(ExponentialSampler):
         Inverse length scale by which the inputs are multiplied.
     map_ : FeatureMap
         The fitted feature map, which is immutable and can be used without the sampler.
-    frequencies_ : Frequencies
+    frequencies_ : ndarray of shape (n_features, n_frequencies)
         The frequencies of the map, for rows that are multiplied by ``sigma_``.
+    symmetric_ : bool
+        Whether ``transform_key`` is the same map as ``transform``.
+    variance_is_exact_ : bool
+        Whether ``kernel_variance`` is exact for the coupling in use.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)

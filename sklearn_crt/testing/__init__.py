@@ -1,9 +1,10 @@
-"""Contract checks that judge any sampler or coupling, also third-party ones.
+"""Checks for samplers, couplings, attention and estimators, also your own.
 
-A sampler says what it estimates (``exact_kernel``) and how well
-(``kernel_variance``); the checks compare both with draws of frequencies. Thresholds
-follow from probability: a correct sampler fails one call with a chance of about
-1e-6, whatever the number of pairs compared. All randomness is seeded.
+A sampler defines what it estimates (``exact_kernel``) and how precisely
+(``kernel_variance``). The checks draw the frequencies many times and compare the
+estimates with both. The thresholds follow from probability theory: for a correct
+sampler one call fails with a probability of about 1e-6, whatever the number of pairs
+of rows. All randomness is seeded.
 """
 
 from .attention import check_attention
@@ -31,3 +32,7 @@ __all__ = [
     "check_attention",
     "check_sampler",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

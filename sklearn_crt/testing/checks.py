@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.testing import assert_allclose
@@ -218,19 +219,19 @@ def assert_nested(sampler: BaseFeatureSampler, X: np.ndarray) -> None:
     """
     d = X.shape[1]
 
-    def fit(width: int) -> BaseFeatureSampler:
+    def fit(width: int) -> Any:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "This hybrid needs")
             wide = clone(sampler).set_params(random_state=0, n_components=width)
             return wide.fit(X)
 
-    largest = _single_frequencies(fit(6 * d + 1).frequencies_)
+    largest = _single_frequencies(fit(6 * d + 1).map_.frequencies)
     for width in (1, 2, 3, max(1, d - 1), d, d + 1, 2 * d + 1):
         fitted = fit(width)
         shape = fitted.transform(X).shape
         assert shape == (X.shape[0], width), f"{shape[1]} columns for {width}"
         assert fitted.get_params()["n_components"] == width, "fit sets n_components"
-        parts = _single_frequencies(fitted.frequencies_)
+        parts = _single_frequencies(fitted.map_.frequencies)
         if len(parts) < len(largest):
             continue
         for part, wide in zip(parts, largest, strict=True):
@@ -315,10 +316,10 @@ def assert_invariant(sampler: BaseFeatureSampler, X: np.ndarray) -> None:
     assert fitted.get_params() == params, "fit changed a parameter"
 
 
-def _largest_phases(fitted: BaseFeatureSampler, X: np.ndarray) -> np.ndarray:
+def _largest_phases(fitted: Any, X: np.ndarray) -> np.ndarray:
     """Return the bound |sigma x| |w| on w.x, for each row and column or each row."""
     norms = np.linalg.norm(fitted.sigma_ * X, axis=1)
-    index, sq_norms = fitted.map_.frequency_index(), fitted.frequencies_.sq_norms
+    index, sq_norms = fitted.map_.frequency_index(), fitted.map_.frequencies.sq_norms
     sq_norms = sq_norms.max(initial=0) if index is None else sq_norms[index]
     return norms[:, None] * np.sqrt(sq_norms)
 

@@ -36,7 +36,7 @@ def with_few_columns(check: C) -> C:
 def contract_rows(n_features: int = 4, random_state: int = 0) -> np.ndarray:
     """Return rows on the axes and in random directions, with mean zero.
 
-    Faults of a rotation show on the axes; bandwidths show everywhere.
+    The axes reveal a wrong rotation, and all rows reveal a wrong ``sigma``.
     """
     # -> (6, n_features)
     rng = np.random.default_rng(random_state)
@@ -54,16 +54,11 @@ def fit_sides(
     return sampler.fit(X) if Y is None else sampler.fit(X, X_key=Y)
 
 
-def stated_bias(sampler: BaseFeatureSampler) -> float:
-    """Return the relative bias that the coupling of a fitted sampler admits."""
-    return _bias(getattr(sampler, "map_", None))
-
-
-def _bias(feature_map: FeatureMap | None) -> float:
-    """Return the largest bias of the couplings of a map, or of the maps in it."""
+def stated_bias(feature_map: FeatureMap | None) -> float:
+    """Return the largest relative bias that the couplings of a map admit."""
     coupling = getattr(feature_map, "coupling", None)
     own = 0.0 if coupling is None else coupling.bias
-    return max([own, *map(_bias, getattr(feature_map, "parts", ()))])
+    return max([own, *map(stated_bias, getattr(feature_map, "parts", ()))])
 
 
 def stated_variance(
@@ -348,7 +343,8 @@ class Draws:
     def judge_mean(self, n_blocks: int, block: int, n_draws: int) -> None:
         """Raise AssertionError if the mean is not the exact kernel, up to the bias."""
         sampler, X, Y, fitted = self.sampler, self.X, self.Y, self.fitted
-        expected, bias = fitted.exact_kernel(X, Y), stated_bias(fitted)
+        expected = fitted.exact_kernel(X, Y)
+        bias = stated_bias(getattr(fitted, "map_", None))
         assert_mean(seed_estimates(sampler, X, Y, n_draws=n_draws), expected, bias=bias)
         if n_blocks and cuts_into_blocks(fitted):
             estimates, narrow = self.blocks(n_blocks, block)

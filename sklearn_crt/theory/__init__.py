@@ -1,8 +1,9 @@
-"""Bounds on the error of maps, and what couplings save: the theory of the papers.
+"""Bounds from the papers on the error of random features and the effect of couplings.
 
-x and y stand for rows already centred and multiplied by sigma, as the samplers see
-them; A < 0 is ``OPRFSampler.A_``. The kernel is the Gaussian one,
-``exp(-|x - y|^2 / 2)``; relative errors are those of the softmax kernel too.
+The rows x and y are centred and multiplied by ``sigma``, as inside the samplers, and
+A < 0 is the fitted attribute ``A_`` of :class:`~sklearn_crt.OPRFSampler`. All functions
+refer to the Gaussian kernel ``exp(-|x - y|^2 / 2)``; relative errors are equal to
+those of the softmax kernel.
 """
 
 from .bounds import (
@@ -27,3 +28,7 @@ __all__ = [
     "rff_gap",
     "sample_conformity",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

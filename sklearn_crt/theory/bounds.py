@@ -251,7 +251,7 @@ def oprf_uniform_n_frequencies(
     """
     d = n_features
     log_sup = 0.5 * d * math.log1p(-4 * A) - radius**2 / (2 * A)
-    log_lipschitz = np.logaddexp(_log_gradient(radius, d), 0.5 * (math.log(2) - 1))
+    log_lipschitz = np.logaddexp(log_mean_gradient(radius, d), 0.5 * (math.log(2) - 1))
     log_mesh = math.log(delta) + math.log(eps) - math.log(4) - log_lipschitz
     log_ratio = 1.5 * math.log(2) + math.log(radius) - log_mesh
     entropy = math.log(4 / delta) + 2 * d * float(np.logaddexp(0.0, log_ratio))
@@ -259,7 +259,7 @@ def oprf_uniform_n_frequencies(
     return math.ceil(math.exp(log_number)) if log_number < 690 else math.inf
 
 
-def _log_gradient(radius: float, n_features: int) -> float:
+def log_mean_gradient(radius: float, n_features: int) -> float:
     """Return the log of G: the integral is a sum of half moments of a normal law."""
     d, width = n_features, 2 * radius
     log_width = math.log(width)
@@ -323,7 +323,7 @@ def hrf_relative_error(
         The hybrid, with independent frequencies, or one of its base maps alone:
         sines and cosines, or pairs exp(w.x), exp(-w.x).
     lambda_sigma : float, default=1.0
-        Bandwidth of the Gaussian coefficient, normalised for the radius.
+        Inverse length scale of the Gaussian coefficient, normalised for the radius.
 
     Returns
     -------
@@ -401,7 +401,7 @@ def hrf_max_relative_error(
     kind : {"angular", "gaussian", "trigonometric", "positive"}, default="angular"
         As for :func:`hrf_relative_error`.
     lambda_sigma : float, default=1.0
-        Bandwidth of the Gaussian coefficient.
+        Inverse length scale of the Gaussian coefficient.
 
     Returns
     -------

@@ -12,18 +12,20 @@ from .modules import LENGTH, MAPS, trained, wide_rows  # noqa: E402
 
 make, rows = trained, wide_rows
 
-# a causal program takes up to 10 seconds
-CAUSAL = ("favor++",)
-of_kinds = pytest.mark.parametrize(
-    "feature_map, causal",
-    [
-        *((name, False) for name in MAPS),
-        *(
-            pytest.param(name, True, marks=[] if name in CAUSAL else pytest.mark.slow)
-            for name in MAPS
-        ),
-    ],
-)
+# A program takes 1 to 12 seconds: those of maps that share their code are slow.
+USUAL = ("favor++", "trigonometric", "elu+1")
+
+
+def of_kinds(*usual):
+    """Return the marker of all maps, causal or not, most of which are slow."""
+    cases = [(name, causal) for causal in (False, True) for name in MAPS]
+    return pytest.mark.parametrize(
+        "feature_map, causal",
+        [
+            pytest.param(*case, marks=[] if case in usual else pytest.mark.slow)
+            for case in cases
+        ],
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +55,7 @@ def exported(layer):
     )
 
 
-@of_kinds
+@of_kinds(*((name, False) for name in (*USUAL, "hybrid")), ("favor++", True))
 def test_one_graph(feature_map, causal):
     layer = Layer(make(feature_map, causal=causal, positional=rotary))
     compiled = torch.compile(layer, fullgraph=True, backend="eager")
@@ -68,7 +70,7 @@ def test_one_graph(feature_map, causal):
     torch.testing.assert_close(gradients[1], gradients[0], rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("causal", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_one_graph_while_training(causal):
     layers = [Layer(make(causal=causal, band=3).train()) for _ in range(2)]
     layers[1].load_state_dict(layers[0].state_dict())
@@ -95,14 +97,14 @@ def test_inductor():
     torch.testing.assert_close(compiled(x), layer(x))
 
 
-@of_kinds
+@of_kinds(*((name, False) for name in USUAL))
 def test_export_of_any_length(feature_map, causal):
     band = 3 if feature_map in ("favor++", "hybrid") else None
     layer = Layer(make(feature_map, causal=causal, band=band))
-    program = exported(layer)
+    program = exported(layer).module()
     for n in (2, LENGTH, 300, 1100):
         x = rows(n)
-        torch.testing.assert_close(program.module()(x), layer(x), rtol=1e-7, atol=1e-9)
+        torch.testing.assert_close(program(x), layer(x), rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize(

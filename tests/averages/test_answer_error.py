@@ -95,7 +95,7 @@ def jackknife(F, Z, y, groups):
 
 
 @pytest.mark.filterwarnings("ignore:For .* rows the effective number:RuntimeWarning")
-def test_effective_columns_by_hand():
+def test_effective_features_by_hand():
     X, y, queries = table(0)
     sampler = OPRFSampler(sigma=0.5, n_components=40, random_state=0)
     model = NadarayaWatsonRegressor(sampler).fit(X, y)
@@ -167,7 +167,7 @@ def test_other_maps():
     model = NadarayaWatsonRegressor(Nystroem(gamma=0.1, random_state=0)).fit(X, y)
     with pytest.raises(ValueError, match="needs a sampler of sklearn_crt, but"):
         model.approximation_error(queries)
-    for kernel in (None, "laplacian", "linear", Prototypes(10)):
+    for kernel in ("gaussian", "laplacian", "linear", Prototypes(10)):
         model = NadarayaWatsonRegressor(kernel).fit(X, y)
         assert not hasattr(model, "approximation_error")
         with pytest.raises(AttributeError, match="has no attribute 'approximation_er"):

@@ -15,7 +15,6 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.model_selection import GridSearchCV
 
 from sklearn_crt import (
-    ExactKernel,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     OPRFSampler,
@@ -23,6 +22,7 @@ from sklearn_crt import (
     Prototypes,
     TrigRBFSampler,
 )
+from sklearn_crt.kernels import ExponentialPower, Gaussian, Laplacian, Matern
 
 POSITIVE = [PositiveRBFSampler, OPRFSampler]
 SIGMAS = np.logspace(-2, 2, 10)
@@ -35,7 +35,7 @@ pytestmark = [
 
 def estimators():
     samplers = [
-        ExactKernel(),
+        "gaussian",
         "matern",
         OPRFSampler(random_state=0),
         PositiveRBFSampler(sigma=0.6, kernel="softmax", random_state=0),
@@ -82,7 +82,7 @@ def test_weights_count_as_repeated_rows(model, iris, rng):
 def frozen_and_free(X):
     yield FrozenEstimator(OPRFSampler(random_state=0).fit(X))
     yield PositiveRBFSampler(sigma=0.5, center=False, random_state=0)
-    yield ExactKernel()
+    yield "gaussian"
     yield "linear"
 
 
@@ -123,19 +123,40 @@ def test_merge_of_a_fixed_map_into_batches(iris):
     batched = NadarayaWatsonClassifier(sampler)
     batched.partial_fit(X[:50], y[:50], classes=np.unique(y))
     fitted = NadarayaWatsonClassifier(sampler)
-    fitted.partial_fit(X[50:], y[50:], classes=np.unique(y))
-    fitted.freeze()
     map_ = FrozenEstimator(OPRFSampler(random_state=0).fit(X[50:]))
+    fitted = NadarayaWatsonClassifier(map_)
+    fitted.partial_fit(X[50:], y[50:], classes=np.unique(y))
     expected = NadarayaWatsonClassifier(map_).fit(X, y).predict_proba(X)
     assert_allclose(batched.merge(fitted).predict_proba(X), expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("cls", [NadarayaWatsonClassifier, NadarayaWatsonRegressor])
+@pytest.mark.parametrize("sigma", ["auto", "scale", "median", 0.7])
+def test_later_rows_and_merged_halves_equal_fit_on_all_rows(cls, sigma, iris):
+    X, y = iris
+    y = y if cls is NadarayaWatsonClassifier else X[:, 0]
+    model = cls(OPRFSampler(random_state=0, n_components=300), sigma=sigma)
+    half = np.arange(150) % 2 == 0
+    first, rest = (X[half], y[half]), (X[~half], y[~half])
+    expected = clone(model).fit(
+        np.vstack([X[half], X[~half]]), np.r_[y[half], y[~half]]
+    )
+    added = clone(model).fit(*first).partial_fit(*rest)
+    merged = clone(model).fit(*first).merge(clone(model).fit(*rest))
+    for found in (added, merged, pickle.loads(pickle.dumps(added)), added.freeze()):
+        assert_allclose(found.sigma_, expected.sigma_)
+        assert_allclose(outputs(found, X), outputs(expected, X), rtol=1e-7, atol=1e-9)
 
 
 def test_merge_that_does_not_fit(iris):
     X, y = iris
     one = NadarayaWatsonClassifier(OPRFSampler(random_state=0)).fit(X[::2], y[::2])
-    two = NadarayaWatsonClassifier(OPRFSampler(random_state=1)).fit(X[1::2], y[1::2])
+    maps = [OPRFSampler(random_state=seed).fit(X) for seed in (0, 1)]
+    two, three = (
+        NadarayaWatsonClassifier(FrozenEstimator(each)).fit(X, y) for each in maps
+    )
     with pytest.raises(ValueError, match="merge needs the same fitted sampler"):
-        one.merge(two)
+        two.merge(three)
     with pytest.raises(ValueError, match="merge needs another NadarayaWatsonClassif"):
         one.merge(NadarayaWatsonRegressor().fit(X, X[:, 0]))
     with pytest.raises(ValueError, match="merge needs the same classes"):
@@ -146,9 +167,7 @@ def test_merge_that_does_not_fit(iris):
         one.merge(NadarayaWatsonClassifier("linear"))
 
 
-@pytest.mark.parametrize(
-    "sampler", [ExactKernel(sigma=0.5), "linear", OPRFSampler(random_state=0)]
-)
+@pytest.mark.parametrize("sampler", ["gaussian", "linear", OPRFSampler(random_state=0)])
 def test_sparse_equals_dense(sampler, rng):
     X = sparse.csr_array(rng.random((80, 30)) * (rng.random((80, 30)) < 0.5))
     y = rng.integers(0, 3, size=80)
@@ -182,10 +201,10 @@ def test_pickle_keeps_the_predictions(iris):
     [
         ("exact", "'kernel' parameter of .* must be a str among"),
         (3, "'kernel' parameter of .* implementing 'fit' and 'transform'"),
-        (ExactKernel("cubic"), "'kernel' parameter of ExactKernel"),
-        (ExactKernel(sigma=-1.0), "'sigma' parameter of .*0.0, inf"),
-        (ExactKernel(sigma=[1.0, 2.0]), r"sigma has shape \(2,\), but X"),
-        (ExactKernel("matern", nu=0), "'nu' parameter of"),
+        (Matern(nu=0), "'nu' parameter of Matern"),
+        (Laplacian(norm="l3"), "'norm' parameter of Laplacian"),
+        (ExponentialPower(alpha=2.5), "'alpha' parameter of ExponentialPower"),
+        (Prototypes(kernel="cubic"), "'kernel' parameter of Prototypes"),
         (Prototypes(0), "'n_prototypes' parameter of Prototypes"),
         (OPRFSampler(sigma=-1), "'sigma' parameter of OPRFSampler"),
     ],
@@ -195,6 +214,19 @@ def test_parameters_out_of_range(kernel, message, iris):
     X, y = iris
     with pytest.raises(ValueError, match=message):
         NadarayaWatsonClassifier(kernel).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "message"),
+    [
+        (-1.0, "'sigma' parameter of NadarayaWatsonClassifier.*0.0, inf"),
+        ("narrow", "'sigma' parameter of NadarayaWatsonClassifier.*'scale'"),
+        ([1.0, 2.0], r"sigma has shape \(2,\), but X"),
+    ],
+)
+def test_sigma_out_of_range(sigma, message, iris):
+    with pytest.raises(ValueError, match=message):
+        NadarayaWatsonClassifier(sigma=sigma).fit(*iris)
 
 
 def test_wrong_input(iris):
@@ -245,7 +277,9 @@ def test_a_finished_model_holds_no_training_row(cls, sigma, iris):
     targets = y if cls is NadarayaWatsonClassifier else X[:, 0]
     first = {"classes": np.unique(y)} if cls is NadarayaWatsonClassifier else {}
     sampler = OPRFSampler(sigma=sigma, random_state=0)
-    assert not holds_row(cls(sampler).fit(X, targets), X[70])
+    model = cls(sampler).fit(X, targets)
+    assert holds_row(model, X[70])
+    assert not holds_row(model.freeze(), X[70])
     model = cls(sampler).partial_fit(X[:100], targets[:100], **first)
     assert holds_row(model, X[70])
     expected = outputs(model, X)
@@ -254,21 +288,23 @@ def test_a_finished_model_holds_no_training_row(cls, sigma, iris):
     assert_array_equal(outputs(model, X), expected)
     with pytest.raises(ValueError, match="frozen"):
         model.kernel_.partial_fit(X)
-    fixed = model.kernel_.sigma_
-    model.partial_fit(X[100:], targets[100:])
-    assert model.kernel_.sigma_ == fixed
-    frozen = cls(FrozenEstimator(model.kernel_)).fit(X, targets)
+    with pytest.raises(ValueError, match=r"partial_fit would change .* frozen"):
+        model.partial_fit(X[100:], targets[100:])
+    with pytest.raises(ValueError, match=r"merge would change .* frozen"):
+        cls(sampler).fit(X, targets).merge(model)
+    frozen = cls(FrozenEstimator(model.kernel_))
+    frozen.partial_fit(X[:100], targets[:100], **first)
     assert_allclose(outputs(model, X), outputs(frozen, X), rtol=1e-9)
 
 
-def test_the_exact_model_keeps_its_rows_and_freezes_sigma(iris):
+def test_the_exact_model_keeps_its_rows_when_frozen(iris):
     X, y = iris
-    model = NadarayaWatsonClassifier(ExactKernel(sigma="median"))
-    model.partial_fit(X[:100], y[:100], classes=np.unique(y)).freeze()
-    sigma = model.kernel_.sigma_
-    assert model.partial_fit(X[100:], y[100:]).kernel_.sigma_ == sigma
-    expected = NadarayaWatsonClassifier(ExactKernel(sigma=sigma)).fit(X, y)
-    assert_allclose(model.predict_proba(X), expected.predict_proba(X), rtol=1e-9)
+    model = NadarayaWatsonClassifier(sigma="median")
+    model.partial_fit(X[:100], y[:100], classes=np.unique(y))
+    expected = model.predict_proba(X)
+    assert_array_equal(model.freeze().predict_proba(X), expected)
+    with pytest.raises(ValueError, match=r"partial_fit would change .* frozen"):
+        model.partial_fit(X[100:], y[100:])
 
 
 def test_freeze_needs_a_fitted_model():
@@ -277,40 +313,41 @@ def test_freeze_needs_a_fitted_model():
 
 
 def test_every_value_of_kernel(iris):
-    """And names are the exact kernels of these names."""
+    """Names stand for kernel values with their default parameters."""
     X, y = iris
+    values = {"gaussian": Gaussian(), "laplacian": Laplacian(), "matern": Matern()}
     for name in ("gaussian", "laplacian", "matern"):
         named = NadarayaWatsonClassifier(name).fit(X, y)
-        assert named.kernel_.get_params() == ExactKernel(name).get_params()
-        expected = NadarayaWatsonClassifier(ExactKernel(name)).fit(X, y)
+        assert named.kernel_ == values[name]
+        expected = NadarayaWatsonClassifier(values[name]).fit(X, y)
         assert_array_equal(named.predict_proba(X), expected.predict_proba(X))
     default = NadarayaWatsonClassifier().fit(X, y)
-    assert repr(default.kernel_) == "ExactKernel()"
+    assert repr(default.kernel_) == "Gaussian()"
     front = NadarayaWatsonClassifier("linear").fit(X - X.min(), y)
     assert front.kernel_ == "linear"
 
 
 def test_fitting_changes_no_kernel(iris):
     X, y = iris
-    for kernel in (ExactKernel(), Prototypes(20), OPRFSampler(random_state=0)):
+    for kernel in (Matern(), Prototypes(20), OPRFSampler(random_state=0)):
         before = vars(kernel).copy()
         model = NadarayaWatsonClassifier(kernel).fit(X, y)
         assert vars(kernel) == before
         assert model.kernel is kernel
         assert model.kernel_ is not kernel
-        assert model.kernel_.sigma_ > 0
+        assert model.sigma_ > 0
 
 
 def test_kernels_of_different_kinds_in_one_grid(iris):
     X, y = iris
     oprf = OPRFSampler(n_components=400, random_state=0)
-    kernels = [ExactKernel(), Prototypes(30, random_state=0), oprf, "laplacian"]
+    kernels = ["gaussian", Prototypes(30, random_state=0), oprf, "laplacian"]
     search = GridSearchCV(NadarayaWatsonClassifier(), {"kernel": kernels}).fit(X, y)
     scores = search.cv_results_["mean_test_score"]
     assert scores.size == 4
     assert scores.min() > 0.7
-    inside = {"kernel__sigma": [0.5, 3.0], "kernel__kernel": ["gaussian", "laplacian"]}
-    search = GridSearchCV(NadarayaWatsonClassifier(ExactKernel()), inside).fit(X, y)
+    inside = {"sigma": [0.5, 3.0], "kernel__nu": [0.5, 2.5]}
+    search = GridSearchCV(NadarayaWatsonClassifier(Matern()), inside).fit(X, y)
     assert set(search.best_params_) == set(inside)
 
 

@@ -1,6 +1,7 @@
 """The exact estimator: the definition, blocks, kinds of rows, close pairs."""
 
 import copy
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -10,19 +11,21 @@ from sklearn.gaussian_process.kernels import Matern
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
 from sklearn_crt import (
-    ExactKernel,
     HybridSampler,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     OPRFSampler,
     PositiveRBFSampler,
+    kernels,
 )
+from sklearn_crt.extend import RadialKernel
 
 POSITIVE = [PositiveRBFSampler, OPRFSampler]
 
 
-class Laplacian:
-    """A kernel that states its logarithm and cannot be called."""
+@dataclass(frozen=True)
+class Laplacian(RadialKernel):
+    """A kernel of a user's own, given by its logarithm."""
 
     def log_profile(self, r):
         return -r
@@ -45,9 +48,9 @@ def by_hand(kernel, y, weights=None):
         ({"kernel": "gaussian"}, lambda X, Y: rbf_kernel(X, Y, gamma=0.5)),
         ({"kernel": "laplacian"}, Matern(nu=0.5)),
         ({"kernel": "matern"}, Matern(nu=1.5)),
-        ({"kernel": "matern", "nu": 2.5}, Matern(nu=2.5)),
-        ({"kernel": "matern", "nu": 0.8}, Matern(nu=0.8)),
-        ({"kernel": "matern", "nu": np.inf}, Matern(nu=np.inf)),
+        ({"kernel": kernels.Matern(2.5)}, Matern(nu=2.5)),
+        ({"kernel": kernels.Matern(0.8)}, Matern(nu=0.8)),
+        ({"kernel": kernels.Matern(np.inf)}, Matern(nu=np.inf)),
         ({"kernel": laplacian_kernel}, laplacian_kernel),
         ({"kernel": Laplacian()}, Matern(nu=0.5)),
     ],
@@ -56,11 +59,11 @@ def test_exact(options, kernel, n_train, iris, rng):
     X, y = iris
     keep = rng.permutation(150)[:n_train]
     weights = rng.exponential(size=n_train)
-    model = NadarayaWatsonClassifier(ExactKernel(sigma=1.7, **options))
+    model = NadarayaWatsonClassifier(sigma=1.7, **options)
     model.fit(X[keep], y[keep], weights)
     expected = by_hand(kernel(1.7 * X, 1.7 * X[keep]), y[keep], weights)
     assert_allclose(model.predict_proba(X), expected, rtol=1e-7, atol=1e-12)
-    assert model.kernel_.sigma_ == 1.7
+    assert model.sigma_ == 1.7
 
 
 def test_exact_regression_of_several_outputs(iris):
@@ -68,9 +71,9 @@ def test_exact_regression_of_several_outputs(iris):
     y = X[:, :2] ** 2 + 1e6
     kernel = rbf_kernel(X, gamma=0.5 * 2.0**2)
     expected = kernel @ y / kernel.sum(axis=1, keepdims=True)
-    model = NadarayaWatsonRegressor(ExactKernel(sigma=2.0)).fit(X, y)
+    model = NadarayaWatsonRegressor(sigma=2.0).fit(X, y)
     assert_allclose(model.predict(X), expected, rtol=1e-12)
-    one = NadarayaWatsonRegressor(ExactKernel(sigma=2.0)).fit(X, y[:, 0])
+    one = NadarayaWatsonRegressor(sigma=2.0).fit(X, y[:, 0])
     assert_allclose(one.predict(X), expected[:, 0], rtol=1e-12)
 
 
@@ -78,7 +81,7 @@ def test_exact_blocks_do_not_matter(rng):
     X, y = rng.normal(size=(5000, 3)), rng.integers(0, 3, size=5000)
     queries = rng.normal(size=(700, 3))
     expected = by_hand(rbf_kernel(queries, X, gamma=0.5), y)
-    model = NadarayaWatsonClassifier(ExactKernel(sigma=1.0)).fit(X, y)
+    model = NadarayaWatsonClassifier(sigma=1.0).fit(X, y)
     assert_allclose(model.predict_proba(queries), expected, rtol=1e-9)
     in_single = model.predict_proba(queries.astype(np.float32))
     assert in_single.dtype == np.float32
@@ -88,8 +91,8 @@ def test_exact_blocks_do_not_matter(rng):
 @pytest.mark.parametrize(
     "kernel",
     [
-        ExactKernel(),
-        ExactKernel("laplacian", sigma="median"),
+        "gaussian",
+        Laplacian(),
         OPRFSampler(random_state=0),
         HybridSampler(random_state=0, sigma=0.2),
     ],
@@ -101,7 +104,7 @@ def test_sparse_and_dense_rows_together(kernel, iris):
     for rows, others in ((sparse.csr_array(X), X), (X, sparse.csr_array(X))):
         model = NadarayaWatsonClassifier(kernel).fit(rows, y)
         assert_allclose(model.predict_proba(others), expected, atol=1e-8)
-        if isinstance(kernel, ExactKernel):
+        if isinstance(kernel, (str, RadialKernel)):
             model = NadarayaWatsonClassifier(kernel)
             model.partial_fit(rows[:70], y[:70], classes=np.unique(y))
             model.partial_fit(others[70:], y[70:])
@@ -128,7 +131,7 @@ def test_close_pairs_in_single_precision(kernel, rng):
     second = first + 0.01 * steps / np.linalg.norm(steps, axis=1, keepdims=True)
     X = np.vstack([first, second]).astype(np.float32)
     y = np.r_[np.zeros(200), np.ones(200)]
-    model = NadarayaWatsonRegressor(ExactKernel(kernel=kernel, sigma=100.0))
+    model = NadarayaWatsonRegressor(kernel=kernel, sigma=100.0)
     single = model.fit(X, y).predict(X)
     double = model.fit(X.astype(np.float64), y).predict(X.astype(np.float64))
     assert_allclose(single, double, atol=1e-4)

@@ -16,7 +16,6 @@ from sklearn.kernel_approximation import Nystroem
 
 from sklearn_crt import (
     CentersRBFSampler,
-    ExactKernel,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     OPRFSampler,
@@ -37,7 +36,7 @@ def table(rng):
 # ------------------------------------------------------------------ rows of a caller
 MODELS = [
     NadarayaWatsonClassifier(),
-    NadarayaWatsonClassifier(ExactKernel("matern")),
+    NadarayaWatsonClassifier("matern"),
     NadarayaWatsonClassifier(Prototypes(n_prototypes=500)),
     NadarayaWatsonClassifier(OPRFSampler(random_state=0)),
     NadarayaWatsonClassifier(OPRFSampler(sigma="median", random_state=0)),
@@ -153,13 +152,16 @@ def test_merge_takes_a_stored_copy_of_a_sampler_and_no_other_seed(sampler, table
         first.merge(third)
 
 
-@pytest.mark.parametrize("kind", [ExactKernel, Prototypes])
+@pytest.mark.parametrize("prototypes", [False, True])
 @pytest.mark.parametrize("other", [{"kernel": "laplacian"}, {"sigma": 2.0}])
-def test_merge_compares_kernels_and_bandwidths(kind, other, table):
-    one = NadarayaWatsonClassifier(kind(sigma=1.0)).fit(*table)
-    two = NadarayaWatsonClassifier(kind(**{"sigma": 1.0} | other)).fit(*table)
-    with pytest.raises(ValueError, match="merge needs the same kernel"):
-        one.merge(two)
+def test_merge_compares_kernels_and_sigma(prototypes, other, table):
+    def fitted(kernel="gaussian", sigma=1.0):
+        if prototypes:
+            kernel = Prototypes(30, kernel=kernel, random_state=0)
+        return NadarayaWatsonClassifier(kernel, sigma=sigma).fit(*table)
+
+    with pytest.raises(ValueError, match=f"merge needs the same {next(iter(other))}"):
+        fitted().merge(fitted(**other))
 
 
 def test_merge_of_samplers_compares_all_digits_of_parameters(rng):
@@ -180,7 +182,7 @@ def test_answers_of_float32_rows_keep_the_digits_of_the_targets(rng):
     X = rng.uniform(-2, 2, size=(400, 1))
     y = 1.7e9 + np.sin(3 * X[:, 0])
     few, oprf = Prototypes(128, random_state=0), OPRFSampler(n_components=500)
-    for kernel in (ExactKernel(), few, oprf.set_params(random_state=0)):
+    for kernel in ("gaussian", few, oprf.set_params(random_state=0)):
         model = NadarayaWatsonRegressor(kernel)
         double = model.fit(X, y).score(X, y)
         single = model.fit(X.astype(np.float32), y).score(X.astype(np.float32), y)
@@ -188,7 +190,7 @@ def test_answers_of_float32_rows_keep_the_digits_of_the_targets(rng):
         assert single == pytest.approx(double, abs=0.02)
 
 
-@pytest.mark.parametrize("kernel", [ExactKernel(), Prototypes(random_state=0)], ids=str)
+@pytest.mark.parametrize("kernel", ["gaussian", Prototypes(random_state=0)], ids=str)
 def test_categories_are_told_apart_in_any_order_of_the_rows(kernel, rng):
     codes, means = rng.integers(0, 30, size=600), rng.normal(size=30)
     X, y = np.eye(30)[codes], means[codes] + 0.01 * rng.normal(size=600)
@@ -197,7 +199,7 @@ def test_categories_are_told_apart_in_any_order_of_the_rows(kernel, rng):
         order = rng.permutation(400)
         model = NadarayaWatsonRegressor(kernel).fit(X[order], y[order])
         assert model.score(X[400:], y[400:]) > 0.99
-        sigmas.add(round(float(model.kernel_.sigma_), 6))
+        sigmas.add(round(float(model.sigma_), 6))
     assert len(sigmas) == 1
 
 
@@ -236,7 +238,7 @@ def test_a_failed_fit_leaves_the_sampler_as_it_was(sampler, table):
 
 def test_threads_predict_while_another_fits(table):
     X, y = table
-    model = NadarayaWatsonClassifier(ExactKernel(sigma=1.0)).fit(X, y)
+    model = NadarayaWatsonClassifier(sigma=1.0).fit(X, y)
     failures, stop = [], threading.Event()
 
     def ask():
@@ -272,7 +274,7 @@ def test_weights_whose_sums_are_no_numbers_are_refused(model, size, table):
 
 @pytest.mark.parametrize("size", [1e-100, 1e100])
 @pytest.mark.parametrize(
-    "kernel", [None, OPRFSampler(random_state=0), TrigRBFSampler(random_state=0)]
+    "kernel", ["gaussian", OPRFSampler(random_state=0), TrigRBFSampler(random_state=0)]
 )
 @pytest.mark.filterwarnings("ignore:For .* rows all the kernel weights:RuntimeWarning")
 def test_the_size_of_all_weights_does_not_matter(kernel, size, table):
@@ -298,9 +300,7 @@ def test_the_size_of_all_weights_does_not_matter(kernel, size, table):
 def test_kernels_that_return_no_kernel_are_refused(kernel, message, table):
     X, y = table
     with pytest.raises(ValueError, match=message):
-        NadarayaWatsonClassifier(ExactKernel(kernel=kernel, sigma=1.0)).fit(
-            X, y
-        ).predict(X)
+        NadarayaWatsonClassifier(kernel=kernel, sigma=1.0).fit(X, y).predict(X)
 
 
 @pytest.mark.filterwarnings("ignore:For .* rows all the kernel weights:RuntimeWarning")
@@ -317,14 +317,15 @@ def test_a_transformer_of_others_still_merges(table):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("kind", [ExactKernel, Prototypes])
+@pytest.mark.parametrize("prototypes", [False, True])
 @pytest.mark.parametrize("name", ["gaussian", "laplacian", "matern"])
-def test_bandwidths_at_the_ends_of_a_type(name, kind, dtype, table):
+def test_sigma_at_the_ends_of_a_type(name, prototypes, dtype, table):
     """An answer or a clear error: no NaN, no raw error, no warning of NumPy."""
     X, y = table
     for scale, sigma in itertools.product([1e-30, 1e-18, 1.0], [1e-160, 1e30, 1e160]):
         rows = (scale * X).astype(dtype)
-        model = NadarayaWatsonClassifier(kind(kernel=name, sigma=sigma))
+        kernel = Prototypes(kernel=name) if prototypes else name
+        model = NadarayaWatsonClassifier(kernel, sigma=sigma)
         most = 1e15 if dtype == np.float32 else 1e150
         too_large = scale * sigma > most or sigma == 1e160
         with warnings.catch_warnings(action="error"):

@@ -13,7 +13,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_crt import (
-    ExactKernel,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     OPRFSampler,
@@ -36,9 +35,10 @@ def test_features_inside_equal_the_product_of_features(sampler, kernel, iris):
     model = NadarayaWatsonClassifier(inside).fit(X, y)
     estimate = model.kernel_.approximate_kernel(X)
     scores = np.stack([estimate @ (y == c) for c in np.unique(y)], axis=1)
-    assert_allclose(model.decision_function(X), scores, rtol=1e-7, atol=1e-9)
     clipped = np.maximum(scores, 0)
-    clipped /= clipped.sum(axis=1, keepdims=True)
+    total = clipped.sum(axis=1, keepdims=True)
+    clipped /= total
+    assert_allclose(model.decision_function(X), scores / total, rtol=1e-7, atol=1e-9)
     assert_allclose(model.predict_proba(X), clipped, rtol=1e-7, atol=1e-9)
     assert_array_equal(model.predict(X), model.classes_[scores.argmax(axis=1)])
     regression = NadarayaWatsonRegressor(inside).fit(X, X[:, 0])
@@ -51,19 +51,27 @@ def test_few_columns_are_spoken_of(iris):
     X, y = load_digits(return_X_y=True)
     X = StandardScaler().fit_transform(X)
     for cls in (NadarayaWatsonClassifier, NadarayaWatsonRegressor):
-        few = cls(OPRFSampler(random_state=0))
-        message = rf"carried by about 2\d of 100 columns.*{cls.__name__}\(ExactKernel"
+        few = cls(OPRFSampler(random_state=0), sigma="scale")
+        message = rf"depends on about 2\d of 100 features.*{cls.__name__}\(\)"
         with pytest.warns(ApproximationWarning, match=message) as record:
             few.fit(X, y)
         assert len(record) == 1
         assert record[0].filename == __file__
     many = OPRFSampler(n_components=1000, random_state=0)
-    for kernel in (many, None, "matern", Prototypes(20), Nystroem(random_state=0)):
+    for kernel in (
+        many,
+        "gaussian",
+        "matern",
+        Prototypes(20),
+        Nystroem(random_state=0),
+    ):
         with warnings.catch_warnings(action="error"):
             NadarayaWatsonClassifier(kernel).fit(*iris)
-    counted = NadarayaWatsonClassifier(many).fit(X, y)
+    counted = NadarayaWatsonClassifier(many, sigma="scale").fit(X, y)
     n_effective = counted.approximation_error(X[:50]).n_effective
-    assert_allclose(value_of(counted).effective_columns(X[:50]), n_effective, rtol=1e-9)
+    assert_allclose(
+        value_of(counted).effective_features(X[:50]), n_effective, rtol=1e-9
+    )
 
 
 @pytest.mark.parametrize("sampler", POSITIVE)
@@ -89,7 +97,7 @@ def test_samplers_of_scikit_learn(sampler, iris):
 
 def test_many_features_reach_the_exact_estimator(iris):
     X, y = iris
-    exact = NadarayaWatsonClassifier(ExactKernel(sigma=0.7)).fit(X, y).predict_proba(X)
+    exact = NadarayaWatsonClassifier(sigma=0.7).fit(X, y).predict_proba(X)
     sampler = OPRFSampler(sigma=0.7, n_components=20_000, random_state=0)
     features = NadarayaWatsonClassifier(sampler).fit(X, y).predict_proba(X)
     assert_allclose(features, exact, atol=0.05)

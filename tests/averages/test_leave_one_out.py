@@ -11,7 +11,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_crt import ExactKernel, NadarayaWatsonClassifier, NadarayaWatsonRegressor
+from sklearn_crt import NadarayaWatsonClassifier, NadarayaWatsonRegressor
 
 OCTAVES = 2.0 ** np.arange(-1, 6)  # of "scale", as the reference says
 QUARTERS = 2.0 ** np.arange(-0.75, 1, 0.25)
@@ -61,20 +61,20 @@ def error(log_kernel, y):
 def test_is_the_best_of_the_path(kernel, rng):
     X = rng.normal(size=(60, 2))
     y = (X[:, 0] + 0.3 * rng.normal(size=60) > 0).astype(int) + (X[:, 1] > 1)
-    best = NadarayaWatsonClassifier(ExactKernel(sigma="scale")).fit(X, y).kernel_.sigma_
+    best = NadarayaWatsonClassifier(sigma="scale").fit(X, y).sigma_
     for steps in (OCTAVES, QUARTERS):
         sigmas = best * steps
         errors = [error(LOG_KERNELS[kernel](sigma * X), y) for sigma in sigmas]
         best = sigmas[np.argmin(errors)]
-    model = NadarayaWatsonClassifier(ExactKernel(kernel=kernel)).fit(X, y)
-    assert_allclose(model.kernel_.sigma_, best)
+    model = NadarayaWatsonClassifier(kernel=kernel).fit(X, y)
+    assert_allclose(model.sigma_, best)
 
 
 def test_several_outputs_do_not_depend_on_their_units(rng):
     X = rng.normal(size=(100, 2))
     y = np.stack([np.sin(3 * X[:, 0]), X[:, 1]], axis=1)
     one, two = (
-        NadarayaWatsonRegressor().fit(X, y * units + 1e3).kernel_.sigma_
+        NadarayaWatsonRegressor().fit(X, y * units + 1e3).sigma_
         for units in ([1.0, 1.0], [1e-3, 1e4])
     )
     assert one == two
@@ -84,7 +84,7 @@ def test_repeated_rows_are_not_learned_by_heart(rng):
     X, y = rng.normal(size=(200, 3)), rng.normal(size=200)
     once = NadarayaWatsonRegressor().fit(X, y)
     twice = NadarayaWatsonRegressor().fit(np.tile(X, (2, 1)), np.tile(y, 2))
-    assert once.kernel_.sigma_ == twice.kernel_.sigma_
+    assert once.sigma_ == twice.sigma_
 
 
 def test_sparse_rows(rng):
@@ -92,28 +92,24 @@ def test_sparse_rows(rng):
     y = X.sum(axis=1)
     dense = NadarayaWatsonRegressor().fit(X, y)
     model = NadarayaWatsonRegressor().fit(sparse.csr_array(X), y)
-    assert_allclose(model.kernel_.sigma_, dense.kernel_.sigma_)
+    assert_allclose(model.sigma_, dense.sigma_)
     model.partial_fit(X, y)
-    assert_allclose(model.kernel_.sigma_, dense.kernel_.sigma_)
+    assert_allclose(model.sigma_, dense.sigma_)
 
 
 def test_a_sample_of_the_rows_follows_their_number(rng):
     """Of 10,000 rows: the best bandwidth of more is a little narrower."""
     X = rng.normal(size=(20_000, 4))
-    scale = (
-        NadarayaWatsonRegressor(ExactKernel(sigma="scale"))
-        .fit(X, X[:, 0])
-        .kernel_.sigma_
-    )
+    scale = NadarayaWatsonRegressor(sigma="scale").fit(X, X[:, 0]).sigma_
     model = NadarayaWatsonRegressor().fit(X, X[:, 0])
     multiples = scale * 2.0 ** np.arange(-1.75, 6, 0.25) * 2 ** (1 / 8)
-    assert np.isclose(model.kernel_.sigma_, multiples).sum() == 1
+    assert np.isclose(model.sigma_, multiples).sum() == 1
 
 
 @pytest.mark.parametrize("y", [np.zeros(20), np.arange(20) % 2], ids=["one", "two"])
 def test_rows_all_alike(y):
     model = NadarayaWatsonClassifier().fit(np.ones((20, 3)), y)
-    assert np.isfinite(model.kernel_.sigma_)
+    assert np.isfinite(model.sigma_)
     expected = np.full((1, np.unique(y).size), 1 / np.unique(y).size)
     assert_allclose(model.predict_proba(np.ones((1, 3))), expected)
 
@@ -125,7 +121,7 @@ def test_rows_between_classes_favour_none(kernel, rng):
         X = rng.normal(size=(4, 2))[rng.integers(0, 4, 12)]
         y = np.append(rng.integers(0, 2, 10), [0, 1])
         found, other = (
-            NadarayaWatsonClassifier(kernel).fit(X, labels).kernel_.sigma_
+            NadarayaWatsonClassifier(kernel).fit(X, labels).sigma_
             for labels in (y, 1 - y)
         )
         assert_allclose(found, other, rtol=1e-12)

@@ -15,7 +15,6 @@ from sklearn.metrics.pairwise import laplacian_kernel
 from sklearn.model_selection import train_test_split
 
 from sklearn_crt import (
-    ExactKernel,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     OPRFSampler,
@@ -55,9 +54,9 @@ def test_as_many_as_rows_is_the_exact_estimator(model, kernel, sigma, rng):
     X = np.vstack([X, X[:10]])  # rows that come twice
     y, weights = np.r_[y, y[:10]], rng.exponential(size=100)
     options = {"kernel": kernel, "sigma": sigma}
-    exact = model(ExactKernel(**options)).fit(X, y, weights)
-    few = model(Prototypes(n_prototypes=100, **options)).fit(X, y, weights)
-    multiples = few.kernel_.sigma_ / exact.kernel_.sigma_
+    exact = model(**options).fit(X, y, weights)
+    few = model(Prototypes(100, kernel=kernel), sigma=sigma).fit(X, y, weights)
+    multiples = few.sigma_ / exact.sigma_
     if sigma == "auto":  # the path of prototypes has four smaller ones
         assert_allclose(multiples, 1)
     assert_allclose(probabilities(few, X + 0.1), probabilities(exact, X + 0.1))
@@ -69,7 +68,7 @@ def test_definition(rng):
     weights = rng.exponential(size=len(y))
     sigma = np.array([1.0, 2.0, 0.5])
     model = NadarayaWatsonClassifier(
-        Prototypes(n_prototypes=20, sigma=sigma, random_state=0)
+        Prototypes(n_prototypes=20, random_state=0), sigma=sigma
     ).fit(X, y, weights)
     points = model.kernel_.prototypes_
     assert points.shape == (20, 3)
@@ -99,7 +98,7 @@ def test_better_than_features_at_equal_numbers():
         NadarayaWatsonClassifier(
             OPRFSampler(sigma=sigma, n_components=128, random_state=0)
         )
-        for sigma in np.array([0.25, 0.5, 1, 2]) * few.kernel_.sigma_
+        for sigma in np.array([0.25, 0.5, 1, 2]) * few.sigma_
     ]
     scores = [m.fit(X_train, y_train).score(X_test, y_test) for m in features]
     assert max(scores) < 0.9
@@ -109,19 +108,19 @@ def test_better_than_features_at_equal_numbers():
 @pytest.mark.parametrize("sigma", ["auto", 1.5])
 def test_batches_and_parts_are_fit(model, sigma, rng):
     X, y = table(rng)
-    options = {"n_prototypes": 30, "sigma": sigma, "random_state": 0}
-    whole = model(Prototypes(**options)).fit(X, y)
+    options = {"n_prototypes": 30, "random_state": 0}
+    whole = model(Prototypes(**options), sigma=sigma).fit(X, y)
     classes = {"classes": np.unique(y)} if model is NadarayaWatsonClassifier else {}
-    batches = model(Prototypes(**options))
+    batches = model(Prototypes(**options), sigma=sigma)
     for start in range(0, 600, 200):
         rows = slice(start, start + 200)
         batches.partial_fit(X[rows], y[rows], **(classes if start == 0 else {}))
-    parts = [model(Prototypes(**options)) for _ in range(2)]
+    parts = [model(Prototypes(**options), sigma=sigma) for _ in range(2)]
     for part, rows in zip(parts, (slice(250), slice(250, 600)), strict=True):
         part.partial_fit(X[rows], y[rows], **classes)
     for found in (batches, batches.freeze(), parts[0].merge(parts[1])):
         assert_allclose(probabilities(found, X), probabilities(whole, X), rtol=1e-6)
-        assert_allclose(found.kernel_.sigma_, whole.kernel_.sigma_)
+        assert_allclose(found.sigma_, whole.sigma_)
 
 
 def integer_rows(rng, n):
@@ -153,7 +152,7 @@ def in_batches(model, parts, classes):
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 def test_points_depend_on_content_alone(model, sigma, rows, kind):
     """Neither the order of rows nor batches change them; a weight is a repetition."""
-    options = {"n_prototypes": 16, "sigma": sigma, "random_state": 0}
+    options = {"n_prototypes": 16, "random_state": 0}
     for seed in range(8):
         rng = np.random.default_rng(seed)
         n = int(rng.integers(10, 250))
@@ -165,7 +164,7 @@ def test_points_depend_on_content_alone(model, sigma, rows, kind):
         classes = {"classes": [0, 1]} if model is NadarayaWatsonClassifier else {}
         order, copies = rng.permutation(n), np.repeat(np.arange(n), counts)
         half, shuffled = n // 2, rng.permutation(copies)
-        new = partial(clone, model(Prototypes(**options)))
+        new = partial(clone, model(Prototypes(**options), sigma=sigma))
         whole, X = new().fit(X, y, counts.astype(float)), kind(X)
         parts = [(X[i], y[i], None) for i in np.array_split(shuffled, 3)]
         halves = [(X[i], y[i], counts[i]) for i in (slice(half), slice(half, None))]
@@ -182,7 +181,7 @@ def test_points_depend_on_content_alone(model, sigma, rows, kind):
         queries = rng.normal(size=(20, 3))
         for other in others:
             found = other.kernel_.prototypes_
-            assert_allclose(other.kernel_.sigma_, whole.kernel_.sigma_)
+            assert_allclose(other.sigma_, whole.sigma_)
             assert_allclose(found.points, expected.points, atol=1e-12)
             assert_allclose(found.weights / found.weights.sum(), shares)
             assert_allclose(
@@ -198,7 +197,7 @@ def test_points_of_large_tables_depend_on_content_alone(rows, monkeypatch, rng):
     monkeypatch.setattr(centers, "_LARGE", 3000)
     X, order = rows(rng, 1500), rng.permutation(1500)
     y = np.sin(2 * X[:, 0])
-    model = NadarayaWatsonRegressor(Prototypes(40, sigma=1.0, random_state=0))
+    model = NadarayaWatsonRegressor(Prototypes(40, random_state=0), sigma=1.0)
     whole = clone(model).fit(X, y)
     points = whole.kernel_.prototypes_
     parts = [(X[i], y[i], None) for i in np.array_split(order, 4)]
@@ -219,8 +218,8 @@ def test_rows_that_come_twice_are_one_point(rng):
     X, y = table(rng, 60)
     counts = rng.integers(1, 5, size=60)
     copies = rng.permutation(np.repeat(np.arange(60), counts))
-    exact = NadarayaWatsonClassifier(ExactKernel(sigma=2.0)).fit(X, y, counts)
-    few = NadarayaWatsonClassifier(Prototypes(n_prototypes=60, sigma=2.0))
+    exact = NadarayaWatsonClassifier(sigma=2.0).fit(X, y, counts)
+    few = NadarayaWatsonClassifier(Prototypes(n_prototypes=60), sigma=2.0)
     few.fit(X[copies], y[copies])
     points = few.kernel_.prototypes_
     order = np.lexsort(points.points.T)
@@ -249,8 +248,8 @@ def test_a_long_stream_stays_small(model, sigma, rng):
     X[:, 0] += 4 * rng.integers(0, 3, size=9000)
     y = np.rint(X[:, 0] / 4).astype(int)
     X, X_test, y, y_test = X[:8000], X[8000:], y[:8000], y[8000:]
-    options = {"n_prototypes": 6, "sigma": sigma, "random_state": 0}
-    stream, sizes = model(Prototypes(**options)), []
+    options = {"n_prototypes": 6, "random_state": 0}
+    stream, sizes = model(Prototypes(**options), sigma=sigma), []
     classes = {"classes": [0, 1, 2]} if model is CLASSIFIER else {}
     for rows in np.split(np.arange(8000), 8):
         stream.partial_fit(X[rows], y[rows], **(classes if rows[0] == 0 else {}))
@@ -262,7 +261,7 @@ def test_a_long_stream_stays_small(model, sigma, rng):
     assert sizes[7] < kept + 1.2
     stream.freeze()
     assert len(pickle.dumps(stream)) < 0.1 * X[:1000].nbytes
-    whole = model(Prototypes(**options)).fit(X, y)
+    whole = model(Prototypes(**options), sigma=sigma).fit(X, y)
     for found in (whole, stream):
         assert found.kernel_.prototypes_.shape == (6, 600)
         assert found.kernel_.prototypes_.weights.sum() == pytest.approx(8000)
@@ -273,10 +272,10 @@ def test_a_long_stream_stays_small(model, sigma, rng):
 def test_parts_that_were_fitted_merge(rng):
     X, y = table(rng, 2000)
     X_test, y_test = table(rng, 1000)
-    options = {"n_prototypes": 60, "sigma": 3.0, "random_state": 0}
-    whole = NadarayaWatsonClassifier(Prototypes(**options)).fit(X, y)
+    options = {"n_prototypes": 60, "random_state": 0}
+    whole = NadarayaWatsonClassifier(Prototypes(**options), sigma=3.0).fit(X, y)
     parts = [
-        NadarayaWatsonClassifier(Prototypes(**options)).fit(X[k::4], y[k::4])
+        NadarayaWatsonClassifier(Prototypes(**options), sigma=3.0).fit(X[k::4], y[k::4])
         for k in range(4)
     ]
     merged = parts[0]
@@ -302,9 +301,7 @@ def test_sigma_is_that_of_rows_left_out(seed):
     squares = np.where(y[:, None] == codes, np.sum(gaps**2, axis=-1), np.inf)
     own = np.argmin(squares, axis=1)
     assert_array_equal(np.bincount(own), points.weights)
-    scale = (
-        NadarayaWatsonClassifier(ExactKernel(sigma="scale")).fit(X, y).kernel_.sigma_
-    )
+    scale = NadarayaWatsonClassifier(sigma="scale").fit(X, y).sigma_
 
     def error(sigma):
         total = 0.0
@@ -323,25 +320,27 @@ def test_sigma_is_that_of_rows_left_out(seed):
         return total
 
     octave = min(scale * OCTAVES, key=error)
-    assert_allclose(model.kernel_.sigma_, min(octave * QUARTERS, key=error))
+    assert_allclose(model.sigma_, min(octave * QUARTERS, key=error))
 
 
 def test_sparse_and_single_precision(rng):
     X = rng.random((300, 6)) * (rng.random((300, 6)) < 0.5)
     y = (X[:, 0] > X[:, 1]).astype(int)
-    options = {"n_prototypes": 20, "random_state": 0, "sigma": 2.0}
-    dense = NadarayaWatsonClassifier(Prototypes(**options)).fit(X, y)
+    options = {"n_prototypes": 20, "random_state": 0}
+    dense = NadarayaWatsonClassifier(Prototypes(**options), sigma=2.0).fit(X, y)
     expected = dense.predict_proba(X)
     assert expected.dtype == np.float64
     for kind in (sparse.csr_array, sparse.csr_matrix):
-        model = NadarayaWatsonClassifier(Prototypes(**options)).fit(kind(X), y)
+        model = NadarayaWatsonClassifier(Prototypes(**options), sigma=2.0).fit(
+            kind(X), y
+        )
         assert model.kernel_.prototypes_.weights.sum() == 300
         for rows in (kind(X), X):
             assert model.predict_proba(rows).shape == expected.shape
         assert_allclose(model.predict_proba(kind(X)), model.predict_proba(X))
-        model = NadarayaWatsonClassifier(Prototypes(n_prototypes=300, sigma="auto"))
+        model = NadarayaWatsonClassifier(Prototypes(n_prototypes=300), sigma="auto")
         assert model.fit(kind(X), y).score(X, y) > 0.8
-    single = NadarayaWatsonClassifier(Prototypes(**options))
+    single = NadarayaWatsonClassifier(Prototypes(**options), sigma=2.0)
     found = single.fit(X.astype(np.float32), y).predict_proba(X.astype(np.float32))
     assert found.dtype == np.float32
     assert single.kernel_.prototypes_.points.dtype == np.float32
@@ -351,7 +350,7 @@ def test_sparse_and_single_precision(rng):
 @pytest.mark.parametrize("sigma", [1e-2, 1.0, 1e2])
 def test_log_space(sigma, rng):
     X, y = table(rng, 400, 50)
-    model = NadarayaWatsonClassifier(Prototypes(sigma=sigma, n_prototypes=10)).fit(X, y)
+    model = NadarayaWatsonClassifier(Prototypes(n_prototypes=10), sigma=sigma).fit(X, y)
     for rows in (X, X.astype(np.float32), 1e3 * X):
         assert_allclose(model.predict_proba(rows).sum(axis=1), 1, rtol=1e-5)
 
@@ -376,8 +375,8 @@ def prototypes_of_classes(sizes, n_prototypes, weights=None):
     """Return how many prototypes stand for each of some classes, far apart."""
     y = np.repeat(np.arange(len(sizes)), sizes)
     X = np.random.default_rng(0).normal(size=(y.size, 2)) + 100 * y[:, None]
-    options = {"n_prototypes": n_prototypes, "sigma": 1.0, "random_state": 0}
-    model = NadarayaWatsonClassifier(Prototypes(**options))
+    options = {"n_prototypes": n_prototypes, "random_state": 0}
+    model = NadarayaWatsonClassifier(Prototypes(**options), sigma=1.0)
     sample_weight = None if weights is None else (weights / sizes)[y]
     points = model.fit(X, y, sample_weight).kernel_.prototypes_.points
     return np.bincount(np.rint(points[:, 0] / 100).astype(int))
@@ -403,8 +402,8 @@ def means_of_targets(y, n_prototypes, sample_weight=None):
     """
     y = np.asarray(y, dtype=float).reshape(len(y), -1)
     X = np.hstack([np.random.default_rng(0).normal(size=(len(y), 2)), 1e-9 * y])
-    options = {"n_prototypes": n_prototypes, "sigma": 1.0, "random_state": 0}
-    model = NadarayaWatsonRegressor(Prototypes(**options))
+    options = {"n_prototypes": n_prototypes, "random_state": 0}
+    model = NadarayaWatsonRegressor(Prototypes(**options), sigma=1.0)
     points = model.fit(X, y, sample_weight).kernel_.prototypes_
     return points.points[:, 2:] * 1e9, points.weights
 

@@ -8,14 +8,13 @@ from scipy.stats import norm
 from sklearn.base import clone
 
 from sklearn_crt import (
-    ExactKernel,
     LocalLinearRegressor,
     NadarayaWatsonRegressor,
     OPRFSampler,
     Prototypes,
 )
 from sklearn_crt._fitted import value_of
-from sklearn_crt.averages import _bandwidth, _quantiles, _row_weights
+from sklearn_crt.averages import _quantiles, _row_weights, _sigma
 
 LEVELS = [0.0, 0.05, 0.3, 0.5, 0.9, 1.0]
 
@@ -27,14 +26,16 @@ def rows(rng):
     return X, y, rng.integers(1, 4, 250).astype(float), rng.normal(size=(30, 3))
 
 
-@pytest.mark.parametrize("kernel", [None, "laplacian", Prototypes(40, random_state=0)])
+@pytest.mark.parametrize(
+    "kernel", ["gaussian", "laplacian", Prototypes(40, random_state=0)]
+)
 def test_quantiles_of_weighted_targets(kernel, rows, monkeypatch):
     X, y, weights, Q = rows
     model = NadarayaWatsonRegressor(kernel).fit(X, y, weights)
     monkeypatch.setattr(_row_weights, "_PAIRS", 2500)  # several blocks
     found = model.predict_quantiles(Q, LEVELS)
     shares = model.kernel_weights(Q).toarray()
-    if kernel is not None and kernel != "laplacian":
+    if isinstance(kernel, Prototypes):
         y = value_of(model).choice.points.y
     for i, own in enumerate(shares):
         for k in range(2):
@@ -50,10 +51,9 @@ def test_quantiles_of_weighted_targets(kernel, rows, monkeypatch):
 def test_weights_are_copies(rows):
     X, y, weights, Q = rows
     copies = np.repeat(np.arange(250), weights.astype(int))
-    kernel = ExactKernel(sigma=1.5)
     for model in (
-        NadarayaWatsonRegressor(kernel),
-        LocalLinearRegressor(kernel, ridge=1),
+        NadarayaWatsonRegressor(sigma=1.5),
+        LocalLinearRegressor(sigma=1.5, alpha=1),
     ):
         found = model.fit(X, y, weights).predict_quantiles(Q, LEVELS)
         model.fit(X[copies], y[copies])
@@ -76,18 +76,18 @@ def test_shapes_of_quantiles_and_intervals(rows):
 
 def test_quantiles_of_local_fits_use_leave_one_out_residuals(rows):
     X, y, _, Q = rows
-    model = LocalLinearRegressor(ExactKernel(sigma=1.5), ridge=0.1).fit(X, y[:, 0])
+    model = LocalLinearRegressor(sigma=1.5, alpha=0.1).fit(X, y[:, 0])
     answers = np.empty(250)
     for i in range(250):
         rest = np.arange(250) != i
-        one = LocalLinearRegressor(ExactKernel(sigma=1.5), ridge=0.1)
+        one = LocalLinearRegressor(sigma=1.5, alpha=0.1)
         answers[i] = one.fit(X[rest], y[rest, 0]).predict(X[i : i + 1])[0]
     found = model.predict_quantiles(Q, [0.2, 0.5, 0.8])
     # the product of two Gaussian kernels is one of both sets of columns
     width = 0.5 * answers.std()
     pairs = ((X, answers), (Q, model.predict(Q)))
     near, queries = (np.c_[0.75 * rows, a / width] for rows, a in pairs)
-    wide = NadarayaWatsonRegressor(ExactKernel(sigma=1.0)).fit(near, y[:, 0] - answers)
+    wide = NadarayaWatsonRegressor(sigma=1.0).fit(near, y[:, 0] - answers)
     expected = wide.predict_quantiles(queries, [0.2, 0.5, 0.8])
     assert_allclose(found, model.predict(Q)[:, None] + expected, atol=1e-9)
 
@@ -106,7 +106,7 @@ def test_noise_may_grow_with_the_answer(rng):
 
 def test_constant_answers_are_alike(rows):
     X, _, _, Q = rows
-    model = LocalLinearRegressor(ExactKernel(sigma=1.5), ridge=0.1)
+    model = LocalLinearRegressor(sigma=1.5, alpha=0.1)
     found = model.fit(X, np.full(250, 3.0)).predict_quantiles(Q, [0.1, 0.9])
     assert_allclose(found, 3.0)
 
@@ -144,7 +144,7 @@ def test_clipped_intervals_hold_their_share(coverage, rng):
 def test_margin_is_computed_on_held_out_rows(rng):
     """Where a row has nearly all the weight, its own target would be the interval."""
     X, y = rng.normal(size=(300, 8)), rng.normal(size=300)
-    model = NadarayaWatsonRegressor(ExactKernel(sigma=3.0)).fit(X, y)
+    model = NadarayaWatsonRegressor(sigma=3.0).fit(X, y)
     ends = model.predict_interval(X[:1])
     assert ends[0, 1] - ends[0, 0] > 2
     ends = model.predict_interval(rng.normal(size=(2000, 8)))
@@ -154,14 +154,14 @@ def test_margin_is_computed_on_held_out_rows(rng):
 
 def test_more_rows_make_other_residuals(rows):
     X, y, _, Q = rows
-    model = LocalLinearRegressor(ExactKernel(sigma=1.5), ridge=0.1)
+    model = LocalLinearRegressor(sigma=1.5, alpha=0.1)
     model.fit(X[:100], y[:100]).predict_interval(Q)
     model.partial_fit(X[100:], y[100:])
-    whole = LocalLinearRegressor(ExactKernel(sigma=1.5), ridge=0.1).fit(X, y)
+    whole = LocalLinearRegressor(sigma=1.5, alpha=0.1).fit(X, y)
     assert_allclose(model.predict_interval(Q), whole.predict_interval(Q), atol=1e-9)
-    merged = LocalLinearRegressor(ExactKernel(sigma=1.5), ridge=0.1)
+    merged = LocalLinearRegressor(sigma=1.5, alpha=0.1)
     merged.fit(X[:100], y[:100]).predict_interval(Q)
-    rest = LocalLinearRegressor(ExactKernel(sigma=1.5), ridge=0.1)
+    rest = LocalLinearRegressor(sigma=1.5, alpha=0.1)
     merged.merge(rest.fit(X[100:], y[100:]))
     assert_allclose(merged.predict_interval(Q), whole.predict_interval(Q), atol=1e-9)
 
@@ -170,7 +170,7 @@ def test_clip_makes_another_margin(rng):
     """Whether predictions are clipped may change after intervals were requested."""
     X = rng.uniform(-2, 2, size=(400, 2))
     y = np.maximum(np.sin(2 * X[:, 1]) + X[:, 0] + 0.3 * rng.normal(size=400), 0)
-    model = LocalLinearRegressor(ExactKernel(sigma=2.0), ridge=0.1).fit(X, y)
+    model = LocalLinearRegressor(sigma=2.0, alpha=0.1).fit(X, y)
     plain = model.predict_interval(X, 0.5)
     found = model.set_params(clip=True).predict_interval(X, 0.5)
     clipped = clone(model).fit(X, y)
@@ -185,9 +185,9 @@ def test_clip_makes_another_margin(rng):
     "model",
     [
         NadarayaWatsonRegressor(),
-        NadarayaWatsonRegressor(ExactKernel(sigma=1.5)),
-        LocalLinearRegressor(ExactKernel(sigma=1.5), ridge=0.1),
-        LocalLinearRegressor(ExactKernel(sigma=1.5), ridge=0.1, clip=True),
+        NadarayaWatsonRegressor(sigma=1.5),
+        LocalLinearRegressor(sigma=1.5, alpha=0.1),
+        LocalLinearRegressor(sigma=1.5, alpha=0.1, clip=True),
     ],
     ids=str,
 )
@@ -217,7 +217,7 @@ def test_intervals_depend_on_content_alone(model, coverage):
 def test_small_weights_make_no_wider_intervals(rows):
     """Only ratios of weights matter where their sum is less than the number of rows."""
     X, y, _, Q = rows
-    model = NadarayaWatsonRegressor(ExactKernel(sigma=1.5))
+    model = NadarayaWatsonRegressor(sigma=1.5)
     expected = model.fit(X, y).predict_interval(Q)
     found = model.fit(X, y, np.full(250, 1e-3)).predict_interval(Q)
     assert_allclose(found, expected)
@@ -228,7 +228,7 @@ def test_few_of_many_rows_are_held_out_by_content(rows, monkeypatch):
     X, y, weights, Q = rows
     order = np.random.default_rng(0).permutation(250)
     monkeypatch.setattr(_quantiles, "_N_HELD_OUT", 40)
-    monkeypatch.setattr(_bandwidth, "_N_KEYS", 100)
+    monkeypatch.setattr(_sigma, "_N_KEYS", 100)
     for model in KINDS:
         expected = clone(model).fit(X, y, weights).predict_interval(Q)
         found = clone(model).fit(X[order], y[order], weights[order])
@@ -237,7 +237,7 @@ def test_few_of_many_rows_are_held_out_by_content(rows, monkeypatch):
 
 def test_clipped_fits_have_clipped_quantiles(rows):
     X, y, _, Q = rows
-    model = LocalLinearRegressor(ExactKernel(sigma=1.0), ridge=0, clip=True)
+    model = LocalLinearRegressor(sigma=1.0, alpha=0, clip=True)
     found = model.fit(X, y[:, 0]).predict_quantiles(3 * Q, [0.05, 0.95])
     assert y[:, 0].min() <= found.min()
     assert found.max() <= y[:, 0].max()
@@ -253,8 +253,8 @@ def test_few_rows_and_equal_ones_have_intervals():
 
 
 KINDS = [
-    NadarayaWatsonRegressor(ExactKernel(sigma=2.0)),
-    LocalLinearRegressor(ExactKernel(sigma=2.0), ridge=0.01),
+    NadarayaWatsonRegressor(sigma=2.0),
+    LocalLinearRegressor(sigma=2.0, alpha=0.01),
 ]
 
 

@@ -11,7 +11,6 @@ from sklearn.datasets import load_iris
 from sklearn.neighbors import KernelDensity
 
 from sklearn_crt import (
-    ExactKernel,
     LocalLinearClassifier,
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
@@ -28,8 +27,13 @@ def near(A, B):
     return (cdist(A, B) < 0.5).astype(A.dtype)
 
 
-KERNELS = None, "laplacian", "matern", ExactKernel(sigma=[0.5, 1, 2])
-KERNELS += (ExactKernel(near, sigma=1.0),)
+KERNELS = (
+    {},
+    {"kernel": "laplacian"},
+    {"kernel": "matern"},
+    {"sigma": [0.5, 1, 2]},
+    {"kernel": near, "sigma": 1.0},
+)
 
 
 @pytest.fixture
@@ -45,7 +49,7 @@ def rows(rng):
 def test_weights_make_the_answers(model, kernel, rows, monkeypatch):
     fits = model is LocalLinearRegressor
     X, y, weights, Q = rows
-    made = model(kernel, **({"ridge": 0.01} if fits else {})).fit(X, y, weights)
+    made = model(**kernel, **({"alpha": 0.01} if fits else {})).fit(X, y, weights)
     monkeypatch.setattr(_row_weights, "_PAIRS", 3000)  # several blocks
     found = made.kernel_weights(Q)
     assert found.shape == (40, 300)  # rows of weight 0 too
@@ -70,8 +74,8 @@ def test_batches_and_merged_rows_keep_their_columns(sparse_rows, rows):
     X, y, weights, Q = rows
     table = sparse.csr_array(X) if sparse_rows else X
     parts = slice(0, 100), slice(100, 180), slice(180, 300)
-    whole = NadarayaWatsonRegressor(ExactKernel(sigma=1.5)).fit(table, y, weights)
-    models = [NadarayaWatsonRegressor(ExactKernel(sigma=1.5)) for _ in range(2)]
+    whole = NadarayaWatsonRegressor(sigma=1.5).fit(table, y, weights)
+    models = [NadarayaWatsonRegressor(sigma=1.5) for _ in range(2)]
     for model, part in zip((models[0], models[0], models[1]), parts, strict=True):
         model.partial_fit(table[part], y[part], weights[part])
     merged = models[0].merge(models[1])
@@ -102,20 +106,22 @@ def test_prototypes_count_for_their_rows(rows):
     assert found.shape == (40, 30)
     points = value_of(model).choice.points
     assert_allclose(found @ points.y, model.predict(Q), atol=1e-10)
-    wide = NadarayaWatsonRegressor(Prototypes(30, sigma=1e-6, random_state=0))
-    assert_allclose(wide.fit(X, y, weights).effective_rows(Q), weights.sum())
+    wide = NadarayaWatsonRegressor(Prototypes(30, random_state=0), sigma=1e-6)
+    assert_allclose(wide.fit(X, y, weights).effective_sample_size(Q), weights.sum())
 
 
-def test_effective_rows_are_the_perplexity(rows):
+def test_effective_sample_size_are_the_perplexity(rows):
     X, y, weights, Q = rows
-    model = NadarayaWatsonRegressor(ExactKernel(sigma=1.5)).fit(X, y)
+    model = NadarayaWatsonRegressor(sigma=1.5).fit(X, y)
     shares = model.kernel_weights(Q).toarray()
     logs = np.log(np.where(shares > 0, shares, 1))
-    assert_allclose(model.effective_rows(Q), np.exp(-(shares * logs).sum(axis=1)))
+    assert_allclose(
+        model.effective_sample_size(Q), np.exp(-(shares * logs).sum(axis=1))
+    )
     copies = np.repeat(np.arange(300), weights.astype(int))
-    found = model.fit(X, y, weights).effective_rows(Q)
-    assert_allclose(found, model.fit(X[copies], y[copies]).effective_rows(Q))
-    assert_allclose(model.effective_rows(Q + 1e4), 1)
+    found = model.fit(X, y, weights).effective_sample_size(Q)
+    assert_allclose(found, model.fit(X[copies], y[copies]).effective_sample_size(Q))
+    assert_allclose(model.effective_sample_size(Q + 1e4), 1)
 
 
 @pytest.mark.each_value
@@ -125,8 +131,11 @@ def test_effective_rows_are_the_perplexity(rows):
 def test_log_weights_are_a_kernel_density(names, rng):
     X = rng.normal(size=(4100, 3))
     weights, Q = rng.uniform(0.5, 2, 4100), 2 * rng.normal(size=(60, 3))
-    kernel = ExactKernel(names[0], sigma=2.0)
-    models = [NadarayaWatsonRegressor(kernel), LocalLinearRegressor(kernel, ridge=1)]
+    options = {"kernel": names[0], "sigma": 2.0}
+    models = [
+        NadarayaWatsonRegressor(**options),
+        LocalLinearRegressor(**options, alpha=1),
+    ]
     for model in models:
         model.fit(X, X[:, 0] ** 2, weights)
         # one leaf: bounds of boxes lose 1e-8 to rounding
@@ -139,15 +148,17 @@ def test_log_weights_are_a_kernel_density(names, rng):
 
 def test_where_no_row_has_a_weight(rows):
     X, y, weights, Q = rows
-    model = NadarayaWatsonRegressor(ExactKernel(near, sigma=1.0)).fit(X, y, weights)
+    model = NadarayaWatsonRegressor(near, sigma=1.0).fit(X, y, weights)
     far = Q + 100
     expected = np.tile(weights / weights.sum(), (40, 1))
     assert_allclose(model.kernel_weights(far).toarray(), expected)
     assert_array_equal(model.log_weights(far), -np.inf)
-    assert_allclose(model.effective_rows(far), weights.sum())
+    assert_allclose(model.effective_sample_size(far), weights.sum())
 
 
-@pytest.mark.parametrize("method", ["kernel_weights", "effective_rows", "log_weights"])
+@pytest.mark.parametrize(
+    "method", ["kernel_weights", "effective_sample_size", "log_weights"]
+)
 def test_sums_cannot_tell_rows(method, rows):
     X, y, *_ = rows
     for kernel in (OPRFSampler(random_state=0), "linear"):
@@ -166,7 +177,7 @@ def test_single_precision_comes_back(rows):
         model.fit(X.astype(np.float32), y)
         few = Q.astype(np.float32)
         assert model.kernel_weights(few).dtype == np.float32
-        assert model.effective_rows(few).dtype == np.float32
+        assert model.effective_sample_size(few).dtype == np.float32
         assert model.log_weights(few).dtype == np.float32
         assert_allclose(model.kernel_weights(few).sum(axis=1), 1, atol=1e-6)
 
@@ -174,7 +185,7 @@ def test_single_precision_comes_back(rows):
 def test_weights_are_held_in_blocks(rng):
     """All of them would take 200 MB."""
     X = rng.normal(size=(25_000, 2))
-    model = NadarayaWatsonRegressor(ExactKernel(sigma=1.0)).fit(X, X[:, 0])
+    model = NadarayaWatsonRegressor(sigma=1.0).fit(X, X[:, 0])
     tracemalloc.start()
     model.kernel_weights(X[:1000], n_largest=3)
     model.predict_quantiles(X[:1000], 0.5)
@@ -183,9 +194,9 @@ def test_weights_are_held_in_blocks(rng):
     assert peak < 120e6
 
 
-def test_effective_rows_where_a_weight_is_the_smallest_number():
+def test_effective_sample_size_where_a_weight_is_the_smallest_number():
     """Divided by the sample weight it would vanish, and have no logarithm."""
     X = np.r_[0.0, np.linspace(38, 39, 300)][:, None]
     weights = np.r_[1000.0, np.full(300, 4.0)]
-    model = NadarayaWatsonRegressor(ExactKernel(sigma=1.0)).fit(X, X[:, 0], weights)
-    assert_allclose(model.effective_rows([[0.0]]), 1000)
+    model = NadarayaWatsonRegressor(sigma=1.0).fit(X, X[:, 0], weights)
+    assert_allclose(model.effective_sample_size([[0.0]]), 1000)

@@ -13,7 +13,7 @@ from sklearn_crt import (
     NadarayaWatsonRegressor,
     OPRFSampler,
 )
-from sklearn_crt.averages._bandwidth import path_sums
+from sklearn_crt.averages._sigma import path_sums
 from sklearn_crt.kernels import Gaussian
 from sklearn_crt.rows import DenseInputs
 

@@ -11,7 +11,7 @@ SCRIPT = """
 import json, resource, sys
 import numpy as np
 import sklearn_crt
-from sklearn_crt import ExactKernel, NadarayaWatsonClassifier, NadarayaWatsonRegressor
+from sklearn_crt import NadarayaWatsonClassifier, NadarayaWatsonRegressor
 
 
 def faults(call, *args):
@@ -25,13 +25,13 @@ for kind, name, dtype in json.loads(sys.argv[1]):
     n_rows = 3000 if name == "exact" else 20_000
     X = rng.standard_normal((n_rows, 16)).astype(dtype)
     if name == "exact":
-        kernel, n_numbers = ExactKernel(sigma=0.3), n_rows**2
+        kernel, n_numbers = "gaussian", n_rows**2
     else:
         sampler = getattr(sklearn_crt, name)
-        kernel = sampler(n_components=512, sigma=0.3, random_state=0)
+        kernel = sampler(n_components=512, random_state=0)
         n_numbers = n_rows * 512
     make = {"C": NadarayaWatsonClassifier, "R": NadarayaWatsonRegressor}[kind]
-    model = make(kernel)
+    model = make(kernel, sigma=0.3)
     y = rng.integers(0, 4, n_rows)
     model.fit(X[:2000], y[:2000]).predict(X[:2000])  # what is made once
     pages = n_numbers * X.itemsize / resource.getpagesize()

@@ -149,7 +149,7 @@ def test_memory_grows_with_rows_plus_columns(coupling, dtype, rng):
 def test_sampler_in_many_dimensions(coupling, rng):
     X = 0.05 * rng.standard_normal((600, 300)) + 0.02
     sampler = OPRFSampler(coupling=coupling, sigma=1.0, n_components=601)
-    assert isinstance(sampler.fit(X).frequencies_, HadamardFrequencies)
+    assert isinstance(sampler.fit(X).map_.frequencies, HadamardFrequencies)
     assert_invariant(sampler, X)
     assert_nested(sampler, X[:5])
 
@@ -158,7 +158,9 @@ def test_sampler_in_many_dimensions(coupling, rng):
 def test_contract_where_the_frequencies_are_not_written_out(sampler):
     sampler = sampler(sigma=1.0, coupling="structured-simplex", n_components=600)
     assert_unbiased(sampler, contract_rows(300), n_blocks=100)
-    assert isinstance(sampler.fit(contract_rows(300)).frequencies_, HadamardFrequencies)
+    assert isinstance(
+        sampler.fit(contract_rows(300)).map_.frequencies, HadamardFrequencies
+    )
 
 
 # --------------------------------------------------------------------------- variance

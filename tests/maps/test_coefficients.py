@@ -52,5 +52,7 @@ def test_angles_do_not_depend_on_sigma(rng):
     "coupling", ["structured-orthogonal", StructuredOrthogonal()], ids=str
 )
 def test_angles_need_exact_directions(coupling, rng):
-    with pytest.raises(ValueError, match=r"use .*'iid', 'orthogonal'"):
+    with pytest.raises(
+        ValueError, match=r"because signs need .*use one of 'iid', 'orthogonal'"
+    ):
         AngularCoefficient(coupling=coupling).fit(rng.normal(size=(9, 4)))

@@ -54,7 +54,7 @@ def test_each_frequency_has_its_scale(dtype, rng):
     X = rng.normal(size=(3000, 3)).astype(dtype)
     fitted = GERFSampler(sigma=0.1, n_components=130, random_state=0).fit(X)
     assert (fitted.s_, fitted.A_.imag) == (-1, 0)
-    A, W = fitted.A_.real, fitted.frequencies_.to_dense().astype(float)
+    A, W = fitted.A_.real, fitted.frequencies_.astype(float)
     scale = np.exp(A * np.sum(W**2, axis=0)) * (1 - 4 * A) ** 0.75 / np.sqrt(65)
     phases = np.sqrt(1 - 4 * A) * 0.1 * (X.astype(float) - fitted.center_) @ W
     expected = np.hstack([scale * np.cos(phases), scale * np.sin(phases)])
@@ -74,7 +74,7 @@ def test_blocks_are_those_of_all_rows(sampler, n_components, rng):
 
 
 def largest_norm(sampler):
-    return np.sqrt(sampler.frequencies_.sq_norms.max())
+    return np.sqrt(sampler.map_.frequencies.sq_norms.max())
 
 
 WITH_OR_WITHOUT = """

@@ -27,7 +27,7 @@ from ..hybrids import KINDS, hybrid
 
 @pytest.fixture
 def composed(apply_map):
-    """Return sum lam_k K_k from the estimates of the maps, at unit bandwidth."""
+    """Return sum lam_k K_k from the estimates of the maps, for sigma=1."""
 
     def compose(sampler, X, Y):
         def product(part):
@@ -178,7 +178,7 @@ def test_frequencies_of_the_maps(rng):
     m, n = 3, 4
     sampler = hybrid(n_components=4 * m * (n + 1), n_coefficients=n).fit(X)
     # n + 2 m frequencies, not m n
-    assert sampler.frequencies_.to_dense().shape == (5, n + 2 * m)
+    assert sampler.frequencies_.shape == (5, n + 2 * m)
     first, last = sampler.bases_
     independent = first.frequencies.to_dense(), last.frequencies.to_dense()
     assert not np.allclose(*independent)

@@ -142,7 +142,7 @@ def test_far_gap_in_odd_dimensions():
             for coupling in ("orthogonal", "simplex")
         ),
         HybridSampler(),
-        MaternSampler(metric=np.diag([1.0, 2.0, 3.0, 4.0])),
+        MaternSampler(shape_matrix=np.diag([1.0, 2.0, 3.0, 4.0])),
     ],
     ids=str,
 )

@@ -9,19 +9,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from sklearn_crt import LearnedMetric
-from sklearn_crt.metric._agop import (
-    FourierFeatures,
-    Round,
-    Sums,
-    TrainingAndHeldOut,
-    TrainingRows,
-    best_ridge,
-    factor_of_products,
-    frequencies_in,
-    gradient_products,
-    held_out_error,
-    ridge,
-)
+from sklearn_crt.metric import _agop
 from sklearn_crt.metric._targets import Coding
 from sklearn_crt.rows import Frame
 
@@ -33,12 +21,14 @@ def table(rng):
     y = np.stack([np.sin(2 * X[:, 0]), X[:, 1] * X[:, 2]], axis=1)
     weights = rng.integers(1, 4, size=300).astype(float)
     coding = Coding(None, np.zeros(2))
-    return TrainingRows(X, y, weights, rng.random(300), coding)
+    return _agop.TrainingRows(X, y, weights, rng.random(300), coding)
 
 
 def features(rng, d=4, m=20):
     sigma = rng.uniform(0.5, 2, size=d)
-    return FourierFeatures(Frame(sigma, rng.normal(size=d)), rng.normal(size=(d, m)))
+    return _agop.FourierFeatures(
+        Frame(sigma, rng.normal(size=d)), rng.normal(size=(d, m))
+    )
 
 
 def phi(found, X):
@@ -61,7 +51,7 @@ def test_metric_is_the_mean_of_outer_products(table, rng):
     found, weights = features(rng), table.weights
     F = phi(found, table.X)
     gram, coefficients = (F.T * weights) @ F / weights.sum(), rng.normal(size=(40, 2))
-    H = gradient_products(gram, coefficients)
+    H = _agop.gradient_products(gram, coefficients)
     M = found.weights @ H @ found.weights.T
     expected = np.zeros((4, 4))
     for row, weight in zip(table.X, weights, strict=True):
@@ -115,18 +105,18 @@ def test_ridge_and_its_error_are_those_of_the_rows(table, rng):
     left += penalty * w[learned].sum() * np.eye(40)
     expected = np.linalg.solve(left, (F[learned].T * w[learned]) @ Y[learned])
     both = table.sums(found).centred(by_class=False)
-    coefficients = ridge(both, penalty)
+    coefficients = _agop.ridge(both, penalty)
     assert_allclose(coefficients, expected, rtol=1e-6, atol=1e-9)
     squares = np.mean((F[held] @ expected - Y[held]) ** 2, axis=1)
     expected_error = np.average(squares, weights=w[held])
-    assert_allclose(held_out_error(both.held_out, coefficients), expected_error)
-    assert best_ridge(both)[0] <= expected_error * (1 + 1e-9)
+    assert_allclose(_agop.held_out_error(both.held_out, coefficients), expected_error)
+    assert _agop.best_ridge(both)[0] <= expected_error * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("d, m", [(4, 20), (40, 9)], ids=["more w", "more columns"])
 def test_factor_is_a_root(d, m, rng):
     W, K = rng.normal(size=(d, m)), rng.normal(size=(m, m))
-    L = factor_of_products(W, K @ K.T)
+    L = _agop.factor_of_products(W, K @ K.T)
     M = W @ K @ K.T @ W.T
     assert_allclose(L @ L.T * np.linalg.norm(M, 2), M, atol=1e-9 * np.linalg.norm(M))
     gram = L.T @ L
@@ -208,12 +198,12 @@ def test_signs_of_eigenvectors_do_not_matter(kind, monkeypatch):
 def test_frequencies_have_the_metric_as_their_covariance(rng):
     values = np.array([1.0, 0.3, 0.01])
     L = np.linalg.qr(rng.normal(size=(5, 3)))[0] * np.sqrt(values)
-    found = frequencies_in(L, rng.normal(size=(5, 200_000)))
+    found = _agop.frequencies_in(L, rng.normal(size=(5, 200_000)))
     assert_allclose(found @ found.T / 200_000, L @ L.T, atol=0.01)
     draws = rng.normal(size=(5, 7))
     signs = np.array([1, -1, -1])
-    expected = frequencies_in(L, draws)
-    assert_allclose(frequencies_in(L * signs, draws), expected, atol=1e-12)
+    expected = _agop.frequencies_in(L, draws)
+    assert_allclose(_agop.frequencies_in(L * signs, draws), expected, atol=1e-12)
 
 
 def test_centred_sums_keep_digits_far_from_zero(rng):
@@ -222,8 +212,8 @@ def test_centred_sums_keep_digits_far_from_zero(rng):
     coding = Coding.of(y, np.ones(400))
     Y, F = coding.columns(coding.codes(y)), np.ones((400, 2))
     some = np.arange(400) < 100
-    both = TrainingAndHeldOut(
-        *(Sums.of(F[s], Y[s], np.ones(s.sum())) for s in (~some, some))
+    both = _agop.TrainingAndHeldOut(
+        *(_agop.Sums.of(F[s], Y[s], np.ones(s.sum())) for s in (~some, some))
     )
     found = both.centred(by_class=False)
     total = found.training.squares + found.held_out.squares
@@ -237,7 +227,7 @@ def test_labels_in_any_order_of_parts(rng):
 
     def sums(rows, coding):
         arrays = X[rows], coding.codes(y[rows]), np.ones(len(rows)), hashes[rows]
-        return TrainingRows(*arrays, coding).sums(found)
+        return _agop.TrainingRows(*arrays, coding).sums(found)
 
     first, second = np.arange(50), np.arange(50, 200)
     known = Coding.of(y[first], np.ones(50))
@@ -246,5 +236,5 @@ def test_labels_in_any_order_of_parts(rng):
     total = known.moved(sums(first, known), coding) + sums(second, coding)
     whole = sums(np.arange(200), Coding.of(y, np.ones(200)))
     assert_allclose(total.training.cross, whole.training.cross, atol=1e-10)
-    L = [Round(found, h, True).factor(every=True) for h in (total, whole)]
+    L = [_agop.Round(found, h, True).factor(every=True) for h in (total, whole)]
     assert_allclose(L[0] @ L[0].T, L[1] @ L[1].T, atol=1e-8)

@@ -6,8 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.optimize import approx_fprime
 from scipy.special import log_softmax
 
-from sklearn_crt.metric import _descent
-from sklearn_crt.metric._descent import learn_columns
+from sklearn_crt.metric._descent import learn_columns, loss_of_pairs, penalised_loss
 
 
 def noisy(rng, labels, n=300, d=5):
@@ -36,13 +35,13 @@ def loss_without_each(sigma, X, y, weights):
 def test_the_objective_and_its_gradient(labels, rng):
     X, y = noisy(rng, labels, 40, 3)
     weights = rng.uniform(0.5, 2, size=40)
-    loss = _descent._make_loss(X, y, weights)
+    loss = loss_of_pairs(X, y, weights)
     origin, at = np.zeros(3), np.array([0.3, -0.5, 0.1])
     parts = origin, 0.7, X, loss
-    value, slope = _descent._objective(at, *parts)
+    value, slope = penalised_loss(at, *parts)
     expected = loss_without_each(np.exp(at), X, y, weights) + 0.7 * at @ at
     assert_allclose(value, expected)
-    numeric = approx_fprime(at, lambda s: _descent._objective(s, *parts)[0], 1e-6)
+    numeric = approx_fprime(at, lambda s: penalised_loss(s, *parts)[0], 1e-6)
     assert_allclose(slope, numeric, rtol=1e-4, atol=1e-5)
 
 
@@ -69,11 +68,10 @@ def test_units_do_not_matter_and_weights_are_copies(labels, rng):
 
 def test_the_penalty_holds_columns_together(rng):
     X, y = noisy(rng, True, 100)
-    spread = []
-    for penalty in (0.0, 5.0, 500.0):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_descent, "_PENALTY", penalty)
-            spread.append(np.std(np.log(learn_columns(X, y, np.ones(100)))))
+    spread = [
+        np.std(np.log(learn_columns(X, y, np.ones(100), penalty=penalty)))
+        for penalty in (0.0, 5.0, 500.0)
+    ]
     assert spread[0] > spread[1] > spread[2]
 
 

@@ -37,14 +37,19 @@ def angle(metric, B):
 
 
 # --------------------------------------------------------------------- what it finds
-def test_directions(rng):
-    """Of 20 columns; one round finds them to 20 degrees only."""
-    X, y, B = three_directions(rng, 3000, 20)
-    metric = LearnedMetric(3, method="agop", random_state=2).fit(X, y)
-    assert metric.components_.shape == (3, 20)
-    assert angle(metric, B) < 4
-    one = LearnedMetric(3, method="agop", max_iter=1, random_state=2).fit(X, y)
+@pytest.mark.parametrize("seed", range(2))
+def test_directions(seed):
+    """Of 30 columns; later rounds draw frequencies where the first found directions.
+
+    The largest angle was 14 to 20 degrees after one round and 5 to 9 degrees in the
+    end, for the table and the frequencies of each of ten seeds.
+    """
+    X, y, B = three_directions(np.random.default_rng(seed), 1000, 30)
+    metric = LearnedMetric(3, method="agop", random_state=seed).fit(X, y)
+    assert metric.components_.shape == (3, 30)
+    one = LearnedMetric(3, method="agop", max_iter=1, random_state=seed).fit(X, y)
     assert metric.n_iter_ > one.n_iter_ == 1
+    assert angle(metric, B) < 10
     assert angle(one, B) > 1.5 * angle(metric, B)
 
 
@@ -53,6 +58,7 @@ def test_last_round_is_of_all_rows(rng, monkeypatch):
     monkeypatch.setattr(_agop, "_MOST_ROWS", 400)
     monkeypatch.setattr(_agop, "_MOST_FOLD", 1)
     monkeypatch.setattr(_agop, "_TRIED_ROWS", 400)
+    monkeypatch.setattr(_value, "KEPT_ENTRIES", 1000)
     metric = LearnedMetric(method="agop", max_iter=2, random_state=0).fit(X, y)
     assert value_of(metric).fixed_sums.first.together.weight == 1000
     monkeypatch.setattr(_agop, "_MOST_ROWS", 1000)
@@ -222,13 +228,71 @@ def test_batches_and_merged_parts_are_all_rows(labels, rng):
         first.merge(other)
     for found in (batches, backwards, first):
         assert_allclose(found.metric_, expected, atol=1e-10 * expected.max())
-    auto = LearnedMetric(max_iter=2, random_state=0).partial_fit(X, y)
-    assert auto.method_ == "agop"
-    assert_allclose(auto.metric_, expected, atol=1e-10 * expected.max())
+
+
+def table_for(method, rng):
+    """Return rows with a constant column, and targets and weights for the method."""
+    X, y = noisy(rng, 240)
+    X[:, 3] = 7.0
+    return X, (y if method in ("auto", "nca") else y + X[:, 2]), rng.integers(1, 3, 240)
+
+
+@pytest.mark.parametrize("method", ["auto", *METHODS])
+@pytest.mark.parametrize("n_last", [1, 120])
+def test_batches_after_fit_equal_fit_on_all_rows(method, n_last, rng):
+    X, y, weights = table_for(method, rng)
+    metric = LearnedMetric(method=method, random_state=0)
+    expected = clone(metric).fit(X, y, weights)
+    metric.fit(X[:-n_last], y[:-n_last], weights[:-n_last])
+    before = metric.metric_
+    metric.partial_fit(X[-n_last:], y[-n_last:], weights[-n_last:])
+    assert metric.method_ == expected.method_
+    assert metric.scores_ == pytest.approx(expected.scores_)
+    size = expected.metric_.max()
+    assert_allclose(metric.metric_, expected.metric_, atol=1e-6 * size)
+    assert np.abs(metric.metric_ - before).max() > 1e-4 * size
+
+
+@pytest.mark.parametrize("method", ["auto", *METHODS])
+def test_merged_halves_equal_fit_on_all_rows(method, rng):
+    X, y, weights = table_for(method, rng)
+    metric = LearnedMetric(2, method=method, random_state=0)
+    expected = clone(metric).fit(X, y, weights).transform(X)
+    parts = [clone(metric).fit(X[k::2], y[k::2], weights[k::2]) for k in (0, 1)]
+    kept = parts[1].metric_
+    found = parts[0].merge(parts[1]).transform(X)
+    assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
+    assert_array_equal(parts[1].metric_, kept)
+
+
+def test_integers_are_labels_or_numbers_by_all_rows(rng):
+    """The first 60 rows alone have few different integers, all 240 have many."""
+    X, y = rng.normal(size=(240, 4)), rng.permutation(240)
+    metric = LearnedMetric(method="agop", random_state=0)
+    expected = clone(metric).fit(X, y.astype(float)).metric_
+    batches = clone(metric).fit(X[:60], y[:60]).partial_fit(X[60:], y[60:])
+    merged = clone(metric).fit(X[60:], y[60:]).merge(clone(metric).fit(X[:60], y[:60]))
+    for found in (batches, merged):
+        assert_allclose(found.metric_, expected, atol=1e-9 * expected.max())
+
+
+def test_nca_takes_many_integers_as_labels(rng):
+    X, y = rng.normal(size=(300, 3)), np.arange(300) // 2
+    metric = LearnedMetric(method="nca", random_state=0)
+    names = np.char.zfill(y.astype(str), 3)  # in the same order
+    expected = clone(metric).fit(X, names).metric_
+    for labels in (y, y.astype(float)):
+        assert_array_equal(clone(metric).fit(X, labels).metric_, expected)
+
+
+@pytest.fixture
+def few_are_kept(monkeypatch):
+    """Keep at most 250 rows of 6 columns."""
+    monkeypatch.setattr(_value, "KEPT_ENTRIES", 6 * 250)
 
 
 @pytest.mark.parametrize("labels", [True, False], ids=["labels", "numbers"])
-def test_sums_at_fixed_frequencies(labels, rng):
+def test_sums_at_fixed_frequencies(labels, rng, few_are_kept):
     """Copies of one start, with rows of their own, are one that has seen them all."""
     X, y = noisy(rng, 700)
     y = np.array(["a", "b"])[y] if labels else y + X[:, 2]
@@ -248,35 +312,111 @@ def test_sums_at_fixed_frequencies(labels, rng):
     for part in parts(X[300:], y[300:]):
         batches.partial_fit(*part)
     assert_allclose(batches.metric_, whole.metric_, atol=1e-10 * whole.metric_.max())
-    late = LearnedMetric(method="agop", random_state=0).partial_fit(X[300:], y[300:])
-    assert_allclose(
-        late.merge(start).metric_, whole.metric_, atol=1e-10 * whole.metric_.max()
-    )
+    late = LearnedMetric(method="agop", random_state=0).fit(X[300:500], y[300:500])
+    late.merge(start).partial_fit(X[500:], y[500:])
+    assert_allclose(late.metric_, whole.metric_, atol=1e-10 * whole.metric_.max())
 
 
-def test_many_rows_are_forgotten(rng, monkeypatch):
+@pytest.mark.parametrize("method", ["auto", "agop"])
+def test_sums_replace_many_rows(method, rng, few_are_kept):
     X, y = noisy(rng, 600)
-    monkeypatch.setattr(_value, "KEPT_ENTRIES", 6 * 250)
-    metric = LearnedMetric(method="agop", random_state=0)
+    metric = LearnedMetric(method=method, random_state=0)
     sizes = []
     for part in parts(X, y, 6):
         metric.partial_fit(*part)
-        sizes.append(sum(len(rows) for rows, *_ in value_of(metric).batches))
-    assert sizes == [100, 200, 0, 0, 0, 0]
+        sizes.append(len(pickle.dumps(metric)))
+    assert sizes[0] < sizes[1] < sizes[2]
+    assert max(sizes[3:]) - min(sizes[3:]) < 1e-3 * sizes[3]
+    assert metric.method_ == "agop"
     assert metric.feature_importances_[:2].sum() > 0.9
-    kept = LearnedMetric(method="agop", random_state=0).partial_fit(X[:100], y[:100])
-    expected = kept.metric_
-    assert value_of(kept.freeze()).batches == ()
-    assert_allclose(kept.metric_, expected, atol=1e-12)
 
 
-def test_what_is_kept_is_no_array_of_the_caller(rng):
+@pytest.mark.parametrize("method", ["none", "diagonal", "nca"])
+def test_many_rows_of_other_methods_cannot_be_added_to(method, rng, few_are_kept):
+    X, y = noisy(rng, 400)
+    few = LearnedMetric(method=method, random_state=0).fit(X[:100], y[:100])
+    metric = clone(few).fit(X[:300], y[:300])
+    stream = clone(few).partial_fit(X[:100], y[:100])
+    stream.partial_fit(X[100:300], y[100:300])
+    for model in (metric, stream):
+        expected = model.metric_
+        message = f"partial_fit cannot add rows to a metric that '{method}' has learned"
+        with pytest.raises(ValueError, match=message + r".*method='agop'"):
+            model.partial_fit(X[300:], y[300:])
+        for pair in ((model, few), (few, model)):
+            with pytest.raises(ValueError, match="merge cannot add rows to a metric"):
+                pair[0].merge(pair[1])
+        assert_array_equal(model.metric_, expected)
+
+
+def test_metrics_with_different_frequencies_say_how_to_merge(rng, few_are_kept):
+    X, y = noisy(rng, 600)
+    metric = LearnedMetric(method="agop", random_state=0)
+    halves = [clone(metric).fit(X[k::2], y[k::2]) for k in (0, 1)]
+    message = r"to at least 251 rows, pass a copy.deepcopy of it to each process"
+    with pytest.raises(ValueError, match=message):
+        halves[0].merge(halves[1])
+    start = clone(metric).fit(X[:251], y[:251])  # as the message says
+    copies = [
+        copy.deepcopy(start).partial_fit(X[251 + k :: 2], y[251 + k :: 2])
+        for k in (0, 1)
+    ]
+    expected = start.partial_fit(X[251:], y[251:]).metric_
+    found = copies[0].merge(copies[1]).metric_
+    assert_allclose(found, expected, atol=1e-10 * expected.max())
+
+
+@pytest.mark.parametrize("first", ["fit", "partial_fit"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"n_components": 2, "max_iter": 1},
+        {"method": "none", "n_components": 2},
+        {"method": "diagonal"},
+        {"method": "agop", "max_iter": 1},
+        {"method": "nca", "n_components": 2},
+    ],
+    ids=str,
+)
+def test_a_frozen_metric_is_small_and_cannot_be_extended(options, first, rng):
+    X = rng.normal(size=(150, 60))
+    y = (X[:, 0] > 0).astype(int)
+    metric = getattr(LearnedMetric(random_state=0, **options), first)(X, y)
+    names = "components_", "metric_", "feature_importances_", "n_iter_", "scores_"
+    expected = [getattr(metric, name) for name in names]
+    features, whole = metric.transform(X), len(pickle.dumps(metric))
+    other = copy.copy(metric)
+    assert metric.freeze().freeze() is metric
+    dumped = pickle.dumps(metric)
+    restored = pickle.loads(dumped)
+    assert_array_equal(restored.transform(X), features)
+    for name, value in zip(names, expected, strict=True):
+        assert_array_equal(getattr(restored, name), value)
+    least = len(pickle.dumps([metric.components_, np.ones(60)]))
+    assert len(dumped) < 2 * least < whole
+    for call in (
+        lambda: restored.partial_fit(X, y),
+        lambda: restored.merge(other),
+        lambda: other.merge(restored),
+    ):
+        with pytest.raises(ValueError, match=r"is frozen: freeze\(\) .*fit again"):
+            call()
+    assert restored.fit(X, y).partial_fit(X, y) is restored
+
+
+@pytest.mark.parametrize("first", ["fit", "partial_fit"])
+@pytest.mark.parametrize("convert", [np.array, sparse.csr_array])
+def test_what_is_kept_is_no_array_of_the_caller(first, convert, rng):
     X, y = noisy(rng, 100)
-    buffer, labels = X.copy(), y.copy()
-    metric = LearnedMetric(method="agop", random_state=0).partial_fit(buffer, labels)
-    buffer[:], labels[:] = 0, 0
-    expected = LearnedMetric(method="agop", random_state=0).fit(X, y).metric_
-    assert_allclose(metric.metric_, expected, atol=1e-10)
+    buffer, labels, weights = convert(X), y + 0.5 * X[:, 2], rng.random(100)
+    metric = LearnedMetric(method="agop", random_state=0)
+    expected = clone(metric).fit(X, labels.copy(), weights.copy())
+    expected.partial_fit(X[:9], y[:9] + 0.5)
+    getattr(metric, first)(buffer, labels, weights)
+    labels[:], weights[:] = 0, 1
+    (buffer if convert is np.array else buffer.data)[:] = 0
+    metric.partial_fit(X[:9], y[:9] + 0.5)
+    assert_allclose(metric.metric_, expected.metric_, atol=1e-9)
 
 
 def test_state(rng):
@@ -355,10 +495,6 @@ def test_errors(rng):
         ("minimum of 2 is required", lambda: LearnedMetric().fit(X[:1], y[:1])),
         ("The 'method' parameter", lambda: LearnedMetric(method="lda").fit(X, y)),
         (
-            "merge needs sums over rows",
-            lambda: LearnedMetric().fit(X, y).merge(LearnedMetric().fit(X, y)),
-        ),
-        (
             "merge needs another LearnedMetric",
             lambda: LearnedMetric().partial_fit(X, y).merge(1),
         ),
@@ -374,21 +510,9 @@ def test_errors(rng):
             "but the earlier rows had labels",
             lambda: LearnedMetric().partial_fit(X, y).partial_fit(X, X[:, 0]),
         ),
-        (
-            "same frequencies, which depend",
-            lambda: (
-                LearnedMetric(method="agop")
-                .fit(X, y)
-                .merge(LearnedMetric(method="agop").fit(X[:50], y[:50]))
-            ),
-        ),
     ):
         with pytest.raises(ValueError, match=text):
             call()
-    assert not hasattr(LearnedMetric(method="nca"), "partial_fit")
-    with pytest.raises(AttributeError, match="no attribute 'merge'") as found:
-        _ = LearnedMetric(method="nca").merge
-    assert "need method='agop'" in str(found.value.__cause__)
 
 
 @pytest.mark.parametrize("method", ["none", "diagonal", "nca", "agop"])
@@ -406,12 +530,6 @@ def test_parameters_that_a_method_does_not_use(method, rng):
         with pytest.raises(ValueError, match=message):
             LearnedMetric(method=method, max_iter=3).fit(X, y)
     LearnedMetric(method=method).fit(X, y)
-
-
-def test_batches_are_not_validated(rng):
-    X, y = noisy(rng, 60)
-    with pytest.raises(ValueError, match=r"partial_fit learns by method='agop'"):
-        LearnedMetric(validation_fraction=0.5).partial_fit(X, y)
 
 
 def test_defaults_of_parameters_that_are_none(rng):

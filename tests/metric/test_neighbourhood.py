@@ -5,7 +5,6 @@ from numpy.testing import assert_allclose
 from scipy.optimize import approx_fprime
 from scipy.special import logsumexp
 
-from sklearn_crt.metric import _descent
 from sklearn_crt.metric._descent import learn_nca, nca_gradient
 
 
@@ -54,14 +53,12 @@ def test_a_class_that_is_far(rng):
     assert_allclose(single[1], gradient, rtol=0.01, atol=1e-3 * np.abs(gradient).max())
 
 
-def test_steps_are_those_of_adam(rng, monkeypatch):
+def test_steps_are_those_of_adam(rng):
     """A transcription of the steps, with the same minibatches."""
-    monkeypatch.setattr(_descent, "_NCA_STEPS", 20)
-    monkeypatch.setattr(_descent, "_NCA_KEYS", 60)
-    monkeypatch.setattr(_descent, "_NCA_QUERIES", 30)
+    sizes = {"n_steps": 20, "n_keys": 60, "n_queries": 30}
     X, codes, weights = table(rng, 200)
     start = 0.8 * np.eye(3)
-    found = learn_nca(X, codes, weights, start, seed=3)
+    found = learn_nca(X, codes, weights, start, seed=3, **sizes)
     A, draws = start.copy(), np.random.default_rng(3)
     size, m, v = np.sqrt(np.mean(start**2) * 3), np.zeros((3, 3)), np.zeros((3, 3))
     for t in range(1, 21):

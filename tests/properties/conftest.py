@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.kernel_approximation import RBFSampler
 
 import sklearn_crt as crt
+from sklearn_crt.kernels import Laplacian, Matern
 
 from ..cases import sampler_classes
 
@@ -55,7 +56,7 @@ class Case:
     @property
     def has_clusters(self):
         """Whether k-means finds centres, of which others are as good."""
-        model = self._kernel
+        model = self.kernel_of_model
         few = getattr(model, "n_prototypes", len(self.X)) < len(self.X)
         clustered = getattr(model, "kind", None) == "clustered"
         return few or clustered or isinstance(model, crt.CentersRBFSampler)
@@ -63,21 +64,21 @@ class Case:
     @property
     def has_few_anchors(self):
         """Whether a sample of rows stands for them, another one after a merge."""
-        return getattr(self._kernel, "n_anchors", len(self.X)) < len(self.X)
+        return getattr(self.kernel_of_model, "n_anchors", len(self.X)) < len(self.X)
 
     @property
     def jumps(self):
         """Whether the order of rows, or a last digit, may change a choice.
 
-        That of centres, of a bandwidth for the targets, or of few rows.
+        That of centres, of a sigma for the targets, or of few rows.
         """
-        model = self._kernel
+        model = self.kernel_of_model
         sigma = "auto" if model in (None, "laplacian") else getattr(model, "sigma", 1)
         choices = self.has_clusters or self.has_few_anchors
         return choices or str(sigma) == "auto"
 
     @property
-    def _kernel(self):
+    def kernel_of_model(self):
         return self.model.kernel if hasattr(self.model, "predict") else self.model
 
 
@@ -134,7 +135,7 @@ def tables(draw):
 
 
 def sigmas(X, *names):
-    """Return bandwidths from very wide to very narrow, for the rows at hand."""
+    """Return values of sigma, for these rows from very wide to very narrow kernels."""
     names = [*names, "scale", "median"]
     size = float(np.std(X) or np.abs(X).max() or 1) * X.shape[1] ** 0.5
     number = st.sampled_from([1e-3, 0.1, 0.5, 1.0, 3.0, 30.0]).map(lambda m: m / size)
@@ -178,9 +179,9 @@ def samplers(draw, X):
         params |= make().get_params(deep=False)
     if params.get("norm") == "l1":
         params["coupling"] = "auto"
-    if "metric" in params and params.get("norm") != "l1" and draw(st.booleans()):
+    if "shape_matrix" in params and params.get("norm") != "l1" and draw(st.booleans()):
         root = np.random.default_rng(0).standard_normal((X.shape[1],) * 2)
-        params["metric"] = root @ root.T + np.eye(X.shape[1])
+        params["shape_matrix"] = root @ root.T + np.eye(X.shape[1])
     params["sigma"] = draw(sigmas(X))
     params["n_components"] = draw(st.integers(1, 40))
     return sampler.set_params(**params | {"random_state": draw(st.integers(0, 9))})
@@ -197,25 +198,23 @@ def sampler_cases(draw):
 def average_cases(draw):
     X, form = draw(tables())
     rng = np.random.default_rng(number := draw(st.integers(0, 2**32 - 1)))
-    options = {
-        "kernel": st.sampled_from(["gaussian", "laplacian", "matern"]),
-        "sigma": sigmas(X, "auto"),
-        "nu": st.sampled_from([0.5, 1.5, 4]),
-    }
-    exact = st.builds(crt.ExactKernel, **options)
+    exact = st.sampled_from(
+        ["gaussian", "laplacian", "matern", Matern(0.5), Matern(4), Laplacian("l1")]
+    )
     size, zero = st.integers(1, 80), st.just(0)
-    points = st.builds(crt.Prototypes, size, random_state=zero, **options)
-    others = st.sampled_from([None, "laplacian", "linear", RBFSampler(random_state=0)])
+    points = st.builds(crt.Prototypes, size, kernel=exact, random_state=zero)
+    others = st.sampled_from(["linear", RBFSampler(random_state=0)])
     kernel = draw(exact | points | samplers(X) | others)
     classifier, regressor = crt.NadarayaWatsonClassifier, crt.NadarayaWatsonRegressor
-    of_rows = isinstance(kernel, (crt.ExactKernel, crt.Prototypes))
+    of_rows = isinstance(kernel, (str, Matern, crt.Prototypes)) and kernel != "linear"
+    sigma = draw(sigmas(X, "auto")) if of_rows else "auto"
     if of_rows and X.shape[1] <= 40 and draw(st.booleans()):
         classifier, regressor = crt.LocalLinearClassifier, crt.LocalLinearRegressor
     if draw(st.booleans()):
         labels = draw(st.sampled_from([["a", "bb"], [0, 1, 2, 7], [False, True], [3]]))
         y = np.array(labels)[rng.integers(0, len(labels), len(X))]
-        return Case(classifier(kernel), X, y, form, number)
-    model = regressor(kernel)
+        return Case(classifier(kernel, sigma=sigma), X, y, form, number)
+    model = regressor(kernel, sigma=sigma)
     if hasattr(model, "clip"):
         model.clip = draw(st.booleans())
     y = rng.standard_normal((len(X), 2)[: draw(st.integers(1, 2))])

@@ -54,7 +54,7 @@ def test_rows_of_any_shape(shape, dtype, order, rng):
             options = {"sigma": sigma, "center": center, "n_components": 9}
             fitted = PositiveRBFSampler(random_state=0, **options).fit(X)
             x = sigma * (X.astype(float) - fitted.center_)
-            W = fitted.frequencies_.to_dense().astype(float)
+            W = fitted.frequencies_.astype(float)
             expected = np.exp(x @ W - np.sum(x**2, axis=1, keepdims=True)) / 3
             rtol = 1e-4 if dtype == np.float32 else 1e-10
             assert_allclose(fitted.transform(X), expected, rtol=rtol)
@@ -163,7 +163,7 @@ def test_empty_rows_and_columns(sampler, dtype, X):
 
 @pytest.mark.parametrize("coupling", ["orthogonal", "structured-orthogonal"])
 def test_each_centre_of_sparse_rows_has_its_own_products(coupling, X):
-    """Maps of several bandwidths share frequencies, but not what is subtracted."""
+    """Maps of several sigmas share frequencies, but not what is subtracted."""
     table, options = sparse.csr_array(X), {"coupling": coupling, "random_state": 0}
     one = OPRFSampler(sigma=0.5, **options).fit(table)
     other = one.with_sigma(2.0)
@@ -190,5 +190,5 @@ def test_wide_sparse_rows_are_not_written_out_together(rng):
     finally:
         tracemalloc.stop()
     assert peak < 30e6  # the frequencies take 3
-    expected = np.cos(table @ sampler.frequencies_.to_dense()) / np.sqrt(32)
+    expected = np.cos(table @ sampler.frequencies_) / np.sqrt(32)
     assert_allclose(features[:, :32], expected, atol=1e-10)

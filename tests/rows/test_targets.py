@@ -10,7 +10,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from sklearn_crt import (
-    ExactKernel,
     LearnedMetric,
     LocalLinearClassifier,
     LocalLinearRegressor,
@@ -26,14 +25,14 @@ from sklearn_crt._fitted import value_of
 
 METRIC = LearnedMetric(method="agop", max_iter=1, random_state=0)
 CLASSIFIERS = [
-    NadarayaWatsonClassifier(ExactKernel(sigma=2.0)),
+    NadarayaWatsonClassifier(sigma=2.0),
     NadarayaWatsonClassifier(OPRFSampler(random_state=0)),
     LocalLinearClassifier(ridge=1.0),
     RandomFeatureRidgeClassifier("linear"),
     METRIC,
 ]
 REGRESSORS = [
-    NadarayaWatsonRegressor(ExactKernel(sigma=2.0)),
+    NadarayaWatsonRegressor(sigma=2.0),
     NadarayaWatsonRegressor(OPRFSampler(random_state=0)),
     NadarayaWatsonRegressor(Prototypes(8, random_state=0)),
     LocalLinearRegressor(ridge=1.0),
@@ -326,7 +325,7 @@ def test_kernel_weights_name_the_rows_that_have_them(dtype):
     y = np.arange(6.0)
     for smallest in (0.0, np.exp(-120), np.exp(-40)):
         weights = np.array([1, smallest, 1, 1, 0, 1])
-        model = NadarayaWatsonRegressor(ExactKernel(sigma=1.0))
+        model = NadarayaWatsonRegressor(sigma=1.0)
         model.fit(X, y, sample_weight=weights)
         found = model.kernel_weights(X)
         assert found.shape == (6, 6)
@@ -341,7 +340,7 @@ def test_kernel_weights_name_the_rows_that_have_them(dtype):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
     "kernel",
-    [ExactKernel(sigma=1.0), OPRFSampler(sigma=1.0, center=False)],
+    ["gaussian", OPRFSampler(center=False)],
     ids=name_of,
 )
 def test_sums_of_weights_are_in_the_units_of_the_user(kernel, dtype, X):
@@ -349,14 +348,16 @@ def test_sums_of_weights_are_in_the_units_of_the_user(kernel, dtype, X):
     X = X.astype(dtype)
     y = (X[:, 0] > 0).astype(int)
     weights = np.where(np.arange(80) < 40, 1e-30, 3e-33)
-    if not isinstance(kernel, ExactKernel):
+    if kernel != "gaussian":
         kernel = clone(kernel).set_params(random_state=0)
-    model = NadarayaWatsonClassifier(kernel).fit(X, y, weights)
+    model = NadarayaWatsonClassifier(kernel, sigma=1.0).fit(X, y, weights)
     counts = np.bincount(y, weights)
     assert_allclose(model.class_count_, counts, rtol=1e-12)
     assert model.class_count_.dtype == np.float64
     parts = [
-        NadarayaWatsonClassifier(kernel).partial_fit(X[s], y[s], [0, 1], weights[s])
+        NadarayaWatsonClassifier(kernel, sigma=1.0).partial_fit(
+            X[s], y[s], [0, 1], weights[s]
+        )
         for s in (slice(40), slice(40, None))
     ]
     merged = parts[0].merge(parts[1])

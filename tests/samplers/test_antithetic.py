@@ -121,7 +121,7 @@ def test_variance_far_away_overflows_to_infinity_at_most(rng):
 def test_columns_are_those_of_w_and_of_minus_w(sampler, base, rng):
     X = rng.normal(size=(5, 3))
     fitted = sampler(sigma=0.4, n_components=7, coupling=Antithetic(base)).fit(X)
-    x, W = 0.4 * (X - X.mean(axis=0)), fitted.frequencies_.to_dense()
+    x, W = 0.4 * (X - X.mean(axis=0)), fitted.frequencies_
     W = np.hstack([W[:, :3], -W[:, :3], W[:, 3:]])
     A = getattr(fitted, "A_", 0.0)
     share = np.repeat([1 / 8, 1 / 4], [6, 1])

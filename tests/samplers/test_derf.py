@@ -190,5 +190,5 @@ def test_too_many_columns():
 
 def test_as_many_frequencies_as_columns(sides):
     fitted = DERFSampler(n_components=9).fit(sides[0])
-    assert fitted.frequencies_.n_frequencies == 9
+    assert fitted.map_.frequencies.n_frequencies == 9
     assert_nested(DERFSampler(sigma=1.0), sides[0])

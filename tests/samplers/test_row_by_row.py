@@ -38,10 +38,10 @@ def in_batches(fitted, rows, size, side="transform"):
 def exponents_or_phases(fitted, X):
     """Return bounds on the numbers whose exponentials or sines are the features.
 
-    They are w.x and multiples of |x|^2 and |w|^2, at unit bandwidth about the centre.
+    They are w.x and multiples of |x|^2 and |w|^2, of centred rows times sigma.
     """
     rows = np.linalg.norm(fitted.sigma_ * X.astype(np.float64), axis=1)
-    norms = np.sqrt(fitted.frequencies_.sq_norms.max(initial=0))
+    norms = np.sqrt(fitted.map_.frequencies.sq_norms.max(initial=0))
     return (1 + rows + norms) ** 2
 
 

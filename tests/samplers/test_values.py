@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from sklearn_crt import (
+    CentersRBFSampler,
     GeometricSampler,
     HybridSampler,
     OPRFSampler,
@@ -18,7 +19,7 @@ from sklearn_crt import (
     clustered_hybrid,
 )
 from sklearn_crt.extend import FeatureMap
-from sklearn_crt.samplers import ComplexExponentialSampler
+from sklearn_crt.samplers import AngularCoefficient, ComplexExponentialSampler
 
 from ..cases import sampler_cases
 
@@ -146,9 +147,54 @@ def test_a_frozen_sampler_holds_no_row(sampler, convert, X):
     assert np.float64(marker).tobytes() not in blob + dumped
     restored = pickle.loads(dumped)
     assert_array_equal(restored.transform(convert(X[:5])), expected)
-    with pytest.raises(ValueError, match="partial_fit would change the map"):
+    with pytest.raises(ValueError, match="partial_fit would change this"):
         restored.partial_fit(X)
     assert restored.fit(X).partial_fit(X) is restored  # thaws
+
+
+@quiet
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        *sampler_cases(),
+        *sampler_cases(parts=True),
+        *(CentersRBFSampler(centers=name) for name in ("kmeans", "random")),
+        CentersRBFSampler(whiten=True, sigma="median"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("first", ["fit", "partial_fit"])
+def test_a_frozen_sampler_is_small_and_cannot_be_extended(sampler, first, rng):
+    X = rng.normal(size=(300, 60))
+    sampler = clone(sampler).set_params(random_state=0)
+    sampler.set_params(n_components=max(100, sampler.n_components))
+    fitted = getattr(sampler, first)(X)
+    expected = fitted.transform(X)
+    dumped = pickle.dumps(fitted.freeze().freeze())
+    restored = pickle.loads(dumped)
+    assert_array_equal(restored.transform(X), expected)
+    assert len(dumped) < 2 * len(pickle.dumps(needed(restored)))
+    calls = [
+        lambda: restored.partial_fit(X),
+        lambda: restored.merge(clone(sampler).fit(X)),
+        lambda: clone(sampler).fit(X).merge(restored),
+    ]
+    if not isinstance(sampler, (CentersRBFSampler, AngularCoefficient)):
+        calls.append(lambda: restored.with_sigma(0.123))
+    for call in calls:
+        with pytest.raises(ValueError, match=r"is frozen: freeze\(\) .*fit again"):
+            call()
+
+
+def needed(sampler):
+    """Return the fitted arrays, which a sampler needs to compute its features."""
+    if isinstance(sampler, CentersRBFSampler):
+        arrays = [sampler.centers_, sampler.sigma_]
+        # in place of the penalty, which is the identity, the root of another matrix
+        return [*arrays, sampler.penalty_] if sampler.whiten else arrays
+    arrays = [sampler.frequencies_.to_dense(), sampler.sigma_, sampler.center_]
+    names = "A_", "points_"  # a matrix for each pair of columns, points of all columns
+    return arrays + [getattr(sampler, name) for name in names if hasattr(sampler, name)]
 
 
 def test_a_sampler_before_it_is_frozen_holds_rows(X):
@@ -194,7 +240,7 @@ def test_skops_round_trip_of_a_complex_parameter(diagonal):
     assert io.loads(dumped, trusted=trusted).diagonal == diagonal
 
 
-def test_a_map_of_another_bandwidth_shares_its_frequencies(X, apply_map):
+def test_a_map_of_another_sigma_shares_its_frequencies(X, apply_map):
     fitted = TrigRBFSampler(sigma=0.5, random_state=0).fit(X)
     other = fitted.map_.rescaled(2.0)
     expected = TrigRBFSampler(sigma=2.0, random_state=0).fit(X).transform(X)

@@ -17,6 +17,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import sklearn_crt
 from sklearn_crt import (
     AnchoredRBFSampler,
     CentersRBFSampler,
@@ -55,7 +56,6 @@ from sklearn_crt.attention import (
 from sklearn_crt.datasets import fetch_uci
 from sklearn_crt.extend import (
     Coupling,
-    ExponentialPower,
     FeatureMap,
     Frequencies,
     Orthogonal,
@@ -63,7 +63,12 @@ from sklearn_crt.extend import (
     RadialLaw,
     chi_law,
 )
-from sklearn_crt.kernels import Matern, laplacian_kernel, matern_kernel
+from sklearn_crt.kernels import (
+    ExponentialPower,
+    Matern,
+    laplacian_kernel,
+    matern_kernel,
+)
 from sklearn_crt.samplers import (
     AngularCoefficient,
     ClusteredSampler,
@@ -113,7 +118,7 @@ def samplers() -> None:
     assert_type(trig.with_sigma("scale"), TrigRBFSampler)
     assert_type(trig.sigma_, float | np.ndarray)
     assert_type(trig.map_, FeatureMap)
-    assert_type(trig.frequencies_, Frequencies)
+    assert_type(trig.frequencies_, np.ndarray)
     assert_type(trig.n_features_in_, int)
     assert_type(trig.symmetric_ and trig.variance_is_exact_, bool)
     other = TrigRBFSampler(sigma=0.5, n_components=64).fit(X)
@@ -129,7 +134,7 @@ def samplers() -> None:
     PositiveRBFSampler(kernel="softmax", coupling=Twins()).fit(X)
     SimplexRBFSampler(coupling="simplex+", n_jobs=2).fit(X)
     LaplacianSampler(norm="l1", random_phase=True).fit(X)
-    MaternSampler(nu=2, metric=np.eye(4), coupling="iid").fit(X)
+    MaternSampler(nu=2, shape_matrix=np.eye(4), coupling="iid").fit(X)
     stratified = Orthogonal(stratified=True)
     ExponentialPowerSampler(alpha=1.2, coupling=stratified).fit(X)
     assert_type(CentersRBFSampler(n_components=20).fit_transform(X), np.ndarray)
@@ -187,15 +192,16 @@ def averages() -> None:
     exact = NadarayaWatsonClassifier(kernel, sigma=[1.0] * X.shape[1])
     assert_type(exact.fit(X, y).predict(X), np.ndarray)
     NadarayaWatsonClassifier(Peaked(), sigma=1.0).fit(X, y)
-    NadarayaWatsonClassifier(Prototypes(16, kernel=Matern(2.5)), sigma=1).fit(X, y)
+    NadarayaWatsonClassifier(Prototypes(16, kernel=Matern(nu=2.5))).fit(X, y)
     NadarayaWatsonRegressor(laplacian_kernel, sigma=1).fit(X, numbers)
     NadarayaWatsonRegressor("linear").fit(np.exp(X), numbers)
 
 
 def functions() -> None:
     assert_type(matern_kernel(X, nu=2.5, sigma=0.5), np.ndarray)
+    assert_type(sklearn_crt.kernels.matern_kernel(X), np.ndarray)
     assert_type(n_components_for(TrigRBFSampler(), X, rms_error=0.1), int)
-    errors = compare_samplers(X, [OPRFSampler(), TrigRBFSampler()], n_draws=2)
+    errors = compare_samplers([OPRFSampler(), TrigRBFSampler()], X, n_draws=2)
     assert_type(errors, Comparison)
     print(errors)
     print(rf_conformity(0.5, 4), chi_law(4).ppf(np.array([0.5])))

@@ -23,6 +23,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 # The functions of torch under the names of the array API standard: those of
 # array_api_compat promote types in Python, which cannot be compiled and takes longer
 # than a short operation. Arrays in this package have one type where they meet.

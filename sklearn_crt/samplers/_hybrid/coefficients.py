@@ -14,10 +14,7 @@ from ...frequencies import Coupling, chi_law, get_coupling
 from ...maps import Gaussian, SignMap, WeightedMap
 from ...rows import Frame, Sigma
 from .._base import BaseFeatureSampler, fitted
-from .._trigonometric import make_trigonometric_map
-
-# not the structured ones: a row on an axis has products that are exactly zero
-_COUPLINGS = ("iid", "orthogonal", "simplex", "simplex+", "halton", "sobol")
+from .._trigonometric import has_uniform_directions, make_trigonometric_map
 
 
 class AngularCoefficient(BaseFeatureSampler):
@@ -48,8 +45,12 @@ class AngularCoefficient(BaseFeatureSampler):
         Inverse length scale by which the inputs are multiplied.
     map_ : FeatureMap
         The fitted feature map, which is immutable and can be used without the sampler.
-    frequencies_ : Frequencies
+    frequencies_ : ndarray of shape (n_features, n_frequencies)
         The frequencies of the map, for rows that are multiplied by ``sigma_``.
+    symmetric_ : bool
+        Whether ``transform_key`` is the same map as ``transform``.
+    variance_is_exact_ : bool
+        Whether ``kernel_variance`` is exact for the coupling in use.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -117,16 +118,14 @@ class AngularCoefficient(BaseFeatureSampler):
     @property
     def a_(self) -> float:
         """The constant part of the coefficient."""
+        check_is_fitted(self)
         return 0.5
 
     def _make_map(self, statistics, drawn):
-        coupling = get_coupling(self.coupling, type(self).__name__, _COUPLINGS)
-        if not coupling.exact:
-            raise ValueError(
-                f"coupling={self.coupling!r} has directions that are only nearly "
-                "uniform, whose signs are biased for rows on an axis; use "
-                f"{', '.join(map(repr, _COUPLINGS))}, or an exact Coupling object."
-            )
+        # with structured directions, a row on an axis has products that are exactly 0
+        reason = ", because signs need directions that are exactly uniform"
+        name = type(self).__name__
+        coupling = get_coupling(self.coupling, name, has_uniform_directions, reason)
         n, rng = self.n_components, statistics.frequency_stream()
         directions = coupling.draw(chi_law, n, statistics.n_features, rng)
         return SignMap(Frame(), n, directions, coupling)
@@ -186,8 +185,12 @@ class GaussianCoefficient(BaseFeatureSampler):
         Inverse length scale by which the inputs are multiplied.
     map_ : FeatureMap
         The fitted feature map, which is immutable and can be used without the sampler.
-    frequencies_ : Frequencies
+    frequencies_ : ndarray of shape (n_features, n_frequencies)
         The frequencies of the map, for rows that are multiplied by ``sigma_``.
+    symmetric_ : bool
+        Whether ``transform_key`` is the same map as ``transform``.
+    variance_is_exact_ : bool
+        Whether ``kernel_variance`` is exact for the coupling in use.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)

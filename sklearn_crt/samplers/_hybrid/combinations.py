@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from ...frequencies import Antithetic, Coupling, get_coupling
 from .._positive import PositiveRBFSampler
-from .._trig_rbf import TrigRBFSampler
+from .._trigonometric import TrigRBFSampler
 from .clustered import ClusteredSampler
 from .coefficients import AngularCoefficient, GaussianCoefficient
 from .sampler import HybridSampler
@@ -248,7 +248,7 @@ def clustered_hybrid(
 def _positive_and_trigonometric(coupling: str | Coupling) -> list[Any]:
     """Return the base maps that are exact for opposite and for equal rows."""
     pairs = get_coupling(coupling, "A hybrid")
-    if not pairs.weight_dependent:  # angles that depend on the norms make no pairs
+    if not pairs.norm_dependent:  # angles that depend on the norms make no pairs
         pairs = Antithetic(pairs)
     positive = PositiveRBFSampler(coupling=pairs, center=False)
     return [positive, TrigRBFSampler(coupling=coupling)]
@@ -256,6 +256,4 @@ def _positive_and_trigonometric(coupling: str | Coupling) -> list[Any]:
 
 def _exact(coupling: str | Coupling) -> str | Coupling:
     """Return a coupling for few frequencies, whose distribution must be exact."""
-    # the object: a coefficient knows no names but those of this package
-    resolved = get_coupling(coupling, "A hybrid")
-    return resolved if resolved.exact else "orthogonal"
+    return coupling if get_coupling(coupling, "A hybrid").exact else "orthogonal"

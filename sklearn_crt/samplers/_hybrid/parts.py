@@ -75,6 +75,23 @@ class PartFitter:
         return self.fit(part, 0).map_.columns_per_frequency
 
 
+def spread_columns(
+    n_components: int, units: list[int], costs: list[int]
+) -> tuple[list[int], int]:
+    """Return the columns of maps with equally many frequencies, and those left over.
+
+    A frequency of map k has ``units[k]`` columns, and ``costs[k]`` in the whole. What
+    is left goes to one more frequency of single maps, in this order.
+    """
+    frequencies, rest = divmod(n_components, sum(costs))
+    widths = [frequencies * unit for unit in units]
+    for k, cost in enumerate(costs):
+        if 0 < cost <= rest:
+            widths[k] += units[k]
+            rest -= cost
+    return widths, rest
+
+
 def _check_not_overridden(part: Any, own: dict[str, Any], params: dict) -> None:
     """Raise ValueError where a parameter that the user set on a part has no effect."""
     signature = inspect.signature(type(part)).parameters

@@ -13,12 +13,12 @@ from ..._compat import Interval, RandomState, StrOptions, warn
 from ...exceptions import ApproximationWarning
 from ...maps import FeatureMap, GaussianKernel, GaussianOrSoftmax, SumOfProductsMap
 from ...rows import Frame, Sigma, Statistics
-from .._base import BaseFeatureSampler
+from .._base import BaseFeatureSampler, centered, fitted
 from .._exponential import middle
-from .._oprf import OPRFSampler
-from .._trig_rbf import TrigRBFSampler
+from .._positive import OPRFSampler
+from .._trigonometric import TrigRBFSampler
 from .coefficients import AngularCoefficient
-from .parts import PartFitter
+from .parts import PartFitter, spread_columns
 
 _NEEDED = ("fit", "transform", "exact_kernel", "kernel_variance")  # of each part
 
@@ -102,8 +102,12 @@ class HybridSampler(BaseFeatureSampler):
         Inverse length scale by which the inputs are multiplied.
     map_ : FeatureMap
         The fitted feature map, which is immutable and can be used without the sampler.
-    frequencies_ : Frequencies
+    frequencies_ : ndarray of shape (n_features, n_frequencies)
         The frequencies of the map, for rows that are multiplied by ``sigma_``.
+    symmetric_ : bool
+        Whether ``transform_key`` is the same map as ``transform``.
+    variance_is_exact_ : bool
+        Whether ``kernel_variance`` is exact for the coupling in use.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -196,6 +200,8 @@ class HybridSampler(BaseFeatureSampler):
         self.kernel = kernel
         self.n_jobs = n_jobs
         self.random_state = random_state
+
+    center_: Any = centered
 
     def _reads(self):
         return {"rows": 1000}
@@ -295,10 +301,9 @@ class HybridSampler(BaseFeatureSampler):
         """The maps of the coefficients less their constant parts."""
         return list(self.map_.coefficients)
 
-    @property
-    def spare_(self) -> FeatureMap | None:
-        """The map of the columns that no layout fills, or None."""
-        return self.map_.spare
+    spare_: FeatureMap | None = fitted(
+        "map_.spare", "The map of the columns that no layout fills, or None."
+    )
 
     @property
     def a_(self) -> list[float]:
@@ -326,7 +331,7 @@ def _split_columns(
     # columns of the hybrid for one frequency of each base map
     each = zip(units, plain, [*counts, sum(counts)], strict=True)
     costs = [unit * (constant + count) for unit, constant, count in each]
-    frequencies, rest = divmod(n_components, sum(costs))
+    frequencies = n_components // sum(costs)
     pairs = zip(bases, units, strict=True)
     least = max(-(-getattr(base, "min_components", 1) // unit) for base, unit in pairs)
     if frequencies < least:
@@ -336,9 +341,5 @@ def _split_columns(
             ApproximationWarning,
         )
         return None
-    widths = [frequencies * unit for unit in units]
-    for k in reversed(range(len(costs))):
-        if 0 < costs[k] <= rest:
-            widths[k] += units[k]
-            rest -= costs[k]
-    return widths, rest
+    widths, rest = spread_columns(n_components, units[::-1], costs[::-1])
+    return widths[::-1], rest

@@ -79,7 +79,7 @@ def test_functions_state_bases_and_coefficients(make, coupling, rng):
     options = {"n_components": 61, "sigma": 0.7, "kernel": "softmax", "random_state": 1}
     sampler = make(n_coefficients=2, coupling=coupling, **options).fit(X, X_key=Y)
     pairs, exact = get_coupling(coupling, "hybrid"), coupling
-    if not pairs.weight_dependent:
+    if not pairs.norm_dependent:
         pairs = Antithetic(pairs)
     if not pairs.exact:
         exact = "orthogonal"

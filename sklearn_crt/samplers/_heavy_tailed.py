@@ -1,4 +1,4 @@
-"""Random Fourier features for the Matern kernel and the Laplacian kernels."""
+"""Random Fourier features for the Matern, Laplacian and exponential-power kernels."""
 
 from __future__ import annotations
 
@@ -9,8 +9,15 @@ from typing import Literal
 from numpy.typing import ArrayLike
 
 from .._compat import Interval, RandomState, StrOptions
-from ..frequencies import Coupling, Frequencies, Independent, Orthogonal, student_law
-from ..maps import Laplacian, Matern
+from ..frequencies import (
+    Coupling,
+    Frequencies,
+    Independent,
+    Orthogonal,
+    stable_law,
+    student_law,
+)
+from ..maps import ExponentialPower, Laplacian, Matern
 from ..rows import Sigma
 from ._trigonometric import HeavyTailedSampler, make_trigonometric_map
 
@@ -41,7 +48,7 @@ class MaternSampler(HeavyTailedSampler):
         ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
         ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All but the
         structured ones are exactly unbiased.
-    metric : array-like of shape (n_features, n_features), default=None
+    shape_matrix : array-like of shape (n_features, n_features), default=None
         Symmetric positive definite matrix M of the distance ``sqrt(u' M u)``, where ``u
         = sigma * (x - y)``. None is the identity.
     random_phase : bool, default=False
@@ -65,8 +72,12 @@ class MaternSampler(HeavyTailedSampler):
         Inverse length scale by which the inputs are multiplied.
     map_ : FeatureMap
         The fitted feature map, which is immutable and can be used without the sampler.
-    frequencies_ : Frequencies
+    frequencies_ : ndarray of shape (n_features, n_frequencies)
         The frequencies of the map, for rows that are multiplied by ``sigma_``.
+    symmetric_ : bool
+        Whether ``transform_key`` is the same map as ``transform``.
+    variance_is_exact_ : bool
+        Whether ``kernel_variance`` is exact for the coupling in use.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -135,7 +146,7 @@ class MaternSampler(HeavyTailedSampler):
         sigma: Sigma = "scale",
         n_components: int = 100,
         coupling: str | Coupling = "orthogonal",
-        metric: ArrayLike | None = None,
+        shape_matrix: ArrayLike | None = None,
         random_phase: bool = False,
         n_jobs: int | None = None,
         random_state: RandomState = None,
@@ -144,7 +155,7 @@ class MaternSampler(HeavyTailedSampler):
         self.sigma = sigma
         self.n_components = n_components
         self.coupling = coupling
-        self.metric = metric
+        self.shape_matrix = shape_matrix
         self.random_phase = random_phase
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -184,7 +195,7 @@ class LaplacianSampler(MaternSampler):
         How the frequencies depend on each other. For the L2 norm, ``"auto"`` is
         ``"orthogonal"``, and all couplings of :class:`MaternSampler` are allowed. For
         the L1 norm, ``"auto"`` is ``"iid"``, and no other coupling is allowed.
-    metric : array-like of shape (n_features, n_features), default=None
+    shape_matrix : array-like of shape (n_features, n_features), default=None
         Symmetric positive definite matrix M of the distance ``sqrt(u' M u)``, where
         ``u = sigma * (x - y)``. None is the identity. Only for the L2 norm.
     random_phase : bool, default=False
@@ -208,8 +219,12 @@ class LaplacianSampler(MaternSampler):
         Inverse length scale by which the inputs are multiplied.
     map_ : FeatureMap
         The fitted feature map, which is immutable and can be used without the sampler.
-    frequencies_ : Frequencies
+    frequencies_ : ndarray of shape (n_features, n_frequencies)
         The frequencies of the map, for rows that are multiplied by ``sigma_``.
+    symmetric_ : bool
+        Whether ``transform_key`` is the same map as ``transform``.
+    variance_is_exact_ : bool
+        Whether ``kernel_variance`` is exact for the coupling in use.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -236,8 +251,8 @@ class LaplacianSampler(MaternSampler):
     their variance and the computation in float32 are as for :class:`MaternSampler`,
     where :math:`\kappa` is now this kernel.
 
-    With ``norm="l1"``, ``fit`` raises ValueError for a ``metric`` and for couplings
-    other than ``"auto"`` and ``"iid"``.
+    With ``norm="l1"``, ``fit`` raises ValueError for a ``shape_matrix`` and for
+    couplings other than ``"auto"`` and ``"iid"``.
 
     References
     ----------
@@ -270,7 +285,7 @@ class LaplacianSampler(MaternSampler):
         sigma: Sigma = "scale",
         n_components: int = 100,
         coupling: str | Coupling = "auto",
-        metric: ArrayLike | None = None,
+        shape_matrix: ArrayLike | None = None,
         random_phase: bool = False,
         n_jobs: int | None = None,
         random_state: RandomState = None,
@@ -279,7 +294,7 @@ class LaplacianSampler(MaternSampler):
         self.sigma = sigma
         self.n_components = n_components
         self.coupling = coupling
-        self.metric = metric
+        self.shape_matrix = shape_matrix
         self.random_phase = random_phase
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -292,9 +307,11 @@ class LaplacianSampler(MaternSampler):
     def _make_map(self, statistics, drawn):
         if self.norm == "l2":
             return super()._make_map(statistics, drawn)
-        if self.metric is not None:
-            raise ValueError("metric needs norm='l2', got norm='l1'; use metric=None.")
-        coupling = Independent() if self._is_auto() else self._coupling()
+        if self.shape_matrix is not None:
+            raise ValueError(
+                "shape_matrix needs norm='l2', got norm='l1'; use shape_matrix=None."
+            )
+        coupling = Independent() if self.coupling == "auto" else self._coupling()
         if not isinstance(coupling, Independent):
             raise ValueError(
                 f"coupling={self.coupling!r} is not one that LaplacianSampler can use "
@@ -313,14 +330,145 @@ class LaplacianSampler(MaternSampler):
         )
 
     def _coupling(self):
-        return Orthogonal() if self._is_auto() else super()._coupling()
-
-    def _is_auto(self) -> bool:
-        """Whether the coupling is determined by the norm."""
-        return isinstance(self.coupling, str) and self.coupling == "auto"
+        return Orthogonal() if self.coupling == "auto" else super()._coupling()
 
 
 def _draw_cauchy(n_frequencies, n_features, rng):
     """Draw frequencies with independent Cauchy coordinates."""
     (cauchy_rng,) = rng.spawn(1)
     return Frequencies(cauchy_rng.standard_cauchy((n_frequencies, n_features)).T)
+
+
+class ExponentialPowerSampler(HeavyTailedSampler):
+    r"""Exponential-power kernel from sine and cosine pairs.
+
+    The frequencies are normal vectors times the root of a positive stable variable.
+    From the data ``fit`` reads the number of columns and, for ``sigma="scale"`` or
+    ``"median"``, their scale.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Exponent in (0, 2]: 1 is the Laplacian kernel, 2 the Gaussian kernel
+        ``exp(-r**2)``, without the factor 1/2. Below 0.3 ``fit`` warns that many
+        frequencies are too large for floats.
+    sigma : float, {"scale", "median"} or array-like, default="scale"
+        Inverse length scale that multiplies the inputs: one number, or one per column.
+        ``"scale"`` is scikit-learn's ``gamma="scale"`` with ``gamma = sigma**2 / 2``;
+        ``"median"`` is one over the median distance of up to 1000 rows.
+    n_components : int, default=100
+        Number of columns: two per frequency, or one with ``random_phase``. With an odd
+        number the last frequency has one column with a random phase.
+    coupling : str or Coupling, default="orthogonal"
+        How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
+        ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
+        ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All but the
+        structured ones are exactly unbiased.
+    shape_matrix : array-like of shape (n_features, n_features), default=None
+        Symmetric positive definite matrix M of the distance ``sqrt(u' M u)``, where ``u
+        = sigma * (x - y)``. None is the identity.
+    random_phase : bool, default=False
+        Whether each column is ``sqrt(2 / m) * cos(w.x + b)`` with a frequency w and a
+        phase b of its own. With the same number of columns, this has a lower variance
+        where the kernel is small, whereas pairs of cosine and sine have a lower
+        variance near x = y.
+    n_jobs : int, default=None
+        Number of threads of ``transform``; -1 uses all processors. None uses as many as
+        NumPy's linear algebra would, and one inside joblib workers.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the frequencies, which are nested: with the same seed, a sampler with
+        half as many columns uses the first half of them.
+
+    Attributes
+    ----------
+    phase_ : float or ndarray of shape (n_components,)
+        Phase in radians of the last column if ``n_components`` is odd, or of each
+        column with ``random_phase``.
+    sigma_ : float or ndarray of shape (n_features,)
+        Inverse length scale by which the inputs are multiplied.
+    map_ : FeatureMap
+        The fitted feature map, which is immutable and can be used without the sampler.
+    frequencies_ : ndarray of shape (n_features, n_frequencies)
+        The frequencies of the map, for rows that are multiplied by ``sigma_``.
+    symmetric_ : bool
+        Whether ``transform_key`` is the same map as ``transform``.
+    variance_is_exact_ : bool
+        Whether ``kernel_variance`` is exact for the coupling in use.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``; defined only if all of them are strings.
+
+    See Also
+    --------
+    LaplacianSampler : The case alpha = 1.
+    TrigRBFSampler : The case alpha = 2, with sigma times sqrt(2).
+    sklearn_crt.kernels.exponential_power_kernel : The exact kernel as a function.
+
+    Notes
+    -----
+    With x already multiplied by sigma and :math:`r = |x - y|_M`,
+
+    .. math:: K = e^{-r^\alpha}, \qquad w = \sqrt S M^{1/2} u, \quad u \sim N(0, I_d),
+       \quad \operatorname{E} e^{-gS} = e^{-(2g)^{\alpha/2}}
+
+    so the norm for M = I is :math:`\chi_d \sqrt S`; S is drawn by Kanter's form of the
+    method of Chambers, Mallows and Stuck ([1]_, theorems 11 and 12; the latter lacks
+    :math:`\chi_d` and the root). The probability that the norm exceeds R falls as
+    :math:`R^{-\alpha}`. The features, their variance and float32 are as for
+    :class:`MaternSampler`, with this kernel for :math:`\kappa`.
+    For alpha below 0.05 ``kernel_variance`` is that of independent frequencies.
+
+    References
+    ----------
+    .. [1] S. Ahir, P. Pandit, "Feature maps for the Laplacian kernel and its
+       generalizations", :arxiv:`2502.15575`.
+    .. [2] M. Kanter, "Stable densities under change of scale and total variation
+       inequalities", Annals of Probability 3, 1975, :doi:`10.1214/aop/1176996309`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_crt import ExponentialPowerSampler
+    >>> X = np.random.default_rng(0).normal(size=(100, 5))
+    >>> sampler = ExponentialPowerSampler(alpha=0.7, n_components=1000, random_state=0)
+    >>> error = sampler.fit(X).approximate_kernel(X) - sampler.exact_kernel(X)
+    >>> bool(abs(error).mean() < 0.03)
+    True
+    """
+
+    _parameter_constraints: dict = {
+        **HeavyTailedSampler._parameter_constraints,
+        "alpha": [Interval(Real, 0, 2, closed="right")],
+    }
+    _tail_advice = "alpha of 0.3 or more"
+
+    def __init__(
+        self,
+        *,
+        alpha: float = 1.0,
+        sigma: Sigma = "scale",
+        n_components: int = 100,
+        coupling: str | Coupling = "orthogonal",
+        shape_matrix: ArrayLike | None = None,
+        random_phase: bool = False,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+    ):
+        self.alpha = alpha
+        self.sigma = sigma
+        self.n_components = n_components
+        self.coupling = coupling
+        self.shape_matrix = shape_matrix
+        self.random_phase = random_phase
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _tail_index(self):
+        return self.alpha
+
+    def _radial(self):
+        return ExponentialPower(self.alpha)
+
+    def _radial_law(self, n_features):
+        return stable_law(n_features, self.alpha)
