@@ -17,7 +17,6 @@ from sklearn.utils import gen_batches, gen_even_slices
 from threadpoolctl import threadpool_limits
 
 from sklearn_crt import (
-    ExactKernel,
     GERFSampler,
     NadarayaWatsonClassifier,
     OPRFSampler,
@@ -213,7 +212,7 @@ def make_classifiers(case, gamma):
         name: NadarayaWatsonClassifier(sampler)
         for name, sampler in make_maps(case, gamma).items()
     }
-    classifiers["exact"] = NadarayaWatsonClassifier(ExactKernel(sigma=sigma))
+    classifiers["exact"] = NadarayaWatsonClassifier(sigma=sigma)
     if case.n_rows * N_QUERIES * case.n_features <= MAX_DENSITY_WORK:
         classifiers["KernelDensity"] = DensityClassifier(1 / sigma)
     return classifiers

@@ -28,7 +28,6 @@ from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from sklearn_crt import (
-    ExactKernel,
     NadarayaWatsonClassifier,
     OPRFSampler,
     TrigRBFSampler,
@@ -174,7 +173,7 @@ def _exact_averages(quick, repeats):
     X, y = make_classes(n_train + n_queries)
     queries = X[n_train:]
     classifiers = {
-        "NadarayaWatsonClassifier": NadarayaWatsonClassifier(ExactKernel(sigma=SIGMA)),
+        "NadarayaWatsonClassifier": NadarayaWatsonClassifier(sigma=SIGMA),
         "KernelDensity a class": DensityClassifier(1 / SIGMA),
         "KNeighborsClassifier": KNeighborsClassifier(n_train, weights=gaussian),
     }
@@ -219,7 +218,7 @@ def _averages_of_features(quick, repeats):
     sizes, clock = (10**few, 10**many), time.perf_counter
     X, y = make_classes(10**many)
     queries, _ = make_classes(10000)
-    rows, exact = [], NadarayaWatsonClassifier(ExactKernel(sigma=SIGMA))
+    rows, exact = [], NadarayaWatsonClassifier(sigma=SIGMA)
     start = clock()
     exact.fit(X, y).predict(queries[:1000])  # a tenth: it is linear in the queries
     seconds_exact = 10 * (clock() - start)

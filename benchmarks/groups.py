@@ -20,7 +20,6 @@ from sklearn.pipeline import make_pipeline
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from sklearn_crt import (
-    ExactKernel,
     GeometricSampler,
     HybridSampler,
     NadarayaWatsonClassifier,
@@ -289,7 +288,7 @@ def on_few_processors(case, repeats):
     names = BASELINE, "TrigRBFSampler", "OPRFSampler"
     fitted = {f"{name}.transform": maps[name].fit(X) for name in names}
     positive = maps["OPRFSampler"]
-    exact = NadarayaWatsonClassifier(ExactKernel(sigma=positive.sigma)).fit(X, y)
+    exact = NadarayaWatsonClassifier(sigma=positive.sigma).fit(X, y)
     features = NadarayaWatsonClassifier(positive).fit(X, y)
     work = transforms(fitted, X) | {
         "OPRFSampler.fit": lambda: positive.fit(X),

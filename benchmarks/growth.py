@@ -227,7 +227,7 @@ def grow_with_workers(args):
 
     n_rows = int(args.rows)
     model = NadarayaWatsonClassifier(
-        OPRFSampler(n_components=args.columns, random_state=0)
+        OPRFSampler(n_components=args.columns, random_state=0), sigma="scale"
     )
     one = fit_in_one_process(model, n_rows)
     states = sizes_of_state(one.model)

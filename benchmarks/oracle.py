@@ -348,10 +348,11 @@ def average_results(module, name, params, as_kind, kind):
         y = _like(y, X)
         targets = _like(targets, X)
     sampler = made(module, name, {"n_components": 24, "random_state": 3, **params})
-    classifier = module.NadarayaWatsonClassifier(sampler).fit(X, y)
+    options = own_sigma(module, sampler)
+    classifier = module.NadarayaWatsonClassifier(sampler, **options).fit(X, y)
     found["proba"] = classifier.predict_proba(Z)
     found["decision"] = classifier.decision_function(Z)
-    regressor = module.NadarayaWatsonRegressor(sampler).fit(X, targets)
+    regressor = module.NadarayaWatsonRegressor(sampler, **options).fit(X, targets)
     found["averages"] = regressor.predict(Z)
     if name not in ("CentersRBFSampler", *HYBRIDS):
         error = classifier.approximation_error(Z)
@@ -362,6 +363,14 @@ def average_results(module, name, params, as_kind, kind):
     two.partial_fit(X[:50], y[:50], classes=[0, 1, 2]).partial_fit(X[50:], y[50:])
     found["partial_fit"] = two.predict_proba(Z)
     return found
+
+
+def own_sigma(module, sampler):
+    """Return the parameters of an average that uses ``sigma`` of its sampler."""
+    if hasattr(module, "ExactKernel"):  # before averages had the parameter sigma
+        return {}
+    is_scale = isinstance(sampler.sigma, str) and sampler.sigma == "scale"
+    return {"sigma": "scale" if is_scale else "auto"}
 
 
 def _like(values, X):
@@ -381,13 +390,18 @@ def exact_results(module, name, params, as_kind, kind):
     targets = np.column_stack([np.cos(y), y * 0.5])
     if kind in ("strict", "torch", "torch, float32"):
         y, targets = _like(y, X), _like(targets, X)
-    if hasattr(module, "ExactKernel"):
-        kernel = {"exact": module.ExactKernel, "prototypes": module.Prototypes}[name]
-        args, params = (kernel(**params),), {}
-    else:  # before kernels were values
-        args = (name,)
-    classifier = module.NadarayaWatsonClassifier(*args, **params)
-    regressor = module.NadarayaWatsonRegressor(*args, **params)
+    params = dict(params)
+    if name == "prototypes":
+        options = {"kernel": module.Prototypes(**params)}
+    elif hasattr(module, "ExactKernel"):  # before averages had the parameter sigma
+        options = {"kernel": module.ExactKernel(**params)}
+    else:
+        options = {"sigma": params.pop("sigma", "auto")}
+        kind = params.pop("kernel", "gaussian")
+        kernels = importlib.import_module(f"{module.__name__}.kernels")
+        options["kernel"] = getattr(kernels, kind.capitalize())(**params)
+    classifier = module.NadarayaWatsonClassifier(**options)
+    regressor = module.NadarayaWatsonRegressor(**options)
     return {
         "proba": classifier.fit(X, y).predict_proba(Z),
         "averages": regressor.fit(X, targets).predict(Z),

@@ -172,8 +172,7 @@ def _splits(name, n_splits):
 
 def _best_of_sigmas(sampler, train, validation):
     models = [
-        NadarayaWatsonClassifier(clone(sampler).set_params(sigma=sigma)).fit(*train)
-        for sigma in SIGMAS
+        NadarayaWatsonClassifier(sampler, sigma=sigma).fit(*train) for sigma in SIGMAS
     ]
     return max(models, key=lambda model: model.score(*validation))
 

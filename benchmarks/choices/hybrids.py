@@ -12,7 +12,6 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 from tqdm import tqdm
 
 import sklearn_crt as crt
-from sklearn_crt import ExactKernel
 
 from ..cases import UCI_SETS, load
 from ..tables import Table
@@ -85,10 +84,12 @@ def _accuracies(width, seeds, sets):
 
 def _scores(X, y, sigma, width, seed):
     parts = train_test_split(X, y, test_size=0.25, random_state=seed, stratify=y)
-    options = {"sigma": sigma, "n_components": width, "random_state": seed}
+    options = {"n_components": width, "random_state": seed}
     samplers = [clone(sampler).set_params(**options) for sampler in MAPS.values()]
-    models = [crt.NadarayaWatsonClassifier(ExactKernel(sigma=sigma))]
-    models += map(crt.NadarayaWatsonClassifier, samplers)
+    models = [
+        crt.NadarayaWatsonClassifier(kernel, sigma=sigma)
+        for kernel in ("gaussian", *samplers)
+    ]
     with warnings.catch_warnings():  # of rows whose scores are all negative
         warnings.simplefilter("ignore")
         return [

@@ -123,7 +123,7 @@ def pairs(
             crt.compare_samplers(maps, X, y=y, n_draws=seeds, random_state=0).errors
         ),
         "Accuracy of Nadaraya-Watson, per cent": lambda *of: _accuracies(
-            *of, seeds, crt.NadarayaWatsonClassifier
+            *of, seeds, _average
         ),
         "Accuracy of ridge regression, per cent": lambda *of: _accuracies(
             *of, seeds, _ridge
@@ -152,6 +152,10 @@ def _accuracies(X, y, maps, seeds, model_of):
             model.fit(parts[0], parts[2])
             scores[i, seed] = 100 * model.score(parts[1], parts[3])
     return scores
+
+
+def _average(sampler):
+    return crt.NadarayaWatsonClassifier(sampler, sigma="scale")
 
 
 def _ridge(sampler):

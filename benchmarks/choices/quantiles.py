@@ -12,7 +12,6 @@ from sklearn.preprocessing import StandardScaler
 from tqdm import tqdm
 
 from sklearn_crt import (
-    ExactKernel,
     LearnedMetric,
     LocalLinearRegressor,
     NadarayaWatsonRegressor,
@@ -151,8 +150,8 @@ def density(rows=DENSITY_ROWS):
     for n in rows:
         X = centers[rng.integers(20, size=n + 1000)] + rng.normal(size=(n + 1000, 8))
         X, Q = X[:n], X[n:]
-        model = NadarayaWatsonRegressor(ExactKernel(sigma="scale")).fit(X, X[:, 0])
-        tree = KernelDensity(bandwidth=1 / model.kernel_.sigma_).fit(X)
+        model = NadarayaWatsonRegressor(sigma="scale").fit(X, X[:, 0])
+        tree = KernelDensity(bandwidth=1 / model.sigma_).fit(X)
         tasks = {
             "tree": lambda tree=tree, Q=Q: tree.score_samples(Q),
             "average": lambda model=model, Q=Q: model.log_weights(Q),

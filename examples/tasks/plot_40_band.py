@@ -35,7 +35,7 @@ curve = np.linspace(*np.quantile(x, [0.005, 0.995]), 400)[:, None]
 low, high = model.predict_interval(curve, coverage=0.9).T
 at = np.quantile(x, [0.2, 0.9])[:, None]
 weights = model.kernel_weights(at).toarray()
-numbers = model.effective_rows(at)
+numbers = model.effective_sample_size(at)
 
 # %%
 # A cross is an answer, beside it the number of rows of equal weight that would be as
