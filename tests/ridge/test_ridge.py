@@ -525,11 +525,11 @@ def test_a_frozen_model_accepts_no_further_rows(kernel, table):
     model = RandomFeatureRidge(kernel, random_state=0).fit(X, y)
     other = clone(model).fit(X, y)
     model.freeze().freeze()
-    with pytest.raises(ValueError, match="partial_fit needs an estimator that is not"):
+    with pytest.raises(ValueError, match="partial_fit would change this estimator, which"):
         model.partial_fit(X, y)
-    with pytest.raises(ValueError, match="merge needs an estimator that is not frozen"):
+    with pytest.raises(ValueError, match="merge would change this estimator, which is"):
         model.merge(other)
-    with pytest.raises(ValueError, match="merge needs an estimator that is not frozen"):
+    with pytest.raises(ValueError, match="merge would change this estimator, which is"):
         other.merge(model)
     assert_allclose(model.fit(X, y).predict(X), other.predict(X))
 
