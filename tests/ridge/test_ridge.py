@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from scipy.linalg import eigh
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.frozen import FrozenEstimator
@@ -25,6 +26,7 @@ from sklearn_crt import (
     TrigRBFSampler,
 )
 from sklearn_crt.ridge import _solution
+from sklearn_crt.ridge._solution import MomentSums
 
 FIXED = TrigRBFSampler(sigma=0.5, n_components=50, random_state=0)
 OPRF = OPRFSampler(n_components=60, random_state=0)  # whose sigma is selected
@@ -125,7 +127,7 @@ def test_scores_are_those_of_the_formula(table, frozen):
 
 
 @pytest.mark.parametrize("class_weight", ["balanced", {"a": 3.0}, {"b": 0.0}])
-def test_class_weights_are_those_of_scikit_learn(class_weight, table, frozen, value_of):
+def test_class_weights_are_those_of_scikit_learn(class_weight, table, frozen):
     X, y, _ = table
     labels = np.array(["a", "b", "c"])[np.digitize(y, [100.5, 101.5])]
     options = {"class_weight": class_weight}
@@ -146,7 +148,7 @@ def test_class_weights_times_weights_of_rows(table, frozen):
     assert_allclose(model.coef_, plain.coef_, rtol=1e-8)
 
 
-def test_batches_take_class_weights_that_are_numbers(table, frozen, value_of):
+def test_batches_take_class_weights_that_are_numbers(table, frozen):
     X, y, _ = table
     labels, options = y > 101.5, {"alpha": 0.1, "class_weight": {True: 5.0}}
     model = RandomFeatureRidgeClassifier(frozen, **options)
@@ -357,7 +359,7 @@ def test_moments_do_not_cancel(rng):
     Z, Y = rng.standard_normal((2000, 3)) + 1e7, rng.standard_normal((2000, 1)) - 1e8
     total = None
     for rows in (slice(500), slice(500, 501), slice(501, None)):
-        sums = _solution.MomentSums()
+        sums = MomentSums()
         for chunk in np.array_split(np.arange(2000)[rows], 3):
             if chunk.size:
                 sums.add(Z[chunk], Y[chunk], np.ones(chunk.size))
@@ -374,13 +376,10 @@ def test_sigma_is_selected_on_some_of_many_rows(rng, monkeypatch):
     X = rng.standard_normal((1600, 3))
     y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(1600)
     model = RandomFeatureRidge(TrigRBFSampler(n_components=4, random_state=2))
-    summed, add = [], _solution.MomentSums.add
-
-    def counted(self, *arguments):
-        summed.append(len(arguments[0]))
-        add(self, *arguments)
-
-    monkeypatch.setattr(_solution.MomentSums, "add", counted)
+    summed, add = [], MomentSums.add
+    monkeypatch.setattr(
+        MomentSums, "add", lambda self, *a: (summed.append(len(a[0])), add(self, *a))
+    )
     model.fit(X, y)
     assert sum(summed) == 1600 + 4 * 534  # every third row for each sigma
     path = model.score_path()
@@ -526,17 +525,11 @@ def test_a_frozen_model_accepts_no_further_rows(kernel, table):
     model = RandomFeatureRidge(kernel, random_state=0).fit(X, y)
     other = clone(model).fit(X, y)
     model.freeze().freeze()
-    with pytest.raises(
-        ValueError, match="partial_fit would change this estimator, which is frozen"
-    ):
+    with pytest.raises(ValueError, match="partial_fit would change this estimator"):
         model.partial_fit(X, y)
-    with pytest.raises(
-        ValueError, match="merge would change this estimator, which is frozen"
-    ):
+    with pytest.raises(ValueError, match="merge would change this estimator, which is"):
         model.merge(other)
-    with pytest.raises(
-        ValueError, match="merge would change this estimator, which is frozen"
-    ):
+    with pytest.raises(ValueError, match="merge would change this estimator, which is"):
         other.merge(model)
     assert_allclose(model.fit(X, y).predict(X), other.predict(X))
 
@@ -626,13 +619,10 @@ def test_a_failed_fit_leaves_the_model(table):
 
 def test_the_solution_is_computed_once_a_change(table, monkeypatch):
     X, y, _ = table
-    made, eigh = [], _solution.eigh
-
-    def counted(*arguments, **options):
-        made.append(1)
-        return eigh(*arguments, **options)
-
-    monkeypatch.setattr(_solution, "eigh", counted)
+    made = []
+    monkeypatch.setattr(
+        _solution, "eigh", lambda *a, **k: made.append(1) or eigh(*a, **k)
+    )
     model = RandomFeatureRidge(FIXED).fit(X, y)
     model.predict(X), model.alpha_, model.coef_, model.score_path()
     assert len(made) == 1
