@@ -274,6 +274,7 @@ def homonyms(modules):
             node.name.lstrip("_")
             for node in module.tree.body
             if isinstance(node, (ast.ClassDef, *FUNCTIONS))
+            and not node.name.startswith("__")  # of the language, as __dir__
         }
         for name in names:
             homes[name].append(module.name)

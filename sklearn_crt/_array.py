@@ -179,6 +179,11 @@ _CHUNK_BYTES = 2**21  # of features: few enough for the cache, enough for the pr
 _DEVICE_BYTES = 2**27  # the same on a device, where a launch costs as much as a MiB
 
 
+def within_working_memory(n_bytes: int) -> int:
+    """Return a number of bytes, at most scikit-learn's ``working_memory``."""
+    return min(n_bytes, int(get_config()["working_memory"] * 2**20))
+
+
 def row_chunks(X: Any, width: int, *, in_place: bool = False) -> Iterator[slice]:
     """Yield slices of the rows of a table that becomes ``width`` numbers per row.
 
@@ -192,7 +197,7 @@ def row_chunks(X: Any, width: int, *, in_place: bool = False) -> Iterator[slice]
         size = max(LEAST_CHUNK, _CHUNK_BYTES // (width * X.dtype.itemsize))
         size = min(size, _MOST_IN_PLACE if in_place else _MOST_ROWS)
     else:
-        size = max(1, _DEVICE_BYTES // (8 * max(1, width)))
+        size = max(1, within_working_memory(_DEVICE_BYTES) // (8 * max(1, width)))
     # gen_batches takes longer to validate its arguments than a row to be mapped
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))

@@ -34,6 +34,7 @@ from ._names import NamedConstructor
 from ._state import copied, get_state, same, set_state
 from ._workers import blas_within_processors
 
+KEPT_ENTRIES = 2**22  # entries of X that are kept before the map is fixed
 T = TypeVar("T")
 Step = Callable[[], None]  # called after each part of the work, for progress bars
 

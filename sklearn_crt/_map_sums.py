@@ -22,6 +22,7 @@ from sklearn.utils.validation import has_fit_parameter
 from ._array import Array, on_host, part, row_chunks
 from ._compat import array_device, cached_property
 from ._fitted import (
+    KEPT_ENTRIES,
     Batch,
     FittedValue,
     LifeCycle,
@@ -32,8 +33,6 @@ from ._fitted import (
 )
 from ._state import same
 from .maps import FeatureMap
-
-KEPT_ENTRIES = 2**22  # entries of X that are kept before the map is fixed
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -12,8 +12,7 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from ._array import asarray_like, taken, to_host, to_namespace_of, validate_rows
 from ._compat import _check_partial_fit_first_call, _fit_context
-from ._fitted import Batch, LifeCycle, check_names
-from ._map_sums import KEPT_ENTRIES
+from ._fitted import KEPT_ENTRIES, Batch, LifeCycle, check_names
 from ._state import copied
 from .rows import (
     TableLike,

@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from types import ModuleType
 
+import pytest
+import sklearn
 from sklearn.base import BaseEstimator
+from sklearn.utils.fixes import parse_version
 
 import sklearn_crt
 from sklearn_crt import clustered_hybrid, gaussian_hybrid, samplers
 from sklearn_crt.samplers import BaseFeatureSampler
+
+# for tests with arrays of other libraries than NumPy
+array_libraries = pytest.mark.skipif(
+    parse_version(sklearn.__version__) < parse_version("1.9.dev0"),
+    reason="scikit-learn before 1.9",
+)
 
 # Parameters beside the defaults, which are always a case. A new sampler needs a line
 # only if it has parameters of its own.

@@ -17,6 +17,7 @@ if n_processes:
 import numpy as np
 import pytest
 
+from sklearn_crt._fitted import value_of as read_value
 from sklearn_crt.extend import (
     BlockCoupling,
     Coupling,
@@ -222,3 +223,12 @@ def with_fault():
         return Faulty
 
     return make
+
+
+@pytest.fixture(scope="session")
+def value_of():
+    """Return the function that reads the immutable value of a fitted estimator.
+
+    It holds sums and points that no public attribute shows.
+    """
+    return read_value

@@ -15,7 +15,6 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.fixes import parse_version
 
 import sklearn_crt
 from sklearn_crt import (
@@ -32,16 +31,14 @@ from sklearn_crt import (
     PositiveRBFSampler,
     Prototypes,
     TrigRBFSampler,
-    _array,
     clustered_hybrid,
 )
 from sklearn_crt.kernels import Matern
 
-from .cases import sampler_cases
+from .cases import array_libraries, sampler_cases
 
-ARRAY_API = parse_version(sklearn.__version__) >= parse_version("1.9.dev0")
 pytestmark = [
-    pytest.mark.skipif(not ARRAY_API, reason="scikit-learn before 1.9"),
+    array_libraries,
     pytest.mark.filterwarnings("ignore:This hybrid needs|.* maps need"),
     pytest.mark.filterwarnings("ignore:The rows look like no features:UserWarning"),
     pytest.mark.filterwarnings("ignore:For .* rows all the kernel:RuntimeWarning"),
@@ -375,18 +372,19 @@ def test_memory_of_the_host_is_shared(rng, torch, dispatch):
     [OPRFSampler(), pytest.param(HybridSampler(), marks=pytest.mark.slow)],
     ids=repr,
 )
-def test_chunks_are_not_seen(rng, strict, sampler, dispatch, monkeypatch):
-    monkeypatch.setattr(_array, "_DEVICE_BYTES", 2**24)  # 512 of these rows
+def test_chunks_are_not_seen(rng, strict, sampler, dispatch):
     X, queries = rng.standard_normal((2, 600, 5))
     y, theirs = (X[:, 0] > 0).astype(int), strict(queries)
     sampler = clone(sampler).set_params(random_state=0, n_components=4096)
     model = C(sampler).fit(strict(X), strict(y))
-    features = model.kernel_.transform(theirs)
+    with sklearn.config_context(working_memory=16):  # 512 of these rows
+        features = model.kernel_.transform(theirs)
+        found = model.predict_proba(theirs)
     for rows in (slice(0, 40), slice(500, 540), slice(560, None)):
         part = model.kernel_.transform(strict(queries[rows]))
         assert_same(features[rows, :], to_numpy(part), theirs)
     expected = clone(model).fit(X, y).predict_proba(queries)
-    assert_same(model.predict_proba(theirs), expected, theirs)
+    assert_same(found, expected, theirs)
 
 
 def test_large_phases_in_float32(rng, strict, dispatch):

@@ -23,7 +23,6 @@ from sklearn_crt import (
     Prototypes,
     TrigRBFSampler,
 )
-from sklearn_crt.averages._sums import Averages
 
 from .cases import sampler_cases
 
@@ -187,7 +186,7 @@ def test_blocks_exchange_sums_and_no_maps(table):
     sizes = []
 
     def measure(key, result, *_):
-        if isinstance(getattr(result, "value", None), Averages):
+        if hasattr(result, "value"):  # what was fitted on a block
             sizes.append(len(pickle.dumps(result)))
 
     width = 4096

@@ -135,7 +135,7 @@ def test_fit_and_map_rows_survive_the_loss_of_a_worker(tmp_path):
         dashboard_address=None,
     )
     fits, features, ridges = [], [], []
-    ridge = RandomFeatureRidge(sampler, sigmas=[0.2, 0.5])
+    ridge = RandomFeatureRidge(sampler)
     with cluster, distributed.Client(cluster):
         for trouble in ("none", "killed", "memory"):
             times = int(trouble != "none")

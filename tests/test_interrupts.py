@@ -13,24 +13,30 @@ import threading
 
 import numpy as np
 import pytest
+import threadpoolctl
 
 from sklearn_crt import OPRFSampler, _workers
-from sklearn_crt._compat import _clear_controlling_thread, _get_threadpool_controller
 
+# from threadpoolctl 3.7 the threads of OpenBLAS belong to one thread of Python
+clear_controlling_thread = getattr(
+    getattr(threadpoolctl, "OpenBLASController", None),
+    "clear_controlling_thread",
+    lambda force: None,
+)
 N_THREADS = 3  # of BLAS, where there is no limit
 
 
 def blas():
     """Return the libraries whose limit is one of the process, as ours is."""
-    libraries = _get_threadpool_controller().lib_controllers
+    libraries = threadpoolctl.ThreadpoolController().lib_controllers
     return [lib for lib in libraries if lib.info().get("threading_layer") == "pthreads"]
 
 
 def set_threads():
-    _clear_controlling_thread(force=True)
+    clear_controlling_thread(force=True)
     for library in blas():
         library.set_num_threads(N_THREADS)
-    _clear_controlling_thread(force=True)
+    clear_controlling_thread(force=True)
 
 
 def lifted():

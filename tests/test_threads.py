@@ -133,15 +133,15 @@ SHARED = [
     NadarayaWatsonRegressor(Prototypes(20)),
     NadarayaWatsonClassifier("matern", sigma="median"),
     LocalLinearRegressor(Prototypes(20), ridge=0.1),
-    RandomFeatureRidge(TrigRBFSampler(n_components=30), sigmas=[0.2, 0.5]),
-    RandomFeatureRidgeClassifier(TrigRBFSampler(n_components=30), alphas=1.0),
+    RandomFeatureRidge(TrigRBFSampler(n_components=30)),
+    RandomFeatureRidgeClassifier(TrigRBFSampler(n_components=30), alpha=1.0),
     LearnedMetric(method="agop", max_iter=1),
 ]
 
 
 @pytest.mark.parametrize("estimator", SHARED, ids=repr)
 def test_threads_share_an_estimator(rng, estimator):
-    X = rng.standard_normal((120, 4))
+    X = rng.standard_normal((60, 4))
     y = np.sin(2 * X[:, 0]) + 0.3 * rng.standard_normal(len(X))
     if not is_regressor(estimator):
         y = (y > 0).astype(int)

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_scalar, gen_batches
 
-from .._array import joined, to_host, validate_rows
+from .._array import joined, to_host, validate_rows, within_working_memory
 from .._compat import available_if
 from .._kernel_parameter import is_row_kernel
 from .._kernels import weights_from_logs
@@ -21,7 +21,7 @@ from ._prototypes import Prototypes
 from ._sums import log_kernel
 from ._targets import LocalLinear, Planes
 
-_PAIRS = 2**21  # pairs of queries and training rows whose weights are held at a time
+_BYTES = 2**24  # of the weights of pairs that are held at a time
 CUT = 1e-13  # small weights are set to zero if they sum to at most this proportion
 
 
@@ -44,7 +44,8 @@ def log_kernels(
     frame.check(X)
     rows = all_rows(keys)[0].astype(X.dtype, copy=False)
     rows = frame.rows(as_kind(rows, kind))
-    for batch in gen_batches(X.shape[0], max(1, _PAIRS // rows.shape[0])):
+    size = max(1, within_working_memory(_BYTES) // (8 * rows.shape[0]))
+    for batch in gen_batches(X.shape[0], size):
         queries = frame.rows(as_kind(X[batch], kind))
         logs = log_kernel(keys.kernel, queries, rows).astype(np.float64)
         if left_out:

@@ -27,8 +27,10 @@ from .._fitted import (
     value_of,
     with_value,
 )
+from .._kernel_parameter import resolve_sampler
 from .._workers import blas_within_processors
 from ..averages._base import BaseNadarayaWatson
+from ..averages._sigma import N_SAMPLED, sampled_rows
 from ..metric import LearnedMetric
 from ..metric._value import KEPT_ENTRIES, joined_batches
 from ..ridge._base import BaseRandomFeatureRidge
@@ -143,7 +145,8 @@ def fit(
     Use it for tables that do not fit into memory, or that are spread over a cluster.
     Each block is read twice: first for the statistics that determine the feature map,
     then to accumulate the statistics of its features (in ridge regression, for each
-    candidate sigma). It is read only once if the map is fixed already
+    candidate sigma). Kernel averages that select ``sigma`` read it once more, for a
+    sample of the rows. It is read only once if the map is fixed already
     (``FrozenEstimator(sampler)``) and ``classes`` are given. Each scaler of a pipeline
     reads the blocks once more.
 
@@ -305,6 +308,12 @@ def _fit_sums(model, tables, ahead, classes):
         raise ValueError(f"{type(model).__name__} needs y, the targets.")
     blocks = Blocks(X, y, sample_weight, ahead)
     sampler = _fitted_sampler(model, transformer, blocks, sample_weight, classes)
+    if isinstance(model, BaseNadarayaWatson) and not isinstance(model.kernel, str):
+        _, selects_sigma = resolve_sampler(
+            model.kernel, model.sigma, type(model).__name__
+        )
+        if selects_sigma:
+            sampler = _with_best_sigma(model, sampler, blocks, sample_weight)
     shell = dask.delayed(model, pure=False, traverse=False)
     source = dask.delayed(sampler, pure=False, traverse=False)
     add_up = dask.delayed(_add_up, pure=False)
@@ -340,6 +349,28 @@ def _fitted_sampler(model, transformer, blocks, sample_weight, classes):
     return with_statistics(sampler, _or_raise(found, sample_weight))
 
 
+def _with_best_sigma(model, sampler, blocks, sample_weight):
+    """Return the sampler with the ``sigma`` that is best for a sample of the rows."""
+    tables = blocks.select("X", "y", "sample_weight")
+    shell = dask.delayed(model, pure=False, traverse=False)
+    read = dask.delayed(_sample_of_block, pure=False)
+    pairs = enumerate(zip(tables, blocks.starts(len(tables)), strict=True))
+    drawn = [read(shell, blocks.layout, number, *pair) for number, pair in pairs]
+    found = _or_raise(tree_sum(operator.add, drawn).compute(), sample_weight)
+    value = empty_value(with_value(model, None, found.columns), found.batch)
+    return value.with_best_sigma(sampler, *found.batch[:3]).sampler
+
+
+def _sample_of_block(shell, layout, number, table, n_before):
+    """Return the rows of a block that may be in the sample for the choice of sigma."""
+    X, y, weights = _block(layout, number, table)
+    if X is None:
+        return None
+    model, batch = read_rows(shell, X, y, weights)
+    *rows, priorities = sampled_rows(*batch[:3], n_before)
+    return PrioritizedRows(Batch(*rows), priorities, columns_of(model), N_SAMPLED)
+
+
 def _or_raise(found, sample_weight=None):
     if found is None and sample_weight is not None:
         raise ValueError("Sample weights must contain at least one non-zero number.")
@@ -363,21 +394,23 @@ def _add_up(shell, sampler, layout, number, table):
 class PrioritizedRows:
     """A random sample: the rows with the smallest random priorities.
 
-    ``columns`` are the attributes that describe the columns of the rows.
+    ``columns`` are the attributes that describe the columns of the rows, and ``size``
+    is the number of rows that are kept.
     """
 
     batch: Batch
     priorities: np.ndarray  # (n_rows,)
     columns: dict[str, Any]
+    size: int
 
     def __add__(self, other: PrioritizedRows) -> PrioritizedRows:
-        """Return the sample from the rows of both, no larger than a metric keeps."""
+        """Return the sample from the rows of both."""
         batch = joined_batches([self.batch, other.batch])
         both = np.concatenate([self.priorities, other.priorities])
-        size = max(1, KEPT_ENTRIES // batch.X.shape[1])
-        least = np.sort(np.argsort(both)[:size])
+        least = np.sort(np.argsort(both)[: self.size])
         X, y, weights = (array[least] for array in batch[:3])
-        return PrioritizedRows(Batch(X, y, weights), both[least], self.columns)
+        columns = self.columns
+        return PrioritizedRows(Batch(X, y, weights), both[least], columns, self.size)
 
 
 def _fit_metric(metric, tables, ahead, classes):
@@ -415,7 +448,8 @@ def _rows_with_priorities(shell, layout, number, table):
         return None
     model, batch = read_rows(shell, X, y, weights)
     priorities = np.random.default_rng(number).random(len(batch.y))
-    return PrioritizedRows(batch, priorities, columns_of(model))
+    size = max(1, KEPT_ENTRIES // batch.X.shape[1])
+    return PrioritizedRows(batch, priorities, columns_of(model), size)
 
 
 def _add_metric(shell, layout, number, table):

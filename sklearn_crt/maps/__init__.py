@@ -18,6 +18,7 @@ from .discrete import DiscreteMap as DiscreteMap
 from .discrete import GeometricLaw as GeometricLaw
 from .discrete import PoissonLaw as PoissonLaw
 from .exponential import ExponentialMap as ExponentialMap
+from .exponential import TrigonometricMap as TrigonometricMap
 from .loops import iter_path as iter_path
 from .loops import relative_error as relative_error
 from .loops import transform as transform
@@ -38,7 +39,6 @@ from .radial import GaussianOrSoftmax as GaussianOrSoftmax
 from .radial import Laplacian as Laplacian
 from .radial import Matern as Matern
 from .radial import RadialKernel as RadialKernel
-from .trigonometric import TrigonometricMap as TrigonometricMap
 from .variance import log_conformity as log_conformity
 from .variance import log_one_minus as log_one_minus
 from .variance import log_rho as log_rho

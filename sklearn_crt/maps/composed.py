@@ -27,10 +27,9 @@ from .base import (
     LogFeatures,
     mantissa_and_exponent,
 )
-from .exponential import ExponentialMap
+from .exponential import ExponentialMap, TrigonometricMap
 from .quadratic import IsotropicQuadratic
 from .radial import Gaussian, GaussianKernel
-from .trigonometric import TrigonometricMap
 
 
 # ------------------------------------------------------------------- maps of maps

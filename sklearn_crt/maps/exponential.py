@@ -1,19 +1,21 @@
-"""Exponential features exp(w'Aw + w'Bx + ...): real, complex, in pairs w and -w."""
+"""Maps of exponentials: of real and complex numbers, and sines and cosines."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from .._array import columns
+from .._array import Array, columns, float_types, namespace_of, to_host
 from .._compat import cached_property
-from .._kernels import sincos, with_opposites
+from .._kernels import itemsize, sincos, with_opposites
+from ..frequencies import Frequencies
 from ..rows import Inputs
 from .base import FrequencyMap, LogFeatures, PairedColumns
 from .quadratic import Quadratic, Side
-from .radial import GaussianKernel
+from .radial import GaussianKernel, RadialKernel
 from .variance import positive_block_covariance
 
 
@@ -155,3 +157,170 @@ def _pair_share(constant: float, spread: np.ndarray, q: np.ndarray) -> np.ndarra
     near = -np.expm1(-np.clip(mu, -1, 1)) * np.exp(-delta)
     far = np.exp(-delta) - np.exp(-constant - spread)
     return 0.5 * np.expm1(-delta) ** 2 + np.where(np.abs(mu) < 1, near, far)
+
+
+# Up to these bounds |w| |x| on a phase w.x the products of BLAS serve. The rounding
+# error of a product is up to 4 units in the last place of |w| |x| and depends on the
+# BLAS kernel and on the number of rows: 8e-6 at 2^5 in float32, 3e-8 in float64.
+_LARGEST_IN_SINGLE = 2.0**5
+_LARGEST_IN_DOUBLE = 2.0**26
+# Gaussian frequencies reach 2^5 at an ordinary sigma if there are many columns, where
+# a second product would cost time. The error at 2^8 is 6e-5.
+_LARGEST_OF_LIGHT_TAILS = 2.0**8
+
+
+@dataclass(frozen=True, eq=False)
+class TrigonometricMap(FrequencyMap):
+    r"""Features :math:`(\cos w \cdot x, \sin w \cdot x) / \sqrt{m}` of m frequencies.
+
+    The columns are all cosines, then all sines. A frequency with a single column has
+    :math:`\sqrt{2/m} \cos(w \cdot x + b)` there.
+    """
+
+    radial: RadialKernel
+    columns: PairedColumns
+    phase: float | np.ndarray  # b, in radians
+    shape_factor: np.ndarray | None = None  # (n_features, n_features)
+    gaussian: GaussianKernel | None = None
+    heavy_tailed: bool = False  # the norms of the frequencies
+
+    @property
+    def columns_per_frequency(self) -> int:
+        return self.columns.per_frequency
+
+    @property
+    def cosine(self) -> float | None:
+        cosine = super().cosine
+        return cosine if self.radial.knows_angle(cosine) else None
+
+    def frequency_index(self) -> np.ndarray | None:
+        return self.columns.index
+
+    @cached_property
+    def tables(self) -> tuple[Frequencies, Any]:
+        return self.frequencies, np.atleast_2d(self.phase)
+
+    @cached_property
+    def _norms(self) -> np.ndarray:
+        """Norms of the frequencies."""
+        return np.sqrt(self.frequencies.sq_norms.astype(np.float64))
+
+    @cached_property
+    def _largest_norm(self) -> float:
+        """Largest norm of the frequencies."""
+        return float(self._norms.max())
+
+    @property
+    def phase_rate(self) -> float:
+        return 0.0 if self.heavy_tailed else self._largest_norm
+
+    def log_features(self, rows: Inputs, *, key: bool = False) -> LogFeatures:
+        frequencies, single_phase = self.tables
+        phases = rows.project(frequencies)
+        is_plain = isinstance(phases, np.ndarray)
+        if not (self.heavy_tailed or (is_plain and phases.ndim == 2)):
+            longest = 0.0  # not looked at: a device would have to be waited for
+        elif is_plain:
+            longest = math.sqrt(rows.sq_norms.max())
+        else:
+            longest = math.sqrt(float(to_host(namespace_of(phases).max(rows.sq_norms))))
+        largest = _LARGEST_IN_DOUBLE
+        if itemsize(phases) == 4:
+            largest = (
+                _LARGEST_IN_SINGLE if self.heavy_tailed else _LARGEST_OF_LIGHT_TAILS
+            )
+        if self._largest_norm * longest > largest:
+            bounds = self._norms * longest
+            phases = _accurate_phases(phases, rows, frequencies, bounds, largest)
+        features = sincos(
+            phases,
+            1 / math.sqrt(self.n_frequencies),
+            self.columns.n_pairs,
+            single_phase,
+            rows.output(self.n_components),
+            rows.buffer,
+        )
+        return features, self.gaussian and self.gaussian.log_row_factor(rows)
+
+    # ------------------------------------------------------------------- values
+    def _distances(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        queries = X.times(self.shape_factor)
+        keys = queries if Y is X else Y.times(self.shape_factor)
+        return self.radial.distances(queries, keys)
+
+    def kernel(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        if self.gaussian is not None:
+            return self.gaussian.values(X, Y)
+        logs = self.radial.log_profile(self._distances(X, Y))
+        return np.exp(logs, out=logs)
+
+    def variance(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        r = self._distances(X, Y)
+        n_pairs, n_single = self.columns.n_pairs, self.columns.n_single
+        total = n_pairs * self.radial.pair_variance(r) if n_pairs else np.zeros_like(r)
+        if n_single:
+            profile, double = (np.exp(self.radial.log_profile(k * r)) for k in (1, 2))
+            total = total + n_single * (1 + double / 2 - profile**2)
+        if self.n_pairs > 0 and self.cosine is not None:
+            covariance = self.radial.block_covariance(r, self.n_features, self.cosine)
+            total = total + self.n_pairs * covariance
+        total = total / self.n_frequencies**2
+        if self.gaussian is None:
+            return np.maximum(total, 0)
+        return self.gaussian.variance(total, np.zeros_like(total), X, Y)
+
+
+def _accurate_phases(
+    phases: Array,
+    rows: Inputs,
+    frequencies: Frequencies,
+    bounds: np.ndarray,
+    largest: float,
+) -> Array:
+    """Return the phases, with those replaced whose rounding depends on other rows.
+
+    BLAS rounds the products of one row in another way than those of many rows. Where
+    the bound |w| |x| of a column exceeds ``largest``, float32 phases come from products
+    in float64, less multiples of 2 pi. Where it exceeds 2^26, phases of both types come
+    from sums in a fixed order, which are the same for a row alone and among others even
+    if no digit of the phase is left.
+    """
+    # phases (..., n_rows, n_frequencies), bounds (n_frequencies,)
+    has_wider = itemsize(phases) == 4 and float_types(phases)[0] != phases.dtype
+    in_order = bounds > (_LARGEST_IN_DOUBLE if has_wider else largest)
+    in_double = (bounds > largest) & ~in_order  # none if there is no wider type
+    for suspects, project, fold in (
+        (np.flatnonzero(in_double), rows.project_in_double, _without_turns),
+        (np.flatnonzero(in_order), rows.project_in_order, _folded),
+    ):
+        if suspects.size > 0:
+            exact = project(frequencies, suspects)
+            exact = fold(exact) if has_wider else exact
+            phases = _with_columns(phases, suspects, exact)
+    return phases
+
+
+def _without_turns(phases: Array) -> Array:
+    """Return phases up to 2^26 less multiples of 2 pi, from -pi to pi."""
+    turns = namespace_of(phases).round(phases / (2 * math.pi))
+    return phases - 2 * math.pi * turns
+
+
+def _folded(phases: Array) -> Array:
+    """Return phases of any size less multiples of 2 pi, to full precision."""
+    xp = namespace_of(phases)
+    # NumPy before 2.0 has the function by its old name only
+    atan2 = xp.atan2 if hasattr(xp, "atan2") else xp.arctan2
+    return atan2(xp.sin(phases), xp.cos(phases))
+
+
+def _with_columns(array: Array, index: np.ndarray, values: Array) -> Array:
+    """Return an array with other values in some columns; NumPy's is overwritten."""
+    if isinstance(array, np.ndarray):
+        array[..., index] = values
+        return array
+    xp = namespace_of(array)
+    rest = np.setdiff1d(np.arange(array.shape[-1]), index)
+    parts = [columns(array, rest), xp.astype(values, array.dtype)]
+    order = np.argsort(np.concatenate([rest, index]))
+    return columns(xp.concat(parts, axis=-1), order)

@@ -248,7 +248,7 @@ def student_factors(nu: float, n_features: int) -> tuple[Factor, Factor]:
     y = np.arange(-min(30 / nu + reach, 60), math.log1p(reach + 45 / (2 * nu)), step)
     log_total = 2 * nu * (math.log(2 * nu) - 1) - special.gammaln(2 * nu)
     weights = step * np.exp(2 * nu * (y - np.expm1(y)) + log_total)
-    mixing = -math.log(2) - y, _normalised(weights, nu)
+    mixing = -math.log(2) - y, _with_sum_1(weights, nu)
     return mixing, (np.log(c), t_weights[:, None] * b_weights)
 
 
@@ -265,10 +265,10 @@ def _beta_nodes(a: float) -> Factor:
     reach = min(2 * math.acosh(math.exp(min(20 / a, 20))), 36)
     x = step * np.arange(-math.ceil(reach / step), math.ceil(reach / step) + 1)
     log_density = -2 * a * np.logaddexp(0.5 * x, -0.5 * x) - special.betaln(a, a)
-    return special.expit(x), _normalised(step * np.exp(log_density), a)
+    return special.expit(x), _with_sum_1(step * np.exp(log_density), a)
 
 
-def _normalised(weights: np.ndarray, shape: float) -> np.ndarray:
+def _with_sum_1(weights: np.ndarray, shape: float) -> np.ndarray:
     """Return weights of sum 1, where the range of the nodes leaves nothing out."""
     return weights / weights.sum() if shape > 2 else weights
 

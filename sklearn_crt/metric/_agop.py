@@ -29,7 +29,7 @@ MULTIPLES = 0.25, 0.5, 1.0, 2.0, 4.0  # of one over the root of the total varian
 _LOSS = 1.1  # of the held-out error, for which the round before is not taken
 _STEPS = 0.5, 1.0, 2.0  # about the multiple of the round before
 _SPREAD = 0.05  # of the variance of frequencies, which all directions share
-_MOST_ROWS, _MOST_FOLD = 2**13, 256  # of all rounds but the last, or so many a column
+_ROWS_PER_COLUMN = 256  # least number of rows in all rounds but the last
 _ROWS = 1024  # whose features are made at a time
 _GAIN = 0.002  # of the held-out error, beside one row's, for a further round
 _HELD, _WRAPS = 0.2, 64.0  # share of rows held out: of hashes in [0, 1), gone around
@@ -342,19 +342,21 @@ def learn_rounds(
     max_iter: int,
     n_frequencies: int = MOST_FREQUENCIES,
     multiples: Sequence[float] = MULTIPLES,
+    n_rows: int = 2**13,
     n_jobs: int | None = None,
     step: Callable[[], None] = lambda: None,
 ) -> tuple[Round, list[float]]:
     """Return the round that makes the metric, and the multiples of sigma up to it.
 
     Each round draws its frequencies in the metric of the one before, as long as the
-    error on the rows held out falls. The sums of the last are those of all rows.
+    error on the rows held out falls. The sums of the last are those of all rows; the
+    rounds before it use ``n_rows`` rows, or more if there are many columns.
     """
     # live (n_features,), which columns are not constant
     n_distinct = np.unique(table.hashes).size
     m = max(_FEWEST_FREQUENCIES, min(n_distinct, n_frequencies))
     gain = _GAIN + 1 / max(_HELD * n_distinct, 2)
-    some = table.few(max(_MOST_ROWS, _MOST_FOLD * live.size))
+    some = table.few(max(n_rows, _ROWS_PER_COLUMN * live.size))
     L = np.eye(live.size)[:, live]
     chosen: list[float] = []
     made: list[tuple[float, Round]] = []

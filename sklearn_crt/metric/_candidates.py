@@ -110,7 +110,7 @@ def learn_metric(
 ) -> Learned:
     """Return the metric of a method, or the best of all for ``"auto"``."""
     # X (n_rows, n_features), y (n_rows,) or (n_rows, n_outputs), weights (n_rows,)
-    coding = Coding.of(y, weights, parameters.method)
+    coding = Coding.of(y, weights, by_class=parameters.method == "nca")
     frame, live = standardising(X, weights)
     learner = _Learner(
         TrainingRows(

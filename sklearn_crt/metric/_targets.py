@@ -19,10 +19,10 @@ class Coding:
     mean: np.ndarray  # (n_outputs,), subtracted so that squares keep their digits
 
     @classmethod
-    def of(cls, y: np.ndarray, weights: np.ndarray, method: str) -> Coding:
-        """Return the coding of labels or of numbers; NCA takes integers as labels."""
+    def of(cls, y: np.ndarray, weights: np.ndarray, by_class: bool = False) -> Coding:
+        """Return the coding; integers are labels if few differ, or if ``by_class``."""
         # y (n_rows,) or (n_rows, n_outputs), weights (n_rows,)
-        if y.dtype.kind != "f" and (method == "nca" or are_labels(y)):
+        if y.dtype.kind != "f" and (by_class or are_labels(y)):
             return cls(np.unique(y), np.zeros(0))
         return cls(None, np.average(as_outputs(y), axis=0, weights=weights))
 

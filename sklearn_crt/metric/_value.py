@@ -10,14 +10,19 @@ import numpy as np
 
 from .._array import joined
 from .._compat import cached_property
-from .._fitted import Batch, FittedValue, Step, error_of_frozen, no_step
+from .._fitted import (
+    KEPT_ENTRIES,
+    Batch,
+    FittedValue,
+    Step,
+    error_of_frozen,
+    no_step,
+)
 from .._state import same
 from ..rows import Rows, are_labels
 from ._agop import FourierFeatures, Round, TrainingAndHeldOut, TrainingRows
 from ._candidates import Learned, Metric, Parameters, learn_metric, row_hashes
 from ._targets import Coding
-
-KEPT_ENTRIES = 2**22  # largest number of entries of X up to which rows are kept
 
 
 def joined_batches(batches: Sequence[Batch]) -> Batch:
@@ -167,7 +172,7 @@ class MetricValue(FittedValue):
         """Return the metric of these rows, with the sums over them if it has any."""
         made_of, fixed_sums = learned.made_of, None
         if made_of is not None:
-            coding = Coding.of(batch.y, batch.weights, learned.method)
+            coding = Coding.of(batch.y, batch.weights)
             sums = made_of.features, coding, made_of.sums
             learned = replace(learned, made_of=None)
             fixed_sums = FixedSums(learned, *sums, None, self.parameters.seed)

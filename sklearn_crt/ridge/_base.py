@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import abstractmethod
-from collections.abc import Iterable
-from numbers import Real
+from collections.abc import Callable
+from numbers import Integral, Real
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.gaussian_process.kernels import Kernel
+from sklearn.kernel_approximation import Nystroem
 from sklearn.utils import get_tags
 
 from .._array import (
@@ -19,70 +24,136 @@ from .._array import (
     validate_rows,
 )
 from .._compat import (
-    HasMethods,
     Interval,
+    RandomState,
     StrOptions,
     _fit_context,
     warn,
 )
-from .._fitted import Batch, value_of
+from .._fitted import Batch, LifeCycle, value_of
+from .._kernel_parameter import (
+    KERNEL_CONSTRAINTS,
+    SIGMA_CONSTRAINTS,
+    KernelLike,
+    copied_sigma,
+    is_auto,
+    is_row_kernel,
+    resolve_sampler,
+    row_kernel,
+)
 from .._state import same
 from .._supervised import SupervisedLifeCycle
-from ..rows import TableLike, weighted_rows
-from ._sums import DefaultSampler, RidgeSums, Settings, multiples_of
+from ..maps import ExponentialPower, Gaussian, Laplacian, Matern, RadialKernel
+from ..rows import Sigma, TableLike
+from ..samplers import (
+    ExponentialPowerSampler,
+    LaplacianSampler,
+    MaternSampler,
+    TrigRBFSampler,
+)
+from ._sums import FEWEST, RidgeSums, Settings
+
+_SAMPLERS: dict[type, Any] = {
+    Gaussian: TrigRBFSampler,
+    Laplacian: LaplacianSampler,
+    Matern: MaternSampler,
+    ExponentialPower: ExponentialPowerSampler,
+}
+_MOST_MEAN_WEIGHT = 10.0  # above it weights are unlikely to count copies of rows
+
+
+class FunctionKernel(Kernel):
+    """A function of two tables of rows, as a kernel that ``Nystroem`` can use.
+
+    ``Nystroem`` calls plain functions on one pair of rows at a time.
+    """
+
+    def __init__(self, function: Callable[..., Any]):
+        self.function = function
+
+    def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
+        """Return the kernel values of all pairs of rows, (n_X, n_Y)."""
+        return self.function(X, X if Y is None else Y)
+
+    def diag(self, X: Any) -> Any:
+        """Return the kernel values of the rows and themselves, (n_X,)."""
+        return np.array([self(row, row)[0, 0] for row in X[:, None]])
+
+    def is_stationary(self) -> bool:
+        """Return whether only differences of rows matter, which is unknown."""
+        return False
+
+    def __repr__(self) -> str:
+        """Return the name of the function."""
+        return f"{type(self).__name__}({self.function!r})"
 
 
 class BaseRandomFeatureRidge(SupervisedLifeCycle):
     """Ridge regression on features; subclasses encode and decode the targets."""
 
     _value: RidgeSums
-    _row_kernel = None  # because the model stores no rows
     _parameter_constraints: dict = {
-        "sampler": [StrOptions({"linear"}), HasMethods(["fit", "transform"]), None],
-        "alphas": [
+        "kernel": KERNEL_CONSTRAINTS,
+        "sigma": SIGMA_CONSTRAINTS,
+        "n_components": [
+            StrOptions({"auto"}),
+            Interval(Integral, 1, None, closed="left"),
+        ],
+        "alpha": [
             StrOptions({"auto"}),
             Interval(Real, 0, None, closed="left"),
             "array-like",
         ],
-        "sigmas": ["array-like", None],
         "fit_intercept": ["boolean"],
+        "random_state": ["random_state"],
     }
 
     def __init__(
         self,
-        sampler: BaseEstimator | Literal["linear"] | None = None,
+        kernel: KernelLike = "gaussian",
         *,
-        alphas: float | ArrayLike | Literal["auto"] = "auto",
-        sigmas: Iterable[float | str] | None = None,
+        sigma: Sigma = "auto",
+        n_components: int | Literal["auto"] = "auto",
+        alpha: float | ArrayLike | Literal["auto"] = "auto",
         fit_intercept: bool = True,
+        random_state: RandomState = None,
     ):
-        self.sampler = sampler
-        self.alphas = alphas
-        self.sigmas = sigmas
+        self.kernel = kernel
+        self.sigma = sigma
+        self.n_components = n_components
+        self.alpha = alpha
         self.fit_intercept = fit_intercept
+        self.random_state = random_state
 
     # ------------------------------------------------------------------ fitting
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(
         self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Fit the feature map and the coefficients; choose sigma and the penalty.
+        """Fit the feature map and the coefficients; select sigma and the penalty.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows, or features if ``sampler="linear"``.
+            Training rows, or features if ``kernel="linear"``.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Numbers, in one or several outputs, for regression; labels, of shape
             (n_samples,), for classification.
         sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights. A row of weight 2 counts as two rows, so the sum of
-            the weights takes the place of the number of rows.
+            Non-negative weights. If their mean over the rows with positive weight is 1
+            or more, a row of weight w counts as w rows, so integer weights have the
+            same effect as repeated rows. If the mean is below 1, the weights are
+            divided by it, so only the ratios of the weights affect the selected
+            ``sigma`` and ``n_components``, the predictions and their standard
+            deviations, and ``alpha_`` is proportional to the weights. A warning is
+            raised if the mean exceeds 10, because such weights are rarely meant as
+            numbers of rows; in this case divide them by their mean.
 
         Returns
         -------
         self : object
-            The fitted estimator, which stores no training row.
+            The fitted estimator. It keeps the rows for ``partial_fit`` as long as X has
+            no more than about 4 million entries, until :meth:`freeze` is called.
 
         Raises
         ------
@@ -98,83 +169,139 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
     ) -> Batch:
         batch = super()._read(X, y, sample_weight, first=first, final=final)
         refuse_device(self, batch.X, "")
-        X, y, weights = batch[:3]
-        class_weight = self._weights_of_classes(y, weights, final)
-        if class_weight is not None:
-            rows = weighted_rows(X, y, weights * class_weight[y])
-            X, y, weights = rows[:3]
-            batch = Batch(X, y, weights, class_weight=class_weight)
+        if sparse.issparse(batch.X) and isinstance(self.kernel, Kernel):
+            raise TypeError(
+                f"kernel={self.kernel!r} needs a dense array, but X is sparse. Pass "
+                "X.toarray(), or use a sampler."
+            )
         return batch
 
     def _empty_value(self, batch: Any) -> RidgeSums:
-        settings = self._settings(batch.class_weight)
-        start = RidgeSums.start(self._transformer)
-        return RidgeSums(settings=settings, sigmas=settings.sigmas, **start)
+        sampler, selects_sigma, resizes = self._resolved
+        return RidgeSums(
+            settings=self._settings(batch.class_weight),
+            selects_sigma=selects_sigma,
+            resizes=resizes,
+            **RidgeSums.start(sampler),
+        )
 
     def _check_same_model(self, other: Any) -> None:
-        for name in ("alphas", "fit_intercept", "class_weight"):
-            pair = [getattr(e._value.settings, name) for e in (self, other)]
+        mine, theirs = (each._value.settings for each in (self, other))
+        pairs = {name: (vars(mine)[name], vars(theirs)[name]) for name in vars(mine)}
+        if all(isinstance(kernel, FrozenEstimator) for kernel in pairs["kernel"]):
+            del pairs["kernel"]  # whose maps are compared when the sums are added
+        super()._check_same_model(other)
+        for name, pair in pairs.items():
             if not same(*pair):
                 raise ValueError(
                     f"merge needs the same parameters on both sides, but {name} is "
                     f"{pair[0]!r} in one and {pair[1]!r} in the other."
                 )
-        super()._check_same_model(other)
 
     @property
     def _transformer(self) -> Any:
         """The transformer that computes the features; None if rows are features."""
-        if self.sampler is None:
-            return DefaultSampler(random_state=0)
-        return None if isinstance(self.sampler, str) else self.sampler
+        return self._resolved[0]
+
+    @property
+    def _resolved(self) -> tuple[Any, bool, bool]:
+        """The transformer, and whether its sigma and its size are still to be chosen.
+
+        The transformer is None if the rows are features.
+        """
+        kernel, name = self.kernel, type(self).__name__
+        if isinstance(kernel, str) and kernel == "linear":
+            self._check_without_effect("the rows are features already")
+            return None, False, False
+        if not is_row_kernel(kernel):
+            sampler = self._with_random_state(self._with_n_components(kernel))
+            return *resolve_sampler(sampler, self.sigma, name), False
+        kernel, resizes = row_kernel(kernel), is_auto(self.n_components)
+        own = {
+            "n_components": FEWEST if resizes else self.n_components,
+            "random_state": self.random_state,
+        }
+        if isinstance(kernel, RadialKernel):
+            sampler = _sampler_of(kernel).set_params(**own)
+            return *resolve_sampler(sampler, self.sigma, name), resizes
+        if not is_auto(self.sigma):
+            raise ValueError(
+                f"sigma={self.sigma!r} has no effect with kernel={self.kernel!r}, "
+                "which has a length scale of its own. Leave sigma='auto', and set the "
+                "parameters of the kernel."
+            )
+        if not isinstance(kernel, Kernel):
+            kernel = FunctionKernel(kernel)
+        return Nystroem(kernel=kernel, **own), False, resizes
+
+    def _check_without_effect(self, reason):
+        """Raise ValueError for parameters of random features that are not used."""
+        for name in ("sigma", "n_components"):
+            value = getattr(self, name)
+            if not is_auto(value):
+                raise ValueError(
+                    f"{name}={value!r} has no effect with kernel={self.kernel!r}, "
+                    f"because {reason}. Leave {name}='auto', and set the parameters of "
+                    "the transformer that computes the features."
+                )
+
+    def _with_n_components(self, sampler):
+        """Return a transformer with the number of columns of the estimator, if set."""
+        wanted = self.n_components
+        if is_auto(wanted):
+            return sampler
+        if not (isinstance(sampler, LifeCycle) and hasattr(sampler, "n_components")):
+            self._check_without_effect("only samplers of sklearn_crt are adjusted")
+        name = type(sampler).__name__
+        default = inspect.signature(type(sampler)).parameters["n_components"].default
+        if sampler.n_components not in (default, wanted):
+            raise ValueError(
+                f"n_components={wanted} of {type(self).__name__} and n_components="
+                f"{sampler.n_components} of {name} contradict each other. Set only one "
+                "of them."
+            )
+        return clone(sampler).set_params(n_components=wanted)
+
+    def _with_random_state(self, transformer):
+        """Return a transformer with the seed of the estimator if it has none."""
+        params = transformer.get_params(deep=False)
+        if self.random_state is None or params.get("random_state", 0) is not None:
+            return transformer
+        return clone(transformer).set_params(random_state=self.random_state)
 
     def _settings(self, class_weight):
         """Return the validated parameters."""
-        sigmas, alphas = self.sigmas, self.alphas
-        if sigmas is not None:
-            sigmas = tuple(sigmas)
-            sampler = self._transformer
-            inner = getattr(sampler, "estimator", sampler)
-            if not hasattr(inner, "with_sigma"):
-                raise ValueError(
-                    f"sigmas={self.sigmas!r} needs a sampler of sklearn_crt that "
-                    f"estimates a kernel, but sampler={self.sampler!r} is not one. "
-                    "Choose its parameters with GridSearchCV."
-                )
-            if not sigmas or not all(map(_is_sigma, sigmas)):
-                raise ValueError(
-                    f"sigmas={self.sigmas!r} must contain positive finite numbers, "
-                    "'scale' or 'median'."
-                )
-        if not isinstance(alphas, str):
-            alphas = np.atleast_1d(np.asarray(alphas, dtype=np.float64))
+        alpha = self.alpha
+        if not isinstance(alpha, str):
+            alpha = np.atleast_1d(np.array(alpha, dtype=np.float64))
             if (
-                alphas.ndim != 1
-                or not alphas.size
-                or not np.all((alphas >= 0) & np.isfinite(alphas))
+                alpha.ndim != 1
+                or not alpha.size
+                or not np.all((alpha >= 0) & np.isfinite(alpha))
             ):
                 raise ValueError(
-                    f"alphas={self.alphas!r} must be 'auto', a number >= 0, or a list "
-                    "of such numbers."
+                    f"alpha={self.alpha!r} must be 'auto', a number >= 0, or a list of "
+                    "such numbers."
                 )
-        by_default = self.sampler is None and sigmas is None
         return Settings(
-            multiples_of(self.n_features_in_) if by_default else sigmas,
-            by_default,
-            alphas,
+            clone(self.kernel, safe=False),
+            copied_sigma(self.sigma),
+            self.n_components,
+            alpha,
             self.fit_intercept,
             self._n_classes,
             class_weight,
         )
 
     def _warn_of_sums(self):
-        """Warn if the sum of the weights leaves no degrees of freedom."""
-        weight = self._value.solution.n_rows
-        if weight < 1:
+        """Warn if the weights are so large that they are unlikely to count rows."""
+        solution = self._value.solution
+        if solution.mean_weight > _MOST_MEAN_WEIGHT:
             warn(
-                f"Sample weights count rows, and here they sum to {weight:.2g}, so "
-                "the noise cannot be estimated and the largest penalty is used. "
-                "Multiply the weights by the number of rows divided by their sum.",
+                f"The mean of the sample weights is {solution.mean_weight:.3g}, and a "
+                "row of weight w counts as w rows, so alpha='auto' and the standard "
+                f"deviations of predictions assume {solution.n_rows:.3g} rows. If the "
+                "weights are not numbers of rows, divide them by their mean.",
                 UserWarning,
             )
 
@@ -196,12 +323,19 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
         Returns
         -------
         table : dict of ndarray of shape (n_sigmas * n_alphas,)
-            Columns that can be passed to ``pandas.DataFrame``: ``sigma`` (nan if the
-            sampler does not have a single number), ``alpha``, ``gcv`` (the mean over
-            the outputs) and ``effective_columns`` (the trace of the hat matrix, which
-            maps the targets to the fitted values). If there were more than 128 rows per
-            column, only the best sigma was evaluated on all rows and the others on a
-            subset.
+            Columns that can be passed to ``pandas.DataFrame``:
+
+            - ``sigma``: the inverse length scale, nan if the kernel has none, or one
+              per column of X;
+            - ``alpha``: the penalty;
+            - ``gcv``: the generalised cross-validation score, averaged over the
+              outputs;
+            - ``degrees_of_freedom``: the trace of the hat matrix, which maps the
+              targets to the fitted values. It is the number of columns if the penalty
+              is 0, and decreases as the penalty grows.
+
+            If there were more than 128 rows per column, only the best sigma was
+            evaluated on all rows and the others on a subset.
         """
         columns: dict[str, list] = {}
         for row in value_of(self).table:
@@ -215,19 +349,19 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
 
     # --------------------------------------------------------------- attributes
     @property
-    def sampler_(self) -> Any:
-        """The fitted sampler with the sigma that was chosen, or "linear"."""
+    def kernel_(self) -> Any:
+        """The fitted sampler or transformer, or ``"linear"``."""
         sampler = self._value.fitted_sampler
         return "linear" if sampler is None else sampler
 
     @property
     def sigma_(self) -> float | np.ndarray:
-        """The inverse length scale that was chosen, if the sampler has a ``sigma``."""
-        return self.sampler_.sigma_
+        """The inverse length scale in use."""
+        return self.kernel_.sigma_
 
     @property
     def alpha_(self) -> float | np.ndarray:
-        """The penalty that was chosen."""
+        """The penalty in use."""
         solution = self._value.solution
         alpha = solution.alpha
         return float(alpha[0]) if solution.scores.shape[1] == 1 else alpha
@@ -251,9 +385,9 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
     def __sklearn_tags__(self):
         """Return scikit-learn's tags: sparse input if the sampler supports it."""
         tags = super().__sklearn_tags__()
-        transformer = None if isinstance(self.sampler, str) else self.sampler
-        sparse = transformer is None or get_tags(transformer).input_tags.sparse
-        tags.input_tags.sparse = sparse
+        tags.input_tags.sparse = not isinstance(self.kernel, Kernel)
+        if hasattr(self.kernel, "fit"):
+            tags.input_tags.sparse = get_tags(self.kernel).input_tags.sparse
         return tags
 
     # -------------------------------------------------------------------- hooks
@@ -262,16 +396,17 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
     def _n_classes(self) -> int | None:
         """Number of classes; None for regression."""
 
-    def _weights_of_classes(self, y, weights, final):
-        """Return the weights of the classes, or None if all of them are 1."""
-        return None
-
     @abstractmethod
     def _squeezed(self, values):
         """Return an array whose first axis is outputs in the shape of attributes."""
 
 
-def _is_sigma(sigma: Any) -> bool:
-    if isinstance(sigma, str):
-        return sigma in ("scale", "median")
-    return isinstance(sigma, Real) and 0 < float(sigma) < np.inf
+def _sampler_of(kernel: RadialKernel) -> Any:
+    """Return the sampler whose random features approximate a kernel."""
+    if type(kernel) not in _SAMPLERS:
+        names = ", ".join(kind.__name__ for kind in _SAMPLERS)
+        raise ValueError(
+            f"There is no sampler for kernel={kernel!r}, only for {names}. Pass a "
+            "sampler of your own as kernel."
+        )
+    return _SAMPLERS[type(kernel)](**kernel.get_params())

@@ -14,57 +14,85 @@ from ._base import BaseRandomFeatureRidge
 
 
 class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
-    r"""Ridge regression on random features that chooses its penalty and ``sigma``.
+    r"""Ridge regression on random features that selects its penalty and ``sigma``.
 
     A fast approximation of kernel ridge regression for many rows. The penalty and the
-    inverse length scale ``sigma`` of the kernel are chosen by generalised
+    inverse length scale ``sigma`` of the kernel are selected by generalised
     cross-validation, and ``predict`` can return the standard deviation of each
     prediction. The model depends on the rows only through the Gram matrix of the
     features and their products with the targets. These are accumulated in one pass, so
-    rows can be passed in batches, and the fitted model stores no training row.
+    rows can be passed in batches, and a model needs no training row after ``freeze``.
 
     Parameters
     ----------
-    sampler : sampler, transformer or "linear", default=None
-        The transformer that computes the features. It is cloned and fitted, unless it
-        is a ``FrozenEstimator`` around a fitted transformer, which is used as it is.
-        With ``CentersRBFSampler`` the penalty is that of kernel ridge regression at its
-        centres. ``"linear"`` uses the columns of X as features. None uses
-        ``TrigRBFSampler(random_state=0)`` with as many columns as there are rows, but
-        at least 512 and at most 1024.
-    alphas : float, array-like or "auto", default="auto"
-        Ridge penalties to choose from. ``"auto"`` tries 30 penalties, from 1e-7 times
-        the mean squared norm of the centred features (for float32 rows at least 5e-7
-        times the largest eigenvalue of their Gram matrix) to ten times that eigenvalue.
-    sigmas : array-like, default=None
-        Inverse length scales to choose from: numbers, ``"scale"`` or ``"median"``. Only
-        samplers of this package that estimate a kernel support this. None uses the
-        ``sigma`` of the sampler. If the sampler is None too, a quarter, a half, one and
-        two times ``"scale"`` are tried, and also four and eight times ``"scale"`` if X
-        has one or two columns.
+    kernel : str, kernel, callable or transformer, default="gaussian"
+        What computes the features.
+
+        - ``"gaussian"``, ``"laplacian"``, ``"matern"``, or a kernel value with its own
+          parameters, such as ``Matern(nu=2.5)`` from :mod:`sklearn_crt.kernels`: random
+          Fourier features of this kernel, from :class:`TrigRBFSampler`,
+          :class:`LaplacianSampler`, :class:`MaternSampler` or
+          :class:`ExponentialPowerSampler`.
+        - A callable: it takes two arrays of shapes (n, d) and (m, d), and returns the
+          kernel matrix of shape (n, m). The kernels of
+          :mod:`sklearn.gaussian_process.kernels` are of this kind. The features are
+          those of :class:`~sklearn.kernel_approximation.Nystroem`.
+        - A sampler, or any other transformer. It is cloned and fitted, unless it is
+          wrapped in a ``FrozenEstimator``, which is used as it is. With
+          :class:`CentersRBFSampler` the penalty is that of kernel ridge regression at
+          its centres.
+        - ``"linear"``: the columns of X are features already, for the last step of a
+          pipeline.
+    sigma : float, {"auto", "scale", "median"} or array-like, default="auto"
+        Inverse length scale by which the rows are multiplied: a number, or one number
+        per column; a larger ``sigma`` is a narrower kernel, and ``length_scale = 1 /
+        sigma``. ``"scale"`` equals scikit-learn's ``gamma="scale"`` with ``gamma =
+        sigma**2 / 2``, and ``"median"`` is one over the median distance of the rows.
+        ``"auto"`` compares a quarter, a half, one and two times ``"scale"``, and also
+        four and eight times ``"scale"`` if X has one or two columns, and selects the
+        one with the lowest generalised cross-validation score; it keeps a ``sigma``
+        that was set on a sampler. If the kernel is ``"linear"``, a callable, a
+        ``FrozenEstimator`` or a transformer of another package, ``sigma`` must be
+        ``"auto"`` and has no effect.
+    n_components : int or "auto", default="auto"
+        Number of features. ``"auto"`` is the number of rows, but at least 512 and at
+        most 1024. For a callable it is at most the number of rows of the first batch.
+        If the kernel is a sampler, ``"auto"`` keeps the ``n_components`` of the
+        sampler. If it is ``"linear"``, a ``FrozenEstimator`` or a transformer of
+        another package, ``n_components`` must be ``"auto"`` and has no effect.
+    alpha : float, array-like or "auto", default="auto"
+        Ridge penalty, or the penalties to choose from. ``"auto"`` tries 30 penalties,
+        from 1e-7 times the mean squared norm of the centred features (for float32 rows
+        at least 5e-7 times the largest eigenvalue of their Gram matrix) to ten times
+        that eigenvalue.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is not penalised.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the random features. A seed that was set on a sampler is kept. Pass an
+        integer for results that can be repeated.
 
     Attributes
     ----------
+    kernel_ : sampler, transformer or "linear"
+        The fitted transformer that computes the features, whose representation shows
+        the selected ``sigma``.
+    sigma_ : float or ndarray of shape (n_features,)
+        The inverse length scale in use. It does not exist if ``kernel_`` has no
+        ``sigma_``.
     alpha_ : float or ndarray of shape (n_outputs,)
         The penalty with the lowest score, chosen for each output separately.
     coef_ : ndarray of shape (n_components,) or (n_outputs, n_components)
         Coefficients of the features.
     intercept_ : float or ndarray of shape (n_outputs,)
         Prediction for a row whose features are all zero.
-    sigma_ : float or ndarray of shape (n_features,)
-        The inverse length scale with the lowest score, if the sampler has a ``sigma``.
     gcv_scores_ : ndarray of shape (n_sigmas, n_alphas) or \
             (n_sigmas, n_alphas, n_outputs)
         Generalised cross-validation scores, which estimate the mean squared error on
         new rows. A score is infinite if almost no degrees of freedom are left, or if a
-        penalty of ``alphas="auto"`` is too small for the variance of the targets (see
+        penalty of ``alpha="auto"`` is too small for the variance of the targets (see
         Notes).
     noise_variance_ : float or ndarray of shape (n_outputs,)
         Estimate of the variance of the targets about their expectation.
-    sampler_ : sampler, transformer or "linear"
-        The fitted sampler, with the sigma that was chosen.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -86,16 +114,16 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
        \mathrm{GCV}(\alpha) = \frac{n\,|y - Zb|^2}{(n - 1 - \gamma t)^2}, \qquad
        t = \sum_i \frac{w_i}{w_i + \alpha}
 
-    [1]_, where t is the effective number of columns. The factor :math:`\gamma = 1.2`
-    prevents penalties that are too small, which the plain score (:math:`\gamma = 1`)
-    prefers if a few rows lie far from the others, or if there are about as many columns
-    as rows ([2]_ uses 1.4; ``python -m benchmarks.choices ridge`` compares them). With
-    ``alphas="auto"`` the prior standard deviation of the function, which is defined by
-    the prior variance below, is limited to 30 times the standard deviation of the
-    targets: with smaller penalties, predictions for rows far from the others become
-    unreasonably large. All outputs share one sigma, which minimises the sum over the
-    outputs of their scores divided by their variances. If the sampler has a
-    ``penalty_`` matrix K, the penalty is :math:`\alpha\, b'Kb`, and V and w solve the
+    [1]_, where t is the number of degrees of freedom of the fit. The factor
+    :math:`\gamma = 1.2` prevents penalties that are too small, which the plain score
+    (:math:`\gamma = 1`) prefers if a few rows lie far from the others, or if there are
+    about as many columns as rows ([2]_ uses 1.4; ``python -m benchmarks.choices ridge``
+    compares them). With ``alpha="auto"`` the prior standard deviation of the function,
+    which is defined by the prior variance below, is limited to 30 times the standard
+    deviation of the targets: with smaller penalties, predictions for rows far from the
+    others become unreasonably large. All outputs share one sigma, which minimises the
+    sum over the outputs of their scores divided by their variances. If the sampler has
+    a ``penalty_`` matrix K, the penalty is :math:`\alpha\, b'Kb`, and V and w solve the
     generalised eigenproblem :math:`Z'Zv = wKv`.
 
     For a row with features z, measured from their mean, the standard deviation of a new
@@ -111,9 +139,19 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
     error of the random features (``kernel_variance`` of a sampler) nor for the choice
     of the penalty and of sigma.
 
-    The accumulated statistics have D (D + 1) / 2 float64 entries for D columns and for
-    each candidate sigma. A sigma is chosen when the feature map is fixed; with more
-    than 128 rows per column, only every n-th row is used for this choice.
+    If the sample weights are 1 or more on average, n is their sum, as if rows were
+    repeated. If their mean is smaller, they are divided by it, so n is the number of
+    rows with positive weight, and the selection does not depend on the unit of the
+    weights.
+
+    The accumulated statistics have :math:`D^2` float64 entries for D columns and for
+    each candidate ``sigma``. The rows are kept as long as X has at most about 4 million
+    entries, because the feature map and ``sigma`` change if further rows arrive. Beyond
+    that ``sigma`` is selected and only the statistics are kept; with more than 128 rows
+    per column, only every n-th row is used for this selection. ``freeze`` discards the
+    rows and the statistics. What remains are the coefficients, the feature map, the
+    scores, and a triangular matrix of D (D + 1) / 2 entries for the standard
+    deviations.
 
     References
     ----------
@@ -132,7 +170,7 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
     >>> from sklearn_crt import RandomFeatureRidge
     >>> x = np.linspace(0, 6, 400)[:, None]
     >>> y = np.sin(x[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=400)
-    >>> model = RandomFeatureRidge().fit(x, y)
+    >>> model = RandomFeatureRidge(random_state=0).fit(x, y)
     >>> mean, std = model.predict(x, return_std=True)
     >>> bool(abs(mean - np.sin(x[:, 0])).max() < 0.1)
     True

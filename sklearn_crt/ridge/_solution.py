@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import eigh, qr
 
 from .._compat import cached_property
 from .._workers import Workspace
@@ -30,6 +29,7 @@ class Moments:
     cross: np.ndarray  # (D, k), of Z with Y
     squares: np.ndarray  # (k,), of Y with itself
     eps: float  # machine epsilon of the floating type of the features
+    n_rows: int  # number of rows, whatever their weights
 
     def __add__(self, other: Moments) -> Moments:
         """Return the moments of the rows of both."""
@@ -47,6 +47,7 @@ class Moments:
             self.cross + other.cross + np.outer(z, y * (share * self.weight)),
             self.squares + other.squares + share * self.weight * y**2,
             max(self.eps, other.eps),
+            self.n_rows + other.n_rows,
         )
 
     def about_zero(self) -> Moments:
@@ -60,7 +61,13 @@ class Moments:
             self.cross + weight * np.outer(z, y),
             self.squares + weight * y**2,
             self.eps,
+            self.n_rows,
         )
+
+    def divided_by(self, unit: float) -> Moments:
+        """Return the moments for weights that are divided by a number."""
+        names = "weight", "gram", "cross", "squares"
+        return replace(self, **{name: getattr(self, name) / unit for name in names})
 
 
 class MomentSums:
@@ -70,7 +77,7 @@ class MomentSums:
     """
 
     def __init__(self) -> None:
-        self._weight, self._eps = 0.0, 0.0
+        self._weight, self._eps, self._n_rows = 0.0, 0.0, 0
         self._workspace = Workspace()
 
     def add(self, Z: np.ndarray, Y: np.ndarray, weights: np.ndarray) -> None:
@@ -83,7 +90,8 @@ class MomentSums:
             self._start(Z, Y, weights / weights.sum())
         self._eps = max(self._eps, float(np.finfo(Z.dtype).eps))
         self._weight += float(weights.sum())
-        # not in place: with sampler="linear" the features belong to the caller
+        self._n_rows += len(weights)
+        # not in place: with kernel="linear" the features belong to the caller
         centred = self._workspace.buffer("centred", Z.shape, Z.dtype)
         np.subtract(Z, self._z_shift.astype(Z.dtype), out=centred)
         residuals = Y - self._y_shift
@@ -125,19 +133,18 @@ class MomentSums:
             )
         squares = np.maximum(self._squares - y * self._y_sum, 0)
         means = self._z_shift + z, self._y_shift + y
-        return Moments(
-            self._weight, *means, self._gram, self._cross, squares, self._eps
-        )
+        sums = self._gram, self._cross, squares
+        return Moments(self._weight, *means, *sums, self._eps, self._n_rows)
 
 
-N_ALPHAS = 30  # number of penalties of alphas="auto"
+N_ALPHAS = 30  # number of penalties of alpha="auto"
 # The grid starts at _LEAST times the mean squared norm of the features of a row, and
 # ends at _MOST times the largest eigenvalue.
 _LEAST, _MOST = 1e-7, 10.0
-# Gamma, by which the effective number of columns is multiplied in the degrees of
-# freedom of the scores, and the minimum degrees of freedom per row. In regression the
-# plain score (gamma = 1) chooses too small a penalty if the leverages differ widely or
-# if there are about as many columns as rows. In classification the label is that of the
+# Gamma, by which the degrees of freedom of the fit are multiplied in the scores, and
+# the minimum number of residual degrees of freedom per row. In regression the plain
+# score (gamma = 1) chooses too small a penalty if the leverages differ widely or if
+# there are about as many columns as rows. In classification the label is that of the
 # largest indicator, for which a smaller penalty is best than for the squared error, as
 # long as the model does not interpolate.
 _OF_NUMBERS = 1.2, 0.01
@@ -154,8 +161,68 @@ _EXACT = 2e-12
 _MOST_SPREAD = 30.0
 
 
+@dataclass(frozen=True, eq=False)
 class Solution:
-    """Coefficients, scores and variances of ridge regression for given moments.
+    """The coefficients for the best penalties, and the scores of all penalties."""
+
+    z_mean: np.ndarray  # (D,)
+    y_mean: np.ndarray  # (k,)
+    coef: np.ndarray  # (D, k)
+    alpha: np.ndarray  # (k,)
+    alphas: np.ndarray  # (n_alphas,), the candidates
+    scores: np.ndarray  # (n_alphas, k), or (n_alphas, 1) if outputs share a penalty
+    degrees_of_freedom: np.ndarray  # (n_alphas,), traces of the hat matrices
+    score: float  # the one that selects sigma
+    noise: np.ndarray  # (k,), infinite if it cannot be estimated
+    mean_weight: float  # of the rows, without the weights of classes
+    n_rows: float  # number of rows that the scores assume
+    mean_variance: float  # of the mean target, relative to the noise variance
+    # Variances are sums of the squares of features along axes, times some factors. A
+    # triangular matrix of axes is stored as the one-dimensional array of its entries.
+    axes: np.ndarray | None  # (D, r); None if variances are not needed
+    factors: np.ndarray | None  # (r, k), or (r, 1) if outputs share a penalty
+
+    @property
+    def intercept(self) -> np.ndarray:
+        """Prediction for a row whose features are all zero, (k,)."""
+        return self.y_mean - self.z_mean @ self.coef
+
+    def packed(self) -> Solution:
+        """Return an equal solution, whose axes take half the memory if possible."""
+        axes, factors = self.axes, self.factors
+        if axes is None or factors is None or axes.ndim == 1:
+            return self
+        if np.any(self.alpha != self.alpha[0]):
+            return self
+        scaled: np.ndarray = axes * np.sqrt(factors[:, 0])
+        (upper,) = qr(scaled.T, mode="r", check_finite=False)  # (r, D)
+        entries = upper.T[np.tril_indices(upper.shape[1], 0, upper.shape[0])]
+        return replace(self, axes=entries, factors=np.ones((len(upper), 1)))
+
+    @cached_property
+    def _axes(self) -> np.ndarray:
+        """The axes as a matrix, (D, r)."""
+        assert self.axes is not None
+        assert self.factors is not None
+        if self.axes.ndim == 2:
+            return self.axes
+        shape = len(self.z_mean), len(self.factors)
+        axes = np.zeros(shape)
+        axes[np.tril_indices(shape[0], 0, shape[1])] = self.axes
+        return axes
+
+    def predict(self, Z: np.ndarray) -> np.ndarray:
+        """Return the predictions for rows of features, (n, k)."""
+        return (Z - self.z_mean) @ self.coef + self.y_mean
+
+    def variance(self, Z: np.ndarray) -> np.ndarray:
+        """Return the variances of new targets for rows of features, (n, k)."""
+        along = ((Z - self.z_mean) @ self._axes) ** 2
+        return self.noise * (1 + self.mean_variance + along @ self.factors)
+
+
+class Regression:
+    """Ridge regression for given moments and all penalties.
 
     Let S = Z'Z be the Gram matrix of the features and K the penalty matrix, and solve
     the generalised eigenproblem S v = w K v with V'KV = 1. Then the coefficients are
@@ -170,25 +237,22 @@ class Solution:
         *,
         fit_intercept: bool,
         shared: bool,
-        n_rows: float,
+        weight: float,
     ):
         # penalty (D, D), None for the identity; alphas (n_alphas,) or "auto"
+        # weight is the sum of the weights, without the weights of classes
+        self.mean_weight = weight / moments.n_rows
+        # Weights below 1 on average are divided by their mean. They cannot be the
+        # numbers of copies of rows, so the number of rows is known only by counting.
+        self.unit = min(1.0, self.mean_weight)
+        moments = moments.divided_by(self.unit)
+        self.n_rows = weight / self.unit
         self.moments = moments if fit_intercept else moments.about_zero()
-        self.n_rows = n_rows  # the sum of the weights, without weights of classes
         self._n_fixed, self._shared = int(fit_intercept), shared
         self._decompose(moments, penalty)
         self._is_auto = isinstance(alphas, str)
-        self.alphas = self._grid() if self._is_auto else alphas
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state to store, without properties that can be recomputed."""
-        return {
-            name: value
-            for name, value in vars(self).items()
-            if not isinstance(
-                getattr(type(self), name, None), functools.cached_property
-            )
-        }
+        self.alphas = self._grid() if self._is_auto else alphas / self.unit
+        self._candidates = self.alphas * self.unit if self._is_auto else alphas
 
     def _decompose(self, moments: Moments, penalty: np.ndarray | None) -> None:
         """Compute the eigenvalues, the eigenvectors and their products with targets."""
@@ -241,14 +305,14 @@ class Solution:
         return np.divide(1, sums, out=inverse, where=sums > least)
 
     @cached_property
-    def effective_columns(self) -> np.ndarray:
+    def degrees_of_freedom(self) -> np.ndarray:
         """Trace of the hat matrix for each penalty, (n_alphas,)."""
         return self.values @ self._inverse(self.alphas)
 
     @cached_property
     def freedom(self) -> np.ndarray:
         """Residual degrees of freedom for each penalty, (n_alphas,)."""
-        return self.n_rows - self._n_fixed - self.effective_columns
+        return self.n_rows - self._n_fixed - self.degrees_of_freedom
 
     @cached_property
     def residuals(self) -> np.ndarray:
@@ -263,7 +327,7 @@ class Solution:
         They are infinite if too few degrees of freedom are left.
         """
         gamma, least = _OF_CLASSES if self._shared else _OF_NUMBERS
-        freedom = self.freedom - (gamma - 1) * self.effective_columns
+        freedom = self.freedom - (gamma - 1) * self.degrees_of_freedom
         enough = freedom > least * self.n_rows
         freedom, plain = (
             np.where(enough, each, 1)[:, None] for each in (freedom, self.freedom)
@@ -305,34 +369,32 @@ class Solution:
         return float(np.sum(self.scores.min(axis=0) / total))
 
     @property
-    def alpha(self) -> np.ndarray:
-        """The chosen penalty of each output, (k,)."""
-        return self.alphas[self.best]
-
-    @cached_property
-    def coef(self) -> np.ndarray:
-        """Coefficients, (D, k)."""
-        return self.vectors @ (self._inverse(self.alpha) * self._products)
-
-    @cached_property
-    def intercept(self) -> np.ndarray:
-        """Prediction for a row whose features are all zero, (k,)."""
-        return self.moments.y_mean - self.moments.z_mean @ self.coef
-
-    @cached_property
-    def noise(self) -> np.ndarray:
+    def _noise(self) -> np.ndarray:
         """Noise variance of each output, (k,); infinite if it cannot be estimated."""
         freedom = self.freedom[self.best]
         rss = self.residuals[self.best, np.arange(self.best.size)]
         known = freedom > 1e-10 * self.n_rows
         return np.where(known, rss / np.where(known, freedom, 1), np.inf)
 
-    def predict(self, Z: np.ndarray) -> np.ndarray:
-        """Return the predictions for rows of features, (n, k)."""
-        return (Z - self.moments.z_mean) @ self.coef + self.moments.y_mean
+    def solution(self) -> Solution:
+        """Return the coefficients for the best penalties, with all the scores.
 
-    def variance(self, Z: np.ndarray) -> np.ndarray:
-        """Return the variances of new targets for rows of features, (n, k)."""
-        along = ((Z - self.moments.z_mean) @ self.vectors) ** 2
-        factor = along @ self._inverse(self.alpha)
-        return self.noise * (1 + self._n_fixed / self.moments.weight + factor)
+        Penalties are returned for the original weights. Classifiers have no variances.
+        """
+        inverse = self._inverse(self.alphas[self.best])
+        return Solution(
+            z_mean=self.moments.z_mean,
+            y_mean=self.moments.y_mean,
+            coef=self.vectors @ (inverse * self._products),
+            alpha=self._candidates[self.best],
+            alphas=self._candidates,
+            scores=self.scores,
+            degrees_of_freedom=self.degrees_of_freedom,
+            score=self.score,
+            noise=self._noise,
+            mean_weight=self.mean_weight,
+            n_rows=self.n_rows,
+            mean_variance=self._n_fixed / self.moments.weight,
+            axes=None if self._shared else self.vectors,
+            factors=None if self._shared else inverse,
+        )

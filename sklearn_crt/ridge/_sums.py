@@ -1,8 +1,7 @@
-"""Accumulated statistics of ridge regression for each sigma, and their solutions."""
+"""The moments of features and targets for each candidate sigma, and their solutions."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -10,13 +9,13 @@ from operator import add
 from typing import Any, Self
 
 import numpy as np
-from sklearn.frozen import FrozenEstimator
+from sklearn.base import clone
 
 from .._compat import cached_property
 from .._fitted import (
     Batch,
+    LifeCycle,
     Step,
-    columns_of,
     computed_once,
     no_step,
     value_of,
@@ -33,75 +32,59 @@ from .._workers import (
 )
 from ..maps import FeatureMap, iter_path
 from ..rows import Rows
-from ..samplers import TrigRBFSampler
-from ._solution import Moments, MomentSums, Solution
+from ._solution import Moments, MomentSums, Regression, Solution
 
-# multiples of sigma="scale" that are tried with the default sampler
+# multiples of sigma="scale" that are compared
 _MULTIPLES = 0.25, 0.5, 1.0, 2.0
 _OF_FEW = *_MULTIPLES, 4.0, 8.0  # with few input columns, targets may vary this fast
 _FEW = 2
-_FEWEST, _MOST = 512, 1024  # limits on the number of columns of the default sampler
+# Limits on n_components="auto". Fewer columns would approximate the kernel poorly even
+# for few rows, and the fitting time grows with the square of the number of columns.
+FEWEST, MOST = 512, 1024
 # rows per column from which sigma is chosen: more rows would hardly change the choice
 _ROWS_A_COLUMN = 128
 
 
-class DefaultSampler(TrigRBFSampler):
-    """Random Fourier features with as many columns as rows, between 512 and 1024.
-
-    Fewer columns would approximate the kernel poorly even for few rows, and the
-    fitting time grows with the square of the number of columns.
-    """
-
-    def _make_map(self, statistics, drawn):
-        width = int(np.clip(statistics.query.weight, _FEWEST, _MOST))
-        if drawn is not None and drawn.n_components != width:
-            drawn = None
-        sampler = copy.copy(self)
-        sampler.n_components = width
-        return super(DefaultSampler, sampler)._make_map(statistics, drawn)
-
-    def as_plain(self) -> TrigRBFSampler:
-        """Return an equal ``TrigRBFSampler`` with the number of columns in use."""
-        width = self.map_.n_components
-        plain = TrigRBFSampler(**{**self.get_params(), "n_components": width})
-        value = replace(value_of(self), unfitted=TrigRBFSampler(**plain.get_params()))
-        return with_value(plain, value, columns_of(self))
-
-
-def multiples_of(n_features: int) -> tuple[float, ...]:
-    """Return the multiples of ``"scale"`` that are tried with the default sampler."""
-    return _OF_FEW if n_features <= _FEW else _MULTIPLES
+def with_n_components(sampler: Any, n_components: int) -> Any:
+    """Return a fitted copy of a sampler with another number of columns."""
+    value = value_of(sampler)
+    if value.unfitted.n_components == n_components:
+        return sampler
+    unfitted = clone(value.unfitted).set_params(n_components=n_components)
+    value = replace(value, unfitted=unfitted, map=None).with_map()
+    return with_value(sampler, value, {"n_components": n_components})
 
 
 @dataclass(frozen=True)
 class Settings:
     """The validated parameters of an estimator, in effect until the next ``fit``."""
 
-    sigmas: tuple[Any, ...] | None  # None to use the sigma of the sampler
-    relative: bool  # whether sigmas are multiples of the sigma of the sampler
-    alphas: Any  # (n_alphas,) or "auto"
+    kernel: Any
+    sigma: Any
+    n_components: Any
+    alpha: Any  # (n_alphas,) or "auto"
     fit_intercept: bool
     n_classes: int | None  # None for regression
     class_weight: np.ndarray | None  # (n_classes,); None if all weights are 1
 
     def targets(self, y: np.ndarray) -> np.ndarray:
-        """Return the targets as a matrix (n, k), with 1 and -1 as class indicators.
+        """Return the targets as a matrix (n, k), with indicators of the classes.
 
-        Two classes have a single column, as in scikit-learn.
+        For two classes it is a single column, the difference of the two indicators.
         """
         if self.n_classes is None:
             return y
-        first = 0 if self.n_classes > 2 else self.n_classes - 1
-        of_columns = np.arange(first, self.n_classes)
-        return np.where(y[:, None] == of_columns, 1.0, -1.0)
+        if self.n_classes <= 2:
+            return np.where(y[:, None] == self.n_classes - 1, 1.0, -1.0)
+        return (y[:, None] == np.arange(self.n_classes)).astype(np.float64)
 
-    def n_rows(self, moments: Moments) -> float:
+    def sample_weight(self, moments: Moments) -> float:
         """Return the sum of the sample weights, without the weights of classes."""
         if self.class_weight is None:
             return moments.weight
-        shares = (moments.y_mean + 1) / 2  # of each class in the total weight
-        if shares.size == 1 < self.class_weight.size:
-            shares = np.append(1 - shares, shares)
+        shares = moments.y_mean  # of each class in the total weight
+        if self.class_weight.size == 2:
+            shares = np.concatenate([1 - shares, 1 + shares]) / 2
         known = self.class_weight > 0  # rows of classes with weight 0 were left out
         return moments.weight * float(np.sum(shares[known] / self.class_weight[known]))
 
@@ -110,52 +93,79 @@ class Settings:
 class RidgeSums(MapSums):
     """Moments of features and targets for each candidate sigma.
 
-    Rows are kept until the feature map is fixed. ``sigmas`` are the candidates, None
-    once one of them has been chosen. As soon as there are moments, ``path`` holds a
-    fitted sampler for each candidate.
+    Rows are kept until the feature map is fixed. As soon as there are moments, ``path``
+    holds a fitted sampler for each candidate.
     """
 
     settings: Settings
-    sigmas: tuple[Any, ...] | None
+    selects_sigma: bool  # False once sigma has been chosen
+    resizes: bool  # whether the number of rows determines that of the columns
     path: tuple[Any, ...] = ()  # (n_sigmas,), fitted samplers
     moments: tuple[Moments, ...] = ()  # (n_sigmas,)
     scores_before: tuple[dict, ...] = ()  # of the candidates, when sigma was chosen
-    solved: tuple[Solution, ...] = ()  # for the moments, if fit has computed them
-    parameter = "sampler"
+    solved: tuple[Solution, ...] = ()  # for the moments, if they have been solved
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields, including solutions, which take long to compute."""
+        state = super().__getstate__()
+        if self.kept:
+            state["known_total"] = self.known_total or vars(self).get("total")
+        else:
+            state["solved"] = self.solved or vars(self).get("computed", ())
+        return state
 
     # -------------------------------------------------------------- life cycle
     def plus(self, batch: Batch, step: Step = no_step) -> RidgeSums:
         self.check_columns(batch.X)
-        return super().plus(batch, step)
+        value = self
+        if self.resizes and not (self.is_fixed or isinstance(self.sampler, LifeCycle)):
+            # Nystroem, which is fitted to the first batch and has a column per row
+            width = min(batch.X.shape[0], MOST)
+            sampler = clone(self.sampler).set_params(n_components=width)
+            value = replace(self, sampler=sampler)
+        return super(RidgeSums, value).plus(batch, step)
 
     def fitted(self, batch: Batch, step: Step = no_step) -> RidgeSums:
-        """Return the moments of all rows for the best sigma, with their solution."""
-        if self.is_fixed:
-            self.check_columns(batch.X)
-            value = self._with_best_sigma_of((batch,))._with_sums_of((batch,), step)
-        else:
-            value = self.plus(batch, step)
-        value = value.frozen(step)
+        """Return the value of all rows, with the solution for the best sigma."""
+        value = self.plus(batch, step)
+        if value.kept:
+            return replace(value, known_total=value._without_moments(step))
         return replace(value, solved=value.solutions)
 
-    def frozen(self, step: Step = no_step) -> RidgeSums:
+    def fixed(self, step: Step = no_step) -> RidgeSums:
         """Return the moments for the best sigma only, with a fixed map."""
-        total = self.summed(step)
-        if total.sigmas is not None:
-            best = total.best
-            sampler = total.path[best]
-            if isinstance(sampler, DefaultSampler):
-                sampler = sampler.as_plain()
-            total = replace(
-                total,
-                sigmas=None,
-                sampler=sampler,
-                moments=(total.moments[best],),
-                scores_before=total.table,
-                solved=(total.solutions[best],),
+        value = self.summed(step)
+        if value.selects_sigma:
+            best = value.best
+            value = replace(
+                value,
+                selects_sigma=False,
+                scores_before=value.table,
+                solved=(value.solutions[best],),
+                moments=value.moments[best : best + 1],
             )
-        frozen = super(RidgeSums, total).frozen()
-        return replace(frozen, path=(frozen.sampler,))
+            value = replace(value, sampler=value.path[best])
+        else:
+            value = replace(value, sampler=value.path[0])
+        value = super(RidgeSums, value).fixed(step)
+        return replace(value, path=(value.sampler,))
+
+    def frozen(self, step: Step = no_step) -> RidgeSums:
+        """Return only what predictions need, in as little memory as possible."""
+        value = self._without_moments(step)
+        return replace(value, solved=(value.solution.packed(),), is_frozen=True)
+
+    def _without_moments(self, step: Step = no_step) -> RidgeSums:
+        """Return the solution for the best sigma, without the moments."""
+        value = self.fixed(step)
+        return replace(value, solved=value.solutions, moments=())
+
+    @cached_property
+    def total(self) -> RidgeSums:
+        """The value that includes all rows, for predictions."""
+        if not self.kept:
+            return self
+        return self.known_total or self._without_moments()
 
     def _with_sums_of_kept(self, step: Step) -> RidgeSums:
         return self._with_best_sigma_of(self.kept)._with_sums_of(self.kept, step)
@@ -180,8 +190,9 @@ class RidgeSums(MapSums):
         if not same(mine, theirs):
             super()._check_same_map(other)
             raise ValueError(
-                "merge needs the same sigmas on both sides: merge before freeze(), or "
-                "give the sampler of one, FrozenEstimator(model.sampler_), to both."
+                "merge needs the same sigma on both sides, but after about 4 million "
+                "entries of X sigma was selected for each side. Set it to a number, or "
+                "pass kernel=FrozenEstimator(model.kernel_) to both estimators."
             )
 
     def without_map(self) -> RidgeSums:
@@ -194,15 +205,17 @@ class RidgeSums(MapSums):
     # -------------------------------------------------------------------- sigma
     def _members(self) -> tuple[Any, ...]:
         """Return a fitted sampler for each candidate sigma."""
-        if self.sigmas is None:
-            return (self.sampler,)
         sampler = self.sampler
-        if isinstance(sampler, FrozenEstimator):
-            sampler = sampler.estimator
-        sigmas = self.sigmas
-        if self.settings.relative:
-            sigmas = tuple(sampler.sigma_ * multiple for multiple in sigmas)
-        return tuple(sampler.with_sigma(sigma) for sigma in sigmas)
+        if self.resizes and isinstance(sampler, LifeCycle):
+            rows = sampler._value.statistics.query
+            # the weights count rows, unless they are below 1 on average
+            n_rows = max(rows.weight, rows.n_rows)
+            sampler = with_n_components(sampler, int(np.clip(n_rows, FEWEST, MOST)))
+        if not self.selects_sigma:
+            return (sampler,)
+        few = sampler.n_features_in_ <= _FEW
+        multiples = _OF_FEW if few else _MULTIPLES
+        return tuple(sampler.with_sigma(sampler.sigma_ * m) for m in multiples)
 
     def _with_best_sigma_of(self, batches: tuple[Batch, ...]) -> RidgeSums:
         """Return the value with the sigma that is best on every n-th row.
@@ -216,13 +229,14 @@ class RidgeSums(MapSums):
         every = max(1, n_rows // (_ROWS_A_COLUMN * n_columns))
         if len(value.path) == 1 or every == 1:
             return value
-        parts = tuple(
-            batch._replace(
-                X=batch.X[::every], y=batch.y[::every], weights=batch.weights[::every]
-            )
-            for batch in batches
-        )
-        on_part = value._with_sums_of(parts)
+        parts, n_before = [], 0
+        for batch in batches:  # the same rows as if all were in one batch
+            rows = slice(-n_before % every, None, every)
+            X, y, weights = (array[rows] for array in batch[:3])
+            n_before += batch.X.shape[0]
+            if X.shape[0]:
+                parts.append(Batch(X, y, weights))
+        on_part = value._with_sums_of(tuple(parts))
         path = (value.path[on_part.best],)
         return replace(value, path=path, scores_before=on_part.table)
 
@@ -251,19 +265,21 @@ class RidgeSums(MapSums):
     @property
     def solutions(self) -> tuple[Solution, ...]:
         """The solution for each sigma, computed when it is first needed."""
-        return self.solved or computed_once(self.total, "computed", self.total._solve)
+        total = self.total
+        return total.solved or computed_once(total, "computed", total._solve)
 
     def _solve(self) -> tuple[Solution, ...]:
+        settings = self.settings
         penalties = (getattr(member, "penalty_", None) for member in self.path)
         return tuple(
-            Solution(
+            Regression(
                 moments,
                 penalty,
-                self.settings.alphas,
-                n_rows=self.settings.n_rows(moments),
-                fit_intercept=self.settings.fit_intercept,
-                shared=self.settings.n_classes is not None,
-            )
+                settings.alpha,
+                weight=settings.sample_weight(moments),
+                fit_intercept=settings.fit_intercept,
+                shared=settings.n_classes is not None,
+            ).solution()
             for moments, penalty in zip(self.moments, penalties, strict=True)
         )
 
@@ -294,7 +310,7 @@ class RidgeSums(MapSums):
                 "sigma": getattr(member, "sigma_", None),
                 "alpha": solution.alphas,
                 "gcv": solution.scores,
-                "effective_columns": solution.effective_columns,
+                "degrees_of_freedom": solution.degrees_of_freedom,
             }
             for member, solution in zip(total.path, self.solutions, strict=True)
         )

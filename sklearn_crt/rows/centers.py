@@ -17,7 +17,9 @@ from .frame import Frame
 from .inputs import DenseInputs, Inputs, Rows
 
 _DISTANCES = 2**16  # distances that are computed at a time, so that they fit the cache
-_LARGE = 10**7  # distances of one step above which k-means starts on a sample of rows
+MOST_DISTANCES = (
+    10**7
+)  # distances of one step above which k-means starts on a sample of rows
 _ROWS_PER_CLUSTER = 3  # least number of rows per cluster in this sample
 _STEPS = 100  # largest number of steps of k-means
 _STEPS_OF_SAMPLE, _STEPS_OF_ALL = 20, 4  # the same in a large table
@@ -201,10 +203,10 @@ def k_means(
     """
     # weights (n_rows,) -> (n_rows,)
     rng, n_rows = np.random.default_rng(seed), rows.shape[0]
-    if n_rows * n_clusters <= _LARGE:
+    if n_rows * n_clusters <= MOST_DISTANCES:
         centers = _initial_centers(rows, weights, n_clusters, rng)
         return lloyd(rows, weights, centers, n_steps=_STEPS)
-    n_sampled = max(_LARGE // n_clusters, _ROWS_PER_CLUSTER * n_clusters)
+    n_sampled = max(MOST_DISTANCES // n_clusters, _ROWS_PER_CLUSTER * n_clusters)
     sample = np.sort(rng.permutation(n_rows)[:n_sampled])
     some, own = rows.take(sample), weights[sample]
     centers = _initial_centers(some, own, n_clusters, rng)

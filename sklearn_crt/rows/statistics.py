@@ -68,6 +68,7 @@ class ColumnMoments:
     variance: np.ndarray  # (n_features,)
     mean_abs: np.ndarray  # (n_features,)
     minimum: np.ndarray  # (n_features,)
+    n_rows: int = 0  # number of rows with positive weight
 
     @classmethod
     def of(cls, X: Any, sample_weight: Array | None = None) -> ColumnMoments:
@@ -91,8 +92,9 @@ class ColumnMoments:
         if weight == 0:
             return cls._of_nothing(X.shape[1])
         share = weights / weight
-        mean, counted = share @ X, X
+        mean, counted, n_rows = share @ X, X, X.shape[0]
         if not xp.all(share > 0):
+            n_rows = int(xp.count_nonzero(share > 0))
             counted = xp.where(share[:, None] > 0, X, xp.full_like(X, np.inf))
         gaps = X - mean
         rest = share @ gaps
@@ -104,10 +106,11 @@ class ColumnMoments:
             xp.min(counted, axis=0),
         )
         found = to_host(xp.stack(vectors)).astype(np.float64, copy=False)
-        first, rest, variance, *others = found
+        first, rest, variance, mean_abs, minimum = found
         mean = first + rest
         rest = rest - (mean - first)
-        return cls(weight, mean, rest, np.maximum(variance, 0), *others)
+        variance = np.maximum(variance, 0)
+        return cls(weight, mean, rest, variance, mean_abs, minimum, n_rows)
 
     @classmethod
     def _of_sparse(cls, X: sparse.csr_array, weights: np.ndarray) -> ColumnMoments:
@@ -127,7 +130,8 @@ class ColumnMoments:
             rest = np.where(is_full, np.bincount(X.indices, gaps, mean.size), 0)
         total = mean + rest
         rest = rest - (total - mean)
-        return cls(weight, total, rest, variance, share @ abs(X), minimum)
+        n_rows = int(np.count_nonzero(weights))
+        return cls(weight, total, rest, variance, share @ abs(X), minimum, n_rows)
 
     @classmethod
     def _of_nothing(cls, n_features: int) -> ColumnMoments:
@@ -148,6 +152,7 @@ class ColumnMoments:
             (1 - share) * (self.variance + share * gap**2) + share * other.variance,
             (1 - share) * self.mean_abs + share * other.mean_abs,
             np.minimum(self.minimum, other.minimum),
+            self.n_rows + other.n_rows,
         )
 
     @property

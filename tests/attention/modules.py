@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 
 from sklearn_crt.attention.torch import LinearAttention  # noqa: E402
 
-WIDTH, HEADS, LENGTH = 16, 4, 23
+WIDTH, HEADS, LENGTH, N_COLUMNS = 16, 4, 23, 32
 MAPS = [
     "favor+",
     "favor++",
@@ -25,7 +25,8 @@ MAPS = [
 
 def make(feature_map="favor++", **options):
     """Return a module, ready for training."""
-    options = {"batch_first": True, "random_state": 0, "n_components": 32, **options}
+    options = {"batch_first": True, "random_state": 0, **options}
+    options.setdefault("n_components", N_COLUMNS)
     return LinearAttention(WIDTH, HEADS, feature_map=feature_map, **options)
 
 

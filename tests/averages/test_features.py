@@ -20,7 +20,6 @@ from sklearn_crt import (
     Prototypes,
     TrigRBFSampler,
 )
-from sklearn_crt._fitted import value_of
 from sklearn_crt.exceptions import ApproximationWarning
 
 POSITIVE = [PositiveRBFSampler, OPRFSampler]
@@ -46,7 +45,7 @@ def test_features_inside_equal_the_product_of_features(sampler, kernel, iris):
     assert_allclose(regression.predict(X), expected, rtol=1e-7, atol=1e-9)
 
 
-def test_few_columns_are_spoken_of(iris):
+def test_few_columns_are_spoken_of(iris, value_of):
     """Of the digits, 100 columns of OPRF reach .66 where the kernel has .84."""
     X, y = load_digits(return_X_y=True)
     X = StandardScaler().fit_transform(X)

@@ -15,7 +15,7 @@ from sklearn_crt import (
     NadarayaWatsonRegressor,
     Prototypes,
 )
-from sklearn_crt.averages._targets import LocalLinear, OneHot, RegressionTargets
+from sklearn_crt.averages import _targets
 from sklearn_crt.rows import DenseInputs
 
 LOG_KERNELS = {
@@ -255,14 +255,20 @@ def test_prototypes_hold_the_moments_of_their_rows(labels, rng):
         assert_allclose(fitted.predict(Q), expected[:, 0], rtol=1e-8)
 
 
-@pytest.mark.parametrize("plain", [OneHot(3), RegressionTargets(2)], ids=repr)
+@pytest.mark.parametrize(
+    "plain", [_targets.OneHot(3), _targets.RegressionTargets(2)], ids=repr
+)
 def test_points_of_points_hold_the_moments_of_their_rows(plain, rng):
     """Rows to nine points to three: products of rows, and of rows with targets."""
     X, weights = rng.normal(size=(200, 4)) + 5, rng.uniform(0.5, 2, 200)
     few = np.arange(200) % 9
     groups = few % 3  # a point has rows of one label
-    y = groups if isinstance(plain, OneHot) else rng.normal(size=(200, 2)) + X[:, :2]
-    targets = LocalLinear(plain, 0.0)
+    y = (
+        groups
+        if isinstance(plain, _targets.OneHot)
+        else rng.normal(size=(200, 2)) + X[:, :2]
+    )
+    targets = _targets.LocalLinear(plain, 0.0)
 
     def grouped(points, labels, spread):
         X, y, weights = points
@@ -271,7 +277,9 @@ def test_points_of_points_hold_the_moments_of_their_rows(plain, rng):
         share = weights / total[labels]
         mean[labels, np.arange(len(labels))] = share
         codes = mean @ y
-        codes = np.rint(codes).astype(int) if isinstance(plain, OneHot) else codes
+        codes = (
+            np.rint(codes).astype(int) if isinstance(plain, _targets.OneHot) else codes
+        )
         spread = targets.spread_of(X, y, share, labels, spread)
         return (mean @ X, codes, total), spread
 

@@ -146,6 +146,7 @@ def in_batches(model, parts, classes):
     return model
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("sigma", ["auto", 1.0])
 @pytest.mark.parametrize("rows", [integer_rows, real_rows, repeated_rows])
@@ -194,7 +195,7 @@ def test_points_depend_on_content_alone(model, sigma, rows, kind):
 @pytest.mark.parametrize("rows", [integer_rows, real_rows])
 def test_points_of_large_tables_depend_on_content_alone(rows, monkeypatch, rng):
     """So do those that k-means finds on a sample of the rows, and then on all."""
-    monkeypatch.setattr(centers, "_LARGE", 3000)
+    monkeypatch.setattr(centers, "MOST_DISTANCES", 3000)
     X, order = rows(rng, 1500), rng.permutation(1500)
     y = np.sin(2 * X[:, 0])
     model = NadarayaWatsonRegressor(Prototypes(40, random_state=0), sigma=1.0)

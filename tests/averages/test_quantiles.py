@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.stats import norm
+from sklearn import config_context
 from sklearn.base import clone
 
 from sklearn_crt import (
@@ -13,8 +14,7 @@ from sklearn_crt import (
     OPRFSampler,
     Prototypes,
 )
-from sklearn_crt._fitted import value_of
-from sklearn_crt.averages import _quantiles, _row_weights, _sigma
+from sklearn_crt.averages import _quantiles
 
 LEVELS = [0.0, 0.05, 0.3, 0.5, 0.9, 1.0]
 
@@ -29,11 +29,11 @@ def rows(rng):
 @pytest.mark.parametrize(
     "kernel", ["gaussian", "laplacian", Prototypes(40, random_state=0)]
 )
-def test_quantiles_of_weighted_targets(kernel, rows, monkeypatch):
+def test_quantiles_of_weighted_targets(kernel, rows, value_of):
     X, y, weights, Q = rows
     model = NadarayaWatsonRegressor(kernel).fit(X, y, weights)
-    monkeypatch.setattr(_row_weights, "_PAIRS", 2500)  # several blocks
-    found = model.predict_quantiles(Q, LEVELS)
+    with config_context(working_memory=0.02):  # blocks of ten queries
+        found = model.predict_quantiles(Q, LEVELS)
     shares = model.kernel_weights(Q).toarray()
     if isinstance(kernel, Prototypes):
         y = value_of(model).choice.points.y
@@ -180,7 +180,6 @@ def test_clip_makes_another_margin(rng):
     assert_allclose(found, plain)
 
 
-@pytest.mark.parametrize("coverage", [0.5, 0.9, 0.95])
 @pytest.mark.parametrize(
     "model",
     [
@@ -191,7 +190,7 @@ def test_clip_makes_another_margin(rng):
     ],
     ids=str,
 )
-def test_intervals_depend_on_content_alone(model, coverage):
+def test_intervals_depend_on_content_alone(model):
     """A row of weight 2 is one that comes twice, and the order does not matter."""
     for seed in range(20):
         rng = np.random.default_rng(seed)
@@ -204,14 +203,17 @@ def test_intervals_depend_on_content_alone(model, coverage):
         copies = np.repeat(np.arange(n), counts)
         order, shuffled = rng.permutation(n), rng.permutation(copies)
         Q = rng.normal(size=(10, 2))
-        expected = clone(model).fit(X, y, counts).predict_interval(Q, coverage)
+        whole = clone(model).fit(X, y, counts)
         for index, weights in (
             (copies, None),
             (shuffled, None),
             (order, counts[order]),
         ):
             found = clone(model).fit(X[index], y[index], weights)
-            assert_allclose(found.predict_interval(Q, coverage), expected, atol=1e-9)
+            for coverage in (0.5, 0.9, 0.95):
+                expected = whole.predict_interval(Q, coverage)
+                result = found.predict_interval(Q, coverage)
+                assert_allclose(result, expected, atol=1e-9)
 
 
 def test_small_weights_make_no_wider_intervals(rows):
@@ -223,12 +225,11 @@ def test_small_weights_make_no_wider_intervals(rows):
     assert_allclose(found, expected)
 
 
-def test_few_of_many_rows_are_held_out_by_content(rows, monkeypatch):
-    """A sample of the rows does not depend on their order either."""
-    X, y, weights, Q = rows
-    order = np.random.default_rng(0).permutation(250)
-    monkeypatch.setattr(_quantiles, "_N_HELD_OUT", 40)
-    monkeypatch.setattr(_sigma, "_N_KEYS", 100)
+def test_few_of_many_rows_are_held_out_by_content(rng):
+    """Of more than 2000 rows a sample is held out, which depends on no order either."""
+    X, y = rng.normal(size=(2, 2400, 2))
+    weights, order = rng.integers(1, 4, 2400), rng.permutation(2400)
+    Q = X[:5]
     for model in KINDS:
         expected = clone(model).fit(X, y, weights).predict_interval(Q)
         found = clone(model).fit(X[order], y[order], weights[order])

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.spatial.distance import cdist
+from sklearn import config_context
 from sklearn.datasets import load_iris
 from sklearn.neighbors import KernelDensity
 
@@ -18,8 +19,6 @@ from sklearn_crt import (
     OPRFSampler,
     Prototypes,
 )
-from sklearn_crt._fitted import value_of
-from sklearn_crt.averages import _row_weights
 
 
 def near(A, B):
@@ -46,17 +45,32 @@ def rows(rng):
 @pytest.mark.filterwarnings("ignore:For .* rows all the kernel weights:RuntimeWarning")
 @pytest.mark.parametrize("kernel", KERNELS, ids=range(5))
 @pytest.mark.parametrize("model", [NadarayaWatsonRegressor, LocalLinearRegressor])
-def test_weights_make_the_answers(model, kernel, rows, monkeypatch):
+def test_weights_make_the_answers(model, kernel, rows):
     fits = model is LocalLinearRegressor
     X, y, weights, Q = rows
     made = model(**kernel, **({"alpha": 0.01} if fits else {})).fit(X, y, weights)
-    monkeypatch.setattr(_row_weights, "_PAIRS", 3000)  # several blocks
-    found = made.kernel_weights(Q)
+    with config_context(working_memory=0.025):  # blocks of ten queries
+        found = made.kernel_weights(Q)
     assert found.shape == (40, 300)  # rows of weight 0 too
     assert not found[:, weights == 0].nnz
     assert_allclose(found.sum(axis=1), 1, atol=1e-12)
     assert_allclose(found @ y, made.predict(Q), atol=1e-10)
     assert (found.data.min() < 0) == fits
+
+
+def test_blocks_of_queries_respect_the_working_memory_of_scikit_learn(rows):
+    sizes = []
+
+    def counted(A, B):
+        sizes.append(len(A))
+        return near(A, B)
+
+    X, y, _, Q = rows
+    model = NadarayaWatsonRegressor(counted, sigma=1.0).fit(X, y)
+    sizes.clear()
+    with config_context(working_memory=8 * 300 * 12 / 2**20):
+        model.kernel_weights(Q)
+    assert sizes == [12, 12, 12, 4]
 
 
 @pytest.mark.parametrize("model", [NadarayaWatsonClassifier, LocalLinearClassifier])
@@ -99,7 +113,7 @@ def test_the_largest_weights(rows):
             model.kernel_weights(Q, n_largest=wrong)
 
 
-def test_prototypes_count_for_their_rows(rows):
+def test_prototypes_count_for_their_rows(rows, value_of):
     X, y, weights, Q = rows
     model = NadarayaWatsonRegressor(Prototypes(30, random_state=0)).fit(X, y, weights)
     found = model.kernel_weights(Q)

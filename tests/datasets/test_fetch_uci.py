@@ -18,7 +18,7 @@ from sklearn.compose import make_column_transformer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from sklearn_crt import datasets
-from sklearn_crt.datasets import fetch_uci, uci
+from sklearn_crt.datasets import fetch_uci
 
 # the sets themselves, of which one is given a made-up file
 from sklearn_crt.datasets.registry import DATASETS
@@ -681,9 +681,19 @@ def test_more_than_four_times_the_size(
     assert list((tmp_path / "sklearn_crt").iterdir()) == []
 
 
-def test_silent_server(server, made_up, monkeypatch):
+@pytest.fixture
+def short_patience():
+    """Set the time that a connection waits for a byte."""
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(0.2)
+    yield
+    assert socket.getdefaulttimeout() == 0.2  # as it was before the download
+    socket.setdefaulttimeout(before)
+
+
+@pytest.mark.usefixtures("short_patience")
+def test_silent_server(server, made_up):
     """It is given up after a time without a byte, each try apart."""
-    monkeypatch.setattr(uci, "_SILENCE", 0.2)
     made_up("banknote", CONTENT, server.url + "/silent")
     start = time.monotonic()
     with pytest.raises(OSError, match=f"{server.url}/silent failed: .*timed out"):

@@ -144,10 +144,13 @@ def test_the_third_party_sampler_passes_the_contract():
     "params",
     [
         {"bases": [Laplacian(), TrigRBFSampler(coupling="iid")]},
-        {"bases": [TrigRBFSampler(coupling="iid"), Laplacian()]},
+        pytest.param(
+            {"bases": [TrigRBFSampler(coupling="iid"), Laplacian()]},
+            marks=pytest.mark.slow,
+        ),
         {"coefficients": [Laplacian(n_components=4)]},
         {"bases": [Bare(), PAIRS]},
-        {"bases": [PAIRS, Bare()]},
+        pytest.param({"bases": [PAIRS, Bare()]}, marks=pytest.mark.slow),
         {"coefficients": [Bare(n_components=3)]},
         {"bases": [PoissonSampler(), OPRFSampler(coupling="iid")]},
     ],

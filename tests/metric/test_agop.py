@@ -10,7 +10,6 @@ from sklearn.base import clone
 
 from sklearn_crt import LearnedMetric
 from sklearn_crt.metric import _agop
-from sklearn_crt.metric._targets import Coding
 from sklearn_crt.rows import Frame
 
 
@@ -20,7 +19,7 @@ def table(rng):
     X = rng.normal(size=(300, 4))
     y = np.stack([np.sin(2 * X[:, 0]), X[:, 1] * X[:, 2]], axis=1)
     weights = rng.integers(1, 4, size=300).astype(float)
-    coding = Coding(None, np.zeros(2))
+    coding = _agop.Coding(None, np.zeros(2))
     return _agop.TrainingRows(X, y, weights, rng.random(300), coding)
 
 
@@ -124,6 +123,25 @@ def test_factor_is_a_root(d, m, rng):
     assert_allclose(gram[0, 0], 1)
 
 
+def test_last_round_is_of_all_rows(rng):
+    X = rng.normal(size=(3000, 4))
+    coding = _agop.Coding(None, np.zeros(1))
+    y = (np.sin(2 * X[:, 0]) + X[:, 1])[:, None]
+    table = _agop.TrainingRows(X, y, np.ones(3000), rng.random(3000), coding)
+    metrics = []
+    for n_rows in (1200, 3000):  # in the first round
+        options = {"seed": 0, "max_iter": 2, "n_rows": n_rows}
+        last, multiples = _agop.learn_rounds(
+            table, Frame(), np.full(4, True), **options
+        )
+        assert len(multiples) == 2
+        assert last.sums.together.weight == 3000
+        factor = last.factor(every=True)
+        metrics.append(factor @ factor.T)
+    gap = np.abs(metrics[0] - metrics[1]).max()
+    assert 1e-6 < gap < 0.3 * metrics[1].max()
+
+
 def table_of(seed, kind):
     """Return a small table, on some of which eigenvectors change their signs."""
     rng = np.random.default_rng(seed)
@@ -209,7 +227,7 @@ def test_frequencies_have_the_metric_as_their_covariance(rng):
 def test_centred_sums_keep_digits_far_from_zero(rng):
     """Numbers beside their mean: no variance is lost to squares."""
     y = 1e6 + rng.normal(size=400)
-    coding = Coding.of(y, np.ones(400))
+    coding = _agop.Coding.of(y, np.ones(400), "agop")
     Y, F = coding.columns(coding.codes(y)), np.ones((400, 2))
     some = np.arange(400) < 100
     both = _agop.TrainingAndHeldOut(
@@ -230,11 +248,11 @@ def test_labels_in_any_order_of_parts(rng):
         return _agop.TrainingRows(*arrays, coding).sums(found)
 
     first, second = np.arange(50), np.arange(50, 200)
-    known = Coding.of(y[first], np.ones(50))
+    known = _agop.Coding.of(y[first], np.ones(50), "agop")
     coding = known.with_labels(y[second])
     assert coding.classes.tolist() == ["a", "b", "c", "d"]
     total = known.moved(sums(first, known), coding) + sums(second, coding)
-    whole = sums(np.arange(200), Coding.of(y, np.ones(200)))
+    whole = sums(np.arange(200), _agop.Coding.of(y, np.ones(200), "agop"))
     assert_allclose(total.training.cross, whole.training.cross, atol=1e-10)
     L = [_agop.Round(found, h, True).factor(every=True) for h in (total, whole)]
     assert_allclose(L[0] @ L[0].T, L[1] @ L[1].T, atol=1e-8)

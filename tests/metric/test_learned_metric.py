@@ -13,8 +13,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 from sklearn_crt import LearnedMetric
-from sklearn_crt._fitted import value_of
-from sklearn_crt.metric import _agop, _value
+from sklearn_crt.metric import _value
 
 METHODS = "none", "diagonal", "agop", "nca"
 
@@ -51,20 +50,6 @@ def test_directions(seed):
     assert metric.n_iter_ > one.n_iter_ == 1
     assert angle(metric, B) < 10
     assert angle(one, B) > 1.5 * angle(metric, B)
-
-
-def test_last_round_is_of_all_rows(rng, monkeypatch):
-    X, y, _ = three_directions(rng, 1000, 5)
-    monkeypatch.setattr(_agop, "_MOST_ROWS", 400)
-    monkeypatch.setattr(_agop, "_MOST_FOLD", 1)
-    monkeypatch.setattr(_agop, "_TRIED_ROWS", 400)
-    monkeypatch.setattr(_value, "KEPT_ENTRIES", 1000)
-    metric = LearnedMetric(method="agop", max_iter=2, random_state=0).fit(X, y)
-    assert value_of(metric).fixed_sums.first.together.weight == 1000
-    monkeypatch.setattr(_agop, "_MOST_ROWS", 1000)
-    every = LearnedMetric(method="agop", max_iter=2, random_state=0).fit(X, y)
-    gap = np.abs(metric.metric_ - every.metric_).max()
-    assert 1e-6 < gap < 0.3 * every.metric_.max()
 
 
 @pytest.mark.slow
@@ -563,7 +548,7 @@ def test_integers_in_blocks_of_dask(n_different, rng):
     assert_allclose(found, expected, atol=1e-10 * expected.max())
 
 
-def test_blocks_of_dask(rng, monkeypatch):
+def test_blocks_of_dask(rng, monkeypatch, value_of):
     """All rows fix the frequencies as long as there are few."""
     da = pytest.importorskip("dask.array", reason="needs the extra dask")
     crt_dask = pytest.importorskip("sklearn_crt.dask", reason="needs the extra dask")

@@ -1,5 +1,7 @@
 """Ridge regression on Dask's collections, against fitting on the rows in memory."""
 
+import pickle
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -11,6 +13,7 @@ from sklearn_crt import (
     RandomFeatureRidgeClassifier,
     TrigRBFSampler,
 )
+from sklearn_crt.ridge import _solution
 
 dask = pytest.importorskip("dask", reason="needs the extra dask")
 da = pytest.importorskip("dask.array", reason="needs the extra dask")
@@ -29,9 +32,10 @@ def table(rng):
 @pytest.mark.parametrize(
     "model",
     [
-        RandomFeatureRidge(),
+        RandomFeatureRidge(random_state=0),
+        RandomFeatureRidge("matern", n_components=50, random_state=0),
         RandomFeatureRidge(SAMPLER),
-        RandomFeatureRidge(SAMPLER, sigmas=[0.1, "scale", 2.0], alphas=[0.1, 1]),
+        RandomFeatureRidge(SAMPLER, sigma=0.5, alpha=[0.1, 1]),
         RandomFeatureRidge("linear"),
     ],
     ids=repr,
@@ -46,8 +50,9 @@ def test_numbers_as_in_memory(model, table):
     assert found.gcv_scores_.shape == expected.gcv_scores_.shape
     for one, other in zip(*(m.predict(X, return_std=True) for m in (found, expected))):
         assert_allclose(one, other, rtol=1e-6, atol=1e-9)
-    assert type(found.sampler_) is type(expected.sampler_)
-    if model.sampler is not None:  # which takes longest
+    assert type(found.kernel_) is type(expected.kernel_)
+    assert found.coef_.shape == expected.coef_.shape
+    if model.kernel != "gaussian":  # which takes longest
         again = crt_dask.fit(model, *lazy, sample_weight=weights)
         assert_array_equal(again.coef_, found.coef_)
 
@@ -55,12 +60,36 @@ def test_numbers_as_in_memory(model, table):
 def test_labels_as_in_memory(table):
     X, y, _ = table
     labels = np.array(["a", "b", "c"])[(y > -0.5).astype(int) + (y > 0.5)]
-    model = RandomFeatureRidgeClassifier(SAMPLER, sigmas=[0.2, 0.5])
+    model = RandomFeatureRidgeClassifier(SAMPLER)
     found = crt_dask.fit(model, da.from_array(X, chunks=ODD), labels)
     expected = model.fit(X, labels)
     assert found.sigma_ == expected.sigma_
     scores = expected.decision_function(X)
     assert_allclose(found.decision_function(X), scores, atol=1e-8)
+
+
+def test_small_weights_count_rows(table):
+    X, y, _ = table
+    lazy = da.from_array(X, chunks=ODD), da.from_array(y, chunks=77)
+    model = RandomFeatureRidge(random_state=0)
+    found = crt_dask.fit(model, *lazy, sample_weight=np.full(500, 1e-3))
+    expected = model.fit(X, y)
+    assert found.kernel_.n_components == 512
+    assert_allclose(found.predict(X), expected.predict(X), rtol=1e-6, atol=1e-9)
+    with pytest.warns(UserWarning, match="mean of the sample weights is 20"):
+        crt_dask.fit(
+            RandomFeatureRidge("linear"), *lazy, sample_weight=np.full(500, 20.0)
+        )
+
+
+def test_a_fitted_model_predicts_without_solving_again(table, monkeypatch):
+    X, y, _ = table
+    lazy = da.from_array(X, chunks=ODD), da.from_array(y, chunks=77)
+    found = crt_dask.fit(RandomFeatureRidge(SAMPLER), *lazy)
+    expected = found.predict(X)
+    again = pickle.loads(pickle.dumps(found))
+    monkeypatch.setattr(_solution, "eigh", None)
+    assert_array_equal(again.predict(X), expected)
 
 
 def test_a_transformer_must_be_fitted(table):

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import load_iris, load_wine
+from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct
@@ -24,11 +24,10 @@ from sklearn_crt import (
     RandomFeatureRidgeClassifier,
     TrigRBFSampler,
 )
-from sklearn_crt._fitted import value_of
-from sklearn_crt.ridge import _sums
-from sklearn_crt.ridge._solution import MomentSums, Solution
+from sklearn_crt.ridge import _solution
 
-READS_NOTHING = TrigRBFSampler(sigma=0.5, n_components=50, random_state=0)
+FIXED = TrigRBFSampler(sigma=0.5, n_components=50, random_state=0)
+OPRF = OPRFSampler(n_components=60, random_state=0)  # whose sigma is selected
 
 
 @pytest.fixture
@@ -53,7 +52,7 @@ def test_equals_ridge_of_scikit_learn(alpha, fit_intercept, n_outputs, table, fr
     X, y, weights = table
     y = y if n_outputs == 1 else np.c_[y, -3 * X[:, 2]]
     options = {"fit_intercept": fit_intercept}
-    found = RandomFeatureRidge(frozen, alphas=alpha, **options).fit(X, y, weights)
+    found = RandomFeatureRidge(frozen, alpha=alpha, **options).fit(X, y, weights)
     expected = Ridge(alpha, solver="svd", **options)
     Z = frozen.transform(X)
     expected.fit(Z, y, weights)
@@ -68,17 +67,20 @@ def test_equals_ridge_of_scikit_learn(alpha, fit_intercept, n_outputs, table, fr
 def test_equals_ridge_classifier_of_scikit_learn(n_classes, table, frozen):
     X, y, weights = table
     labels = np.array(["a", "b", "c"])[np.digitize(y, [100.2, 101][: n_classes - 1])]
-    found = RandomFeatureRidgeClassifier(frozen, alphas=0.1).fit(X, labels, weights)
+    found = RandomFeatureRidgeClassifier(frozen, alpha=0.1).fit(X, labels, weights)
     expected = RidgeClassifier(0.1).fit(frozen.transform(X), labels, weights)
     scores = expected.decision_function(frozen.transform(X))
+    coef = np.atleast_2d(expected.coef_)
+    if n_classes > 2:  # indicators of 0 and 1 instead of -1 and 1
+        scores, coef = (scores + 1) / 2, coef / 2
     assert_allclose(found.decision_function(X), scores, atol=1e-8)
     assert_array_equal(found.predict(X), expected.predict(frozen.transform(X)))
-    assert_allclose(found.coef_, np.atleast_2d(expected.coef_), atol=1e-8)
+    assert_allclose(found.coef_, coef, atol=1e-8)
 
 
 def test_standard_deviations_are_those_of_a_gaussian_process(table, frozen):
     X, y, _ = table
-    options = {"alphas": 0.3, "fit_intercept": False}
+    options = {"alpha": 0.3, "fit_intercept": False}
     model = RandomFeatureRidge(frozen, **options).fit(X, y)
     mean, std = model.predict(X[:50] + 1, return_std=True)
     noise = model.noise_variance_
@@ -96,7 +98,7 @@ def test_standard_deviations_are_those_of_bayesian_ridge(table, frozen):
     Z = frozen.transform(X)
     bayes = BayesianRidge(fit_intercept=False).fit(Z, y)
     alpha = bayes.lambda_ / bayes.alpha_
-    model = RandomFeatureRidge(frozen, alphas=alpha, fit_intercept=False).fit(X, y)
+    model = RandomFeatureRidge(frozen, alpha=alpha, fit_intercept=False).fit(X, y)
     mean, std = model.predict(X, return_std=True)
     expected, theirs = bayes.predict(Z, return_std=True)
     assert_allclose(mean, expected, rtol=1e-6)
@@ -107,7 +109,7 @@ def test_standard_deviations_are_those_of_bayesian_ridge(table, frozen):
 def test_scores_are_those_of_the_formula(table, frozen):
     X, y, _ = table
     alphas = [1e-3, 0.1, 10.0]
-    model = RandomFeatureRidge(frozen, alphas=alphas).fit(X, y)
+    model = RandomFeatureRidge(frozen, alpha=alphas).fit(X, y)
     Z = frozen.transform(X)
     Zc = Z - Z.mean(axis=0)
     for alpha, score in zip(alphas, model.gcv_scores_[0], strict=True):
@@ -123,38 +125,35 @@ def test_scores_are_those_of_the_formula(table, frozen):
 
 
 @pytest.mark.parametrize("class_weight", ["balanced", {"a": 3.0}, {"b": 0.0}])
-def test_class_weights_are_those_of_scikit_learn(class_weight, table, frozen):
+def test_class_weights_are_those_of_scikit_learn(class_weight, table, frozen, value_of):
     X, y, _ = table
     labels = np.array(["a", "b", "c"])[np.digitize(y, [100.5, 101.5])]
     options = {"class_weight": class_weight}
-    found = RandomFeatureRidgeClassifier(frozen, alphas=0.1, **options).fit(X, labels)
+    found = RandomFeatureRidgeClassifier(frozen, alpha=0.1, **options).fit(X, labels)
     expected = RidgeClassifier(0.1, **options).fit(frozen.transform(X), labels)
     theirs = expected.decision_function(frozen.transform(X))
-    assert_allclose(found.decision_function(X), theirs, rtol=1e-6, atol=1e-9)
-    if class_weight == "balanced":
-        assert_allclose(value_of(found).solution.moments.weight, len(X))
+    assert_allclose(found.decision_function(X), (theirs + 1) / 2, rtol=1e-6, atol=1e-9)
 
 
 def test_class_weights_times_weights_of_rows(table, frozen):
     X, y, weights = table
     labels = y > 101.5
-    model = RandomFeatureRidgeClassifier(frozen, alphas=0.1, class_weight="balanced")
+    model = RandomFeatureRidgeClassifier(frozen, alpha=0.1, class_weight="balanced")
     model.fit(X, labels, weights)
     shares = [weights[labels == label].sum() for label in (False, True)]
     own = weights * (sum(shares) / 2 / np.array(shares))[labels.astype(int)]
-    plain = RandomFeatureRidgeClassifier(frozen, alphas=0.1).fit(X, labels, own)
+    plain = RandomFeatureRidgeClassifier(frozen, alpha=0.1).fit(X, labels, own)
     assert_allclose(model.coef_, plain.coef_, rtol=1e-8)
 
 
-def test_batches_take_class_weights_that_are_numbers(table, frozen):
+def test_batches_take_class_weights_that_are_numbers(table, frozen, value_of):
     X, y, _ = table
-    labels, options = y > 101.5, {"alphas": 0.1, "class_weight": {True: 5.0}}
+    labels, options = y > 101.5, {"alpha": 0.1, "class_weight": {True: 5.0}}
     model = RandomFeatureRidgeClassifier(frozen, **options)
     for rows in (slice(0, 150), slice(150, None)):
         model.partial_fit(X[rows], labels[rows], classes=[False, True])
     whole = RandomFeatureRidgeClassifier(frozen, **options).fit(X, labels)
     assert_allclose(model.coef_, whole.coef_, rtol=1e-8)
-    assert_allclose(value_of(whole).solution.n_rows, len(X))  # copies of none
     other = clone(model).set_params(class_weight={True: 2.0}).fit(X, labels)
     with pytest.raises(ValueError, match="but class_weight is"):
         model.merge(other)
@@ -167,9 +166,10 @@ def test_batches_take_class_weights_that_are_numbers(table, frozen):
 
 def test_penalties_of_classes_leave_half_of_the_rows_free(table):
     X, y, _ = table
-    model = RandomFeatureRidgeClassifier().fit(X[:60], np.digitize(y, [-1, 0, 1])[:60])
+    model = RandomFeatureRidgeClassifier(random_state=0)
+    model.fit(X[:60], np.digitize(y, [-1, 0, 1])[:60])
     path = model.score_path()
-    used = np.asarray(path["effective_columns"])
+    used = np.asarray(path["degrees_of_freedom"])
     assert used.max() > 31  # of 60 rows
     assert_array_equal(np.isfinite(path["gcv"]), 59 - used > 30)
     assert np.isin(model.alpha_, path["alpha"][np.isfinite(path["gcv"])])
@@ -178,7 +178,7 @@ def test_penalties_of_classes_leave_half_of_the_rows_free(table):
 def test_centres_have_the_penalty_of_kernel_ridge(table):
     X, y, _ = table
     sampler = CentersRBFSampler(n_components=40, random_state=0)
-    model = RandomFeatureRidge(sampler, alphas=0.5, fit_intercept=False).fit(X, y)
+    model = RandomFeatureRidge(sampler, alpha=0.5, fit_intercept=False).fit(X, y)
     sampler.fit(X)
     F, K = sampler.transform(X), sampler.penalty_
     coef = np.linalg.solve(F.T @ F + 0.5 * K, F.T @ y)
@@ -190,30 +190,43 @@ def test_centres_have_the_penalty_of_kernel_ridge(table):
 
 
 # ----------------------------------------------------------- batches and weights
-@pytest.mark.parametrize("sampler", [READS_NOTHING, "linear", None], ids=repr)
-def test_batches_in_any_order(sampler, table):
+@pytest.mark.parametrize("kernel", [FIXED, OPRF, "linear", "gaussian"], ids=repr)
+def test_batches_in_any_order(kernel, table):
     X, y, _ = table
-    whole = RandomFeatureRidge(sampler).fit(X, y)
+    whole = RandomFeatureRidge(kernel, random_state=0).fit(X, y)
     parts = np.array_split(np.random.default_rng(1).permutation(400), 5)
-    model = RandomFeatureRidge(sampler)
+    model = clone(whole)
     for rows in parts:
         model.partial_fit(X[rows], y[rows])
         model.predict(X[:3])  # between batches: nothing of it stays
     assert_allclose(model.predict(X), whole.predict(X), rtol=1e-7)
     assert_allclose(model.freeze().predict(X), whole.predict(X), rtol=1e-7)
-    assert model.sampler_ == "linear" or model.sigma_ == pytest.approx(whole.sigma_)
-    more = clone(whole).fit(X[:300], y[:300]).partial_fit(X[300:], y[300:])
-    if sampler is not None:
-        assert_allclose(more.predict(X), whole.predict(X), rtol=1e-7)
+    assert model.kernel_ == "linear" or model.sigma_ == pytest.approx(whole.sigma_)
+
+
+@pytest.mark.parametrize("kernel", [FIXED, OPRF, "linear", "matern"], ids=repr)
+def test_partial_fit_after_fit_equals_fit_on_all_rows(kernel, table):
+    X, y, weights = table
+    whole = RandomFeatureRidge(kernel, random_state=0).fit(X, y, weights)
+    model = clone(whole).fit(X[:250] + 1, y[:250], weights[:250])
+    model.fit(X[:300], y[:300], weights[:300])
+    model.partial_fit(X[300:], y[300:], sample_weight=weights[300:])
+    for one, other in zip(*(m.predict(X, return_std=True) for m in (model, whole))):
+        assert_allclose(one, other, rtol=1e-7)
+    assert_allclose(model.gcv_scores_, whole.gcv_scores_, rtol=1e-7)
+    labels = (y > 100.5).astype(int)
+    whole = RandomFeatureRidgeClassifier(kernel, random_state=0).fit(X, labels)
+    model = clone(whole).fit(X[:300], labels[:300]).partial_fit(X[300:], labels[300:])
+    expected = whole.decision_function(X)
+    assert_allclose(model.decision_function(X), expected, atol=1e-8)
 
 
 def test_merge_equals_fit(table, frozen):
     X, y, _ = table
     # the least penalties of "auto" magnify the rounding of sums a billion times
-    options = {"sigmas": [0.2, 0.5, 1.0], "alphas": np.geomspace(1e-2, 1e2, 9)}
-    whole = RandomFeatureRidge(frozen, **options).fit(X, y)
+    whole = RandomFeatureRidge(frozen, alpha=np.geomspace(1e-2, 1e2, 9)).fit(X, y)
     left, right = (
-        RandomFeatureRidge(frozen, **options).partial_fit(X[rows], y[rows])
+        clone(whole).partial_fit(X[rows], y[rows])
         for rows in (slice(150), slice(150, None))
     )
     before = right.predict(X)
@@ -223,47 +236,120 @@ def test_merge_equals_fit(table, frozen):
     assert_allclose(left.predict(X), whole.predict(X), rtol=1e-8)
     assert_array_equal(right.predict(X), before)
     labels = (y > 100.5).astype(int)
-    parts = [
-        RandomFeatureRidgeClassifier(READS_NOTHING).fit(X[rows], labels[rows])
-        for rows in (slice(150), slice(150, None))
-    ]
-    expected = RandomFeatureRidgeClassifier(READS_NOTHING).fit(X, labels)
-    found = parts[0].merge(parts[1]).decision_function(X)
-    assert_allclose(found, expected.decision_function(X), atol=1e-8)
+    for kernel in (FIXED, "gaussian"):
+        whole = RandomFeatureRidgeClassifier(kernel, random_state=0).fit(X, labels)
+        parts = [
+            clone(whole).fit(X[rows], labels[rows])
+            for rows in (slice(150), slice(150, None))
+        ]
+        found = parts[0].merge(parts[1]).decision_function(X)
+        assert_allclose(found, whole.decision_function(X), atol=1e-8)
 
 
 def test_merge_raises_where_models_differ(table, frozen):
     X, y, _ = table
     model = RandomFeatureRidge(frozen).fit(X, y)
+    elsewhere = FrozenEstimator(clone(frozen.estimator).fit(X + 1))
     others = {
-        r"sampler=FrozenEstimator\(sampler\)": RandomFeatureRidge().fit(X, y),
-        "but alphas is 'auto' in one": RandomFeatureRidge(frozen, alphas=1.0).fit(X, y),
+        r"kernel=FrozenEstimator\(sampler\)": RandomFeatureRidge(elsewhere).fit(X, y),
+        "but kernel is FrozenEst": RandomFeatureRidge().fit(X, y),
+        "but alpha is 'auto' in one": RandomFeatureRidge(frozen, alpha=1.0).fit(X, y),
         "same number of outputs": RandomFeatureRidge(frozen).fit(X, np.c_[y, y]),
-        "same sigmas on both sides": RandomFeatureRidge(
-            frozen, sigmas=[1.0, 2.0]
-        ).partial_fit(X, y),
         "the same columns": RandomFeatureRidge("linear").fit(X[:, :2], y),
         "another RandomFeatureRidge": RandomFeatureRidgeClassifier().fit(X, y > 100),
     }
     for message, other in others.items():
         with pytest.raises(ValueError, match=message):
             clone(model).fit(X, y).merge(other)
+    one, other = (RandomFeatureRidge(sigma=s).fit(X, y) for s in (0.5, "scale"))
+    with pytest.raises(
+        ValueError, match=r"but sigma is 0\.5 in one and 'scale' in the"
+    ):
+        one.merge(other)
 
 
-@pytest.mark.parametrize("sampler", [None, READS_NOTHING], ids=repr)
-def test_weights_are_copies(sampler, table):
+@pytest.mark.parametrize("kernel", ["gaussian", FIXED], ids=repr)
+def test_integer_weights_equal_repeated_rows(kernel, table):
     X, y, weights = table
     copies = np.repeat(np.arange(400), weights.astype(int))
-    found = RandomFeatureRidge(sampler).fit(X, y, weights)
-    expected = RandomFeatureRidge(sampler).fit(X[copies], y[copies])
+    found = RandomFeatureRidge(kernel, random_state=0).fit(X, y, weights)
+    expected = clone(found).fit(X[copies], y[copies])
     both = zip(*(m.predict(X, return_std=True) for m in (found, expected)))
     for one, other in both:
         assert_allclose(one, other, rtol=1e-7)
-    assert found.sampler_.n_components == expected.sampler_.n_components
+    assert found.kernel_.n_components == expected.kernel_.n_components
     zero = np.where(np.arange(400) < 300, weights, 0)
     found.fit(X, y, zero)
     expected.fit(X[:300], y[:300], weights[:300])
     assert_allclose(found.predict(X), expected.predict(X), rtol=1e-7)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", OPRF, "linear"], ids=repr)
+@pytest.mark.parametrize("by", ["fit", "partial_fit", "merge"])
+def test_choices_do_not_depend_on_the_unit_of_small_weights(by, kernel, table):
+    X, y, weights = table
+    weights = weights / 4  # below 1 on average
+    models = [
+        fitted_by(by, RandomFeatureRidge(kernel, random_state=0), X, y, weights * unit)
+        for unit in (1.0, 0.1, 1e-5)
+    ]
+    first = models[0]
+    for model, unit in zip(models, (1.0, 0.1, 1e-5), strict=True):
+        assert_allclose(model.alpha_, first.alpha_ * unit, rtol=1e-6)
+        assert_allclose(model.gcv_scores_, first.gcv_scores_, rtol=1e-6)
+        assert_allclose(model.noise_variance_, first.noise_variance_, rtol=1e-6)
+        for one, other in zip(*(m.predict(X, return_std=True) for m in (model, first))):
+            assert_allclose(one, other, rtol=1e-6)
+        if kernel != "linear":
+            assert_allclose(model.sigma_, first.sigma_, rtol=1e-9)
+            assert model.kernel_.n_components == first.kernel_.n_components
+    labels = np.digitize(y, [100.5, 101.5])
+    for class_weight in (None, "balanced"):
+        model = RandomFeatureRidgeClassifier(
+            kernel, class_weight=class_weight, random_state=0
+        )
+        first = clone(model).fit(X, labels, weights)
+        model.fit(X, labels, weights * 1e-3)
+        assert_allclose(model.decision_function(X), first.decision_function(X))
+        assert_allclose(model.alpha_, first.alpha_ * 1e-3)
+
+
+def fitted_by(by, model, X, y, weights):
+    """Return a model that is fitted to all rows at once, or to batches."""
+    if by == "fit":
+        return model.fit(X, y, weights)
+    parts = slice(0, 150), slice(150, None)
+    if by == "partial_fit":
+        for rows in parts:
+            model.partial_fit(X[rows], y[rows], weights[rows])
+        return model
+    left, right = (clone(model).fit(X[s], y[s], weights[s]) for s in parts)
+    return left.merge(right)
+
+
+def test_equal_weights_below_one_equal_no_weights(table):
+    X, y, _ = table
+    expected = RandomFeatureRidge(random_state=0).fit(X, y)
+    model = clone(expected).fit(X, y, np.full(400, 0.01))
+    for one, other in zip(*(m.predict(X, return_std=True) for m in (model, expected))):
+        assert_allclose(one, other, rtol=1e-7)
+    assert_allclose(model.alpha_, 0.01 * expected.alpha_)
+
+
+def test_a_given_penalty_is_relative_to_the_weights(table, frozen):
+    X, y, weights = table
+    Z = frozen.transform(X)
+    model = RandomFeatureRidge(frozen, alpha=0.01).fit(X, y, weights / 100)
+    expected = Ridge(0.01, solver="svd").fit(Z, y, weights / 100)
+    assert_allclose(model.coef_, expected.coef_, rtol=1e-8)
+    assert model.alpha_ == 0.01
+
+
+def test_a_warning_for_weights_that_are_hardly_numbers_of_rows(table):
+    X, y, _ = table
+    model = RandomFeatureRidge("linear").fit(X, y, np.full(400, 10.0))
+    with pytest.warns(UserWarning, match="mean of the sample weights is 11, and a row"):
+        model.fit(X, y, np.full(400, 11.0))
 
 
 def test_moments_do_not_cancel(rng):
@@ -271,7 +357,7 @@ def test_moments_do_not_cancel(rng):
     Z, Y = rng.standard_normal((2000, 3)) + 1e7, rng.standard_normal((2000, 1)) - 1e8
     total = None
     for rows in (slice(500), slice(500, 501), slice(501, None)):
-        sums = MomentSums()
+        sums = _solution.MomentSums()
         for chunk in np.array_split(np.arange(2000)[rows], 3):
             if chunk.size:
                 sums.add(Z[chunk], Y[chunk], np.ones(chunk.size))
@@ -284,24 +370,27 @@ def test_moments_do_not_cancel(rng):
 
 
 # --------------------------------------------------------------------- the choice
-def test_sigma_is_chosen_among_some_of_many_rows(table, monkeypatch):
-    X, y, _ = table
-    sigmas = [0.01, 0.5, 8.0]
-    model = RandomFeatureRidge(READS_NOTHING, sigmas=sigmas)
-    whole = clone(model).fit(X, y)
-    summed = []
-    add = MomentSums.add
-    monkeypatch.setattr(
-        MomentSums, "add", lambda self, *a: (summed.append(len(a[0])), add(self, *a))
-    )
-    monkeypatch.setattr(_sums, "_ROWS_A_COLUMN", 1)
+def test_sigma_is_selected_on_some_of_many_rows(rng, monkeypatch):
+    X = rng.standard_normal((1600, 3))
+    y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(1600)
+    model = RandomFeatureRidge(TrigRBFSampler(n_components=4, random_state=2))
+    summed, add = [], _solution.MomentSums.add
+
+    def counted(self, *arguments):
+        summed.append(len(arguments[0]))
+        add(self, *arguments)
+
+    monkeypatch.setattr(_solution.MomentSums, "add", counted)
     model.fit(X, y)
-    assert sum(summed) == 400 + 3 * 50  # not 3 * 400
-    assert model.sigma_ == whole.sigma_ == 0.5
-    assert_allclose(model.predict(X), whole.predict(X), rtol=1e-8)
-    assert_allclose(model.gcv_scores_[1], whole.gcv_scores_[1], rtol=1e-6)
+    assert sum(summed) == 1600 + 4 * 534  # every third row for each sigma
+    path = model.score_path()
+    assert np.unique(path["sigma"]).size == 4
+    assert np.isin(model.sigma_, path["sigma"])
+    alone = RandomFeatureRidge(clone(model.kernel).set_params(sigma=model.sigma_))
+    alone.fit(X, y)
+    assert_allclose(model.predict(X), alone.predict(X), rtol=1e-8)
     batches = clone(model).partial_fit(X[:200], y[:200]).partial_fit(X[200:], y[200:])
-    assert_allclose(batches.freeze().predict(X), whole.predict(X), rtol=1e-8)
+    assert_allclose(batches.freeze().predict(X), model.predict(X), rtol=1e-8)
 
 
 def test_penalties_do_not_depend_on_scale(table):
@@ -315,7 +404,8 @@ def test_penalties_do_not_depend_on_scale(table):
 def test_intervals_cover(rng):
     X = rng.uniform(-2, 2, (2000, 2))
     y = np.sin(3 * X[:, 0]) * X[:, 1] + 0.3 * rng.standard_normal(2000)
-    mean, std = RandomFeatureRidge().fit(X[:500], y[:500]).predict(X[500:], True)
+    model = RandomFeatureRidge(random_state=0).fit(X[:500], y[:500])
+    mean, std = model.predict(X[500:], True)
     inside = np.mean(np.abs(y[500:] - mean) < 1.645 * std)
     assert 0.86 < inside < 0.94  # 0.9 +- 3 * 0.0077 and the error of s
 
@@ -335,13 +425,13 @@ def faults():
     yield "tiny", 1e-100 * X, 1e-100 * X[:, 0]
 
 
-@pytest.mark.parametrize("alphas", ["auto", 0.0, 1.0])
-@pytest.mark.parametrize("sampler", ["linear", None], ids=repr)
+@pytest.mark.parametrize("alpha", ["auto", 0.0, 1.0])
+@pytest.mark.parametrize("kernel", ["linear", "gaussian"])
 @pytest.mark.parametrize("fault", faults(), ids=lambda fault: fault[0])
-def test_no_nan(fault, sampler, alphas):
+def test_no_nan(fault, kernel, alpha):
     _, X, y = fault
     with np.errstate(all="raise", under="ignore"):
-        model = RandomFeatureRidge(sampler, alphas=alphas).fit(X, y)
+        model = RandomFeatureRidge(kernel, alpha=alpha, random_state=0).fit(X, y)
         mean, std = model.predict(X, return_std=True)
     assert np.isfinite(mean).all()
     assert not np.isnan(std).any()
@@ -362,51 +452,111 @@ def test_columns_that_differ_by_rounding_are_constant():
 def test_types(table):
     X, y, _ = table
     X32 = X.astype(np.float32)
-    model = RandomFeatureRidge(READS_NOTHING).fit(X32, y)
+    model = RandomFeatureRidge(FIXED).fit(X32, y)
     assert model.predict(X32).dtype == np.float64
-    wide = RandomFeatureRidge(READS_NOTHING).fit(X, y)
+    wide = RandomFeatureRidge(FIXED).fit(X, y)
     assert abs(model.score(X32, y) - wide.score(X, y)) < 0.02
-    fixed = [RandomFeatureRidge(READS_NOTHING, alphas=0.01).fit(A, y) for A in (X32, X)]
+    fixed = [RandomFeatureRidge(FIXED, alpha=0.01).fit(A, y) for A in (X32, X)]
     assert_allclose(*(m.predict(X) for m in fixed), rtol=1e-4)
     labels = y > 100.5
-    classifier = RandomFeatureRidgeClassifier(READS_NOTHING).fit(X32, labels)
+    classifier = RandomFeatureRidgeClassifier(FIXED).fit(X32, labels)
     assert classifier.decision_function(X32).dtype == np.float32
     assert classifier.predict(X32).dtype == bool
     thin = sparse.csr_array(np.where(X > 0.5, X, 0))
-    for sampler in ("linear", READS_NOTHING):
-        one = RandomFeatureRidge(sampler).fit(thin, y).predict(thin)
-        other = RandomFeatureRidge(sampler).fit(thin.toarray(), y)
+    for kernel in ("linear", FIXED):
+        one = RandomFeatureRidge(kernel).fit(thin, y).predict(thin)
+        other = RandomFeatureRidge(kernel).fit(thin.toarray(), y)
         assert_allclose(one, other.predict(thin.toarray()), rtol=1e-8)
 
 
-def test_rows_are_not_kept_and_not_changed(table):
+def test_the_data_of_the_caller_are_neither_changed_nor_shared(table):
     X, y, _ = table
     whole, before = RandomFeatureRidge("linear").fit(X, y), X.copy()
     assert_array_equal(X, before)
     identity = FunctionTransformer()
     RandomFeatureRidge(FrozenEstimator(identity.fit(X))).fit(X, y)
     assert_array_equal(X, before)
-    big = np.tile(X, (100, 1))
-    model = RandomFeatureRidge(READS_NOTHING).partial_fit(big, np.tile(y, 100))
-    assert len(pickle.dumps(model)) > big.nbytes
-    assert len(pickle.dumps(model.freeze())) < 10**5
     again = pickle.loads(pickle.dumps(whole))
     assert_array_equal(again.predict(X), whole.predict(X))
-    batch = X[:200].copy()
-    model = RandomFeatureRidge(READS_NOTHING).partial_fit(batch, y[:200])
-    batch[:] = 0
-    expected = RandomFeatureRidge(READS_NOTHING).fit(X[:200], y[:200])
-    assert_allclose(model.predict(X), expected.predict(X), rtol=1e-8)
+    for method in ("fit", "partial_fit"):
+        batch = X[:200].copy()
+        model = getattr(RandomFeatureRidge(FIXED), method)(batch, y[:200])
+        batch[:] = 0
+        model.partial_fit(X[200:], y[200:])
+        expected = RandomFeatureRidge(FIXED).fit(X, y)
+        assert_allclose(model.predict(X), expected.predict(X), rtol=1e-8)
 
 
-@pytest.mark.parametrize(
-    "sampler",
-    [Nystroem(n_components=30, random_state=0), OPRFSampler(random_state=0)],
-    ids=repr,
-)
-def test_other_features(sampler, table):
+# -------------------------------------------------------------------------- freezing
+def test_a_frozen_classifier_is_little_more_than_coefficients_and_frequencies():
+    X, y = load_digits(return_X_y=True)
+    model = RandomFeatureRidgeClassifier(random_state=0).fit(X, y)
+    expected, path = model.decision_function(X), model.score_path()
+    assert len(pickle.dumps(model)) < 2.5 * X.nbytes  # no Gram matrix
+    model = pickle.loads(pickle.dumps(model.freeze()))
+    least = model.coef_.nbytes + 8 * 64 * 512  # with the frequencies
+    least += sum(column.nbytes for column in path.values())
+    assert len(pickle.dumps(model)) < 1.2 * least
+    assert_array_equal(model.decision_function(X), expected)
+    for name, column in model.score_path().items():
+        assert_array_equal(column, path[name])
+
+
+@pytest.mark.parametrize("n_rows", [200, 400])  # fewer and more rows than columns
+def test_a_frozen_regressor_keeps_half_a_matrix_for_standard_deviations(n_rows, table):
+    X, y = table[0][:n_rows], table[1][:n_rows]
+    options = {"n_components": 300, "random_state": 0}
+    model = RandomFeatureRidge(**options).fit(X, y)
+    expected = model.predict(X + 0.1, return_std=True)
+    model = pickle.loads(pickle.dumps(model.freeze()))
+    assert len(pickle.dumps(model)) < 1.2 * 8 * 300 * 301 / 2
+    for one, other in zip(model.predict(X + 0.1, return_std=True), expected):
+        assert_allclose(one, other, rtol=1e-9)
+    outputs = np.c_[y, X[:, 2]]  # each with a penalty of its own
+    model = RandomFeatureRidge(**options).fit(X, outputs)
+    expected = model.predict(X + 0.1, return_std=True)
+    model = pickle.loads(pickle.dumps(model.freeze()))
+    for one, other in zip(model.predict(X + 0.1, return_std=True), expected):
+        assert_allclose(one, other, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", FIXED, "linear"], ids=repr)
+def test_a_frozen_model_accepts_no_further_rows(kernel, table):
     X, y, _ = table
-    pipeline = make_pipeline(StandardScaler(), RandomFeatureRidge(sampler)).fit(X, y)
+    model = RandomFeatureRidge(kernel, random_state=0).fit(X, y)
+    other = clone(model).fit(X, y)
+    model.freeze().freeze()
+    with pytest.raises(ValueError, match="partial_fit needs an estimator that is not"):
+        model.partial_fit(X, y)
+    with pytest.raises(ValueError, match="merge needs an estimator that is not frozen"):
+        model.merge(other)
+    with pytest.raises(ValueError, match="merge needs an estimator that is not frozen"):
+        other.merge(model)
+    assert_allclose(model.fit(X, y).predict(X), other.predict(X))
+
+
+def test_rows_of_many_entries_are_not_kept(rng):
+    X = rng.standard_normal((2100, 2001))
+    y = X[:, 0] + 0.1 * rng.standard_normal(2100)
+    model = RandomFeatureRidge(n_components=20, random_state=0).fit(X, y)
+    expected = clone(model).partial_fit(X[:100], y[:100]).partial_fit(X[100:], y[100:])
+    assert_allclose(model.predict(X), expected.predict(X), rtol=1e-8)
+    assert len(pickle.dumps(model)) < X.nbytes / 10
+    path = model.score_path()
+    assert_allclose(path["gcv"], expected.score_path()["gcv"], rtol=1e-8)
+    assert np.unique(path["sigma"]).size == 4
+    model.partial_fit(X[:100], y[:100])  # sigma and the map remain as they are
+    fixed = RandomFeatureRidge(FrozenEstimator(model.kernel_))
+    fixed.fit(np.r_[X, X[:100]], np.r_[y, y[:100]])
+    assert_allclose(model.predict(X), fixed.predict(X), rtol=1e-8)
+
+
+@pytest.mark.parametrize("kernel", [Nystroem(n_components=30), OPRFSampler()], ids=repr)
+def test_other_features(kernel, table):
+    X, y, _ = table
+    pipeline = make_pipeline(
+        StandardScaler(), RandomFeatureRidge(kernel, random_state=0)
+    ).fit(X, y)
     assert pipeline.score(X, y) > 0.8
 
 
@@ -414,15 +564,14 @@ def test_other_features(sampler, table):
 def test_few_columns_may_have_many_waves(n_features, rng):
     X = rng.uniform(-1, 1, size=(1500, n_features))
     y = np.sin(20 * X).sum(axis=1) + 0.3 * rng.standard_normal(1500)
-    model = RandomFeatureRidge().fit(X[:1000], y[:1000])
+    model = RandomFeatureRidge(random_state=0).fit(X[:1000], y[:1000])
     assert model.score(X[1000:], y[1000:]) > 0.8  # of .85 and .92 without noise
 
 
 def test_the_path_may_be_the_first_that_is_asked_for(table):
     X, y, _ = table
-    options = {"sigmas": [0.3, 0.6]}
     sampler = TrigRBFSampler(n_components=50, random_state=0)
-    model = RandomFeatureRidge(sampler, **options).partial_fit(X, y)
+    model = RandomFeatureRidge(sampler).partial_fit(X, y)
     found = model.score_path()["gcv"]
     assert_allclose(found, clone(model).fit(X, y).score_path()["gcv"], rtol=1e-8)
 
@@ -437,46 +586,16 @@ def test_automatic_penalties_keep_the_prior_near_the_spread_of_targets(rng):
     priors = [
         np.sqrt(size * model.noise_variance_ / alpha)
         for alpha in path["alpha"]
-        for model in [RandomFeatureRidge(sampler, alphas=alpha).fit(X, y)]
+        for model in [RandomFeatureRidge(sampler, alpha=alpha).fit(X, y)]
     ]
     allowed = np.array(priors) <= 30 * y.std()
     assert 5 < allowed.sum() < 25
     assert_array_equal(np.isfinite(path["gcv"]), allowed)
 
 
-def test_columns_of_the_default_grow_with_rows(table):
-    X, y, _ = table
-    many = np.concatenate([X, X + 0.1])[:600]
-    numbers = np.concatenate([y, y])[:600]
-    assert RandomFeatureRidge().fit(many, numbers).sampler_.n_components == 600
-    model = RandomFeatureRidge().fit(X[:50], y[:50])
-    assert model.sampler_.n_components == 512
-    assert type(model.sampler_) is TrigRBFSampler
-    rebuilt = clone(model.sampler_).fit(X[:50])
-    assert_array_equal(rebuilt.transform(X), model.sampler_.transform(X))
-
-
-@pytest.mark.parametrize(
-    "params, message",
-    [
-        ({"alphas": [-1.0]}, r"alphas=\[-1.0\] must be 'auto', a number >= 0, or a"),
-        ({"alphas": []}, r"alphas=\[\] must be 'auto'"),
-        ({"alphas": -1.0}, "The 'alphas' parameter of RandomFeatureRidge must be"),
-        ({"sigmas": [0.0]}, r"sigmas=\[0.0\] must contain positive finite numbers"),
-        ({"sampler": "linear", "sigmas": [1.0]}, "sampler='linear' is not one. Choose"),
-        ({"sampler": Nystroem(), "sigmas": [1.0]}, r"sampler=Nystroem\(\) is not one"),
-        ({"sampler": "cubic"}, "The 'sampler' parameter of RandomFeatureRidge must be"),
-    ],
-)
-def test_parameters_out_of_range(params, message, table):
-    X, y, _ = table
-    with pytest.raises(ValueError, match=message):
-        RandomFeatureRidge(**params).fit(X, y)
-
-
 def test_rows_out_of_range(table):
     X, y, weights = table
-    model = RandomFeatureRidge(READS_NOTHING).fit(X, y)
+    model = RandomFeatureRidge(FIXED).fit(X, y)
     with pytest.raises(ValueError, match="y has 2 outputs, but the first batch had 1"):
         model.partial_fit(X, np.c_[y, y])
     with pytest.raises(ValueError, match="X has 2 features, but RandomFeatureRidge is"):
@@ -488,8 +607,6 @@ def test_rows_out_of_range(table):
     model = RandomFeatureRidgeClassifier().partial_fit(X, y > 100, classes=[0, 1])
     with pytest.raises(ValueError, match=r"y has the labels \[2\], which are not"):
         model.partial_fit(X, np.full(400, 2))
-    with pytest.warns(UserWarning, match="Sample weights count rows, and here"):
-        RandomFeatureRidge("linear").fit(X, y, np.full(400, 1e-4))
 
 
 def test_a_failed_fit_leaves_the_model(table):
@@ -503,17 +620,23 @@ def test_a_failed_fit_leaves_the_model(table):
 
 def test_the_solution_is_computed_once_a_change(table, monkeypatch):
     X, y, _ = table
-    made, decompose = [], Solution._decompose
+    made, eigh = [], _solution.eigh
 
-    def counted(self, *arguments):
+    def counted(*arguments, **options):
         made.append(1)
-        decompose(self, *arguments)
+        return eigh(*arguments, **options)
 
-    monkeypatch.setattr(Solution, "_decompose", counted)
-    model = RandomFeatureRidge(READS_NOTHING).fit(X, y)
+    monkeypatch.setattr(_solution, "eigh", counted)
+    model = RandomFeatureRidge(FIXED).fit(X, y)
     model.predict(X), model.alpha_, model.coef_, model.score_path()
     assert len(made) == 1
+    model = pickle.loads(pickle.dumps(model))
+    model.predict(X)
+    assert len(made) == 1
     model.partial_fit(X, y).predict(X)
+    assert len(made) == 2
+    pickle.loads(pickle.dumps(model)).predict(X)
+    model.freeze().predict(X)
     assert len(made) == 2
 
 
@@ -523,5 +646,5 @@ def test_the_default_is_safe_with_few_rows():
         X, y = load(return_X_y=True)
         X = StandardScaler().fit_transform(X)
         parts = train_test_split(X, y, random_state=0, stratify=y)
-        model = RandomFeatureRidgeClassifier().fit(parts[0], parts[2])
+        model = RandomFeatureRidgeClassifier(random_state=0).fit(parts[0], parts[2])
         assert model.score(parts[1], parts[3]) > 0.9

@@ -14,7 +14,6 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics.pairwise import rbf_kernel
 
 from sklearn_crt import CentersRBFSampler, OPRFSampler
-from sklearn_crt._fitted import value_of
 from sklearn_crt.rows import Centers, Frame
 from sklearn_crt.rows.centers import random_pivots
 
@@ -40,7 +39,7 @@ def test_definition(rng):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_centers_are_those_of_two_steps_of_k_means(seed):
+def test_centers_are_those_of_two_steps_of_k_means(seed, value_of):
     """From random rows, at distances that sigma multiplies; scikit-learn's, too."""
     X = np.random.default_rng(seed).normal(size=(300, 3))
     sigma = np.array([1.0, 0.5, 2.0])
@@ -271,7 +270,7 @@ def test_random_centers_of_fits_merge_by_their_rows(rng):
     assert np.sum(merged.centers_ < 1) <= 10  # 15 if all centres were alike
 
 
-def test_parts_that_were_fitted_merge(rng):
+def test_parts_that_were_fitted_merge(rng, value_of):
     X = groups(rng, 390)  # all rows are candidates
     parts = [
         CentersRBFSampler(n_components=20, sigma=0.1, random_state=0).fit(X[k::3])

@@ -12,12 +12,11 @@ from sklearn_crt import (
     MaternSampler,
     TrigRBFSampler,
 )
-from sklearn_crt._compat import ARRAY_API
 from sklearn_crt.extend import Frequencies, Independent
 from sklearn_crt.maps import SignMap
 from sklearn_crt.rows import Frame
 
-from ..cases import sampler_cases
+from ..cases import array_libraries, sampler_cases
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:A norm:RuntimeWarning"),
@@ -112,7 +111,7 @@ def test_large_phases_are_the_same_in_batches_of_any_size(
     assert_the_same_alone(fitted, convert(X), dtype, error * scale)
 
 
-@pytest.mark.skipif(not ARRAY_API, reason="scikit-learn before 1.9")
+@array_libraries
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", ["array_api_strict", "torch"])
 @pytest.mark.parametrize("device", ["host", "elsewhere"])

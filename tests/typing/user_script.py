@@ -182,7 +182,7 @@ def averages() -> None:
 
     frozen = FrozenEstimator(TrigRBFSampler(sigma=0.5, random_state=0).fit(X))
     NadarayaWatsonRegressor(frozen).fit(X, numbers).predict(X)
-    ridge = RandomFeatureRidge(sigmas=[0.1, "scale"], alphas=0.1).fit(X, numbers)
+    ridge = RandomFeatureRidge("matern", sigma="scale", alpha=0.1).fit(X, numbers)
     assert_type(ridge.predict(X), np.ndarray)
     assert_type(ridge.predict(X, return_std=True), tuple[np.ndarray, np.ndarray])
     assert_type(ridge.partial_fit(X, numbers).merge(ridge), RandomFeatureRidge)

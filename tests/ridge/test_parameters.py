@@ -1,0 +1,303 @@
+"""Parameters of ridge regression: kernel, sigma, n_components, alpha and the seed."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.ensemble import BaggingRegressor
+from sklearn.frozen import FrozenEstimator
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from sklearn.gaussian_process.kernels import Matern as MaternOfRows
+from sklearn.kernel_approximation import Nystroem
+from sklearn.metrics.pairwise import laplacian_kernel
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
+
+from sklearn_crt import (
+    CentersRBFSampler,
+    ExponentialPowerSampler,
+    LaplacianSampler,
+    MaternSampler,
+    OPRFSampler,
+    RandomFeatureRidge,
+    RandomFeatureRidgeClassifier,
+    TrigRBFSampler,
+)
+from sklearn_crt.kernels import ExponentialPower, Gaussian, Laplacian, Matern
+
+SAMPLERS = [
+    ("gaussian", TrigRBFSampler()),
+    (Gaussian(), TrigRBFSampler()),
+    ("laplacian", LaplacianSampler()),
+    (Laplacian(norm="l1"), LaplacianSampler(norm="l1")),
+    ("matern", MaternSampler()),
+    (Matern(nu=2.5), MaternSampler(nu=2.5)),
+    (ExponentialPower(alpha=1.5), ExponentialPowerSampler(alpha=1.5)),
+]
+
+
+@pytest.fixture
+def table(rng):
+    """Return rows and targets."""
+    X = rng.standard_normal((300, 3))
+    return X, np.sin(2 * X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.standard_normal(300)
+
+
+# ------------------------------------------------------------------------- kernels
+@pytest.mark.parametrize(("kernel", "sampler"), SAMPLERS, ids=repr)
+def test_names_and_values_stand_for_a_sampler(kernel, sampler, table):
+    X, y = table
+    model = RandomFeatureRidge(kernel, random_state=3).fit(X, y)
+    params = {"sigma": model.sigma_, "n_components": 512, "random_state": 3}
+    sampler = clone(sampler).set_params(**params)
+    assert repr(model.kernel_) == repr(sampler)
+    assert_array_equal(model.kernel_.transform(X), sampler.fit(X).transform(X))
+    expected = RandomFeatureRidge(sampler).fit(X, y)
+    assert_allclose(model.predict(X), expected.predict(X), rtol=1e-8)
+    assert isinstance(model.sigma_, float)
+
+
+@pytest.mark.parametrize(("kernel", "sampler"), SAMPLERS, ids=repr)
+def test_columns_grow_with_the_number_of_rows(kernel, sampler, table):
+    X, y = table
+    many, numbers = np.concatenate([X, X + 0.1]), np.concatenate([y, y])
+    model = RandomFeatureRidge(kernel, sigma=0.5, random_state=0)
+    assert clone(model).fit(many, numbers).kernel_.n_components == 600
+    assert clone(model).fit(X[:50], y[:50]).kernel_.n_components == 512
+    weights = np.full(600, 1000.0)
+    with pytest.warns(UserWarning, match="mean of the sample weights"):
+        model.fit(many, numbers, weights)
+    assert model.kernel_.n_components == 1024
+    assert model.fit(many, numbers, weights / 1e5).kernel_.n_components == 600
+    model.fit(X, y).partial_fit(X, y)
+    assert model.kernel_.n_components == 600
+
+
+def test_callables_are_used_by_nystroem(table):
+    X, y = table
+    calls = []
+
+    def kernel(A, B):
+        calls.append(len(A))
+        return laplacian_kernel(A, B, gamma=0.5)
+
+    model = RandomFeatureRidge(kernel, n_components=40, random_state=0).fit(X, y)
+    features = Nystroem(kernel="laplacian", gamma=0.5, n_components=40, random_state=0)
+    expected = RandomFeatureRidge(features).fit(X, y)
+    assert_allclose(model.predict(X), expected.predict(X), rtol=1e-6)
+    assert len(calls) < 10  # with tables of rows, not with single pairs
+    assert isinstance(model.kernel_, Nystroem)
+    assert not hasattr(model, "sigma_")
+    assert np.isnan(model.score_path()["sigma"]).all()
+    model = RandomFeatureRidge(kernel, random_state=0).fit(X, y)
+    assert model.coef_.shape == (300,)  # no more columns than rows
+
+
+@pytest.mark.parametrize(
+    "kernel", [2.0 * RBF(0.7), MaternOfRows(0.7, nu=2.5), ConstantKernel()], ids=repr
+)
+def test_kernels_of_gaussian_processes(kernel, table):
+    X, y = table
+    model = RandomFeatureRidge(kernel, n_components=50, random_state=0).fit(X, y)
+    features = Nystroem(kernel=kernel, n_components=50, random_state=0)
+    expected = RandomFeatureRidge(features).fit(X, y)
+    assert_allclose(model.predict(X), expected.predict(X), rtol=1e-6)
+    assert model.kernel_.kernel == kernel
+    assert "kernel__" in " ".join(model.get_params())
+
+
+def test_kernels_of_gaussian_processes_refuse_sparse_rows(table):
+    X, y = table
+    with pytest.raises(TypeError, match="needs a dense array, but X is sparse"):
+        RandomFeatureRidge(RBF()).fit(sparse.csr_array(X), y)
+    assert not get_tags(RandomFeatureRidge(RBF())).input_tags.sparse
+
+
+def test_rows_that_are_features(table):
+    X, y = table
+    model = RandomFeatureRidge("linear").fit(X, y)
+    assert model.kernel_ == "linear"
+    assert not hasattr(model, "sigma_")
+    assert np.isnan(model.score_path()["sigma"]).all()
+
+
+def test_a_fitted_model_does_not_follow_changed_parameters(table):
+    X, y = table
+    model = RandomFeatureRidge(sigma=0.5, random_state=0).fit(X, y)
+    before = model.predict(X), model.score_path()["gcv"]
+    model.set_params(kernel="linear", sigma="auto", alpha=1.0)
+    assert_array_equal(model.predict(X), before[0])
+    assert_array_equal(model.score_path()["gcv"], before[1])
+    assert model.sigma_ == 0.5
+
+
+# --------------------------------------------------------------------------- sigma
+@pytest.mark.parametrize("kernel", ["gaussian", OPRFSampler(), CentersRBFSampler()])
+def test_a_given_sigma_is_used_as_it_is(kernel, table):
+    X, y = table
+    kind = TrigRBFSampler if kernel == "gaussian" else type(kernel)
+    for sigma in (0.7, "scale", "median", [0.5, 1.0, 2.0]):
+        model = RandomFeatureRidge(kernel, sigma=sigma, random_state=0).fit(X, y)
+        expected = kind(sigma=sigma, random_state=0).fit(X).sigma_
+        assert_allclose(model.sigma_, expected)
+        assert len(model.gcv_scores_) == 1
+
+
+@pytest.mark.parametrize("kernel", [TrigRBFSampler(), OPRFSampler()], ids=repr)
+@pytest.mark.parametrize("wave", [0.5, 6.0])
+def test_sigma_of_a_sampler_has_the_lowest_score(wave, kernel, table, rng):
+    X, _ = table
+    y = np.sin(wave * X[:, 0]) + 0.1 * rng.standard_normal(300)
+    kernel = clone(kernel).set_params(n_components=200, random_state=0)
+    model = RandomFeatureRidge(kernel).fit(X, y)
+    scale = clone(kernel).fit(X).sigma_
+    scores = {}
+    for multiple in (0.25, 0.5, 1.0, 2.0):
+        alone = RandomFeatureRidge(kernel, sigma=scale * multiple).fit(X, y)
+        scores[scale * multiple] = alone.gcv_scores_.min()
+    assert_allclose(model.gcv_scores_.min(axis=1), list(scores.values()), rtol=1e-6)
+    assert_allclose(model.sigma_, min(scores, key=scores.get))
+    assert f"sigma={model.sigma_}" in repr(model.kernel_)
+
+
+def test_a_sigma_that_was_set_on_a_sampler_is_kept(table):
+    X, y = table
+    kernel = OPRFSampler(sigma=0.3, random_state=0)
+    assert RandomFeatureRidge(kernel).fit(X, y).sigma_ == 0.3
+    assert RandomFeatureRidge(kernel, sigma=0.3).fit(X, y).sigma_ == 0.3
+    fitted = FrozenEstimator(OPRFSampler(random_state=0).fit(X))
+    assert RandomFeatureRidge(fitted).fit(X, y).sigma_ == fitted.sigma_
+
+
+# ------------------------------------------------------ n_components and the seed
+def test_the_number_of_columns_of_a_sampler(table):
+    X, y = table
+    options = {"sigma": 0.5, "random_state": 0}
+    assert RandomFeatureRidge(OPRFSampler(), **options).fit(X, y).coef_.size == 100
+    options["n_components"] = 30
+    for own in (100, 30):
+        kernel = OPRFSampler(n_components=own)
+        assert RandomFeatureRidge(kernel, **options).fit(X, y).coef_.size == 30
+        assert kernel.n_components == own
+    assert RandomFeatureRidge(**options).fit(X, y).coef_.size == 30
+
+
+def test_the_seed(table):
+    X, y = table
+    options = {"sigma": 0.5, "n_components": 20}
+    fits = [RandomFeatureRidge(**options).fit(X, y).predict(X) for _ in range(2)]
+    assert not np.allclose(*fits)
+    for kernel in ("gaussian", OPRFSampler(), Nystroem(n_components=20)):
+        given = {} if isinstance(kernel, Nystroem) else options
+        model = RandomFeatureRidge(kernel, random_state=5, **given).fit(X, y)
+        again = clone(model).fit(X, y)
+        assert_array_equal(model.predict(X), again.predict(X))
+    kept = RandomFeatureRidge(OPRFSampler(random_state=1), random_state=5).fit(X, y)
+    assert kept.kernel_.random_state == 1
+    bagged = RandomFeatureRidge(OPRFSampler(), alpha=0.1)  # each with its own seeds
+    BaggingRegressor(bagged, n_estimators=2, random_state=0).fit(X, y)
+
+
+# --------------------------------------------------------------------------- errors
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"alpha": [-1.0]}, r"alpha=\[-1.0\] must be 'auto', a number >= 0, or a"),
+        ({"alpha": []}, r"alpha=\[\] must be 'auto'"),
+        ({"alpha": -1.0}, "The 'alpha' parameter of RandomFeatureRidge must be"),
+        ({"sigma": 0.0}, "The 'sigma' parameter of RandomFeatureRidge must be"),
+        ({"sigma": [1.0, -1.0, 1.0]}, "sigma"),
+        ({"kernel": "cubic"}, "The 'kernel' parameter of RandomFeatureRidge must be"),
+        ({"kernel": Matern(nu=-1.0)}, "The 'nu' parameter of Matern must be"),
+        ({"n_components": 0}, "The 'n_components' parameter of RandomFeatureRidge"),
+        (
+            {"kernel": "linear", "sigma": 2.0},
+            "sigma=2.0 has no effect with kernel='linear', because the rows are",
+        ),
+        (
+            {"kernel": "linear", "n_components": 9},
+            "n_components=9 has no effect with kernel='linear'",
+        ),
+        (
+            {"kernel": Nystroem(), "sigma": 2.0},
+            r"sigma=2.0 of RandomFeatureRidge has no effect with kernel=Nystroem\(\)",
+        ),
+        (
+            {"kernel": Nystroem(), "n_components": 9},
+            r"n_components=9 has no effect with kernel=Nystroem\(\), because only",
+        ),
+        (
+            {"kernel": RBF(), "sigma": "scale"},
+            r"sigma='scale' has no effect with kernel=RBF\(length_scale=1\), which has",
+        ),
+        (
+            {"kernel": OPRFSampler(sigma=1.0), "sigma": 2.0},
+            "sigma=2.0 of RandomFeatureRidge and sigma=1.0 of OPRFSampler contradict",
+        ),
+        (
+            {"kernel": OPRFSampler(n_components=50), "n_components": 9},
+            "n_components=9 of RandomFeatureRidge and n_components=50 of OPRFSampler",
+        ),
+    ],
+)
+def test_parameters_out_of_range_or_without_effect(params, message, table):
+    X, y = table
+    with pytest.raises(ValueError, match=message):
+        RandomFeatureRidge(**params).fit(X, y)
+
+
+# --------------------------------------------------------------------- grid searches
+@pytest.mark.parametrize("in_pipeline", [False, True])
+@pytest.mark.parametrize("kind", [RandomFeatureRidge, RandomFeatureRidgeClassifier])
+@pytest.mark.parametrize(
+    ("kernel", "grid"),
+    [
+        ("gaussian", {}),
+        (Matern(), {"kernel__nu": [0.5, 2.5]}),
+        (
+            OPRFSampler(),
+            {"kernel__coupling": ["iid", "antithetic"], "kernel__center": [True]},
+        ),
+    ],
+    ids=repr,
+)
+def test_grids_over_all_parameters(kernel, grid, kind, in_pipeline, table):
+    X, y = table[0][:60], table[1][:60]
+    y = y > 1 if kind is RandomFeatureRidgeClassifier else y
+    grids = [
+        {"sigma": [0.3, "auto"], "n_components": [20, 30], **grid},
+        {"alpha": [0.1, "auto"], "n_components": [20]},
+    ]
+    if isinstance(kernel, OPRFSampler):
+        grids.append({"kernel__n_components": [20, 30]})
+    model = kind(kernel, random_state=0)
+    if in_pipeline:
+        name = kind.__name__.lower()
+        model = make_pipeline(StandardScaler(), model)
+        grids = [{f"{name}__{key}": grid[key] for key in grid} for grid in grids]
+    search = GridSearchCV(model, grids, cv=2, error_score="raise").fit(X, y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert np.unique(search.cv_results_["mean_test_score"]).size > 2
+
+
+# --------------------------------------------------------------------- class scores
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_scores_of_two_and_of_three_classes_have_the_same_scale(fit_intercept, table):
+    X, y = table
+    labels = (y > 1).astype(int)
+    options = {"alpha": 0.1, "fit_intercept": fit_intercept, "random_state": 0}
+    model = RandomFeatureRidgeClassifier(**options)
+    two = clone(model).fit(X, labels).decision_function(X)
+    # a third class without rows makes no difference
+    three = clone(model).partial_fit(X, labels, classes=[0, 1, 2])
+    scores = three.decision_function(X)
+    assert two.shape == (300,)
+    assert_allclose(scores[:, 1] - scores[:, 0], two, atol=1e-8)
+    assert_allclose(scores[:, 2], 0, atol=1e-12)
+    if fit_intercept:
+        assert_allclose(scores.sum(axis=1), 1)
+    linear = three.kernel_.transform(X) @ three.coef_.T + three.intercept_
+    assert_allclose(scores, linear, atol=1e-8)
