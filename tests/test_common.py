@@ -96,8 +96,11 @@ def _dispatch_may_be_asked_for(request, monkeypatch):
         monkeypatch.setenv("SCIPY_ARRAY_API", "1")
 
 
-def checks_that_set_n_components(estimator):
-    """Return checks that set n_components=1, which has no effect with "linear"."""
+def expected_failures(estimator):
+    """Return checks that do not fit estimators of rows that are features already."""
+    if isinstance(estimator, Classifier) and estimator.kernel == "linear":
+        # whose rows are no features, so that their averages do not tell the classes
+        return {"check_class_weight_classifiers": "the rows of the check are raw"}
     if not (isinstance(estimator, RIDGE) and estimator.kernel == "linear"):
         return {}
     names = (
@@ -111,9 +114,7 @@ def checks_that_set_n_components(estimator):
     return dict.fromkeys(names, "n_components=1 has no effect with kernel='linear'")
 
 
-@parametrize_with_checks(
-    AS_CONSTRUCTED, expected_failed_checks=checks_that_set_n_components
-)
+@parametrize_with_checks(AS_CONSTRUCTED, expected_failed_checks=expected_failures)
 def test_scikit_learn_check(estimator, check):
     check(estimator)
 
@@ -121,7 +122,7 @@ def test_scikit_learn_check(estimator, check):
 @pytest.mark.slow
 @parametrize_with_checks(
     [one for one in FURTHER if repr(one) not in KNOWN],
-    expected_failed_checks=checks_that_set_n_components,
+    expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_check_of_further_parameters(estimator, check):
     check(estimator)

@@ -367,8 +367,10 @@ def _sample_of_block(shell, layout, number, table, n_before):
     if X is None:
         return None
     model, batch = read_rows(shell, X, y, weights)
-    *rows, priorities = sampled_rows(*batch[:3], n_before)
-    return PrioritizedRows(Batch(*rows), priorities, columns_of(model), N_SAMPLED)
+    X, y, weights, priorities = sampled_rows(batch.X, batch.y, batch.weights, n_before)
+    return PrioritizedRows(
+        Batch(X, y, weights), priorities, columns_of(model), N_SAMPLED
+    )
 
 
 def _or_raise(found, sample_weight=None):

@@ -32,13 +32,13 @@ OCTAVES = 2.0 ** np.arange(-2, 5)
 def table(rng):
     X = rng.normal(size=(250, 2)) * [1, 0.1]
     X = np.vstack([X, X[:30]])  # copies are left out with their row
-    y = np.sin(6 * X[:, 0]) + 0.3 * rng.normal(size=280)
+    y = np.sin(5 * X[:, 0]) + 0.3 * rng.normal(size=280)
     return X, y, rng.integers(1, 4, size=280).astype(float)
 
 
 def leave_one_out_errors(model, sampler, X, y, weights):
     """Return the error of each row, predicted from the kernel without its copies."""
-    kernel = sampler.fit(X).approximate_kernel(X).astype(float)
+    kernel = sampler.fit(X, sample_weight=weights).approximate_kernel(X)
     kernel[(X[:, None] == X).all(axis=2)] = 0
     if isinstance(model, NadarayaWatsonRegressor):
         total = kernel @ weights
@@ -73,10 +73,12 @@ def test_auto_minimises_the_leave_one_out_error_of_the_features(cls, sampler, ta
 
     coarse = np.array([weights @ errors(scale * m) for m in OCTAVES])
     best = OCTAVES[coarse.argmin()]
-    assert best != 1  # so that the default is not merely kept
     finer = best * 2.0 ** np.array([-0.5, 0, 0.5])
     finer_errors = np.array([weights @ errors(scale * m) for m in finer])
-    assert_allclose(model.sigma_, scale * finer[finer_errors.argmin()])
+    expected = finer[finer_errors.argmin()]
+    # next to the default sigma, another has to be better by a standard error
+    kept = best == 1 and np.isclose(model.sigma_, scale)
+    assert kept or np.isclose(model.sigma_, scale * expected)
     assert_allclose(model.kernel_.sigma_, model.sigma_)
     assert f"sigma={float(model.sigma_)!r}"[:12] in repr(model.kernel_)
 

@@ -526,11 +526,17 @@ def test_a_frozen_model_accepts_no_further_rows(kernel, table):
     model = RandomFeatureRidge(kernel, random_state=0).fit(X, y)
     other = clone(model).fit(X, y)
     model.freeze().freeze()
-    with pytest.raises(ValueError, match="partial_fit needs an estimator that is not"):
+    with pytest.raises(
+        ValueError, match="partial_fit would change this estimator, which is frozen"
+    ):
         model.partial_fit(X, y)
-    with pytest.raises(ValueError, match="merge needs an estimator that is not frozen"):
+    with pytest.raises(
+        ValueError, match="merge would change this estimator, which is frozen"
+    ):
         model.merge(other)
-    with pytest.raises(ValueError, match="merge needs an estimator that is not frozen"):
+    with pytest.raises(
+        ValueError, match="merge would change this estimator, which is frozen"
+    ):
         other.merge(model)
     assert_allclose(model.fit(X, y).predict(X), other.predict(X))
 
