@@ -145,7 +145,7 @@ for path in Path("../examples/notebooks").glob("*.ipynb"):
 # A name of ours that leads nowhere is an error. Not so names of others, nor those of
 # attributes and parameters, for which numpydoc makes references too.
 nitpicky = True
-nitpick_ignore_regex = [("py:.*", r"(?!sklearn_crt\b)[a-z_].*|A_")]
+nitpick_ignore_regex = [("py:.*", r"(?!sklearn_crt\b)[a-z_].*|[AC]_")]
 
 # In the published pages; elsewhere an inventory out of reach would be an error.
 if os.environ.get("SKLEARN_CRT_INTERSPHINX") or os.environ.get("READTHEDOCS"):
@@ -159,11 +159,13 @@ if os.environ.get("SKLEARN_CRT_INTERSPHINX") or os.environ.get("READTHEDOCS"):
 
 
 def skip_borrowed(app, what, name, obj, skip, options):
-    """Leave out what scikit-learn wrote, such as ``get_params``."""
+    """Leave out what scikit-learn or Python wrote, such as ``get_params``."""
     if what == "class":
         if isinstance(obj, property) and name.endswith("_"):
             return True  # fitted attributes stand in the docstring of the class
         function = inspect.unwrap(getattr(obj, "fget", obj))
+        if inspect.isroutine(function) and not inspect.isfunction(function):
+            return True  # methods of dict are no Python functions
         module = getattr(function, "__module__", None) or project
         return skip or not module.startswith(project)
 

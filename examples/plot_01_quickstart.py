@@ -27,9 +27,10 @@ from sklearn_crt import (
 # %%
 # Predictions with an error band
 # ------------------------------
-# 3000 noisy points of a curve, with a gap. Ridge regression on 200 random features is a
-# Gaussian process at a cost that grows with the rows, not with their cube; the width of
-# the kernel and the penalty are chosen by the rows.
+# The data are 3000 noisy points of a curve with a gap. Ridge regression on 200 random
+# features approximates a Gaussian process, at a cost that is proportional to the number
+# of rows instead of its cube. ``fit`` selects the penalty and ``sigma``, the inverse
+# length scale of the kernel (``length_scale = 1 / sigma``).
 rng = np.random.default_rng(0)
 
 
@@ -42,7 +43,7 @@ def draw(n):
 
 x, y = draw(3000)
 sampler = TrigRBFSampler(n_components=200, random_state=0)
-model = RandomFeatureRidge(sampler, sigmas=[0.5, 1, 2, 4, 8])
+model = RandomFeatureRidge(sampler)
 start = time.perf_counter()
 model.fit(x, y)
 print(f"{len(x)} rows in {time.perf_counter() - start:.2f} s, sigma {model.sigma_}")

@@ -107,12 +107,12 @@ def models_of(labels, n_features, seed):
     if labels:
         linear, average = LocalLinearClassifier(), NadarayaWatsonClassifier()
         neighbours, support = KNeighborsClassifier(), SVC(C=10)
-        ridge = RandomFeatureRidgeClassifier()
+        ridge = RandomFeatureRidgeClassifier(random_state=seed)
         options = {"l2_regularization": 1.0, "random_state": seed}
         boosting = HistGradientBoostingClassifier(**options)
     else:
         linear, average = LocalLinearRegressor(), NadarayaWatsonRegressor()
-        neighbours, ridge = KNeighborsRegressor(), RandomFeatureRidge()
+        neighbours, ridge = KNeighborsRegressor(), RandomFeatureRidge(random_state=seed)
         boosting = HistGradientBoostingRegressor(random_state=seed)
         support = TransformedTargetRegressor(SVR(C=10), transformer=StandardScaler())
     found = {

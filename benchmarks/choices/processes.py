@@ -79,11 +79,13 @@ def _normal(mean, std):
 
 
 def _ridge(X, y, X_test):
-    return _normal(*RandomFeatureRidge().fit(X, y).predict(X_test, return_std=True))
+    model = RandomFeatureRidge(random_state=0)
+    return _normal(*model.fit(X, y).predict(X_test, return_std=True))
 
 
 def _metric(X, y, X_test):
-    model = make_pipeline(LearnedMetric(random_state=0), RandomFeatureRidge())
+    ridge = RandomFeatureRidge(random_state=0)
+    model = make_pipeline(LearnedMetric(random_state=0), ridge)
     return _normal(*model.fit(X, y).predict(X_test, return_std=True))
 
 

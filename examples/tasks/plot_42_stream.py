@@ -2,8 +2,9 @@
 A million rows as a stream, with a penalty that is chosen on the way
 ====================================================================
 
-Rows come in batches and are forgotten. What stays are sums from which the model follows
-for every penalty, so the best one is found anew at any time, for the time of a batch.
+Each batch of rows is read once and not stored. The model keeps the Gram matrix of the
+features, from which the coefficients for every penalty can be computed. The best
+penalty can therefore be chosen again at any time, in about the time of a batch.
 """
 
 import time
@@ -12,30 +13,31 @@ import tracemalloc
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import make_friedman1
+from sklearn.frozen import FrozenEstimator
 from tqdm import tqdm
 
 from sklearn_crt import RandomFeatureRidge, TrigRBFSampler
 
 # %%
-# Batches are made where they are needed, as if they came from a file or a network: ten
-# columns, and a target that is half noise. The first batch sets the map, ``freeze``
-# fixes it, and the others are added. ``alpha_`` and ``score_path()`` take one
-# eigendecomposition for all 31 penalties together, and read no row again. ``Ridge``
-# would need all rows, and ``SGDRegressor`` would have to start anew: this is
+# Batches are generated when they are needed, as if they came from a file or a network:
+# ten columns, and a target that is half noise. The sampler is fitted to the first batch
+# and stays the same, so no rows have to be kept. ``alpha_`` and ``score_path()`` need
+# one eigendecomposition for all 31 penalties together, and no second pass over the
+# rows. ``Ridge`` would need all rows, and ``SGDRegressor`` would have to start again:
+# this is
 # `scikit-learn's issue 33914
 # <https://github.com/scikit-learn/scikit-learn/issues/33914>`_.
 N_ROWS, N_BATCH, N_COLUMNS = 1_000_000, 2000, 256
 X_test, y_test = make_friedman1(5000, noise=0, random_state=1_000_000)
 sampler = TrigRBFSampler(n_components=N_COLUMNS, random_state=0)
+sampler.fit(make_friedman1(N_BATCH, random_state=1)[0].astype(np.float32))
 penalties = np.logspace(-4, 5, 31)
-model = RandomFeatureRidge(sampler, alphas=penalties)
+model = RandomFeatureRidge(FrozenEstimator(sampler), alpha=penalties)
 seen, errors, chosen, excess, memory = [], [], [], [], []
 tracemalloc.start()
 for k in tqdm(range(1, N_ROWS // N_BATCH + 1), mininterval=0, miniters=100, ncols=70):
     X, y = make_friedman1(N_BATCH, noise=5, random_state=k)
     model.partial_fit(X.astype(np.float32), y)
-    if k == 1:
-        model.freeze()
     if k.bit_count() == 1 or k == N_ROWS // N_BATCH:  # at 1, 2, 4, 8 ...
         seen.append(k * N_BATCH)
         memory.append(tracemalloc.get_traced_memory()[1] / 2**20)

@@ -401,7 +401,7 @@ class GeometricSampler(DiscreteSampler):
         return GeometricLaw(optimal_p(sizes**2))
 
     def _magnitudes(self, moments, sample, frame):
-        """Return the mean of abs(x) for each column, at unit bandwidth."""
+        """Return the mean of abs(sigma * x) for each column."""
         if self.positive:
             return frame.sigma * np.maximum(moments.mean - frame.center, 0)
         if not self.center:

@@ -33,7 +33,7 @@ QUERIES: dict[str, Callable[[Any, np.ndarray], Any]] = {
     "predict_quantiles": lambda model, X: model.predict_quantiles(X[:_FEW], [0.2, 0.5]),
     "predict_interval": lambda model, X: model.predict_interval(X[:_FEW]),
     "kernel_weights": lambda model, X: model.kernel_weights(X[:_FEW]),
-    "effective_rows": lambda model, X: model.effective_rows(X[:_FEW]),
+    "effective_sample_size": lambda model, X: model.effective_sample_size(X[:_FEW]),
     "log_weights": lambda model, X: model.log_weights(X[:_FEW]),
     "approximation_error": lambda model, X: model.approximation_error(X[:_FEW]),
     "slopes": lambda model, X: model.slopes(X[:_FEW]),
