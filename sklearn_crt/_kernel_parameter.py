@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator, clone
 
 from ._compat import HasMethods, Interval, StrOptions
 from ._fitted import LifeCycle
-from ._state import same
 from .maps import Gaussian, Laplacian, Matern, RadialKernel
 from .rows import Sigma
 
@@ -61,7 +60,7 @@ def row_kernel(kernel: Any) -> RowKernel:
         return KERNELS[kernel]()
     if isinstance(kernel, RadialKernel):
         kernel.check_params()
-    return clone(kernel, safe=False)
+    return clone(kernel) if hasattr(kernel, "get_params") else kernel
 
 
 def resolve_sampler(sampler: Any, sigma: Any, owner: str) -> tuple[Any, bool]:
@@ -81,7 +80,7 @@ def resolve_sampler(sampler: Any, sigma: Any, owner: str) -> tuple[Any, bool]:
             "computes features without it. Leave sigma='auto', and set the "
             "parameters of the transformer instead."
         )
-    if not is_default and not same(own, np.array(sigma) if np.ndim(sigma) else sigma):
+    if not (is_default or np.array_equal(own, sigma)):
         raise ValueError(
             f"sigma={sigma!r} of {owner} and sigma={own!r} of {type(sampler).__name__} "
             "contradict each other. Set only one of them."

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
 from importlib import import_module
+from types import FunctionType
 from typing import Any
 
 from sklearn.base import BaseEstimator
@@ -23,7 +24,7 @@ def same(a: Any, b: Any) -> bool:
     """Return whether two parameters, maps or fitted estimators are equal."""
     if a is b:
         return True
-    if type(a) is not type(b):
+    if type(a) is not type(b) or isinstance(a, FunctionType):
         return False
     if isinstance(a, (list, tuple)):
         return len(a) == len(b) and all(map(same, a, b))

@@ -208,13 +208,13 @@ MODELS = [
             {},
             {"kernel": "laplacian", "sigma": "median"},
             {"kernel": "matern"},
-            {"kernel": "matern", "nu": 3.5},
-            {"kernel": "matern", "nu": np.inf},
+            {"kernel": Matern(nu=3.5)},
+            {"kernel": Matern(nu=np.inf)},
         )
     ),
     LocalLinearClassifier(),
     LocalLinearRegressor(clip=True),
-    LocalLinearRegressor(Prototypes(40, random_state=0), ridge=0.1),
+    LocalLinearRegressor(Prototypes(40, random_state=0), alpha=0.1),
 ]
 
 
@@ -254,7 +254,7 @@ def test_predictions_are_those_of_numpy(rng, library_and_type, model, dispatch):
             assert_same(getattr(found, name), getattr(expected, name), theirs, 1e-6)
 
 
-@pytest.mark.parametrize("kernel", [None, OPRFSampler(random_state=0)], ids=repr)
+@pytest.mark.parametrize("kernel", ["gaussian", OPRFSampler(random_state=0)], ids=repr)
 @pytest.mark.parametrize("kind", [C, R])
 def test_batches_are_the_whole(rng, library, kind, kernel, dispatch):
     X, queries, weights = table(rng, "float64")
@@ -312,7 +312,11 @@ def test_kernels_come_back(rng, library, dispatch):
     [
         *(
             make(sampler)
-            for make in (lambda s: s, C, R)
+            for make in (
+                lambda s: s,
+                lambda s: C(s, sigma=s.sigma),
+                lambda s: R(s, sigma=s.sigma),
+            )
             for sampler in (
                 OPRFSampler(sigma="median"),
                 TrigRBFSampler(),

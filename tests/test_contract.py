@@ -94,7 +94,9 @@ def test_sampler(sampler, coupling, kernel, n_features):
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_sampler_with_simplex(sampler, coupling, n_features):
     if coupling == "simplex+" and sampler in WITHOUT_NORMS:
-        with pytest.raises(ValueError, match=r"'simplex\+' has no effect.*'simplex'"):
+        with pytest.raises(
+            ValueError, match=r"'simplex\+' is not one that.*use one of.*'simplex'"
+        ):
             check_sampler(sampler(coupling=coupling), n_features)
     else:
         check_sampler(sampler(coupling=coupling), n_features)

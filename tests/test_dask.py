@@ -341,7 +341,7 @@ def _nothing_is_computed(*args, **kwargs):
 
 def test_slopes_and_standard_errors_of_lazy_rows(table):
     X, labels, numbers, _ = table
-    fits = LocalLinearRegressor(ridge=0.1).fit(X, numbers)
+    fits = LocalLinearRegressor(alpha=0.1).fit(X, numbers)
     found = crt_dask.map_rows(fits.slopes, lazy(X))
     assert found.shape == (N, D, 1)
     assert_allclose(found.compute(), fits.slopes(X), rtol=1e-6, atol=1e-9)

@@ -132,7 +132,7 @@ SHARED = [
     NadarayaWatsonRegressor(OPRFSampler(n_components=20)),
     NadarayaWatsonRegressor(Prototypes(20)),
     NadarayaWatsonClassifier("matern", sigma="median"),
-    LocalLinearRegressor(Prototypes(20), ridge=0.1),
+    LocalLinearRegressor(Prototypes(20), alpha=0.1),
     RandomFeatureRidge(TrigRBFSampler(n_components=30)),
     RandomFeatureRidgeClassifier(TrigRBFSampler(n_components=30), alpha=1.0),
     LearnedMetric(method="agop", max_iter=1),

@@ -320,7 +320,7 @@ def _fit_sums(model, tables, ahead, classes):
     tables = blocks.select("X", "y", "sample_weight")
     parts = [add_up(shell, source, blocks.layout, *pair) for pair in enumerate(tables)]
     found = _or_raise(tree_sum(operator.add, parts).compute(), sample_weight)
-    return finished(model, found.value.with_map_of(sampler), found.noted)
+    return finished(model, found.value.with_map_of(sampler).fixed(), found.noted)
 
 
 def _fitted_sampler(model, transformer, blocks, sample_weight, classes):

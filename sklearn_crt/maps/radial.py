@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import lru_cache
 from numbers import Real
 from typing import Any, Literal, Self, TypeAlias
@@ -108,11 +108,8 @@ class RadialKernel(ABC):
         params : dict
             The parameters by name.
         """
-        return {
-            each.name: getattr(self, each.name)
-            for each in fields(self)  # type: ignore[arg-type]  # a dataclass
-            if each.init
-        }
+        found = fields(self) if is_dataclass(self) else ()
+        return {each.name: getattr(self, each.name) for each in found if each.init}
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters of the kernel.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from abc import abstractmethod
-from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, Literal, Self
 
@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.gaussian_process.kernels import Kernel
 from sklearn.kernel_approximation import Nystroem
 from sklearn.utils import get_tags
 
@@ -62,30 +61,10 @@ _SAMPLERS: dict[type, Any] = {
 _MOST_MEAN_WEIGHT = 10.0  # above it weights are unlikely to count copies of rows
 
 
-class FunctionKernel(Kernel):
-    """A function of two tables of rows, as a kernel that ``Nystroem`` can use.
-
-    ``Nystroem`` calls plain functions on one pair of rows at a time.
-    """
-
-    def __init__(self, function: Callable[..., Any]):
-        self.function = function
-
-    def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
-        """Return the kernel values of all pairs of rows, (n_X, n_Y)."""
-        return self.function(X, X if Y is None else Y)
-
-    def diag(self, X: Any) -> Any:
-        """Return the kernel values of the rows and themselves, (n_X,)."""
-        return np.array([self(row, row)[0, 0] for row in X[:, None]])
-
-    def is_stationary(self) -> bool:
-        """Return whether only differences of rows matter, which is unknown."""
-        return False
-
-    def __repr__(self) -> str:
-        """Return the name of the function."""
-        return f"{type(self).__name__}({self.function!r})"
+def _is_process_kernel(kernel: Any) -> bool:
+    """Return whether a kernel is one of Gaussian processes, without importing them."""
+    module = sys.modules.get("sklearn.gaussian_process.kernels")
+    return module is not None and isinstance(kernel, module.Kernel)
 
 
 class BaseRandomFeatureRidge(SupervisedLifeCycle):
@@ -169,7 +148,7 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
     ) -> Batch:
         batch = super()._read(X, y, sample_weight, first=first, final=final)
         refuse_device(self, batch.X, "")
-        if sparse.issparse(batch.X) and isinstance(self.kernel, Kernel):
+        if sparse.issparse(batch.X) and _is_process_kernel(self.kernel):
             raise TypeError(
                 f"kernel={self.kernel!r} needs a dense array, but X is sparse. Pass "
                 "X.toarray(), or use a sampler."
@@ -230,7 +209,10 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
                 "which has a length scale of its own. Leave sigma='auto', and set the "
                 "parameters of the kernel."
             )
-        if not isinstance(kernel, Kernel):
+        if not _is_process_kernel(kernel):
+            # here, because few users need the kernels of Gaussian processes
+            from ._function_kernel import FunctionKernel
+
             kernel = FunctionKernel(kernel)
         return Nystroem(kernel=kernel, **own), False, resizes
 
@@ -385,7 +367,7 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
     def __sklearn_tags__(self):
         """Return scikit-learn's tags: sparse input if the sampler supports it."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not isinstance(self.kernel, Kernel)
+        tags.input_tags.sparse = not _is_process_kernel(self.kernel)
         if hasattr(self.kernel, "fit"):
             tags.input_tags.sparse = get_tags(self.kernel).input_tags.sparse
         return tags

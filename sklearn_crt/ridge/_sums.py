@@ -105,15 +105,6 @@ class RidgeSums(MapSums):
     scores_before: tuple[dict, ...] = ()  # of the candidates, when sigma was chosen
     solved: tuple[Solution, ...] = ()  # for the moments, if they have been solved
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the fields, including solutions, which take long to compute."""
-        state = super().__getstate__()
-        if self.kept:
-            state["known_total"] = self.known_total or vars(self).get("total")
-        else:
-            state["solved"] = self.solved or vars(self).get("computed", ())
-        return state
-
     # -------------------------------------------------------------- life cycle
     def plus(self, batch: Batch, step: Step = no_step) -> RidgeSums:
         self.check_columns(batch.X)

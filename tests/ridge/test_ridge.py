@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from scipy.linalg import eigh
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.frozen import FrozenEstimator
@@ -620,9 +619,13 @@ def test_a_failed_fit_leaves_the_model(table):
 def test_the_solution_is_computed_once_a_change(table, monkeypatch):
     X, y, _ = table
     made = []
-    monkeypatch.setattr(
-        _solution, "eigh", lambda *a, **k: made.append(1) or eigh(*a, **k)
-    )
+    eigh = _solution.eigh
+
+    def counted(*arguments, **options):
+        made.append(1)
+        return eigh(*arguments, **options)
+
+    monkeypatch.setattr(_solution, "eigh", counted)
     model = RandomFeatureRidge(FIXED).fit(X, y)
     model.predict(X), model.alpha_, model.coef_, model.score_path()
     assert len(made) == 1
@@ -631,7 +634,6 @@ def test_the_solution_is_computed_once_a_change(table, monkeypatch):
     assert len(made) == 1
     model.partial_fit(X, y).predict(X)
     assert len(made) == 2
-    pickle.loads(pickle.dumps(model)).predict(X)
     model.freeze().predict(X)
     assert len(made) == 2
 

@@ -27,7 +27,7 @@ METRIC = LearnedMetric(method="agop", max_iter=1, random_state=0)
 CLASSIFIERS = [
     NadarayaWatsonClassifier(sigma=2.0),
     NadarayaWatsonClassifier(OPRFSampler(random_state=0)),
-    LocalLinearClassifier(ridge=1.0),
+    LocalLinearClassifier(alpha=1.0),
     RandomFeatureRidgeClassifier("linear"),
     METRIC,
 ]
@@ -35,7 +35,7 @@ REGRESSORS = [
     NadarayaWatsonRegressor(sigma=2.0),
     NadarayaWatsonRegressor(OPRFSampler(random_state=0)),
     NadarayaWatsonRegressor(Prototypes(8, random_state=0)),
-    LocalLinearRegressor(ridge=1.0),
+    LocalLinearRegressor(alpha=1.0),
     RandomFeatureRidge("linear"),
     METRIC,
 ]
@@ -310,7 +310,7 @@ def test_small_weights_are_no_zeros(model, dtype, X):
     tolerance = 1e-4 if dtype == np.float32 else 1e-8
     kept = clone(model)
     if "Prototypes" in name_of(model):  # of which there is one for each row
-        kept = kept.set_params(kernel=Prototypes(100, sigma=1.0, random_state=0))
+        kept = kept.set_params(kernel=Prototypes(100, random_state=0), sigma=1.0)
     found = learned(kept, X, y, weights)
     assert np.isfinite(found).all()
     if model is not METRIC and "Prototypes" not in name_of(model):

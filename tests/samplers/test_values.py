@@ -76,8 +76,11 @@ def test_set_params_waits_for_the_next_fit(sampler, X):
     assert fitted.get_feature_names_out().size == expected[0].shape[1]
     whole = clone(sampler).set_params(random_state=0)
     whole.partial_fit(X[:100])
+    before = whole.get_params(deep=False)
     whole.set_params(**{name: v for name, v in others.items() if name in known})
-    whole.partial_fit(X[100:])
+    with pytest.raises(ValueError, match="partial_fit adds rows to a model that was"):
+        whole.partial_fit(X[100:])
+    whole.set_params(**before).partial_fit(X[100:])
     assert_allclose(whole.transform(X), expected[0], rtol=1e-7, atol=1e-12)
 
 
@@ -192,8 +195,12 @@ def needed(sampler):
         arrays = [sampler.centers_, sampler.sigma_]
         # in place of the penalty, which is the identity, the root of another matrix
         return [*arrays, sampler.penalty_] if sampler.whiten else arrays
-    arrays = [sampler.frequencies_.to_dense(), sampler.sigma_, sampler.center_]
-    names = "A_", "points_"  # a matrix for each pair of columns, points of all columns
+    arrays = [sampler.frequencies_, sampler.sigma_]
+    names = (
+        "center_",
+        "A_",
+        "points_",
+    )  # a matrix for each pair of columns, points of all columns
     return arrays + [getattr(sampler, name) for name in names if hasattr(sampler, name)]
 
 

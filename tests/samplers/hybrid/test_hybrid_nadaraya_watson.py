@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 
@@ -43,8 +43,9 @@ def test_nadaraya_watson_uses_both_sides(wine):
         sampler = hybrid(sigma=0.2, n_components=200, random_state=seed)
         model = NadarayaWatsonClassifier(sampler).fit(X, y)
         sums = model.kernel_.transform_key(X).T @ targets
-        result = model.decision_function(X)
-        assert_allclose(result, model.kernel_.transform(X) @ sums)
+        result = model.kernel_.transform(X) @ sums
+        decisions = model.decision_function(X)
+        assert_array_equal(decisions.argmax(axis=1), result.argmax(axis=1))
         return result[::20]
 
     exact = hybrid(sigma=0.2).fit(X).exact_kernel(X[::20], X) @ targets

@@ -1,0 +1,35 @@
+"""Plain functions as kernels that ``Nystroem`` calls with whole tables of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
+
+
+class FunctionKernel(Kernel):
+    """A function of two tables of rows, as a kernel that ``Nystroem`` can use.
+
+    ``Nystroem`` calls plain functions on one pair of rows at a time.
+    """
+
+    def __init__(self, function: Callable[..., Any]):
+        self.function = function
+
+    def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
+        """Return the kernel values of all pairs of rows, (n_X, n_Y)."""
+        return self.function(X, X if Y is None else Y)
+
+    def diag(self, X: Any) -> Any:
+        """Return the kernel values of the rows and themselves, (n_X,)."""
+        return np.array([self(row, row)[0, 0] for row in X[:, None]])
+
+    def is_stationary(self) -> bool:
+        """Return whether only differences of rows matter, which is unknown."""
+        return False
+
+    def __repr__(self) -> str:
+        """Return the name of the function."""
+        return f"{type(self).__name__}({self.function!r})"
