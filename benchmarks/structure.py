@@ -63,10 +63,10 @@ from .tables import ROOT, Table
 # Of each row: the most that the gate allows, and what it is to become, where that is
 # less. What grows for a good reason moves its limit here, in the commit that says why.
 LIMITS = {
-    "lines of the package": ([28270], [24800]),
-    "lines of code": ([15891], [14300]),
-    "modules": ([106], None),
-    "modules with one importer: private, not of the first names": ([10, 18], None),
+    "lines of the package": ([29330], [24800]),
+    "lines of code": ([16410], [14300]),
+    "modules": ([107], None),
+    "modules with one importer: private, not of the first names": ([11, 19], None),
     "names with two meanings": ([0], None),
     "cycles of imports": ([0], None),
     "second classes of a map, for the array API": ([0], None),
@@ -75,13 +75,19 @@ LIMITS = {
     "sites of squared distances": ([6], None),
     "on_host and isinstance of ndarray": ([8], None),
     "public names": ([80], None),
-    "OPRFSampler.fit: calls, moves": ([65, 45], [60]),
-    "TrigRBFSampler.fit and transform: calls, moves": ([136, 100], None),
-    "NadarayaWatsonClassifier(OPRFSampler()).fit: calls, moves": ([256, 171], [180]),
-    "NadarayaWatsonRegressor(OPRFSampler()).fit: calls, moves": ([274, 176], [180]),
-    "RandomFeatureRidge, 2 partial_fit, predict: calls, moves": ([846, 566], [500]),
-    "LearnedMetric, LocalLinearRegressor: calls, moves": ([2415, 1100], None),
-    "LearnedMetric, LocalLinearClassifier: calls, moves": ([5565, 3331], [2500]),
+    "OPRFSampler.fit: calls, moves": ([71, 48], [60]),
+    "TrigRBFSampler.fit and transform: calls, moves": ([144, 103], None),
+    "NadarayaWatsonClassifier(OPRFSampler(), sigma=1).fit: calls, moves": (
+        [281, 190],
+        [180],
+    ),
+    "NadarayaWatsonRegressor(OPRFSampler(), sigma=1).fit: calls, moves": (
+        [298, 194],
+        [180],
+    ),
+    "RandomFeatureRidge, 2 partial_fit, predict: calls, moves": ([945, 599], [500]),
+    "LearnedMetric, LocalLinearRegressor: calls, moves": ([2427, 1125], None),
+    "LearnedMetric, LocalLinearClassifier: calls, moves": ([5579, 3357], [2500]),
     "own classes in the MRO of OPRF, Matern, GERF, Hybrid": ([4, 4, 4, 3], None),
 }
 
@@ -208,10 +214,12 @@ def runs(package, rng):
         "TrigRBFSampler.fit and transform": lambda: (
             package.TrigRBFSampler(random_state=0).fit(X).transform(X)
         ),
-        "NadarayaWatsonClassifier(OPRFSampler()).fit": lambda: classifier(oprf).fit(
-            X, y
-        ),
-        "NadarayaWatsonRegressor(OPRFSampler()).fit": lambda: regressor(oprf).fit(X, z),
+        "NadarayaWatsonClassifier(OPRFSampler(), sigma=1).fit": lambda: classifier(
+            oprf, sigma=1.0
+        ).fit(X, y),
+        "NadarayaWatsonRegressor(OPRFSampler(), sigma=1).fit": lambda: regressor(
+            oprf, sigma=1.0
+        ).fit(X, z),
         "RandomFeatureRidge, 2 partial_fit, predict": stream,
         "LearnedMetric, LocalLinearRegressor": lambda: in_metric(linear[0](), z),
         "LearnedMetric, LocalLinearClassifier": lambda: in_metric(linear[1](), y),

@@ -30,7 +30,7 @@ from ._compat import (
     CallbackSupportMixin,
     TypedBaseEstimator,
 )
-from ._names import NamedConstructor
+from ._names import name_constructor
 from ._state import copied, get_state, same, set_state
 from ._workers import blas_within_processors
 
@@ -111,9 +111,7 @@ def computed_once(value: Any, name: Any, compute: Callable[[], T]) -> T:
     return found
 
 
-class LifeCycle(
-    NamedConstructor, CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta
-):
+class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
     """An estimator or a sampler with one fitted value.
 
     A subclass validates rows in ``_read`` and creates an empty value from its
@@ -129,6 +127,10 @@ class LifeCycle(
     _unit_of_work = "rows"  # name of a subtask of ``fit`` in callbacks
     __sklearn_array_api_convert__ = convert_fit_namespace
     __getstate__, __setstate__, __copy__ = get_state, set_state, copied
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        name_constructor(cls)
 
     # -------------------------------------------------------------------- hooks
     @abstractmethod

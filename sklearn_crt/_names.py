@@ -38,21 +38,18 @@ def names_on_demand(
     return get, names
 
 
-class NamedConstructor:
-    """Base of public classes that inherit their constructor from a private class.
+def name_constructor(cls: type) -> None:
+    """Give a class that inherits its constructor a copy that is named after the class.
 
-    Python names the class that defines a constructor if an argument is wrong. Each
-    subclass therefore has a copy of the constructor with a name of its own.
+    Python names the class that defines a constructor if an argument is wrong, and that
+    may be a private class.
     """
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        inherited = cls.__init__
-        if "__init__" in vars(cls) or not isinstance(inherited, FunctionType):
-            return
-        code, closure = inherited.__code__, inherited.__closure__
-        own = FunctionType(code, inherited.__globals__, closure=closure)
-        for name in ("__defaults__", "__kwdefaults__", "__annotations__", "__doc__"):
-            setattr(own, name, getattr(inherited, name))
-        own.__qualname__ = f"{cls.__qualname__}.__init__"
-        cls.__init__ = own  # type: ignore[method-assign]
+    inherited = cls.__init__  # type: ignore[misc]
+    if "__init__" in vars(cls) or not isinstance(inherited, FunctionType):
+        return
+    code, closure = inherited.__code__, inherited.__closure__
+    own = FunctionType(code, inherited.__globals__, closure=closure)
+    for name in ("__defaults__", "__kwdefaults__", "__annotations__", "__doc__"):
+        setattr(own, name, getattr(inherited, name))
+    own.__qualname__ = f"{cls.__qualname__}.__init__"
+    cls.__init__ = own  # type: ignore[misc]

@@ -12,7 +12,7 @@ import numpy as np
 from .._array import asarray_like
 from .._compat import cached_property
 from .._kernels import dense_product, stack
-from .._names import NamedConstructor
+from .._names import name_constructor
 from .radial import RadialLaw
 
 
@@ -195,7 +195,7 @@ class JointFrequencies(Frequencies):
         return JointFrequencies([part.to(like) for part in self.parts])
 
 
-class Coupling(NamedConstructor, ABC):
+class Coupling(ABC):
     """Joint distribution of frequencies that each have the distribution of the kernel.
 
     A coupling leaves the distribution of every single frequency as it is, so the
@@ -226,6 +226,10 @@ class Coupling(NamedConstructor, ABC):
     independent_norms = True
     norm_dependent = False
     opposite = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        name_constructor(cls)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"

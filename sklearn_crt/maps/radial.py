@@ -108,7 +108,7 @@ class RadialKernel(ABC):
         params : dict
             The parameters by name.
         """
-        found = fields(self) if is_dataclass(self) else ()
+        found: Any = fields(self) if is_dataclass(self) else ()
         return {each.name: getattr(self, each.name) for each in found if each.init}
 
     def set_params(self, **params: Any) -> Self:

@@ -282,7 +282,11 @@ def any_sequence_is_one_fit(case):
                 with pytest.raises((ValueError, TypeError)):
                     fit(replace(case, X=case.X[:, :0]), rows, model=model)
             elif step == "set" and hasattr(model, "n_components"):
-                model.set_params(n_components=int(rng.integers(1, 50)), sigma=0.1)
+                before = model.get_params()
+                model.set_params(n_components=before["n_components"] + 1, sigma=0.123)
+                with pytest.raises(ValueError, match="partial_fit adds rows to a"):
+                    fit(case, rows, model=model, method="partial_fit")
+                model.set_params(**{k: before[k] for k in ("n_components", "sigma")})
             elif step == "pickle":
                 model = pickle.loads(pickle.dumps(model))
             elif step == "copy":
