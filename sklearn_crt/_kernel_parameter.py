@@ -69,10 +69,9 @@ def resolve_sampler(sampler: Any, sigma: Any, owner: str) -> tuple[Any, bool]:
     The second result is True if ``sigma`` is still to be selected: if it is ``"auto"``,
     and the user has not set ``sigma`` of the sampler.
     """
-    automatic = is_auto(sigma)
     own = sampler.sigma if _has_sigma(sampler) else None
     is_default = isinstance(own, str) and own == "scale"
-    if automatic:
+    if is_auto(sigma):
         return sampler, is_default and hasattr(sampler, "with_sigma")
     if own is None:
         raise ValueError(

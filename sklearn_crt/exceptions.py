@@ -33,10 +33,10 @@ class ApproximationWarning(RuntimeWarning):
     >>> from sklearn_crt.exceptions import ApproximationWarning
     >>> X, y = load_iris(return_X_y=True)
     >>> model = NadarayaWatsonClassifier(TrigRBFSampler(random_state=0))
-    >>> search = GridSearchCV(model, {"kernel__sigma": [0.3, 1.0, 3.0]})
+    >>> search = GridSearchCV(model, {"sigma": [0.3, 1.0, 3.0]})
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore", ApproximationWarning)
     ...     search = search.fit(X, y)
     >>> search.best_params_
-    {'kernel__sigma': 1.0}
+    {'sigma': 1.0}
     """
