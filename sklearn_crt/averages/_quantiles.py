@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_array, check_scalar
 
 from .._array import taken, to_host, to_namespace_of
 from .._compat import available_if
 from .._fitted import computed_once
 from .._kernels import least_log
+from .._quantiles import check_coverage, check_levels, weighted_quantiles
 from ..rows import Rows, TableLike
 from ..rows.centers import distinct_rows
 from ._exact import Keys
 from ._prototypes import Prototypes
-from ._row_weights import CUT, all_rows, log_kernels, shares_of, stores_rows
+from ._row_weights import all_rows, log_kernels, shares_of, stores_rows
 from ._sigma import sample
 from ._targets import LocalLinear
 
@@ -30,27 +29,6 @@ _RESIDUAL_SIGMA = 0.5
 # Noise often grows with the prediction, so residuals with similar predictions weigh
 # more. The unit of this length scale is the standard deviation of the predictions.
 _PREDICTION_LENGTH_SCALE = 0.5
-_ROUNDING = 1e-12  # relative rounding error by which cumulated weights may miss a level
-
-
-def weighted_quantiles(
-    shares: np.ndarray, values: np.ndarray, levels: np.ndarray
-) -> np.ndarray:
-    """Return weighted quantiles of the values, for the weights of each query.
-
-    A quantile is the smallest value such that values up to and including it have at
-    least the proportion ``level`` of the weight, as in ``numpy.quantile`` with
-    ``method="inverted_cdf"``.
-    """
-    # shares (n_queries, n), values (n,), levels (l,) -> (n_queries, l)
-    order = np.argsort(values, kind="stable")
-    sums = np.cumsum(shares[:, order], axis=1)
-    found = np.empty((len(sums), len(levels)))
-    for i, level in enumerate(levels):
-        least = max(level * (1 - _ROUNDING), CUT)
-        places = np.count_nonzero(sums < least * sums[:, -1:], axis=1)
-        found[:, i] = values[order[np.minimum(places, len(order) - 1)]]
-    return found
 
 
 class Residuals(NamedTuple):
@@ -279,12 +257,7 @@ class QuantilesMixin:
         The standard deviation of the noise is x, that is 0.2 for the first row and 0.8
         for the second one.
         """
-        levels = check_array(np.atleast_1d(quantiles), ensure_2d=False, dtype=float)
-        if levels.ndim != 1 or not np.all((levels >= 0) & (levels <= 1)):
-            raise ValueError(
-                "quantiles must be a number or a list of numbers between 0 and 1, got "
-                f"{quantiles!r}."
-            )
+        levels = check_levels(quantiles)
         value, rows = self._host_rows(X, "predict_quantiles")
         values = self._quantiles(value, rows, levels)
         values = values[:, 0] if self._one_output else values
@@ -355,15 +328,14 @@ class QuantilesMixin:
         >>> bool(0.88 < np.mean((low <= y[1::2]) & (y[1::2] <= high)) < 0.92)
         True
         """
-        ends = {"min_val": 0, "max_val": 1, "include_boundaries": "neither"}
-        check_scalar(coverage, "coverage", Real, **ends)
+        coverage = check_coverage(coverage)
         levels = np.array([0.5 - coverage / 2, 0.5 + coverage / 2])
         value, rows = self._host_rows(X, "predict_interval")
         ends, limits = self._quantiles(value, rows, levels), self._limits(value)
         margin = computed_once(
             value,
-            f"margin of {float(coverage)}, clipped: {limits is not None}",
-            lambda: Residuals.of(value, limits).margin(float(coverage)),
+            f"margin of {coverage}, clipped: {limits is not None}",
+            lambda: Residuals.of(value, limits).margin(coverage),
         )[:, None]
         ends += np.concatenate([-margin, margin], axis=1)
         middle = ends.mean(axis=2)  # if the margin is negative, the ends might cross
