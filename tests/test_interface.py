@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 
@@ -47,6 +47,35 @@ every_estimator = pytest.mark.parametrize(
 @pytest.fixture
 def X():
     return np.random.default_rng(0).normal(size=(60, 3)) + [1.0, 0.0, -1.0]
+
+
+# --------------------------------------------------------------------- uncertainty
+PREDICTORS = [
+    cls
+    for cls in ESTIMATORS
+    if not inspect.isabstract(cls) and (is_classifier(cls()) or is_regressor(cls()))
+]
+
+
+@pytest.mark.parametrize("cls", PREDICTORS, ids=lambda cls: cls.__name__)
+def test_classifiers_have_probabilities_and_regressors_intervals(cls, X):
+    if is_classifier(cls()):
+        labels = np.repeat(["a", "b", "c"], 20)
+        found = cls().fit(X, labels).predict_proba(X)
+        assert found.shape == (60, 3)
+        np.testing.assert_allclose(found.sum(axis=1), 1)
+        assert np.all((found >= 0) & (found <= 1))
+    else:
+        model = cls().fit(X, X[:, 0])
+        low, high = model.predict_interval(X, coverage=0.8).T
+        assert np.all(low <= high)
+        assert np.mean((low <= X[:, 0]) & (X[:, 0] <= high)) > 0.5
+
+
+def test_all_predictors_are_among_those():
+    names = {cls.__name__ for cls in PREDICTORS}
+    assert {"RandomFeatureRidge", "NadarayaWatsonClassifier"} <= names
+    assert len(names) >= 6
 
 
 # -------------------------------------------------------------------- frequencies_

@@ -198,7 +198,7 @@ N_TEXTS = {
     "coef_": 2,
     "coupling": 7,
     "diagonal": 2,
-    "gcv_scores_": 2,
+    "loo_errors_": 2,
     "intercept_": 2,
     "kernel": 5,
     "kernel_": 3,

@@ -271,6 +271,7 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
             self.n_components,
             alpha,
             self.fit_intercept,
+            getattr(self, "clip", False),
             self._n_classes,
             class_weight,
         )
@@ -297,10 +298,10 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
         refuse_device(self, rows, "")
         solution = value.solution
         found = value.predictions(rows, lambda Z: function(solution, Z))
-        return found, rows.dtype
+        return found, rows.dtype, solution
 
     def score_path(self) -> dict[str, np.ndarray]:
-        """Return the scores of all candidate sigmas and penalties as a table.
+        """Return the errors for all candidates of sigma and the penalty as a table.
 
         Returns
         -------
@@ -310,21 +311,32 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
             - ``sigma``: the inverse length scale, nan if the kernel has none, or one
               per column of X;
             - ``alpha``: the penalty;
-            - ``gcv``: the generalised cross-validation score, averaged over the
-              outputs;
+            - ``loo_error``: the leave-one-out error, averaged over the outputs;
+            - ``log_loss``, for classifiers: the leave-one-out log loss of the class
+              probabilities, nan where it was not computed because the error is more
+              than 10 % above the smallest one;
             - ``degrees_of_freedom``: the trace of the hat matrix, which maps the
               targets to the fitted values. It is the number of columns if the penalty
               is 0, and decreases as the penalty grows.
 
-            If there were more than 128 rows per column, only the best sigma was
-            evaluated on all rows and the others on a subset.
+            If there are more than 16 rows per column, or more than 1024 rows and
+            columns, only the best sigma is evaluated with all rows and columns, and the
+            others with a sample of 16 rows per column, and with half of the columns if
+            there are 1024 or more.
         """
         columns: dict[str, list] = {}
         for row in value_of(self).table:
             sigma = row["sigma"]
             single = sigma is not None and np.ndim(sigma) == 0
-            values = {**row, "gcv": row["gcv"].mean(axis=1)}
-            values["sigma"] = np.full(row["alpha"].shape, sigma if single else np.nan)
+            values = {
+                "sigma": np.full(row["alpha"].shape, sigma if single else np.nan),
+                "alpha": row["alpha"],
+                "loo_error": row["error"].mean(axis=1),
+                "log_loss": row["log_loss"],
+                "degrees_of_freedom": row["degrees_of_freedom"],
+            }
+            if row["log_loss"] is None:
+                del values["log_loss"]
             for name, column in values.items():
                 columns.setdefault(name, []).append(column)
         return {name: np.concatenate(parts) for name, parts in columns.items()}
@@ -346,7 +358,7 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
         """The penalty in use."""
         solution = self._value.solution
         alpha = solution.alpha
-        return float(alpha[0]) if solution.scores.shape[1] == 1 else alpha
+        return float(alpha[0]) if solution.errors.shape[1] == 1 else alpha
 
     @property
     def coef_(self) -> np.ndarray:
@@ -359,10 +371,10 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
         return self._squeezed(self._value.solution.intercept)
 
     @property
-    def gcv_scores_(self) -> np.ndarray:
-        """Generalised cross-validation scores of each sigma and penalty."""
-        scores = np.array([row["gcv"] for row in self._value.table])
-        return scores[..., 0] if scores.shape[-1] == 1 else scores
+    def loo_errors_(self) -> np.ndarray:
+        """Leave-one-out errors of each sigma and penalty."""
+        errors = np.array([row["error"] for row in self._value.table])
+        return errors[..., 0] if errors.shape[-1] == 1 else errors
 
     def __sklearn_tags__(self):
         """Return scikit-learn's tags: sparse input if the sampler supports it."""

@@ -5,11 +5,16 @@ from __future__ import annotations
 from typing import Any, Literal, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
 from .._array import to_namespace_of
+from .._compat import RandomState
+from .._fitted import value_of
+from .._kernel_parameter import KernelLike
+from .._quantiles import check_coverage, check_levels
 from .._supervised import NumbersMixin
-from ..rows import TableLike
+from ..rows import Sigma, TableLike
 from ._base import BaseRandomFeatureRidge
 
 
@@ -17,11 +22,14 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
     r"""Ridge regression on random features that selects its penalty and ``sigma``.
 
     A fast approximation of kernel ridge regression for many rows. The penalty and the
-    inverse length scale ``sigma`` of the kernel are selected by generalised
-    cross-validation, and ``predict`` can return the standard deviation of each
-    prediction. The model depends on the rows only through the Gram matrix of the
-    features and their products with the targets. These are accumulated in one pass, so
-    rows can be passed in batches, and a model needs no training row after ``freeze``.
+    inverse length scale ``sigma`` of the kernel are selected by the leave-one-out
+    error, which is computed without fitting again. The same leave-one-out errors
+    calibrate the prediction intervals and quantiles. Predictions stay within the range
+    of the training targets, so that the model does not extrapolate wildly.
+
+    The coefficients depend on the rows only through the Gram matrix of the features and
+    their products with the targets. These are accumulated in one pass, so rows can be
+    passed in batches, and a model needs no training row after ``freeze``.
 
     Parameters
     ----------
@@ -50,23 +58,31 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         sigma**2 / 2``, and ``"median"`` is one over the median distance of the rows.
         ``"auto"`` compares a quarter, a half, one and two times ``"scale"``, and also
         four and eight times ``"scale"`` if X has one or two columns, and selects the
-        one with the lowest generalised cross-validation score; it keeps a ``sigma``
-        that was set on a sampler. If the kernel is ``"linear"``, a callable, a
-        ``FrozenEstimator`` or a transformer of another package, ``sigma`` must be
-        ``"auto"`` and has no effect.
+        one with the lowest leave-one-out error; it keeps a ``sigma`` that was set on a
+        sampler. If the kernel is ``"linear"``, a callable, a ``FrozenEstimator`` or a
+        transformer of another package, ``sigma`` must be ``"auto"`` and has no effect.
     n_components : int or "auto", default="auto"
-        Number of features. ``"auto"`` is the number of rows, but at least 512 and at
-        most 1024. For a callable it is at most the number of rows of the first batch.
-        If the kernel is a sampler, ``"auto"`` keeps the ``n_components`` of the
-        sampler. If it is ``"linear"``, a ``FrozenEstimator`` or a transformer of
-        another package, ``n_components`` must be ``"auto"`` and has no effect.
+        Number of features. ``"auto"`` is the number of rows, but at least 1024 and at
+        most 2048, and it is 1024 if there are more than 16,384 rows, because the time
+        of a fit grows with the square of this number. For a callable, ``"auto"`` is the
+        number of rows of the first batch, but at most 1024. If the kernel is a sampler,
+        ``"auto"`` keeps the ``n_components`` of the sampler. If it is ``"linear"``, a
+        ``FrozenEstimator`` or a transformer of another package, ``n_components`` must
+        be ``"auto"`` and has no effect.
     alpha : float, array-like or "auto", default="auto"
-        Ridge penalty, or the penalties to choose from. ``"auto"`` tries 30 penalties,
-        from 1e-7 times the mean squared norm of the centred features (for float32 rows
-        at least 5e-7 times the largest eigenvalue of their Gram matrix) to ten times
-        that eigenvalue.
+        Ridge penalty, or the penalties to choose from by the leave-one-out error.
+        ``"auto"`` tries 30 penalties, from 1e-7 times the mean squared norm of the
+        centred features (for float32 rows at least 5e-7 times the largest eigenvalue of
+        their Gram matrix) to ten times that eigenvalue, but none that is too small for
+        the variance of the targets (see Notes).
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is not penalised.
+    clip : bool, default=True
+        Whether predictions, intervals and quantiles are limited to the range of the
+        training targets, and predictions that are less certain than the mean target are
+        shrunk towards it (see Notes). Switch it off if targets outside the range
+        are expected, for instance if there is a trend, or to obtain the predictions
+        ``features @ coef_ + intercept_``, which also take about half the time.
     random_state : int, RandomState instance or None, default=None
         Seed of the random features. A seed that was set on a sampler is kept. Pass an
         integer for results that can be repeated.
@@ -80,17 +96,16 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         The inverse length scale in use. It does not exist if ``kernel_`` has no
         ``sigma_``.
     alpha_ : float or ndarray of shape (n_outputs,)
-        The penalty with the lowest score, chosen for each output separately.
+        The penalty with the lowest error, chosen for each output separately.
     coef_ : ndarray of shape (n_components,) or (n_outputs, n_components)
         Coefficients of the features.
     intercept_ : float or ndarray of shape (n_outputs,)
         Prediction for a row whose features are all zero.
-    gcv_scores_ : ndarray of shape (n_sigmas, n_alphas) or \
+    loo_errors_ : ndarray of shape (n_sigmas, n_alphas) or \
             (n_sigmas, n_alphas, n_outputs)
-        Generalised cross-validation scores, which estimate the mean squared error on
-        new rows. A score is infinite if almost no degrees of freedom are left, or if a
-        penalty of ``alpha="auto"`` is too small for the variance of the targets (see
-        Notes).
+        Leave-one-out errors: mean squared errors of rows that are predicted without
+        themselves. An error is infinite if it cannot be computed, or if a penalty of
+        ``alpha="auto"`` is too small for the variance of the targets (see Notes).
     noise_variance_ : float or ndarray of shape (n_outputs,)
         Estimate of the variance of the targets about their expectation.
     n_features_in_ : int
@@ -108,60 +123,55 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
     -----
     Let Z be the centred features and y the centred targets of n rows, and let
     :math:`Z'Z = V \operatorname{diag}(w) V'` be the eigendecomposition of the Gram
-    matrix. The coefficients b and the generalised cross-validation score are
+    matrix. The coefficients b, the leverage :math:`h_i` of row i and the error of this
+    row when it is predicted by a model that is fitted to all other rows are
 
     .. math:: b = V (w + \alpha)^{-1} V' Z'y, \qquad
-       \mathrm{GCV}(\alpha) = \frac{n\,|y - Zb|^2}{(n - 1 - \gamma t)^2}, \qquad
-       t = \sum_i \frac{w_i}{w_i + \alpha}
+       h_i = \frac1n + z_i' V (w + \alpha)^{-1} V' z_i, \qquad
+       e_i = \frac{y_i - z_i'b}{1 - h_i}
 
-    [1]_, where t is the number of degrees of freedom of the fit. The factor
-    :math:`\gamma = 1.2` prevents penalties that are too small, which the plain score
-    (:math:`\gamma = 1`) prefers if a few rows lie far from the others, or if there are
-    about as many columns as rows ([2]_ uses 1.4; ``python -m benchmarks.choices ridge``
-    compares them). With ``alpha="auto"`` the prior standard deviation of the function,
-    which is defined by the prior variance below, is limited to 30 times the standard
-    deviation of the targets: with smaller penalties, predictions for rows far from the
-    others become unreasonably large. All outputs share one sigma, which minimises the
-    sum over the outputs of their scores divided by their variances. If the sampler has
-    a ``penalty_`` matrix K, the penalty is :math:`\alpha\, b'Kb`, and V and w solve the
-    generalised eigenproblem :math:`Z'Zv = wKv`.
+    [1]_. The leave-one-out error is the mean of :math:`e_i^2` over all rows, or over a
+    random sample of 4096 rows if there are more (fewer if X has more than 256 columns:
+    about a million entries in total, but at least 256 rows). The sample depends on the
+    content of the rows, but neither on their order nor on batches. Equal rows with
+    equal targets are left out together. If the sampler has a ``penalty_`` matrix K, the
+    penalty is :math:`\alpha\, b'Kb`, and V and w solve the generalised eigenproblem
+    :math:`Z'Zv = wKv`. All outputs share one sigma, which minimises the sum over the
+    outputs of their errors divided by their variances.
+
+    With ``alpha="auto"`` the prior standard deviation of the function, which is defined
+    by the prior variance below, is limited to 5 times the standard deviation of the
+    targets, because with smaller penalties predictions for rows far from the others
+    become unreasonably large (``python -m benchmarks.choices ridge_tables`` compares
+    errors on twelve tables).
 
     For a row with features z, measured from their mean, the standard deviation of a new
     target is
 
-    .. math:: \operatorname{std}^2 = s^2\left(1 + \frac1n
-       + z'(Z'Z + \alpha K)^{-1} z\right), \qquad s^2 = \frac{|y - Zb|^2}{n - 1 - t}.
+    .. math:: \operatorname{std}^2 = s^2(1 + v), \qquad
+       v = \frac1n + z'(Z'Z + \alpha K)^{-1} z, \qquad
+       s^2 = \frac{|y - Zb|^2}{n - 1 - t}, \qquad t = \sum_i \frac{w_i}{w_i + \alpha},
 
-    This is the predictive standard deviation of Bayesian linear regression with noise
-    variance :math:`s^2` and prior variance :math:`s^2 / \alpha`, or equivalently of a
-    Gaussian process with the kernel that the features define ([3]_ section 2.1). It
-    assumes that the noise variance is the same everywhere. It accounts neither for the
-    error of the random features (``kernel_variance`` of a sampler) nor for the choice
-    of the penalty and of sigma.
+    where t is the number of degrees of freedom of the fit. This is the predictive
+    standard deviation of Bayesian linear regression with noise variance :math:`s^2` and
+    prior variance :math:`s^2 / \alpha`, or equivalently of a Gaussian process with the
+    kernel that the features define ([2]_ section 2.1). It assumes that the noise
+    variance is the same everywhere. It accounts neither for the error of the random
+    features (``kernel_variance`` of a sampler) nor for the choice of the penalty and of
+    sigma. :meth:`predict_interval` makes neither assumption.
 
-    If the sample weights are 1 or more on average, n is their sum, as if rows were
-    repeated. If their mean is smaller, they are divided by it, so n is the number of
-    rows with positive weight, and the selection does not depend on the unit of the
-    weights.
-
-    The accumulated statistics have :math:`D^2` float64 entries for D columns and for
-    each candidate ``sigma``. The rows are kept as long as X has at most about 4 million
-    entries, because the feature map and ``sigma`` change if further rows arrive. Beyond
-    that ``sigma`` is selected and only the statistics are kept; with more than 128 rows
-    per column, only every n-th row is used for this selection. ``freeze`` discards the
-    rows and the statistics. What remains are the coefficients, the feature map, the
-    scores, and a triangular matrix of D (D + 1) / 2 entries for the standard
-    deviations.
+    With ``clip=True``, the difference between a prediction and the mean target is
+    multiplied by :math:`\min(1, s_y / (s \sqrt v))`, where :math:`s_y` is the standard
+    deviation of the targets. This reduces only predictions that are less certain than
+    the mean target, which rarely occur among rows like the training rows. The result is
+    limited to the range of the training targets.
 
     References
     ----------
-    .. [1] G. H. Golub, M. Heath, G. Wahba, "Generalized Cross-Validation as a Method
-       for Choosing a Good Ridge Parameter", Technometrics 21 (1979),
-       :doi:`10.1080/00401706.1979.10489751`.
-    .. [2] Y.-J. Kim, C. Gu, "Smoothing Spline Gaussian Regression: More Scalable
-       Computation via Efficient Approximation", JRSS B 66 (2004),
-       :doi:`10.1046/j.1369-7412.2003.05316.x`.
-    .. [3] C. E. Rasmussen, C. K. I. Williams, "Gaussian Processes for Machine
+    .. [1] D. M. Allen, "The Relationship Between Variable Selection and Data
+       Augmentation and a Method for Prediction", Technometrics 16 (1974),
+       :doi:`10.1080/00401706.1974.10489157`.
+    .. [2] C. E. Rasmussen, C. K. I. Williams, "Gaussian Processes for Machine
        Learning", MIT Press 2006.
 
     Examples
@@ -176,9 +186,37 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
     True
     >>> bool(0.09 < std.mean() < 0.11)
     True
+    >>> low, high = model.predict_interval(x, coverage=0.8).T
+    >>> bool(0.75 < np.mean((low <= y) & (y <= high)) < 0.85)
+    True
     """
 
+    _parameter_constraints: dict = {
+        **BaseRandomFeatureRidge._parameter_constraints,
+        "clip": ["boolean"],
+    }
     _n_classes = None
+
+    def __init__(
+        self,
+        kernel: KernelLike = "gaussian",
+        *,
+        sigma: Sigma = "auto",
+        n_components: int | Literal["auto"] = "auto",
+        alpha: float | ArrayLike | Literal["auto"] = "auto",
+        fit_intercept: bool = True,
+        clip: bool = True,
+        random_state: RandomState = None,
+    ):
+        super().__init__(
+            kernel,
+            sigma=sigma,
+            n_components=n_components,
+            alpha=alpha,
+            fit_intercept=fit_intercept,
+            random_state=random_state,
+        )
+        self.clip = clip
 
     def _squeezed(self, values):
         return values[0] if self._one_output else values
@@ -218,17 +256,150 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
             if the training rows leave no degrees of freedom to estimate the noise. Only
             returned with ``return_std=True``.
         """
+        mean, variance, solution = self._moments(X, "predict", variance=return_std)
+        if not return_std:
+            return self._output(mean, X)
+        std = np.sqrt(solution.noise * (1 + variance))
+        return self._output(mean, X), self._output(std, X)
+
+    def predict_quantiles(self, X: TableLike, quantiles: ArrayLike) -> np.ndarray:
+        r"""Predict conditional quantiles of the targets.
+
+        They describe the distribution of the targets at a given row, for example their
+        median, or a range that contains 80 % of them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows for which predictions are made.
+        quantiles : float or array-like of shape (n_quantiles,)
+            Levels between 0 and 1, for example 0.5 for the median.
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples[, n_outputs][, n_quantiles])
+            Quantiles of each output. A higher level never yields a smaller quantile.
+            The axis of the outputs is omitted if there is a single output, and the last
+            axis if ``quantiles`` is a number. If the leave-one-out errors of too many
+            rows are unknown, because there are fewer rows than columns and no penalty,
+            quantiles are infinite, or the ends of the range of the targets.
+
+        Raises
+        ------
+        ValueError
+            If a level is not between 0 and 1.
+
+        Notes
+        -----
+        The distribution is that of the prediction plus an error. It is estimated by the
+        leave-one-out errors :math:`e_i` of the training rows, relative to the standard
+        deviations that the model assigns to them. With the variances :math:`v` relative
+        to the noise (see the notes of the class), where :math:`v_i` is that of a
+        training row that is left out, the quantile of the level p is
+
+        .. math:: f(x) + \sqrt{1 + v(x)}\,
+           \operatorname{quantile}_p \frac{e_i}{\sqrt{1 + v_i}}.
+
+        The rows are divided into up to five groups of equal size (at least 200 rows) by
+        :math:`v_i`, and the quantile is that of the group to which x belongs by its
+        variance, so that the noise may be larger where there are fewer rows.
+        """
+        levels = check_levels(quantiles)
+        mean, variance, solution = self._moments(X, "predict_quantiles")
+        deviations = np.sqrt(1 + variance)
+        values = mean[..., None] + solution.calibration.quantiles(deviations, levels)
+        values = self._within_range(values, solution)
+        values = values[..., 0] if np.ndim(quantiles) == 0 else values
+        return self._output(values, X)
+
+    def predict_interval(self, X: TableLike, coverage: float = 0.9) -> np.ndarray:
+        r"""Predict intervals that contain new targets with a given probability.
+
+        The probability is calibrated on training rows that are predicted without
+        themselves, and does not depend on the distribution of the noise.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows for which predictions are made.
+        coverage : float, default=0.9
+            Proportion of new targets that the intervals should contain, between 0 and
+            1. The coverage holds on average over rows drawn from the distribution of
+            the training rows, but not for each individual row, and not for rows from
+            another distribution.
+
+        Returns
+        -------
+        ends : ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
+            Lower and upper ends of the intervals. With ``clip=True`` they are within
+            the range of the training targets.
+
+        Raises
+        ------
+        ValueError
+            If ``coverage`` is not between 0 and 1.
+
+        Notes
+        -----
+        An interval is centred at the prediction, and half its width is
+
+        .. math:: \sqrt{1 + v(x)}\; \operatorname{quantile}_{p (1 + 1/n)}
+           \frac{|e_i|}{\sqrt{1 + v_i}}
+
+        for the coverage p, with the errors, variances and groups of
+        :meth:`predict_quantiles`; n is the number of rows of the group. This is the
+        jackknife with a finite-sample correction, for errors that are normalised as in
+        split conformal prediction [1]_.
+
+        References
+        ----------
+        .. [1] J. Lei, M. G'Sell, A. Rinaldo, R. J. Tibshirani, L. Wasserman,
+           "Distribution-Free Predictive Inference for Regression", Journal of the
+           American Statistical Association 113 (2018),
+           :doi:`10.1080/01621459.2017.1307116`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_crt import RandomFeatureRidge
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.uniform(0, 6, size=(4000, 1))
+        >>> y = np.sin(x[:, 0]) + 0.1 * rng.normal(size=4000)
+        >>> model = RandomFeatureRidge(random_state=0).fit(x[::2], y[::2])
+        >>> low, high = model.predict_interval(x[1::2], coverage=0.9).T
+        >>> bool(0.88 < np.mean((low <= y[1::2]) & (y[1::2] <= high)) < 0.92)
+        True
+        """
+        coverage = check_coverage(coverage)
+        mean, variance, solution = self._moments(X, "predict_interval")
+        margins = solution.calibration.margins(np.sqrt(1 + variance), coverage)
+        ends = np.stack([mean - margins, mean + margins], axis=-1)
+        return self._output(self._within_range(ends, solution), X)
+
+    def _moments(self, X, method, *, variance=True):
+        """Return predictions, their variances relative to the noise, the solution."""
 
         def predictions(solution, Z):
-            mean = solution.predict(Z)
-            if not return_std:
-                return (mean,)
-            return mean, np.sqrt(solution.variance(Z))
+            if not clip:
+                mean = solution.predict(Z)
+                return (mean, solution.variance(Z)) if variance else (mean,)
+            found = solution.variance(Z)
+            mean = solution.predict(Z, found)
+            return np.clip(mean, solution.least, solution.most), found
 
-        found, _ = self._predictions(X, "predict", predictions)
-        parts = (values[:, 0] if self._one_output else values for values in found)
-        results = tuple(to_namespace_of(part, X) for part in parts)
-        return results if return_std else results[0]
+        clip = value_of(self).settings.clip
+        (mean, *rest), _, solution = self._predictions(X, method, predictions)
+        return mean, rest[0] if rest else None, solution
+
+    def _within_range(self, values, solution):
+        """Return values (n, k, m) clipped to the range of the targets, if wanted."""
+        if not value_of(self).settings.clip:
+            return values
+        return np.clip(values, solution.least[:, None], solution.most[:, None])
+
+    def _output(self, values, X):
+        """Return values (n, k, ...) as users expect them, in the library of X."""
+        return to_namespace_of(values[:, 0] if self._one_output else values, X)
 
     def __sklearn_tags__(self):
         """Return scikit-learn's tags: several outputs are supported."""

@@ -1,0 +1,104 @@
+"""The distribution of leave-one-out errors, which calibrates prediction intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from .._quantiles import weighted_quantiles
+
+# Rows whose predictions are about equally certain form a group with its own
+# distribution of errors, of at least _ROWS_PER_GROUP rows if there are several groups.
+_MOST_GROUPS, _ROWS_PER_GROUP = 5, 200
+
+
+class LeftOut(NamedTuple):
+    """Predictions of rows by models that were fitted without them.
+
+    They are nan where a prediction cannot be computed without the row itself.
+    """
+
+    predictions: np.ndarray  # (n, k)
+    targets: np.ndarray  # (n, k)
+    variances: np.ndarray  # (n, k), relative to that of the noise
+    weights: np.ndarray  # (n,)
+
+
+@dataclass(frozen=True, eq=False)
+class Errors:
+    """The distribution of prediction errors relative to their standard deviations."""
+
+    ratios: np.ndarray  # (n, k), nan where the error is unknown
+    deviations: np.ndarray  # (n, k), of the errors, relative to that of the noise
+    weights: np.ndarray  # (n,)
+
+    @classmethod
+    def of(cls, rows: LeftOut, limits: tuple[np.ndarray, np.ndarray] | None) -> Errors:
+        """Return the distribution, for predictions that are clipped to some limits."""
+        predictions = rows.predictions
+        if limits is not None:
+            predictions = np.clip(predictions, *limits)
+        deviations = np.sqrt(1 + rows.variances)
+        ratios = (rows.targets - predictions) / deviations
+        return cls(ratios, np.where(np.isnan(ratios), np.inf, deviations), rows.weights)
+
+    def quantiles(self, deviations: np.ndarray, levels: np.ndarray) -> np.ndarray:
+        """Return quantiles of the errors of new rows, (n_queries, k, n_levels).
+
+        ``deviations`` are the standard deviations of the predictions of the new rows,
+        relative to that of the noise, (n_queries, k).
+        """
+        unknown = np.isnan(self.ratios)
+        found = []
+        for level in levels:  # errors that are unknown widen the distribution
+            end = np.inf if level > 0.5 else -np.inf
+            ratios = np.where(unknown, end, self.ratios)
+            found.append(self._quantile(ratios, deviations, level))
+        return np.stack(found, axis=-1)
+
+    def margins(self, deviations: np.ndarray, coverage: float) -> np.ndarray:
+        """Return half the widths of intervals with a given coverage, (n_queries, k)."""
+        ratios = np.abs(self.ratios)
+        ratios[np.isnan(ratios)] = np.inf
+        return self._quantile(ratios, deviations, coverage, for_new_row=True)
+
+    def _quantile(
+        self,
+        ratios: np.ndarray,
+        deviations: np.ndarray,
+        level: float,
+        *,
+        for_new_row: bool = False,
+    ) -> np.ndarray:
+        """Return a quantile of ratios, times the deviations of rows, (n_queries, k).
+
+        The quantile ``for_new_row`` is exceeded by the ratio of one further row with
+        probability 1 - level at most.
+        """
+        found = np.empty(deviations.shape)
+        columns = zip(self.deviations.T, ratios.T, deviations.T, strict=True)
+        for k, (own, values, queries) in enumerate(columns):
+            edges = _edges_of_groups(own)
+            groups = np.searchsorted(edges, own)
+            table = np.empty(len(edges) + 1)
+            for group in range(len(table)):
+                mine = groups == group
+                weights, wanted = self.weights[mine], level
+                if for_new_row:
+                    n_rows = max(len(weights), weights.sum())
+                    wanted = min(1.0, level * (1 + 1 / n_rows))
+                levels = np.array([wanted])
+                quantile = weighted_quantiles(weights[None], values[mine], levels)
+                table[group] = quantile.item()
+            found[:, k] = table[np.searchsorted(edges, queries)] * queries
+        return found
+
+
+def _edges_of_groups(deviations: np.ndarray) -> np.ndarray:
+    """Return the numbers that divide deviations into groups, none of which is empty."""
+    n_groups = int(np.clip(len(deviations) // _ROWS_PER_GROUP, 1, _MOST_GROUPS))
+    places = len(deviations) * np.arange(1, n_groups) // n_groups
+    edges = np.unique(np.sort(deviations)[places])
+    return edges[edges < deviations.max()]

@@ -1,0 +1,139 @@
+"""Class probabilities from predicted indicators of the classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
+
+from ._calibration import LeftOut
+
+# Penalties of the squares of the slope, the biases and the matrix, as numbers of rows.
+# On eighteen tables, a matrix for three or more classes had 5 % smaller log losses than
+# a slope with biases, and .7 points more correct labels.
+_OF_SLOPE, _OF_BIASES, _OF_MATRIX = 1e-3, 0.01, 0.1
+_SLOPE = 6.0  # at which the search starts
+_MOST_STEPS, _TOLERANCE = 100, 1e-7
+# Candidates are compared by a slope and biases alone, on at most this many predictions.
+_COMPARED_ENTRIES, _LEAST_COMPARED = 2**16, 256
+
+
+@dataclass(frozen=True, eq=False)
+class Link:
+    """Multinomial logistic regression of the labels on the predicted indicators.
+
+    The probabilities are ``softmax(indicators @ coef + intercept)``, mixed with a small
+    proportion of the frequencies of the classes, so that none of them is 0 or 1.
+    """
+
+    coef: np.ndarray  # (n_classes, n_classes)
+    intercept: np.ndarray  # (n_classes,)
+    frequencies: np.ndarray  # (n_classes,)
+    proportion: float
+
+    @classmethod
+    def of(cls, rows: LeftOut, frequencies: np.ndarray, n_rows: float) -> Link:
+        """Return the link that fits the labels of rows that are predicted without them.
+
+        ``frequencies`` are those of the classes, (n_classes,), and ``n_rows`` is the
+        number of rows that they were counted on.
+        """
+        n_classes = len(frequencies)
+        if n_classes == 1:
+            return cls(np.zeros((1, 1)), np.zeros(1), frequencies, 0.0)
+        proportion = 1 / (1 + n_rows)  # as if one more row had any of the labels
+        frequencies = frequencies + proportion * (1 / n_classes - frequencies)
+        found = _minimum(rows, frequencies, None, with_matrix=n_classes > 2)[0]
+        biases, matrix = found[1 : 1 + n_classes], found[1 + n_classes :]
+        coef = found[0] * np.eye(n_classes)
+        if matrix.size:
+            coef += matrix.reshape(n_classes, n_classes)
+        intercept = np.log(frequencies) + biases - frequencies @ coef
+        return cls(coef, intercept, frequencies, proportion)
+
+    def probabilities(self, predictions: np.ndarray) -> np.ndarray:
+        """Return the class probabilities, (n, n_classes)."""
+        if len(self.frequencies) == 1:
+            return np.ones((len(predictions), 1))
+        found = softmax(indicators(predictions) @ self.coef + self.intercept, axis=1)
+        return found + self.proportion * (self.frequencies - found)
+
+
+class LogLoss:
+    """The log loss of probabilities that are calibrated on the rows themselves.
+
+    Each call starts the search at the parameters of the call before, which are close if
+    candidates are compared in order.
+    """
+
+    def __init__(self, frequencies: np.ndarray):
+        self.frequencies = np.maximum(frequencies, 1e-300)
+        self._start: np.ndarray | None = None
+        wanted = _COMPARED_ENTRIES // len(frequencies)
+        self.n_rows = max(_LEAST_COMPARED, wanted)  # of which no more are needed
+
+    def __call__(self, rows: LeftOut) -> float:
+        if len(self.frequencies) == 1:
+            return 0.0
+        found, loss = _minimum(rows, self.frequencies, self._start, with_matrix=False)
+        self._start = found
+        return loss
+
+
+def _minimum(
+    rows: LeftOut,
+    frequencies: np.ndarray,
+    start: np.ndarray | None,
+    *,
+    with_matrix: bool,
+) -> tuple[np.ndarray, float]:
+    """Return the parameters with the smallest penalised log loss, and this loss.
+
+    The parameters are a slope, the biases and, if wanted, the entries of a matrix.
+    """
+    known = np.isfinite(rows.predictions).all(axis=1)
+    labels = indicators(rows.targets[known]).argmax(axis=1)
+    centred = indicators(rows.predictions[known]) - frequencies
+    weights = rows.weights[known] / max(rows.weights[known].sum(), 1e-300)
+    each, n_classes = np.arange(len(labels)), len(frequencies)
+    logs_of_frequencies = np.log(frequencies)
+    sizes = 1, n_classes, n_classes**2 if with_matrix else 0
+    penalties = np.repeat([_OF_SLOPE, _OF_BIASES, _OF_MATRIX], sizes)
+    penalties /= max(1, len(labels))
+
+    def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
+        slope, biases = parameters[0], parameters[1 : 1 + n_classes]
+        logits = slope * centred + biases + logs_of_frequencies
+        if with_matrix:
+            logits += centred @ parameters[1 + n_classes :].reshape(n_classes, -1)
+        logs = log_softmax(logits, axis=1)
+        gap = np.exp(logs)
+        gap[each, labels] -= 1
+        gap *= weights[:, None]
+        gradient = [np.array([np.sum(gap * centred)]), gap.sum(axis=0)]
+        if with_matrix:
+            gradient.append((centred.T @ gap).ravel())
+        value = -weights @ logs[each, labels] + penalties @ parameters**2 / 2
+        return float(value), np.concatenate(gradient) + penalties * parameters
+
+    if start is None:
+        start = np.zeros(len(penalties))
+        start[0] = _SLOPE
+    found = minimize(
+        loss,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0, None)] + [(None, None)] * (len(start) - 1),
+        options={"maxiter": _MOST_STEPS, "ftol": _TOLERANCE},
+    )
+    return found.x, float(found.fun)
+
+
+def indicators(predictions: np.ndarray) -> np.ndarray:
+    """Return one column per class, also for two classes, which have one prediction."""
+    if predictions.shape[1] > 1:
+        return predictions
+    return np.concatenate([1 - predictions, 1 + predictions], axis=1) / 2

@@ -1,0 +1,181 @@
+"""Moments of features and targets, all that the coefficients depend on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .._workers import Workspace
+from ..rows import type_for_weights
+
+# Products of blocks of at least _LEAST_ROWS rows are added to the Gram matrix, or of
+# _ROWS_A_COLUMN times as many rows as columns if these take at most _BLOCK_BYTES. With
+# fewer rows the sum takes longer than the product (256 rows: 2.8 times as long).
+_LEAST_ROWS, _ROWS_A_COLUMN, _BLOCK_BYTES = 256, 2, 2**25
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Weight, means and centred products of features Z and targets Y, in float64.
+
+    ``a + b`` are the moments of the rows of both, by the parallel formula of Chan,
+    Golub and LeVeque (1979). Products are taken about the mean, so that no digits are
+    lost by cancellation.
+    """
+
+    weight: float
+    z_mean: np.ndarray  # (D,)
+    y_mean: np.ndarray  # (k,)
+    gram: np.ndarray  # (D, D), of Z with Z
+    cross: np.ndarray  # (D, k), of Z with Y
+    squares: np.ndarray  # (k,), of Y with itself
+    least: np.ndarray  # (k,), of Y
+    most: np.ndarray  # (k,), of Y
+    eps: float  # machine epsilon of the floating type of the features
+    n_rows: int  # number of rows, whatever their weights
+
+    def __add__(self, other: Moments) -> Moments:
+        """Return the moments of the rows of both."""
+        weight = self.weight + other.weight
+        share = other.weight / weight
+        z, y = other.z_mean - self.z_mean, other.y_mean - self.y_mean
+        gram = np.multiply.outer(z, z * (share * self.weight))
+        gram += self.gram
+        gram += other.gram
+        return Moments(
+            weight,
+            self.z_mean + share * z,
+            self.y_mean + share * y,
+            gram,
+            self.cross + other.cross + np.outer(z, y * (share * self.weight)),
+            self.squares + other.squares + share * self.weight * y**2,
+            np.minimum(self.least, other.least),
+            np.maximum(self.most, other.most),
+            max(self.eps, other.eps),
+            self.n_rows + other.n_rows,
+        )
+
+    def about_zero(self) -> Moments:
+        """Return the uncentred moments, for models without an intercept."""
+        z, y, weight = self.z_mean, self.y_mean, self.weight
+        return replace(
+            self,
+            z_mean=np.zeros_like(z),
+            y_mean=np.zeros_like(y),
+            gram=self.gram + weight * np.outer(z, z),
+            cross=self.cross + weight * np.outer(z, y),
+            squares=self.squares + weight * y**2,
+        )
+
+    def divided_by(self, unit: float) -> Moments:
+        """Return the moments for weights that are divided by a number."""
+        names = "weight", "gram", "cross", "squares"
+        return replace(self, **{name: getattr(self, name) / unit for name in names})
+
+
+class MomentSums:
+    """Accumulates moments chunk by chunk, about the mean of the first chunk.
+
+    Products are computed in the type of the features, for blocks of several chunks, and
+    accumulated in float64.
+    """
+
+    def __init__(self) -> None:
+        self._weight, self._eps, self._n_rows = 0.0, 0.0, 0
+        self._workspace = Workspace()
+        self._n_in_block = 0
+
+    def add(self, Z: np.ndarray, Y: np.ndarray, weights: np.ndarray) -> None:
+        """Add a chunk of rows with positive weights."""
+        # Z (n, D), Y (n, k), weights (n,)
+        known = Z.dtype in (np.float32, np.float64)
+        dtype = type_for_weights(weights, Z.dtype if known else np.dtype(np.float64))
+        Z = Z.astype(dtype, copy=False)
+        if self._weight == 0:
+            self._start(Z, Y, weights / weights.sum())
+        self._eps = max(self._eps, float(np.finfo(Z.dtype).eps))
+        self._weight += float(weights.sum())
+        self._n_rows += len(weights)
+        centred, targets = self._space_for(len(Z), Z.dtype)
+        np.subtract(Z, self._z_shift.astype(Z.dtype), out=centred)
+        residuals = Y - self._y_shift
+        self._z_sum += weights.astype(Z.dtype) @ centred
+        self._y_sum += weights @ residuals
+        np.minimum(self._least, Y.min(axis=0), out=self._least)
+        np.maximum(self._most, Y.max(axis=0), out=self._most)
+        with np.errstate(over="ignore"):
+            self._squares += weights @ np.square(residuals)
+        if np.any(weights != 1):
+            root = np.sqrt(weights)[:, None]
+            centred *= root.astype(Z.dtype)
+            residuals *= root
+        targets[:] = residuals
+
+    def _start(self, Z: np.ndarray, Y: np.ndarray, share: np.ndarray) -> None:
+        n_columns, n_outputs = Z.shape[1], Y.shape[1]
+        # rounded to the type of the features, so that exactly this number is subtracted
+        self._z_shift = (share @ Z).astype(Z.dtype).astype(np.float64)
+        self._y_shift = share @ Y
+        self._z_sum, self._y_sum = np.zeros(n_columns), np.zeros(n_outputs)
+        self._gram = np.zeros((n_columns, n_columns))
+        self._cross = np.zeros((n_columns, n_outputs))
+        self._squares = np.zeros(n_outputs)
+        self._least, self._most = Y[0].astype(np.float64), Y[0].astype(np.float64)
+        self._new_block(0, Z.dtype)
+
+    def _new_block(self, n_rows: int, dtype: np.dtype) -> None:
+        """Provide memory for the features and targets of a block of rows."""
+        n_columns, n_outputs = self._cross.shape
+        most = _BLOCK_BYTES // max(1, n_columns * dtype.itemsize)
+        n_rows = max(n_rows, _LEAST_ROWS, min(_ROWS_A_COLUMN * n_columns, most))
+        self._block = np.empty((n_rows, n_columns), dtype)
+        self._targets = np.empty((n_rows, n_outputs), dtype)
+
+    def _space_for(self, n_rows: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+        """Return arrays of the block for the features and targets of more rows."""
+        if dtype != self._block.dtype or self._n_in_block + n_rows > len(self._block):
+            self._add_products()
+        if dtype != self._block.dtype or n_rows > len(self._block):
+            self._new_block(n_rows, dtype)
+        rows = slice(self._n_in_block, self._n_in_block + n_rows)
+        self._n_in_block += n_rows
+        return self._block[rows], self._targets[rows]
+
+    def _add_products(self) -> None:
+        """Add the products of the rows of the block, and make it empty."""
+        centred = self._block[: self._n_in_block]
+        targets = self._targets[: self._n_in_block]
+        self._n_in_block = 0
+        product = self._workspace.buffer("product", self._gram.shape, centred.dtype)
+        # overflow is reported by moments()
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._gram += np.matmul(centred.T, centred, out=product)
+            self._cross += centred.T @ targets
+
+    def moments(self) -> Moments:
+        """Return the moments of all rows; call this only once, as it works in place."""
+        self._add_products()
+        z, y = self._z_sum / self._weight, self._y_sum / self._weight
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._gram -= np.multiply.outer(z, self._z_sum)
+            self._cross -= np.outer(z, self._y_sum)
+        sums = self._gram, self._cross, self._squares
+        if not all(np.isfinite(each).all() for each in sums):
+            raise ValueError(
+                "Products of features, or of features and targets, are too large for "
+                "their type. Scale the columns and the targets, or use float64."
+            )
+        squares = np.maximum(self._squares - y * self._y_sum, 0)
+        return Moments(
+            weight=self._weight,
+            z_mean=self._z_shift + z,
+            y_mean=self._y_shift + y,
+            gram=self._gram,
+            cross=self._cross,
+            squares=squares,
+            least=self._least,
+            most=self._most,
+            eps=self._eps,
+            n_rows=self._n_rows,
+        )
