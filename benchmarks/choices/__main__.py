@@ -4,7 +4,8 @@
 
 * defaults: those of the kernel averages against k neighbours
 * metric: learned metrics and local linear averages beside boosting and others
-* ridge, ridge_scale: ridge regression from sums beside searches; its time
+* ridge: ridge regression from sums beside searches
+* ridge_tables, ridge_time: ridge on features beside other models; its time by rows
 * quantiles: quantiles and intervals beside a forest and boosting
 * density: log densities beside KernelDensity
 * prototypes: prototypes beside features and the exact kernel
@@ -27,10 +28,9 @@ import argparse
 import inspect
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import threadpool_limits
 
 from ..tables import header, report
 from . import (
@@ -44,6 +44,7 @@ from . import (
     processes,
     quantiles,
     ridge,
+    ridge_tables,
 )
 
 OPTIONS = {
@@ -51,6 +52,9 @@ OPTIONS = {
     "seeds": "number of random splits and draws",
     "sets": "of data",
     "large": "sets of the last table",
+    "splits": "number of splits",
+    "cache": "file of the results, for further runs",
+    "before": "file of the results of another version",
     "methods": "to compare",
     "fits": "for the observed error of n_components_for",
     "rows": "number of rows of the blends or a cache, or the most of a set",
@@ -64,14 +68,13 @@ OPTIONS = {
 class Choice:
     """A function that returns tables, its page, and its options with --quick.
 
-    The parameters of the function and their defaults are the options. ``one_thread``
-    is that of BLAS.
+    The parameters of the function and their defaults are the options. BLAS has one
+    thread.
     """
 
     tables: Callable
     page: str | None
     quick: dict = field(default_factory=dict)
-    one_thread: bool = True
 
     @property
     def name(self):
@@ -96,14 +99,14 @@ class Choice:
         for name, default in self.defaults.items():
             values = default if isinstance(default, tuple) else (default,)
             shown = " ".join(map(str, values))
-            about = {"help": f"{OPTIONS[name]} (default: {shown})"}
+            about = {"help": f"{OPTIONS[name]} (default: {shown or 'none'})"}
             if isinstance(default, bool):
                 about["action"] = "store_true"
             else:
                 about |= {"type": type(values[0]), "metavar": name.upper()}
             if isinstance(default, tuple):
                 about["nargs"] = "+"
-            if isinstance(values[0], str):
+            if isinstance(default, tuple) and isinstance(values[0], str):
                 about["choices"] = values
             parser.add_argument(f"--{name}", **about)
         parser.add_argument(
@@ -119,12 +122,9 @@ class Choice:
         given = {name: getattr(args, name) for name in self.defaults}
         given = {name: value for name, value in given.items() if value is not None}
         options = self.defaults | (self.quick if args.quick else {}) | given
-        with threadpool_limits(1) if self.one_thread else nullcontext():
+        with threadpool_limits(1):
             tables = self.tables(**options)
-        threads = 1
-        if not self.one_thread:
-            threads = max(pool["num_threads"] for pool in threadpool_info())
-        facts = header(threads, options.get("repeats"), time.process_time)
+        facts = header(1, options.get("repeats"), time.process_time)
         report(tables, facts, self.page if getattr(args, "write", False) else None)
 
 
@@ -146,11 +146,11 @@ CHOICES = (
         {"seeds": 1, "rows": 400, "sets": ("banknote", "diabetes")},
     ),
     Choice(
-        ridge.ridge_scale,
-        "ridge_scale.inc",
-        {"rows": 20_000},
-        one_thread=False,
+        ridge_tables.ridge_tables,
+        "ridge_tables.inc",
+        {"splits": 1, "seeds": 1, "sets": ("autos", "energy", "cmc", "rare_phoneme")},
     ),
+    Choice(ridge_tables.ridge_time, "ridge_time.inc", {"rows": (1000,), "repeats": 1}),
     Choice(
         quantiles.quantiles,
         "quantiles.inc",

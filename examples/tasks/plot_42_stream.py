@@ -43,7 +43,7 @@ for k in tqdm(range(1, N_ROWS // N_BATCH + 1), mininterval=0, miniters=100, ncol
         memory.append(tracemalloc.get_traced_memory()[1] / 2**20)
         errors.append(np.sqrt(np.mean((model.predict(X_test) - y_test) ** 2)))
         chosen.append(model.alpha_)
-        scores = model.score_path()["gcv"]
+        scores = model.score_path()["loo_error"]
         excess.append(100 * (scores / scores.min() - 1))
 tracemalloc.stop()
 start = time.process_time()
