@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.random import Generator
 
 from .._array import asarray_like
 from .._compat import cached_property
 from .._kernels import dense_product, stack
 from .._names import name_constructor
-from .radial import RadialLaw
+from .radial import Family
 
 
 class Frequencies:
@@ -236,11 +237,7 @@ class Coupling(ABC):
 
     @abstractmethod
     def draw(
-        self,
-        radial_law: Callable[[int], RadialLaw],
-        n_frequencies: int,
-        n_features: int,
-        rng: np.random.Generator,
+        self, radial_law: Family, n_frequencies: int, n_features: int, rng: Generator
     ) -> Frequencies:
         """Draw frequencies.
 
