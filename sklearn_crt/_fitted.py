@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Callable
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 from sklearn.base import clone
@@ -63,6 +63,7 @@ class FittedValue(ABC):
     """
 
     is_frozen = False  # True once the parts are gone that only further rows need
+    owner: ClassVar[str] = "estimator"  # what error messages call the estimator
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields, without cached parts that can be computed again."""
@@ -84,19 +85,14 @@ class FittedValue(ABC):
         """Return the value that ``fit`` computes from all the rows; self is empty."""
         return self.plus(batch, step)
 
-    def check_not_frozen(self, method: str) -> None:
+    def check_can_grow(self, method: str) -> None:
         """Raise ValueError if the value accepts no further rows."""
         if self.is_frozen:
-            raise error_of_frozen("estimator", method)
-
-
-def error_of_frozen(estimator: str, method: str) -> ValueError:
-    """Return the error for a method that a frozen estimator does not allow."""
-    return ValueError(
-        f"{method} would change this {estimator}, which is frozen: freeze() has "
-        "discarded the rows and statistics that are needed for that. Call freeze() "
-        "later, or fit again."
-    )
+            raise ValueError(
+                f"{method} would change this {self.owner}, which is frozen: freeze() "
+                "has discarded the rows and statistics that are needed for that. Call "
+                "freeze() later, or fit again."
+            )
 
 
 def computed_once(value: Any, name: Any, compute: Callable[[], T]) -> T:
@@ -195,6 +191,7 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
             self._check_same_params()
         batch = model._read(X, *rest, first=first, final=False)
         before = model._empty_value(batch) if first else model._value
+        before.check_can_grow("partial_fit")
         model._value = blas_within_processors(batch.X.shape[0])(before.plus, batch)
         return self._become(model)
 
@@ -273,6 +270,8 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
         check_is_fitted(other)
         check_same_columns(self, other)
         self._check_same_model(other)
+        for each in (self, other):
+            each._value.check_can_grow("merge")
         self._value = self._value + other._value
         return self
 

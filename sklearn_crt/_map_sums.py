@@ -70,7 +70,6 @@ class MapSums(FittedValue):
 
     # -------------------------------------------------------------- life cycle
     def plus(self, batch: Batch, step: Step = no_step) -> Self:
-        self.check_not_frozen("partial_fit")
         if self.is_fixed:
             return self._with_sums_of((batch,), step)
         sampler, is_fixed = _fitted_to(self.sampler, batch)
@@ -112,8 +111,6 @@ class MapSums(FittedValue):
         return self.known_total or self.summed()  # itself if no rows are kept
 
     def __add__(self, other: Self) -> Self:
-        for value in (self, other):
-            value.check_not_frozen("merge")
         if self.is_fixed and other.is_fixed:
             self._check_same_map(other)
             return self._with_sums_from(other)

@@ -177,9 +177,7 @@ class RowAverages(Averages):
         return self.unfitted
 
     def check_mergeable(self, other: Any) -> None:
-        """Raise ValueError if a value is frozen, or has another kernel or ``sigma``."""
-        for value in (self, other):
-            value.check_not_frozen("merge")
+        """Raise ValueError if another value has another kernel or ``sigma``."""
         pairs = {
             "kernel": (self.unfitted, other.unfitted),
             "sigma": (self.sigma_parameter, other.sigma_parameter),
@@ -217,7 +215,6 @@ class ExactAverages(RowAverages):
     dropped: tuple[np.ndarray, ...] = ()  # positions of the latter, which are not kept
 
     def plus(self, batch: Batch, step: Step = no_step) -> ExactAverages:
-        self.check_not_frozen("partial_fit")
         dropped = self.dropped
         if len(batch.dropped):
             dropped += (self.n_given + batch.dropped,)

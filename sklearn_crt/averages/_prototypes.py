@@ -234,7 +234,6 @@ class PrototypeAverages(RowAverages):
         return replace(value, known_choice=value.choice)
 
     def plus(self, batch: Batch, step: Step = no_step) -> PrototypeAverages:
-        self.check_not_frozen("partial_fit")
         X, y, weights = map(to_host, batch[:3])  # k-means runs on the host
         statistics = self._read((X, weights))
         value = replace(self, statistics=statistics, known_choice=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from .._fitted import (
     Batch,
     FittedValue,
     Step,
-    error_of_frozen,
     no_step,
 )
 from .._state import same
@@ -101,6 +100,7 @@ class MetricValue(FittedValue):
     fixed_sums: FixedSums | None = None
     known: Metric | None = None  # of all rows, None if not computed yet
     is_frozen: bool = False
+    owner: ClassVar[str] = "LearnedMetric"
 
     def fitted(self, batch: Batch, step: Step = no_step) -> MetricValue:
         """Return the metric learned from rows, with copies of them if they are few."""
@@ -112,7 +112,6 @@ class MetricValue(FittedValue):
 
     def plus(self, batch: Batch, step: Step = no_step) -> MetricValue:
         """Return the value with further rows; many rows are replaced by sums."""
-        self._check_can_grow("partial_fit")
         self._check_targets(batch.y)
         if self.fixed_sums is not None:
             fixed_sums = self.fixed_sums.plus(*batch[:3], self.parameters.n_jobs)
@@ -122,8 +121,6 @@ class MetricValue(FittedValue):
         return replace(self, batches=(*self.batches, _own_copy(batch)), known=None)
 
     def __add__(self, other: MetricValue) -> MetricValue:
-        for value in (self, other):
-            value._check_can_grow("merge")
         if other.fixed_sums is not None and self.fixed_sums is not None:
             fixed_sums = self.fixed_sums.merged(other.fixed_sums)
             return replace(self, fixed_sums=fixed_sums, known=None)
@@ -179,10 +176,9 @@ class MetricValue(FittedValue):
         metric = learned.metric(self.parameters.n_components)
         return MetricValue(self.parameters, (), fixed_sums, metric)
 
-    def _check_can_grow(self, method: str) -> None:
+    def check_can_grow(self, method: str) -> None:
         """Raise ValueError if there is nothing to which rows could be added."""
-        if self.is_frozen:
-            raise error_of_frozen("LearnedMetric", method)
+        super().check_can_grow(method)
         if self.known is not None and not (self.batches or self.fixed_sums):
             raise ValueError(
                 f"{method} cannot add rows to a metric that {self.known.method!r} has "

@@ -38,7 +38,6 @@ from .._fitted import (
     LifeCycle,
     Step,
     check_same_params,
-    error_of_frozen,
     no_step,
     value_of,
     with_value,
@@ -116,16 +115,9 @@ class SamplerValue(FittedValue):
         return self.unfitted._fit_parts(self.statistics)
 
     def plus(self, batch: SamplerBatch, step: Step = no_step) -> SamplerValue:  # type: ignore[override]
-        if self.is_frozen:
-            raise self.error_of("partial_fit")
         return self.read(batch).with_map()
 
-    def fitted(self, batch: SamplerBatch, step: Step = no_step) -> SamplerValue:  # type: ignore[override]
-        return self.read(batch).with_map()  # not frozen, as more rows may follow
-
     def __add__(self, other: SamplerValue) -> SamplerValue:
-        if self.is_frozen or other.is_frozen:
-            raise self.error_of("merge")
         statistics = self.statistics + other.statistics
         if self.map is None:
             dtype = np.result_type(self.dtype, other.dtype).name
@@ -138,9 +130,9 @@ class SamplerValue(FittedValue):
         seed = Statistics(self.statistics.seed)  # of no rows
         return replace(self, statistics=seed, map=feature_map, is_frozen=True)
 
-    def error_of(self, method: str) -> ValueError:
-        """Return the error for a method that needs the statistics."""
-        return error_of_frozen(type(self.unfitted).__name__, method)
+    @property
+    def owner(self) -> str:  # type: ignore[override]
+        return type(self.unfitted).__name__
 
 
 class BaseFeatureSampler(
@@ -295,7 +287,7 @@ class BaseFeatureSampler(
     def _fit(self, X: Any, X_key: Any, sample_weight: Any) -> None:
         """Fit a component of a composed map, without warnings about its own error."""
         batch = self._read(X, None, X_key, sample_weight, first=True, final=True)
-        self._value = self._empty_value(batch).fitted(batch)
+        self._value = self._empty_value(batch).plus(batch)
 
     def _read(  # type: ignore[override]
         self,
@@ -589,8 +581,7 @@ class BaseFeatureSampler(
             sample of the rows, or if the sampler is frozen.
         """
         value = value_of(self)
-        if value.is_frozen:
-            raise value.error_of("with_sigma")
+        value.check_can_grow("with_sigma")
         unfitted = _unfitted_copy(value.unfitted)
         unfitted.sigma = sigma
         other = with_value(self, replace(value, unfitted=unfitted).with_map())

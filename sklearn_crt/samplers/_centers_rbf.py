@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,7 +35,6 @@ from .._fitted import (
     Step,
     check_same_params,
     computed_once,
-    error_of_frozen,
     no_step,
     value_of,
 )
@@ -87,11 +86,10 @@ class CentersValue(FittedValue):
     statistics: Statistics
     given: Rows | None  # the centres that the user gave, None if they are chosen
     solved: _ChosenCenters | None = None  # None until the centres are computed
-    frozen_origin: np.ndarray | None = None  # (n_features,), None if not frozen
+    is_frozen: bool = False
+    owner: ClassVar[str] = "CentersRBFSampler"
 
     def plus(self, batch: Batch, step: Step = no_step) -> CentersValue:
-        if self.frozen_origin is not None:
-            raise error_of_frozen("CentersRBFSampler", "partial_fit")
         sigma = self.settings.sigma
         if not isinstance(sigma, str):
             check_sigma(sigma, batch.X.shape[1])
@@ -106,23 +104,17 @@ class CentersValue(FittedValue):
         return replace(value, solved=value.solution)
 
     def __add__(self, other: CentersValue) -> CentersValue:
-        if self.frozen_origin is not None or other.frozen_origin is not None:
-            raise error_of_frozen("CentersRBFSampler", "merge")
         statistics = self.statistics + other.statistics
         return replace(self, statistics=statistics, solved=None)
 
     def frozen(self, step: Step = no_step) -> CentersValue:
         """Return the centres alone, to which no rows can be added."""
-        no_rows, solved = Statistics(self.statistics.seed), self.solution
-        return replace(
-            self, statistics=no_rows, solved=solved, frozen_origin=self.origin
-        )
+        moments, solved = self.statistics.without_rows(), self.solution
+        return replace(self, statistics=moments, solved=solved, is_frozen=True)
 
     @property
     def origin(self) -> np.ndarray:
         """The mean of the rows, which is subtracted from dense rows."""
-        if self.frozen_origin is not None:
-            return self.frozen_origin
         return self.statistics.query.mean
 
     @property
