@@ -136,17 +136,9 @@ class MapSums(FittedValue):
         """What computes the features: a feature map, a fitted transformer, or None."""
         return map_of(self.sampler)
 
-    def with_fixed(self, sampler: Any) -> Self:
-        """Return the value with a sampler that was fitted elsewhere, as a fixed map."""
-        return replace(self, sampler=sampler, is_fixed=True)
-
     def without_map(self) -> Self:
         """Return only the sums, which is all that blocks of rows need to exchange."""
         return replace(self, sampler=None)
-
-    def with_map_of(self, sampler: Any) -> Self:
-        """Return these sums with the fitted sampler whose map they belong to."""
-        return replace(self, sampler=sampler)
 
     def check_columns(self, X: Any) -> None:
         """Raise scikit-learn's error if the sampler expects another column count."""
