@@ -12,9 +12,15 @@ from sklearn.utils import gen_batches
 
 from .._kernels import one_hot_weights, sq_distances, weights_from_logs
 from ..rows import ColumnMoments, Frame, Rows
-from ._agop import MOST_FREQUENCIES, MULTIPLES, Round, TrainingRows, learn_rounds
+from ._agop import (
+    MOST_FREQUENCIES,
+    MULTIPLES,
+    Coding,
+    Round,
+    TrainingRows,
+    learn_rounds,
+)
 from ._descent import learn_columns, learn_nca, single_precision
-from ._targets import Coding
 
 _POOL_ROWS, _POOL_ENTRIES = 2**15, 2**22  # largest table from which NCA draws
 _JUDGED_ROWS = 2**12  # rows from which AGOP learns a candidate
@@ -105,24 +111,15 @@ def learn_metric(
     weights: np.ndarray,
     parameters: Parameters,
     *,
-    n_jobs: int | None = None,
     step: Step = lambda: None,
 ) -> Learned:
     """Return the metric of a method, or the best of all for ``"auto"``."""
     # X (n_rows, n_features), y (n_rows,) or (n_rows, n_outputs), weights (n_rows,)
     coding = Coding.of(y, weights, by_class=parameters.method == "nca")
     frame, live = standardising(X, weights)
-    learner = _Learner(
-        TrainingRows(
-            X, coding.codes(y), weights, row_hashes(X, frame, parameters.seed), coding
-        ),
-        frame,
-        live,
-        parameters,
-        n_jobs,
-        step,
-    )
-    return learner.learned()
+    hashes = row_hashes(X, frame, parameters.seed)
+    table = TrainingRows(X, coding.codes(y), weights, hashes, coding)
+    return _Learner(table, frame, live, parameters, step).learned()
 
 
 def standardising(X: Rows, weights: np.ndarray) -> tuple[Frame, np.ndarray]:
@@ -148,7 +145,6 @@ class _Learner:
     frame: Frame
     live: np.ndarray
     parameters: Parameters
-    n_jobs: int | None
     step: Step
 
     def learned(self) -> Learned:
@@ -241,7 +237,7 @@ class _Learner:
             max_iter=self.parameters.max_iter,
             n_frequencies=n_frequencies,
             multiples=multiples,
-            n_jobs=self.n_jobs,
+            n_jobs=self.parameters.n_jobs,
             step=self.step,
         )
         return made_of.factor(every=True), chosen, made_of

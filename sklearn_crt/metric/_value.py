@@ -19,9 +19,8 @@ from .._fitted import (
 )
 from .._state import same
 from ..rows import Rows, are_labels
-from ._agop import FourierFeatures, Round, TrainingAndHeldOut, TrainingRows
+from ._agop import Coding, FourierFeatures, Round, TrainingAndHeldOut, TrainingRows
 from ._candidates import Learned, Metric, Parameters, learn_metric, row_hashes
-from ._targets import Coding
 
 
 def joined_batches(batches: Sequence[Batch]) -> Batch:
@@ -146,7 +145,7 @@ class MetricValue(FittedValue):
         """Return the value with the same frequencies, but without rows in its sums."""
         sums = self.fixed_sums
         assert sums is not None
-        sums = replace(sums, first=sums.first - sums.first, since=None)
+        sums = replace(sums, first=sums.first.of_no_rows(), since=None)
         return replace(self, fixed_sums=sums, known=None)
 
     @cached_property
@@ -163,7 +162,7 @@ class MetricValue(FittedValue):
     def _learn(
         self, batch: Batch, parameters: Parameters, step: Step = no_step
     ) -> Learned:
-        return learn_metric(*batch[:3], parameters, n_jobs=parameters.n_jobs, step=step)
+        return learn_metric(*batch[:3], parameters, step=step)
 
     def _without_rows(self, batch: Batch, learned: Learned) -> MetricValue:
         """Return the metric of these rows, with the sums over them if it has any."""
