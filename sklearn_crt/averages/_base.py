@@ -40,7 +40,7 @@ from ..rows import Sigma, TableLike
 from ._exact import ExactAverages, exact_averages
 from ._features import N_EFFECTIVE, ApproximationError, FeatureAverages
 from ._prototypes import Prototypes, prototype_averages
-from ._row_weights import RowWeightsMixin
+from ._row_weights import RowWeightsMixin, kernel_of
 from ._sums import Averages
 
 _N_CHECKED = 256  # training rows whose effective number of features is computed
@@ -48,12 +48,8 @@ _FEW_FEATURES = 25  # below it the relative error exceeds 1 / sqrt(25), a fifth
 
 
 def _has_features(model):
-    """Return True if the fitted averages are computed from features of a transformer.
-
-    Otherwise raise AttributeError. Before ``fit`` the parameter decides.
-    """
-    value = vars(model).get("_value")
-    kernel = model.kernel if value is None else value.kernel_in_use
+    """Return True if a transformer computes features, or raise AttributeError."""
+    kernel = kernel_of(model)
     if is_row_kernel(kernel) or isinstance(kernel, (str, Prototypes)):
         raise AttributeError(
             f"With kernel={kernel!r} there are no random features, and therefore no "

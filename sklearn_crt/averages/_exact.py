@@ -143,6 +143,28 @@ class RowAverages(Averages):
             statistics = statistics.read(X, None, weights, median=median)
         return statistics
 
+    def _first_sigma(self) -> float | np.ndarray:
+        """Return ``sigma``; with ``"auto"`` a factor remains to be chosen."""
+        parameter = "scale" if self._is_auto else self.sigma_parameter
+        return resolve_sigma(parameter, self.statistics)
+
+    def fitted(self, batch: Batch, step: Step = no_step) -> Self:
+        """Return the averages with ``sigma`` chosen; later rows may still change it."""
+        value = self.plus(batch, step)
+        return replace(value, known_choice=value.choice)
+
+    def frozen(self, step: Step = no_step) -> Self:
+        """Return the averages with ``sigma``, and with what predictions need."""
+        choice = self.choice
+        return replace(
+            self,
+            sigma_parameter=choice.sigma,
+            targets=choice.targets,
+            statistics=self.statistics.without_rows(),
+            known_choice=choice,
+            is_frozen=True,
+        )
+
     @property
     def choice(self) -> Choice:
         """What was chosen for the rows seen so far, computed when first needed."""
@@ -232,9 +254,7 @@ class ExactAverages(RowAverages):
         return value
 
     def fitted(self, batch: Batch, step: Step = no_step) -> ExactAverages:
-        """Return the averages with ``sigma`` chosen; later rows may still change it."""
-        value = self.plus(batch)
-        value = replace(value, known_choice=value.choice)
+        value = super().fitted(batch)
         value._keys().frame(batch.X, value.sigma)[0].check(batch.X)
         return value
 
@@ -251,22 +271,9 @@ class ExactAverages(RowAverages):
             seen=self.seen + other.seen,
         )
 
-    def frozen(self, step: Step = no_step) -> ExactAverages:
-        """Return the averages with the rows, which predictions need, and ``sigma``."""
-        choice = self.choice
-        return replace(
-            self,
-            sigma_parameter=choice.sigma,
-            targets=choice.targets,
-            statistics=self.statistics.without_rows(),
-            known_choice=choice,
-            is_frozen=True,
-        )
-
     def _choose(self) -> Choice:
         """Return the ``sigma`` and the targets with the lowest leave-one-out error."""
-        parameter = "scale" if self._is_auto else self.sigma_parameter
-        first = resolve_sigma(parameter, self.statistics)
+        first = self._first_sigma()
         if not self._is_auto and len(self.targets.candidates()) == 1:
             return Choice(first, self.targets)
         X, y, weights = joined_parts(self.parts)
