@@ -30,6 +30,7 @@ from ._compat import (
     CallbackSupportMixin,
     TypedBaseEstimator,
 )
+from ._docstrings import complete_docstring
 from ._names import name_constructor
 from ._state import copied, get_state, same, set_state
 from ._workers import blas_within_processors
@@ -114,6 +115,13 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
     parameters in ``_empty_value``. It defines the public methods ``fit`` and
     ``partial_fit``, with their own docstrings and signatures, which call ``_fit_value``
     and ``_extend_value``.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``; defined only if all of them are strings.
     """
 
     _doc_link_module, _doc_link_template, _doc_link_url_param_generator = DOC_LINK
@@ -127,6 +135,7 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         name_constructor(cls)
+        complete_docstring(cls)
 
     # -------------------------------------------------------------------- hooks
     @abstractmethod

@@ -91,10 +91,6 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         labels, and R² for numbers. Empty for other methods.
     n_iter_ : int
         Number of rounds of ``"agop"``; 1 for other methods.
-    n_features_in_ : int
-        Number of columns seen by ``fit``.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------
