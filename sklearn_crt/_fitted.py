@@ -313,6 +313,14 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
         """Return whether the estimator is fitted."""
         return "_value" in vars(self)
 
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: sparse input; float32 and float64 preserved."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        if tags.transformer_tags is not None:
+            tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
     if not TYPE_CHECKING:  # a type checker would accept every attribute
 
         def __getattr__(self, name):

@@ -157,9 +157,9 @@ class AnchoredRBFSampler(BaseFeatureSampler):
             self.n_components,
             noise,
             coupling,
+            columns,
             Frequencies(np.ascontiguousarray(points.T)),
             mixture.log_mean_square(points),
-            columns,
             mixture,
             GaussianKernel(softmax=self.kernel == "softmax"),
         )

@@ -642,11 +642,9 @@ class BaseFeatureSampler(
         return feature_map.frequencies.to_dense()
 
     def __sklearn_tags__(self):
-        """Return scikit-learn's tags: sparse input; float32 and float64 preserved."""
+        """Return scikit-learn's tags: arrays of other libraries are supported."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.array_api_support = ARRAY_API
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
@@ -22,7 +21,6 @@ from .._array import (
     validate_rows,
 )
 from .._compat import (
-    Interval,
     RandomState,
     StrOptions,
     TypedTransformerMixin,
@@ -49,6 +47,7 @@ from ..rows import (
     check_sigma,
     resolve_sigma,
 )
+from ._base import BaseFeatureSampler
 
 # number of sampled rows per centre
 _N_ROWS = {"kmeans": 20, "rpcholesky": 10, "random": 1, "array": 0}
@@ -271,20 +270,13 @@ class CentersRBFSampler(
     """
 
     _parameter_constraints: dict = {
-        "sigma": [
-            Interval(Real, 0, None, closed="neither"),
-            StrOptions({"scale", "median"}),
-            "array-like",
-        ],
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        **BaseFeatureSampler._parameter_constraints,
         "centers": [
             StrOptions({"kmeans", "rpcholesky", "random"}),
             "array-like",
             "sparse matrix",
         ],
         "whiten": ["boolean"],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
     }
 
     _value: CentersValue
@@ -474,13 +466,6 @@ class CentersRBFSampler(
 
         in_threads(write, n_rows, effective_n_threads(self.n_jobs, n_rows, width))
         return to_namespace_of(out, given)
-
-    def __sklearn_tags__(self):
-        """Return scikit-learn's tags: sparse input; float32 and float64 preserved."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 def _kernel_rows(X, centers, sigma, origin):

@@ -83,7 +83,7 @@ def make_exponential_map(
         frequencies, phase = drawn.frequencies, drawn.phase
     kernel = GaussianKernel(softmax=getattr(sampler, "kernel", None) == "softmax")
     fields = frame, sampler.n_components, frequencies, coupling
-    return ExponentialMap(*fields, quadratic, columns, kernel, phase)
+    return ExponentialMap(*fields, columns, quadratic, kernel, phase)
 
 
 class ExponentialSampler(BaseFeatureSampler):

@@ -12,6 +12,7 @@ from scipy import optimize, special
 from ..maps import (
     ExponentialMap,
     IsotropicQuadratic,
+    Numbers,
     log_one_minus,
     log_rho,
     scaled_variance,
@@ -165,11 +166,7 @@ class GERFSampler(ExponentialSampler):
 # -------------------------------------------------------------- the search for A
 # The formulas are in ``maps/variance.py``; here is what minimises them.
 def log_variance(
-    lam: float | np.ndarray,
-    phi: float | np.ndarray,
-    s: int,
-    q: float | np.ndarray,
-    n_features: int,
+    lam: Numbers, phi: Numbers, s: int, q: Numbers, n_features: int
 ) -> np.ndarray:
     """Return log(Var / K^2) of one product, -inf where it is zero."""
     with np.errstate(divide="ignore"):
@@ -180,11 +177,7 @@ def log_variance(
 
 
 def log_second_moment(
-    lam: float | np.ndarray,
-    phi: float | np.ndarray,
-    s: int,
-    q: float | np.ndarray,
-    n_features: int,
+    lam: Numbers, phi: Numbers, s: int, q: Numbers, n_features: int
 ) -> np.ndarray:
     """Return log(E Re(fg)^2 / K^2), the objective at an array of points."""
     size, _, v, theta = second_moment(lam, phi, s, q, n_features)

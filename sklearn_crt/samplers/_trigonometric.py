@@ -56,8 +56,8 @@ def make_trigonometric_map(
         sampler.n_components,
         frequencies,
         coupling,
-        radial,
         columns,
+        radial,
         phase,
         **fields,
     )
