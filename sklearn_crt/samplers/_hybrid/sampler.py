@@ -17,8 +17,7 @@ from .._base import BaseFeatureSampler, centered, fitted
 from .._exponential import middle
 from .._positive import OPRFSampler
 from .._trigonometric import TrigRBFSampler
-from .coefficients import AngularCoefficient
-from .parts import PartFitter, spread_columns
+from .parts import AngularCoefficient, PartFitter, spread_columns
 
 _NEEDED = ("fit", "transform", "exact_kernel", "kernel_variance")  # of each part
 
