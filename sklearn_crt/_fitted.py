@@ -128,6 +128,7 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
     _value: Any  # a FittedValue; the attribute does not exist before the first fit
     _fit_namespace: Any = None  # library and device of the rows of fit, None for NumPy
     _fit_params: Any  # parameters of the fit, see ``_note_params``
+    _takes_other_arrays = False  # than those of NumPy
     _unit_of_work = "rows"  # name of a subtask of ``fit`` in callbacks
     __sklearn_array_api_convert__ = convert_fit_namespace
     __getstate__, __setstate__, __copy__ = get_state, set_state, copied
@@ -317,6 +318,7 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
         """Return scikit-learn's tags: sparse input; float32 and float64 preserved."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.array_api_support = self._takes_other_arrays
         if tags.transformer_tags is not None:
             tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -117,6 +117,8 @@ class SamplerValue(FittedValue):
     def plus(self, batch: SamplerBatch, step: Step = no_step) -> SamplerValue:  # type: ignore[override]
         return self.read(batch).with_map()
 
+    fitted = plus  # type: ignore[assignment]  # samplers are fitted often: no detour
+
     def __add__(self, other: SamplerValue) -> SamplerValue:
         statistics = self.statistics + other.statistics
         if self.map is None:
@@ -188,6 +190,7 @@ class BaseFeatureSampler(
     }
 
     _value: SamplerValue
+    _takes_other_arrays = ARRAY_API
     # with fewer columns, fit warns if the predicted error is large
     _doubtful_below: float = 64
 
@@ -640,12 +643,6 @@ class BaseFeatureSampler(
         """Frequencies, one per column, for rows that are multiplied by ``sigma_``."""
         feature_map: Any = self.map_
         return feature_map.frequencies.to_dense()
-
-    def __sklearn_tags__(self):
-        """Return scikit-learn's tags: arrays of other libraries are supported."""
-        tags = super().__sklearn_tags__()
-        tags.array_api_support = ARRAY_API
-        return tags
 
 
 def _center_of(sampler):
