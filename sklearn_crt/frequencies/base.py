@@ -12,6 +12,7 @@ from numpy.random import Generator
 
 from .._array import asarray_like
 from .._compat import cached_property
+from .._docstrings import complete_docstring
 from .._kernels import dense_product, stack
 from .._names import name_constructor
 from .radial import Family
@@ -231,6 +232,7 @@ class Coupling(ABC):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         name_constructor(cls)
+        complete_docstring(cls)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"

@@ -150,12 +150,6 @@ class SimplexPlus(Simplex):
     random, so each frequency has the distribution of the kernel. Angles are not fixed,
     so there is no closed form of the variance.
 
-    Parameters
-    ----------
-    stratified : bool, default=False
-        Whether the d norms of a block are drawn one from each d-th part of their
-        distribution.
-
     Notes
     -----
     The directions come from at most 10 sweeps of equation 17, O(d^2) per block, which
