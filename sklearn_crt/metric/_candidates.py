@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import gen_batches
 
+from .._fitted import Batch, Step, no_step
 from .._kernels import one_hot_weights, sq_distances, weights_from_logs
 from ..rows import ColumnMoments, Frame, Rows
 from ._agop import (
@@ -32,8 +33,6 @@ _TRIED = 2.0 ** np.arange(-1, 4.6, 0.5)  # times one over the deviation of rows
 _LEAST_SHARE = 1e-3  # smallest probability in a log loss, so that no row dominates
 _HASHED_ROWS = 4096  # rows that are hashed at a time
 _TURNS = 1024.0  # times that a projection of unit variance goes around
-
-Step = Callable[[], None]
 
 
 class Parameters(NamedTuple):
@@ -105,16 +104,9 @@ class Learned:
         return C * np.sqrt(self.live.sum() / variance) if variance > 0 else C
 
 
-def learn_metric(
-    X: Rows,
-    y: np.ndarray,
-    weights: np.ndarray,
-    parameters: Parameters,
-    *,
-    step: Step = lambda: None,
-) -> Learned:
+def learn_metric(batch: Batch, parameters: Parameters, step: Step = no_step) -> Learned:
     """Return the metric of a method, or the best of all for ``"auto"``."""
-    # X (n_rows, n_features), y (n_rows,) or (n_rows, n_outputs), weights (n_rows,)
+    X, y, weights = batch[:3]
     coding = Coding.of(y, weights, by_class=parameters.method == "nca")
     frame, live = standardising(X, weights)
     hashes = row_hashes(X, frame, parameters.seed)

@@ -103,7 +103,7 @@ class MetricValue(FittedValue):
 
     def fitted(self, batch: Batch, step: Step = no_step) -> MetricValue:
         """Return the metric learned from rows, with copies of them if they are few."""
-        learned = self._learn(batch, self.parameters, step)
+        learned = learn_metric(batch, self.parameters, step)
         if _n_entries(batch) > KEPT_ENTRIES:
             return self._without_rows(batch, learned)
         metric = learned.metric(self.parameters.n_components)
@@ -138,7 +138,7 @@ class MetricValue(FittedValue):
         """Return the value with sums in place of these rows; ``"auto"`` uses AGOP."""
         method = self.parameters.method
         method = "agop" if method == "auto" else method
-        learned = self._learn(batch, self.parameters._replace(method=method))
+        learned = learn_metric(batch, self.parameters._replace(method=method))
         return self._without_rows(batch, learned)
 
     def emptied(self) -> MetricValue:
@@ -156,13 +156,8 @@ class MetricValue(FittedValue):
         if self.fixed_sums is not None:
             learned = self.fixed_sums.relearned()
         else:
-            learned = self._learn(joined_batches(self.batches), self.parameters)
+            learned = learn_metric(joined_batches(self.batches), self.parameters)
         return learned.metric(self.parameters.n_components)
-
-    def _learn(
-        self, batch: Batch, parameters: Parameters, step: Step = no_step
-    ) -> Learned:
-        return learn_metric(*batch[:3], parameters, step=step)
 
     def _without_rows(self, batch: Batch, learned: Learned) -> MetricValue:
         """Return the metric of these rows, with the sums over them if it has any."""
