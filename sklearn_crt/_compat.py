@@ -33,9 +33,7 @@ if TYPE_CHECKING:  # scikit-learn has no types: here is what users see of it
             self, X: Any, y: Any = None, **fit_params: Any
         ) -> np.ndarray: ...
 
-    def validate_params(
-        parameter_constraints: dict[str, Any], *, prefer_skip_nested_validation: bool
-    ) -> Callable[[F], F]: ...
+    def validated(**constraints: Any) -> Callable[[F], F]: ...
 
     def validate_parameter_constraints(
         parameter_constraints: dict[str, Any],
@@ -56,6 +54,11 @@ else:
         validate_params,
     )
     from sklearn.utils.metaestimators import available_if
+
+    def validated(**constraints):
+        """Validate the arguments of a function, and not those of calls inside it."""
+        return validate_params(constraints, prefer_skip_nested_validation=True)
+
 
 RandomState: TypeAlias = int | np.random.RandomState | None  # of a parameter
 
@@ -196,33 +199,3 @@ def warn(message: str, category: type[Warning]) -> None:
     while frame is not None and frame.f_code.co_filename.startswith(_INSIDE):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level + 1)
-
-
-__all__ = [
-    "ARRAY_API",
-    "DOC_LINK",
-    "CallbackSupportMixin",
-    "HasMethods",
-    "Interval",
-    "RandomState",
-    "StrOptions",
-    "TypedBaseEstimator",
-    "TypedTransformerMixin",
-    "_check_partial_fit_first_call",
-    "_check_sample_weight",
-    "_clear_controlling_thread",
-    "_fit_context",
-    "_get_threadpool_controller",
-    "array_device",
-    "array_namespace",
-    "available_if",
-    "cached_property",
-    "check_same_namespace",
-    "is_array_api_obj",
-    "is_writeable_array",
-    "move_to",
-    "supported_float_dtypes",
-    "validate_parameter_constraints",
-    "validate_params",
-    "warn",
-]

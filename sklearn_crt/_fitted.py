@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Callable
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 from sklearn.base import clone
@@ -30,6 +30,7 @@ from ._compat import (
     CallbackSupportMixin,
     TypedBaseEstimator,
 )
+from ._docstrings import complete_docstring
 from ._names import name_constructor
 from ._state import copied, get_state, same, set_state
 from ._workers import blas_within_processors
@@ -63,6 +64,7 @@ class FittedValue(ABC):
     """
 
     is_frozen = False  # True once the parts are gone that only further rows need
+    owner: ClassVar[str] = "estimator"  # what error messages call the estimator
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields, without cached parts that can be computed again."""
@@ -84,19 +86,14 @@ class FittedValue(ABC):
         """Return the value that ``fit`` computes from all the rows; self is empty."""
         return self.plus(batch, step)
 
-    def check_not_frozen(self, method: str) -> None:
+    def check_can_grow(self, method: str) -> None:
         """Raise ValueError if the value accepts no further rows."""
         if self.is_frozen:
-            raise error_of_frozen("estimator", method)
-
-
-def error_of_frozen(estimator: str, method: str) -> ValueError:
-    """Return the error for a method that a frozen estimator does not allow."""
-    return ValueError(
-        f"{method} would change this {estimator}, which is frozen: freeze() has "
-        "discarded the rows and statistics that are needed for that. Call freeze() "
-        "later, or fit again."
-    )
+            raise ValueError(
+                f"{method} would change this {self.owner}, which is frozen: freeze() "
+                "has discarded the rows and statistics that are needed for that. Call "
+                "freeze() later, or fit again."
+            )
 
 
 def computed_once(value: Any, name: Any, compute: Callable[[], T]) -> T:
@@ -118,12 +115,20 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
     parameters in ``_empty_value``. It defines the public methods ``fit`` and
     ``partial_fit``, with their own docstrings and signatures, which call ``_fit_value``
     and ``_extend_value``.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``; defined only if all of them are strings.
     """
 
     _doc_link_module, _doc_link_template, _doc_link_url_param_generator = DOC_LINK
     _value: Any  # a FittedValue; the attribute does not exist before the first fit
     _fit_namespace: Any = None  # library and device of the rows of fit, None for NumPy
     _fit_params: Any  # parameters of the fit, see ``_note_params``
+    _takes_other_arrays = False  # than those of NumPy
     _unit_of_work = "rows"  # name of a subtask of ``fit`` in callbacks
     __sklearn_array_api_convert__ = convert_fit_namespace
     __getstate__, __setstate__, __copy__ = get_state, set_state, copied
@@ -131,6 +136,7 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         name_constructor(cls)
+        complete_docstring(cls)
 
     # -------------------------------------------------------------------- hooks
     @abstractmethod
@@ -195,6 +201,7 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
             self._check_same_params()
         batch = model._read(X, *rest, first=first, final=False)
         before = model._empty_value(batch) if first else model._value
+        before.check_can_grow("partial_fit")
         model._value = blas_within_processors(batch.X.shape[0])(before.plus, batch)
         return self._become(model)
 
@@ -273,6 +280,8 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
         check_is_fitted(other)
         check_same_columns(self, other)
         self._check_same_model(other)
+        for each in (self, other):
+            each._value.check_can_grow("merge")
         self._value = self._value + other._value
         return self
 
@@ -304,6 +313,15 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether the estimator is fitted."""
         return "_value" in vars(self)
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: sparse input; float32 and float64 preserved."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.array_api_support = self._takes_other_arrays
+        if tags.transformer_tags is not None:
+            tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
 
     if not TYPE_CHECKING:  # a type checker would accept every attribute
 

@@ -69,7 +69,7 @@ def resolve_sampler(sampler: Any, sigma: Any, owner: str) -> tuple[Any, bool]:
     The second result is True if ``sigma`` is still to be selected: if it is ``"auto"``,
     and the user has not set ``sigma`` of the sampler.
     """
-    own = sampler.sigma if _has_sigma(sampler) else None
+    own = getattr(sampler, "sigma", None) if isinstance(sampler, LifeCycle) else None
     is_default = isinstance(own, str) and own == "scale"
     if is_auto(sigma):
         return sampler, is_default and hasattr(sampler, "with_sigma")
@@ -85,11 +85,6 @@ def resolve_sampler(sampler: Any, sigma: Any, owner: str) -> tuple[Any, bool]:
             "contradict each other. Set only one of them."
         )
     return clone(sampler).set_params(sigma=sigma), False
-
-
-def _has_sigma(sampler: Any) -> bool:
-    """Return whether a transformer is a sampler of this package with a ``sigma``."""
-    return isinstance(sampler, LifeCycle) and hasattr(sampler, "sigma")
 
 
 def copied_sigma(sigma: Sigma) -> Sigma:

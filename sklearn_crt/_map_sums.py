@@ -70,7 +70,6 @@ class MapSums(FittedValue):
 
     # -------------------------------------------------------------- life cycle
     def plus(self, batch: Batch, step: Step = no_step) -> Self:
-        self.check_not_frozen("partial_fit")
         if self.is_fixed:
             return self._with_sums_of((batch,), step)
         sampler, is_fixed = _fitted_to(self.sampler, batch)
@@ -112,8 +111,6 @@ class MapSums(FittedValue):
         return self.known_total or self.summed()  # itself if no rows are kept
 
     def __add__(self, other: Self) -> Self:
-        for value in (self, other):
-            value.check_not_frozen("merge")
         if self.is_fixed and other.is_fixed:
             self._check_same_map(other)
             return self._with_sums_from(other)
@@ -139,17 +136,9 @@ class MapSums(FittedValue):
         """What computes the features: a feature map, a fitted transformer, or None."""
         return map_of(self.sampler)
 
-    def with_fixed(self, sampler: Any) -> Self:
-        """Return the value with a sampler that was fitted elsewhere, as a fixed map."""
-        return replace(self, sampler=sampler, is_fixed=True)
-
     def without_map(self) -> Self:
         """Return only the sums, which is all that blocks of rows need to exchange."""
         return replace(self, sampler=None)
-
-    def with_map_of(self, sampler: Any) -> Self:
-        """Return these sums with the fitted sampler whose map they belong to."""
-        return replace(self, sampler=sampler)
 
     def check_columns(self, X: Any) -> None:
         """Raise scikit-learn's error if the sampler expects another column count."""

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
-from ._compat import Interval, RandomState, StrOptions, validate_params
+from ._compat import Interval, RandomState, StrOptions, validated
 from .maps import TrigonometricMap
 from .rows import TableLike
 from .samplers import BaseFeatureSampler
@@ -31,15 +31,12 @@ _SIDE = 8  # rows per side of the blocks of pairs
 _MOST = 10**7  # frequencies
 
 
-@validate_params(
-    {
-        "sampler": [BaseFeatureSampler],
-        "X": ["array-like", "sparse matrix"],
-        "rms_error": [Interval(Real, 0, None, closed="neither")],
-        "n_pairs": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
-    },
-    prefer_skip_nested_validation=True,
+@validated(
+    sampler=[BaseFeatureSampler],
+    X=["array-like", "sparse matrix"],
+    rms_error=[Interval(Real, 0, None, closed="neither")],
+    n_pairs=[Interval(Integral, 1, None, closed="left")],
+    random_state=["random_state"],
 )
 def n_components_for(
     sampler: BaseFeatureSampler,
@@ -304,18 +301,15 @@ def _cells(tag: str, texts: Iterable[str]) -> str:
     return "".join(f"<{tag}>{text}</{tag}>" for text in texts)
 
 
-@validate_params(
-    {
-        "samplers": ["array-like", dict],
-        "X": ["array-like", "sparse matrix"],
-        "y": ["array-like", None],
-        "target": [StrOptions(set(_TITLES))],
-        "n_rows": [Interval(Integral, 2, None, closed="left")],
-        "n_queries": [Interval(Integral, 1, None, closed="left")],
-        "n_draws": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
-    },
-    prefer_skip_nested_validation=True,
+@validated(
+    samplers=["array-like", dict],
+    X=["array-like", "sparse matrix"],
+    y=["array-like", None],
+    target=[StrOptions(set(_TITLES))],
+    n_rows=[Interval(Integral, 2, None, closed="left")],
+    n_queries=[Interval(Integral, 1, None, closed="left")],
+    n_draws=[Interval(Integral, 1, None, closed="left")],
+    random_state=["random_state"],
 )
 def compare_samplers(
     samplers: Iterable | Mapping[str, Any],

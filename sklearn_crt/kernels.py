@@ -13,7 +13,7 @@ from sklearn.metrics.pairwise import check_pairwise_arrays
 from sklearn.utils import assert_all_finite, gen_batches
 
 from ._array import plain_sparse
-from ._compat import Interval, StrOptions, validate_params
+from ._compat import Interval, StrOptions, validated
 from .maps import ExponentialPower, Gaussian, Laplacian, Matern, RadialKernel
 from .rows import DenseInputs, Frame, Rows, Sigma, TableLike, check_sigma, shape_factor
 
@@ -34,21 +34,15 @@ def __dir__() -> list[str]:
 
 _BLOCK_ENTRIES = 2**17  # kernel values computed at a time, a megabyte
 
-_ROWS = ["array-like", "sparse matrix"]
-_SIGMA = [Interval(Real, 0, None, closed="neither"), "array-like"]
-_SHAPE = ["array-like", None]
+_SHARED: dict[str, list[Any]] = {
+    "X": ["array-like", "sparse matrix"],
+    "Y": ["array-like", "sparse matrix", None],
+    "sigma": [Interval(Real, 0, None, closed="neither"), "array-like"],
+    "shape_matrix": ["array-like", None],
+}
 
 
-@validate_params(
-    {
-        "X": _ROWS,
-        "Y": [*_ROWS, None],
-        "nu": [Interval(Real, 0, None, closed="right")],
-        "sigma": _SIGMA,
-        "shape_matrix": _SHAPE,
-    },
-    prefer_skip_nested_validation=True,
-)
+@validated(**_SHARED, nu=[Interval(Real, 0, None, closed="right")])
 def matern_kernel(
     X: TableLike,
     Y: TableLike | None = None,
@@ -124,16 +118,7 @@ def matern_kernel(
     return _radial(X, Y, sigma, shape_matrix, Matern(nu))
 
 
-@validate_params(
-    {
-        "X": _ROWS,
-        "Y": [*_ROWS, None],
-        "norm": [StrOptions({"l1", "l2"})],
-        "sigma": _SIGMA,
-        "shape_matrix": _SHAPE,
-    },
-    prefer_skip_nested_validation=True,
-)
+@validated(**_SHARED, norm=[StrOptions({"l1", "l2"})])
 def laplacian_kernel(
     X: TableLike,
     Y: TableLike | None = None,
@@ -198,16 +183,7 @@ def laplacian_kernel(
     return _radial(X, Y, sigma, shape_matrix, Laplacian(norm))
 
 
-@validate_params(
-    {
-        "X": _ROWS,
-        "Y": [*_ROWS, None],
-        "alpha": [Interval(Real, 0, 2, closed="right")],
-        "sigma": _SIGMA,
-        "shape_matrix": _SHAPE,
-    },
-    prefer_skip_nested_validation=True,
-)
+@validated(**_SHARED, alpha=[Interval(Real, 0, 2, closed="right")])
 def exponential_power_kernel(
     X: TableLike,
     Y: TableLike | None = None,

@@ -40,7 +40,7 @@ from ..rows import Sigma, TableLike
 from ._exact import ExactAverages, exact_averages
 from ._features import N_EFFECTIVE, ApproximationError, FeatureAverages
 from ._prototypes import Prototypes, prototype_averages
-from ._row_weights import RowWeightsMixin
+from ._row_weights import RowWeightsMixin, kernel_of
 from ._sums import Averages
 
 _N_CHECKED = 256  # training rows whose effective number of features is computed
@@ -48,12 +48,8 @@ _FEW_FEATURES = 25  # below it the relative error exceeds 1 / sqrt(25), a fifth
 
 
 def _has_features(model):
-    """Return True if the fitted averages are computed from features of a transformer.
-
-    Otherwise raise AttributeError. Before ``fit`` the parameter decides.
-    """
-    value = vars(model).get("_value")
-    kernel = model.kernel if value is None else value.kernel_in_use
+    """Return True if a transformer computes features, or raise AttributeError."""
+    kernel = kernel_of(model)
     if is_row_kernel(kernel) or isinstance(kernel, (str, Prototypes)):
         raise AttributeError(
             f"With kernel={kernel!r} there are no random features, and therefore no "
@@ -66,6 +62,46 @@ class BaseNadarayaWatson(RowWeightsMixin, SupervisedLifeCycle):
     """Base class of kernel-weighted averages of the training targets.
 
     A subclass encodes the targets as a matrix, and turns averages into predictions.
+
+    Parameters
+    ----------
+    kernel : str, kernel, callable or transformer, default="gaussian"
+        What weights the training rows.
+
+        - ``"gaussian"``, ``"laplacian"``, ``"matern"``, or a kernel value with its own
+          parameters, such as ``Matern(nu=2.5)`` from :mod:`sklearn_crt.kernels`: the
+          exact kernel between the row to be predicted and all training rows.
+        - A callable: it takes two arrays of shapes (n, d) and (m, d), whose rows are
+          already multiplied by ``sigma``, and returns non-negative numbers of shape
+          (n, m). The kernels of :mod:`sklearn.gaussian_process.kernels` are of this
+          kind.
+        - :class:`Prototypes`: the exact kernel with a small number of weighted points
+          in place of all training rows.
+        - A sampler, such as :class:`OPRFSampler`, or any other transformer: the inner
+          products of its features replace the kernel, so that only sums over the
+          training rows are needed. The transformer is cloned and fitted, unless it is
+          wrapped in a ``FrozenEstimator``.
+        - ``"linear"``: the inner product of rows that are features already, for the
+          last step of a pipeline.
+    sigma : float, {"auto", "scale", "median"} or array-like, default="auto"
+        Inverse length scale by which the rows are multiplied: a number, or one number
+        per column; a larger ``sigma`` is a narrower kernel, and ``length_scale = 1 /
+        sigma``. ``"scale"`` equals scikit-learn's ``gamma="scale"`` with ``gamma =
+        sigma**2 / 2``, and ``"median"`` is one over the median distance of the rows.
+        ``"auto"`` selects the multiple of ``"scale"`` with the lowest leave-one-out
+        error of the predictions (see Notes). If the kernel is a sampler, the
+        predictions are those from its features, and ``"auto"`` keeps a ``sigma`` that
+        was set on the sampler. If the kernel is ``"linear"`` or a transformer of
+        another package, ``sigma`` must be ``"auto"`` and has no effect.
+
+    Attributes
+    ----------
+    kernel_ : kernel, Prototypes, transformer or "linear"
+        The kernel in use: a kernel value, ``Prototypes`` with the attribute
+        ``prototypes_``, or the fitted transformer.
+    sigma_ : float or ndarray of shape (n_features,)
+        The inverse length scale in use. It does not exist if ``kernel`` is ``"linear"``
+        or a transformer without ``sigma_``.
     """
 
     _value: Averages

@@ -143,6 +143,28 @@ class RowAverages(Averages):
             statistics = statistics.read(X, None, weights, median=median)
         return statistics
 
+    def _first_sigma(self) -> float | np.ndarray:
+        """Return ``sigma``; with ``"auto"`` a factor remains to be chosen."""
+        parameter = "scale" if self._is_auto else self.sigma_parameter
+        return resolve_sigma(parameter, self.statistics)
+
+    def fitted(self, batch: Batch, step: Step = no_step) -> Self:
+        """Return the averages with ``sigma`` chosen; later rows may still change it."""
+        value = self.plus(batch, step)
+        return replace(value, known_choice=value.choice)
+
+    def frozen(self, step: Step = no_step) -> Self:
+        """Return the averages with ``sigma``, and with what predictions need."""
+        choice = self.choice
+        return replace(
+            self,
+            sigma_parameter=choice.sigma,
+            targets=choice.targets,
+            statistics=self.statistics.without_rows(),
+            known_choice=choice,
+            is_frozen=True,
+        )
+
     @property
     def choice(self) -> Choice:
         """What was chosen for the rows seen so far, computed when first needed."""
@@ -177,9 +199,7 @@ class RowAverages(Averages):
         return self.unfitted
 
     def check_mergeable(self, other: Any) -> None:
-        """Raise ValueError if a value is frozen, or has another kernel or ``sigma``."""
-        for value in (self, other):
-            value.check_not_frozen("merge")
+        """Raise ValueError if another value has another kernel or ``sigma``."""
         pairs = {
             "kernel": (self.unfitted, other.unfitted),
             "sigma": (self.sigma_parameter, other.sigma_parameter),
@@ -217,7 +237,6 @@ class ExactAverages(RowAverages):
     dropped: tuple[np.ndarray, ...] = ()  # positions of the latter, which are not kept
 
     def plus(self, batch: Batch, step: Step = no_step) -> ExactAverages:
-        self.check_not_frozen("partial_fit")
         dropped = self.dropped
         if len(batch.dropped):
             dropped += (self.n_given + batch.dropped,)
@@ -235,9 +254,7 @@ class ExactAverages(RowAverages):
         return value
 
     def fitted(self, batch: Batch, step: Step = no_step) -> ExactAverages:
-        """Return the averages with ``sigma`` chosen; later rows may still change it."""
-        value = self.plus(batch)
-        value = replace(value, known_choice=value.choice)
+        value = super().fitted(batch)
         value._keys().frame(batch.X, value.sigma)[0].check(batch.X)
         return value
 
@@ -254,22 +271,9 @@ class ExactAverages(RowAverages):
             seen=self.seen + other.seen,
         )
 
-    def frozen(self, step: Step = no_step) -> ExactAverages:
-        """Return the averages with the rows, which predictions need, and ``sigma``."""
-        choice = self.choice
-        return replace(
-            self,
-            sigma_parameter=choice.sigma,
-            targets=choice.targets,
-            statistics=self.statistics.without_rows(),
-            known_choice=choice,
-            is_frozen=True,
-        )
-
     def _choose(self) -> Choice:
         """Return the ``sigma`` and the targets with the lowest leave-one-out error."""
-        parameter = "scale" if self._is_auto else self.sigma_parameter
-        first = resolve_sigma(parameter, self.statistics)
+        first = self._first_sigma()
         if not self._is_auto and len(self.targets.candidates()) == 1:
             return Choice(first, self.targets)
         X, y, weights = joined_parts(self.parts)

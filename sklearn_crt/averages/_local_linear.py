@@ -38,7 +38,41 @@ _ALPHA_CONSTRAINTS = [
 
 
 class LocalLinearMixin(BaseNadarayaWatson):
-    """Base class of local linear estimators: the penalty and the slopes."""
+    """Base class of local linear estimators: the penalty and the slopes.
+
+    Parameters
+    ----------
+    kernel : str, kernel, callable or Prototypes, default="gaussian"
+        What weights the training rows: ``"gaussian"``, ``"laplacian"``, ``"matern"``, a
+        kernel value with its own parameters, such as ``Matern(nu=2.5)`` from
+        :mod:`sklearn_crt.kernels`, or a callable, as in
+        :class:`NadarayaWatsonRegressor`. :class:`Prototypes` stores the second moments
+        of the rows of each prototype instead of the rows themselves, so the data can be
+        processed in one pass or in batches, and models can be merged.
+    sigma : float, {"auto", "scale", "median"} or array-like, default="auto"
+        Inverse length scale by which the rows are multiplied: a number, or one number
+        per column; a larger ``sigma`` is a narrower kernel, and ``length_scale = 1 /
+        sigma``. ``"auto"`` selects the multiple of ``"scale"``, scikit-learn's
+        ``gamma="scale"`` with ``gamma = sigma**2 / 2``, that has the lowest
+        leave-one-out error together with ``alpha``. ``"median"`` is one over the
+        median distance of the rows.
+    alpha : float, array-like or "auto", default="auto"
+        Ridge penalty of the slopes, relative to the mean local variance of the
+        features: 0 is no penalty, and infinity yields the kernel average. From several
+        penalties the one with the lowest leave-one-out error is selected, but the
+        largest of them is kept unless the error of another is lower by more than one
+        standard error. ``"auto"`` compares infinity, the powers of ten from 10 to
+        0.0001, and 0.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The ridge penalty in use; infinity stands for the kernel average.
+    kernel_ : kernel or Prototypes
+        The kernel in use; ``Prototypes`` have the attribute ``prototypes_``.
+    sigma_ : float or ndarray of shape (n_features,)
+        The inverse length scale in use.
+    """
 
     _value: RowAverages
     alpha: float | ArrayLike | Literal["auto"]
@@ -124,47 +158,10 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
 
     Parameters
     ----------
-    kernel : str, kernel, callable or Prototypes, default="gaussian"
-        What weights the training rows: ``"gaussian"``, ``"laplacian"``, ``"matern"``, a
-        kernel value with its own parameters, such as ``Matern(nu=2.5)`` from
-        :mod:`sklearn_crt.kernels`, or a callable, as in
-        :class:`NadarayaWatsonRegressor`. :class:`Prototypes` stores the second moments
-        of the rows of each prototype instead of the rows themselves, so the data can be
-        processed in one pass or in batches, and models can be merged.
-    sigma : float, {"auto", "scale", "median"} or array-like, default="auto"
-        Inverse length scale by which the rows are multiplied: a number, or one number
-        per column; a larger ``sigma`` is a narrower kernel, and ``length_scale = 1 /
-        sigma``. ``"auto"`` selects the multiple of ``"scale"``, scikit-learn's
-        ``gamma="scale"`` with ``gamma = sigma**2 / 2``, that has the lowest
-        leave-one-out error together with ``alpha``. ``"median"`` is one over the
-        median distance of the rows.
-    alpha : float, array-like or "auto", default="auto"
-        Ridge penalty of the slopes, relative to the mean local variance of the
-        features: 0 is no penalty, and infinity yields the kernel average. From several
-        penalties the one with the lowest leave-one-out error is selected, but the
-        largest of them is kept unless the error of another is lower by more than one
-        standard error. ``"auto"`` compares infinity, the powers of ten from 10 to
-        0.0001, and 0.
     clip : bool, default=False
         Whether to clip predictions to the range of the training targets. Linear fits
         may exceed this range, especially when they extrapolate beyond the training
         rows.
-
-    Attributes
-    ----------
-    alpha_ : float
-        The ridge penalty in use; infinity stands for the kernel average.
-    y_mean_ : ndarray of shape (n_outputs,)
-        Weighted mean of each target, predicted for rows at which all kernel weights
-        vanish.
-    kernel_ : kernel or Prototypes
-        The kernel in use; ``Prototypes`` have the attribute ``prototypes_``.
-    sigma_ : float or ndarray of shape (n_features,)
-        The inverse length scale in use.
-    n_features_in_ : int
-        Number of columns seen by ``fit``.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------
@@ -264,49 +261,13 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
     between classes the linear fits follow the slope of the probabilities, whereas
     kernel averages are biased towards the side with more rows.
 
-    Parameters
-    ----------
-    kernel : str, kernel, callable or Prototypes, default="gaussian"
-        What weights the training rows: ``"gaussian"``, ``"laplacian"``, ``"matern"``, a
-        kernel value with its own parameters, such as ``Matern(nu=2.5)`` from
-        :mod:`sklearn_crt.kernels`, or a callable, as in
-        :class:`NadarayaWatsonRegressor`. :class:`Prototypes` stores the second moments
-        of the rows of each prototype instead of the rows themselves, so the data can be
-        processed in one pass or in batches, and models can be merged.
-    sigma : float, {"auto", "scale", "median"} or array-like, default="auto"
-        Inverse length scale by which the rows are multiplied: a number, or one number
-        per column; a larger ``sigma`` is a narrower kernel, and ``length_scale = 1 /
-        sigma``. ``"auto"`` selects the multiple of ``"scale"``, scikit-learn's
-        ``gamma="scale"`` with ``gamma = sigma**2 / 2``, that has the lowest
-        leave-one-out error together with ``alpha``. ``"median"`` is one over the
-        median distance of the rows.
-    alpha : float, array-like or "auto", default="auto"
-        Ridge penalty of the slopes, relative to the mean local variance of the
-        features: 0 is no penalty, and infinity yields the kernel average. From several
-        penalties the one with the lowest leave-one-out error is selected, but the
-        largest of them is kept unless the error of another is lower by more than one
-        standard error. ``"auto"`` compares infinity, the powers of ten from 10 to
-        0.0001, and 0.
-
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
     class_count_ : ndarray of shape (n_classes,)
         Sum of the sample weights of each class.
     class_prior_ : ndarray of shape (n_classes,)
         Proportion of each class, weighted by the sample weights. It is predicted for
         rows at which all kernel weights vanish.
-    alpha_ : float
-        The ridge penalty in use; infinity stands for the kernel average.
-    kernel_ : kernel or Prototypes
-        The kernel in use; ``Prototypes`` have the attribute ``prototypes_``.
-    sigma_ : float or ndarray of shape (n_features,)
-        The inverse length scale in use.
-    n_features_in_ : int
-        Number of columns seen by ``fit``.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------

@@ -228,13 +228,7 @@ class PrototypeAverages(RowAverages):
     # a sample of the rows, kept once the rows have been replaced by points
     left_out: HeldOutRows | None = None
 
-    def fitted(self, batch: Batch, step: Step = no_step) -> PrototypeAverages:
-        """Return the averages with ``sigma`` and the prototypes of these rows."""
-        value = self.plus(batch, step)
-        return replace(value, known_choice=value.choice)
-
     def plus(self, batch: Batch, step: Step = no_step) -> PrototypeAverages:
-        self.check_not_frozen("partial_fit")
         X, y, weights = map(to_host, batch[:3])  # k-means runs on the host
         statistics = self._read((X, weights))
         value = replace(self, statistics=statistics, known_choice=None)
@@ -258,7 +252,7 @@ class PrototypeAverages(RowAverages):
         whole, left_out = reduce(add, self.points), self.left_out
         if left_out is None and self._is_left_out:
             left_out = self._some(whole)
-        points, labels = self._reduced(whole, few, self._shape())
+        points, labels = self._reduced(whole, few, self._first_sigma())
         if left_out is not None:
             left_out = left_out.moved(labels)
         return replace(self, points=(points,), left_out=left_out)
@@ -280,17 +274,8 @@ class PrototypeAverages(RowAverages):
 
     def frozen(self, step: Step = no_step) -> PrototypeAverages:
         """Return the averages over the prototypes, without the rows themselves."""
-        choice = self.choice
-        return replace(
-            self,
-            sigma_parameter=choice.sigma,
-            targets=choice.targets,
-            statistics=self.statistics.without_rows(),
-            points=(choice.points,),
-            left_out=None,
-            known_choice=choice,
-            is_frozen=True,
-        )
+        points = (self.choice.points,)
+        return replace(super().frozen(step), points=points, left_out=None)
 
     @property
     def kernel_in_use(self) -> Prototypes:
@@ -302,7 +287,7 @@ class PrototypeAverages(RowAverages):
     def _choose(self) -> Choice:
         """Choose ``sigma`` and the targets, and compute the prototypes."""
         whole, targets = reduce(add, self.points), self.targets
-        sigma, rows = self._shape(), whole.centers.points
+        sigma, rows = self._first_sigma(), whole.centers.points
         self._keys(whole).frame(rows, sigma)[0].check(rows)
         points, labels = self._reduced(whole, self.unfitted.n_prototypes, sigma)
         if self._is_left_out:
@@ -315,12 +300,6 @@ class PrototypeAverages(RowAverages):
     def _is_left_out(self):
         """Whether ``sigma`` or a penalty is chosen by the error on held-out rows."""
         return self._is_auto or len(self.targets.candidates()) > 1
-
-    def _shape(self):
-        """Return ``sigma``; with ``"auto"`` a factor remains to be chosen."""
-        return resolve_sigma(
-            "scale" if self._is_auto else self.sigma_parameter, self.statistics
-        )
 
     def _some(self, whole):
         """Return the rows that are held out to choose ``sigma`` and the targets."""
@@ -357,8 +336,7 @@ class PrototypeAverages(RowAverages):
             parts.append(few)
         points = reduce(add, parts)
         share = centers.weights / np.bincount(labels, centers.weights)[labels]
-        rest = y, share, labels, whole.spread
-        spread = self.targets.spread_of(centers.points, *rest)
+        spread = self.targets.spread_of(whole, share, labels)
         means = _averages(y, share, labels)
         return Points(points, means, spread), labels[places]
 

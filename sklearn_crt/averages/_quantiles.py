@@ -18,7 +18,7 @@ from ..rows import Rows, TableLike
 from ..rows.centers import distinct_rows
 from ._exact import Keys
 from ._prototypes import Prototypes
-from ._row_weights import all_rows, log_kernels, shares_of, stores_rows
+from ._row_weights import all_rows, kernel_of, log_kernels, shares_of, stores_rows
 from ._sigma import sample
 from ._targets import LocalLinear
 
@@ -168,8 +168,7 @@ def leave_one_out_predictions(
 
 def _has_residuals(model):
     """Return True if the training rows are stored, or raise AttributeError."""
-    value = vars(model).get("_value")
-    if isinstance(model.kernel if value is None else value.kernel_in_use, Prototypes):
+    if isinstance(kernel_of(model), Prototypes):
         raise AttributeError(
             "Prototypes are means of training rows, whose residuals are not kept; use "
             f"the exact kernel, {type(model).__name__}(), to keep the rows."

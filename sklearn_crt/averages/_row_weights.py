@@ -90,13 +90,15 @@ def prediction_weights(
         yield shares
 
 
-def stores_rows(model):
-    """Return True if rows or prototypes are stored, or raise AttributeError.
-
-    Before ``fit`` the parameter ``kernel`` decides, and afterwards the fitted kernel.
-    """
+def kernel_of(model: Any) -> Any:
+    """Return the fitted kernel of an estimator, or before ``fit`` its parameter."""
     value = vars(model).get("_value")
-    kernel = model.kernel if value is None else value.kernel_in_use
+    return model.kernel if value is None else value.kernel_in_use
+
+
+def stores_rows(model: Any) -> bool:
+    """Return True if rows or prototypes are stored, or raise AttributeError."""
+    kernel = kernel_of(model)
     if not (isinstance(kernel, Prototypes) or is_row_kernel(kernel)):
         raise AttributeError(
             f"With kernel={kernel!r} only sums over the training rows are kept, not "

@@ -71,14 +71,9 @@ class Targets(ABC):
         return 0
 
     def spread_of(
-        self,
-        rows: Any,
-        y: np.ndarray,
-        share: np.ndarray,
-        labels: np.ndarray,
-        own: csr_array,
+        self, points: Any, share: np.ndarray, labels: np.ndarray
     ) -> csr_array:
-        """Return the central second moments of the rows in groups of points."""
+        """Return the central second moments of the rows in groups of ``Points``."""
         return csr_array((labels.max() + 1, 0))
 
     def scaled(self, spread: csr_array, sigma: float | np.ndarray) -> np.ndarray:
@@ -178,24 +173,19 @@ class LocalLinear(Targets):
         return n_features * (n_features + 1) // 2 + self.n_averages * n_features
 
     def spread_of(
-        self,
-        rows: Any,
-        y: np.ndarray,
-        share: np.ndarray,
-        labels: np.ndarray,
-        own: csr_array,
+        self, points: Any, share: np.ndarray, labels: np.ndarray
     ) -> csr_array:
-        """Return the central second moments of groups of points.
+        """Return the central second moments of the rows in groups of ``Points``.
 
-        ``own`` holds the moments of the rows within each point, and ``share`` the
-        weight of each point relative to its group.
+        ``share`` is the weight of each point relative to its group.
         """
-        # share of the points in their groups (n,) -> (n_groups, n_products)
+        # share and labels (n,) -> (n_groups, n_products)
+        rows, y = points.centers.points, points.y
         x = np.asarray(rows.toarray() if issparse(rows) else rows, np.float64)
         t = self.plain.encode(y, np.ones(len(y)), np.float64)[:, : self.n_averages]
         mean = csr_array((share, (labels, np.arange(len(y)))))
         mean_x, mean_t = mean @ x, mean @ t
-        found = (mean @ own).toarray()
+        found = (mean @ points.spread).toarray()
         for part in gen_batches(len(y), _ROWS):
             gaps = x[part] - mean_x[labels[part]], t[part] - mean_t[labels[part]]
             found += mean[:, part] @ _products(*gaps)

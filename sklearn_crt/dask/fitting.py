@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeVar
 
 import dask
 import numpy as np
@@ -74,26 +74,60 @@ class FittedPart:
         return FittedPart(self.value + other.value, self.noted)
 
 
+class Block(NamedTuple):
+    """The rows of a block, with their targets and weights."""
+
+    X: Any
+    y: Any
+    weights: Any
+    number: int
+    n_before: int  # number of rows in the blocks before, or more
+
+
+def sum_over_blocks(
+    blocks: Blocks,
+    function: Callable[..., Any],
+    *shared: Any,
+    names: Sequence[str] = ("X", "y", "sample_weight"),
+) -> Any:
+    """Return, lazily, the sum of ``function(*shared, block)`` over the blocks.
+
+    Blocks without rows are left out. ``names`` are the tables that are needed.
+    """
+    call = dask.delayed(_of_block, pure=False)
+    once = [dask.delayed(value, pure=False, traverse=False) for value in shared]
+    tables = blocks.select(*names)
+    pairs = zip(blocks.starts(len(tables)), tables, strict=True)
+    parts = [
+        call(function, once, blocks.layout, names, number, *pair)
+        for number, pair in enumerate(pairs)
+    ]
+    return tree_sum(operator.add, parts)
+
+
+def _of_block(function, shared, layout, names, number, n_before, table):
+    given = dict(zip(names, table, strict=True))
+    y, weights = given.get("y"), given.get("sample_weight")
+    X = layout.read(number, X=given["X"], y=y)
+    weights = None if weights is None else np.asarray(weights)
+    if X.shape[0] == 0 or (weights is not None and not weights.any()):
+        return None
+    return function(*shared, Block(X, plain_targets(y), weights, number, n_before))
+
+
 def read_statistics(sampler: Any, blocks: Blocks) -> Any:
     """Return, lazily, the statistics that a sampler collects from blocks of rows."""
     check_params(sampler)
     # created once, so that all blocks share one seed
-    empty = dask.delayed(empty_value(sampler), pure=False, traverse=False)
-    shell = dask.delayed(sampler, pure=False, traverse=False)
-    read = dask.delayed(_read_block, pure=False)
-    tables = blocks.select("X", "sample_weight")
-    pairs = enumerate(zip(tables, blocks.starts(len(tables)), strict=True))
-    parts = [read(shell, empty, blocks.layout, number, *pair) for number, pair in pairs]
-    return tree_sum(operator.add, parts)
+    parts = sampler, empty_value(sampler)
+    names = "X", "sample_weight"
+    return sum_over_blocks(blocks, _statistics_of, *parts, names=names)
 
 
-def _read_block(shell, empty, layout, number, table, n_before):
-    X, _, weights = _block(layout, number, (table[0], None, table[1]))
-    if X is None:
-        return None
-    sampler, batch = read_rows(shell, X, None, None, weights)
+def _statistics_of(shell, empty, block):
+    sampler, batch = read_rows(shell, block.X, None, None, block.weights)
     call = blas_within_processors(batch.X.shape[0])
-    return FittedPart(call(empty.read, batch, n_before), columns_of(sampler))
+    return FittedPart(call(empty.read, batch, block.n_before), columns_of(sampler))
 
 
 def with_statistics(sampler: Any, found: FittedPart) -> Any:
@@ -314,13 +348,9 @@ def _fit_sums(model, tables, ahead, classes):
         )
         if selects_sigma:
             sampler = _with_best_sigma(model, sampler, blocks, sample_weight)
-    shell = dask.delayed(model, pure=False, traverse=False)
-    source = dask.delayed(sampler, pure=False, traverse=False)
-    add_up = dask.delayed(_add_up, pure=False)
-    tables = blocks.select("X", "y", "sample_weight")
-    parts = [add_up(shell, source, blocks.layout, *pair) for pair in enumerate(tables)]
-    found = _or_raise(tree_sum(operator.add, parts).compute(), sample_weight)
-    return finished(model, found.value.with_map_of(sampler).fixed(), found.noted)
+    found = sum_over_blocks(blocks, _sums_of, model, sampler).compute()
+    found = _or_raise(found, sample_weight)
+    return finished(model, replace(found.value, sampler=sampler).fixed(), found.noted)
 
 
 def _fitted_sampler(model, transformer, blocks, sample_weight, classes):
@@ -351,26 +381,17 @@ def _fitted_sampler(model, transformer, blocks, sample_weight, classes):
 
 def _with_best_sigma(model, sampler, blocks, sample_weight):
     """Return the sampler with the ``sigma`` that is best for a sample of the rows."""
-    tables = blocks.select("X", "y", "sample_weight")
-    shell = dask.delayed(model, pure=False, traverse=False)
-    read = dask.delayed(_sample_of_block, pure=False)
-    pairs = enumerate(zip(tables, blocks.starts(len(tables)), strict=True))
-    drawn = [read(shell, blocks.layout, number, *pair) for number, pair in pairs]
-    found = _or_raise(tree_sum(operator.add, drawn).compute(), sample_weight)
+    found = sum_over_blocks(blocks, _sample_of, model).compute()
+    found = _or_raise(found, sample_weight)
     value = empty_value(with_value(model, None, found.columns), found.batch)
     return value.with_best_sigma(sampler, *found.batch[:3]).sampler
 
 
-def _sample_of_block(shell, layout, number, table, n_before):
+def _sample_of(shell, block):
     """Return the rows of a block that may be in the sample for the choice of sigma."""
-    X, y, weights = _block(layout, number, table)
-    if X is None:
-        return None
-    model, batch = read_rows(shell, X, y, weights)
-    X, y, weights, priorities = sampled_rows(batch.X, batch.y, batch.weights, n_before)
-    return PrioritizedRows(
-        Batch(X, y, weights), priorities, columns_of(model), N_SAMPLED
-    )
+    model, (X, y, weights, *_) = read_rows(shell, *block[:3])
+    *rows, priorities = sampled_rows(X, y, weights, block.n_before)
+    return PrioritizedRows(Batch(*rows), priorities, columns_of(model), N_SAMPLED)
 
 
 def _or_raise(found, sample_weight=None):
@@ -381,13 +402,10 @@ def _or_raise(found, sample_weight=None):
     return found
 
 
-def _add_up(shell, sampler, layout, number, table):
+def _sums_of(shell, sampler, block):
     """Return the accumulated statistics of a block, without the feature map."""
-    X, y, weights = _block(layout, number, table)
-    if X is None:
-        return None
-    model, batch = read_rows(shell, X, y, weights)
-    value = empty_value(model, batch).with_fixed(sampler)
+    model, batch = read_rows(shell, *block[:3])
+    value = replace(empty_value(model, batch), sampler=sampler, is_fixed=True)
     value = blas_within_processors(batch.X.shape[0])(value.plus, batch)
     return FittedPart(value.without_map(), columns_of(model))
 
@@ -426,48 +444,26 @@ def _fit_metric(metric, tables, ahead, classes):
     if y is None:
         raise ValueError("LearnedMetric needs y, the targets.")
     blocks = Blocks(X, y, sample_weight, ahead)
-    tables = blocks.select("X", "y", "sample_weight")
-    shell = dask.delayed(metric, pure=False, traverse=False)
-    read = dask.delayed(_rows_with_priorities, pure=False)
-    drawn = [read(shell, blocks.layout, *pair) for pair in enumerate(tables)]
-    found = _or_raise(tree_sum(operator.add, drawn).compute(), sample_weight)
+    found = sum_over_blocks(blocks, _rows_with_priorities, metric).compute()
+    found = _or_raise(found, sample_weight)
     model = with_value(metric, None, found.columns)
     value = empty_value(model, found.batch).in_sums(found.batch)
     if value.fixed_sums is None:  # nothing can be learned, as rows or targets are equal
         return with_value(model, value)
     shell = with_value(model, value.emptied())
-    shell = dask.delayed(shell, pure=False, traverse=False)
-    add_up = dask.delayed(_add_metric, pure=False)
-    parts = [add_up(shell, blocks.layout, *pair) for pair in enumerate(tables)]
-    total = tree_sum(operator.add, parts).compute()
+    total = sum_over_blocks(blocks, _sums_of_metric, shell).compute()
     return with_value(model, total.value, total.noted)
 
 
-def _rows_with_priorities(shell, layout, number, table):
+def _rows_with_priorities(shell, block):
     """Return the rows of a block with random priorities."""
-    X, y, weights = _block(layout, number, table)
-    if X is None:
-        return None
-    model, batch = read_rows(shell, X, y, weights)
-    priorities = np.random.default_rng(number).random(len(batch.y))
+    model, batch = read_rows(shell, *block[:3])
+    priorities = np.random.default_rng(block.number).random(len(batch.y))
     size = max(1, KEPT_ENTRIES // batch.X.shape[1])
     return PrioritizedRows(batch, priorities, columns_of(model), size)
 
 
-def _add_metric(shell, layout, number, table):
+def _sums_of_metric(shell, block):
     """Return the statistics of a block for the frequencies shared by all blocks."""
-    X, y, weights = _block(layout, number, table)
-    if X is None:
-        return None
-    model = copy.copy(shell).partial_fit(X, y, weights)
+    model = copy.copy(shell).partial_fit(block.X, block.y, block.weights)
     return FittedPart(value_of(model), columns_of(model))
-
-
-def _block(layout, number, table):
-    """Return the rows, targets and weights of a block, or None if it is empty."""
-    X, y, sample_weight = table
-    X = layout.read(number, X=X, y=y)
-    weights = None if sample_weight is None else np.asarray(sample_weight)
-    if X.shape[0] == 0 or (weights is not None and not weights.any()):
-        return None, None, None
-    return X, plain_targets(y), weights

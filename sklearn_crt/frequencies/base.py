@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.random import Generator
 
 from .._array import asarray_like
 from .._compat import cached_property
+from .._docstrings import complete_docstring
 from .._kernels import dense_product, stack
 from .._names import name_constructor
-from .radial import RadialLaw
+from .radial import Family
 
 
 class Frequencies:
@@ -230,17 +232,14 @@ class Coupling(ABC):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         name_constructor(cls)
+        complete_docstring(cls)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
     @abstractmethod
     def draw(
-        self,
-        radial_law: Callable[[int], RadialLaw],
-        n_frequencies: int,
-        n_features: int,
-        rng: np.random.Generator,
+        self, radial_law: Family, n_frequencies: int, n_features: int, rng: Generator
     ) -> Frequencies:
         """Draw frequencies.
 

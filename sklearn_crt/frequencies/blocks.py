@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
 from inspect import signature
 
 import numpy as np
+from numpy.random import Generator
 from scipy import special, stats
 from scipy.linalg import lapack
 from scipy.stats import qmc
 
 from .base import Coupling, Frequencies, register
-from .radial import RadialLaw
+from .radial import Family, RadialLaw
 
 _GROUP = 2**16  # numbers of the blocks that are drawn at once, few for the cache
 
@@ -32,11 +32,7 @@ class Independent(Coupling):
     """Independent frequencies, directions uniform on the sphere."""
 
     def draw(
-        self,
-        radial_law: Callable[[int], RadialLaw],
-        n_frequencies: int,
-        n_features: int,
-        rng: np.random.Generator,
+        self, radial_law: Family, n_frequencies: int, n_features: int, rng: Generator
     ) -> Frequencies:
         directions_rng, norms_rng = rng.spawn(2)
         directions = directions_rng.standard_normal((n_frequencies, n_features))
@@ -75,11 +71,7 @@ class BlockCoupling(Coupling):
         return np.array([n_features] * full + [rest] * (rest > 0))
 
     def draw(
-        self,
-        radial_law: Callable[[int], RadialLaw],
-        n_frequencies: int,
-        n_features: int,
-        rng: np.random.Generator,
+        self, radial_law: Family, n_frequencies: int, n_features: int, rng: Generator
     ) -> Frequencies:
         directions_rng, norms_rng = rng.spawn(2)
         law = radial_law(n_features)
@@ -99,11 +91,7 @@ class BlockCoupling(Coupling):
         return Frequencies(weights)
 
     def _norms(
-        self,
-        law: RadialLaw,
-        n_frequencies: int,
-        n_features: int,
-        rng: np.random.Generator,
+        self, law: RadialLaw, n_frequencies: int, n_features: int, rng: Generator
     ) -> np.ndarray:
         if not self.stratified:
             return law.rvs(n_frequencies, random_state=rng)
@@ -118,7 +106,7 @@ class BlockCoupling(Coupling):
 
     @abstractmethod
     def _directions(
-        self, norms: np.ndarray, n_features: int, rng: np.random.Generator
+        self, norms: np.ndarray, n_features: int, rng: Generator
     ) -> np.ndarray:
         """Return unit vectors (n_blocks, size, n_features) for norms (n_blocks, size).
 
@@ -171,7 +159,7 @@ class Orthogonal(BlockCoupling):
         return 0.0
 
     def _directions(
-        self, norms: np.ndarray, n_features: int, rng: np.random.Generator
+        self, norms: np.ndarray, n_features: int, rng: Generator
     ) -> np.ndarray:
         # vector after vector, so the first of a block need no others
         gaussian = rng.standard_normal((*norms.shape, n_features))
@@ -250,11 +238,7 @@ class Antithetic(Coupling):
         return f"{type(self).__name__}({self.base!r})"
 
     def draw(
-        self,
-        radial_law: Callable[[int], RadialLaw],
-        n_frequencies: int,
-        n_features: int,
-        rng: np.random.Generator,
+        self, radial_law: Family, n_frequencies: int, n_features: int, rng: Generator
     ) -> Frequencies:
         return self.base.draw(radial_law, n_frequencies, n_features, rng)
 
@@ -280,11 +264,7 @@ class QuasiCoupling(Coupling):
         return np.array([n_frequencies])
 
     def draw(
-        self,
-        radial_law: Callable[[int], RadialLaw],
-        n_frequencies: int,
-        n_features: int,
-        rng: np.random.Generator,
+        self, radial_law: Family, n_frequencies: int, n_features: int, rng: Generator
     ) -> Frequencies:
         law = radial_law(n_features)
         check_quantiles(law, f"{type(self).__name__.lower()!r}")
@@ -298,7 +278,7 @@ class QuasiCoupling(Coupling):
 
     @abstractmethod
     def _points(
-        self, n_points: int, n_features: int, source: dict[str, np.random.Generator]
+        self, n_points: int, n_features: int, source: dict[str, Generator]
     ) -> np.ndarray:
         """Return scrambled points (n_points, n_features), the first of any more."""
 
@@ -332,7 +312,7 @@ class Halton(QuasiCoupling):
     """
 
     def _points(
-        self, n_points: int, n_features: int, source: dict[str, np.random.Generator]
+        self, n_points: int, n_features: int, source: dict[str, Generator]
     ) -> np.ndarray:
         return qmc.Halton(n_features, **source).random(n_points)
 
@@ -362,7 +342,7 @@ class Sobol(QuasiCoupling):
     """
 
     def _points(
-        self, n_points: int, n_features: int, source: dict[str, np.random.Generator]
+        self, n_points: int, n_features: int, source: dict[str, Generator]
     ) -> np.ndarray:
         if n_features > qmc.Sobol.MAXDIM:
             raise ValueError(

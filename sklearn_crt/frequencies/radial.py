@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
+from numpy.random import Generator
 from scipy import special
 from scipy.interpolate import CubicSpline
 
@@ -16,7 +18,7 @@ _LOG_LARGEST = math.log(1e15)  # a larger norm would leave no digit of a phase
 class RadialLaw(Protocol):
     """Distribution of the norm of a frequency in a given dimension."""
 
-    def rvs(self, size: int, random_state: np.random.Generator) -> np.ndarray:
+    def rvs(self, size: int, random_state: Generator) -> np.ndarray:
         """Draw norms; smaller draws are the start of larger ones.
 
         Parameters
@@ -59,6 +61,9 @@ class RadialLaw(Protocol):
         u : ndarray
             Probabilities.
         """
+
+
+Family: TypeAlias = Callable[[int], RadialLaw]  # a law for each dimension
 
 
 def chi_law(n_features: int) -> RadialLaw:
@@ -115,7 +120,7 @@ class _ChiLaw:
     def __init__(self, n_features: int, scale: float = 1.0):
         self._d, self._scale = n_features, scale
 
-    def rvs(self, size: int, random_state: np.random.Generator) -> np.ndarray:
+    def rvs(self, size: int, random_state: Generator) -> np.ndarray:
         return self._scale * np.sqrt(random_state.chisquare(self._d, size))
 
     def ppf(self, u: np.ndarray) -> np.ndarray:
@@ -131,7 +136,7 @@ class _StudentLaw:
     def __init__(self, n_features: int, nu: float):
         self._a, self._nu = n_features / 2, nu
 
-    def rvs(self, size: int, random_state: np.random.Generator) -> np.ndarray:
+    def rvs(self, size: int, random_state: Generator) -> np.ndarray:
         above, below, root = random_state.spawn(3)
         log_above = np.log(above.standard_gamma(self._a, size))
         # Gamma(nu) = Gamma(nu + 1) U^(1/nu), which may be below the smallest float
@@ -157,7 +162,7 @@ class _StableLaw:
     def __init__(self, n_features: int, alpha: float):
         self._d, self._alpha = n_features, alpha
 
-    def rvs(self, size: int, random_state: np.random.Generator) -> np.ndarray:
+    def rvs(self, size: int, random_state: Generator) -> np.ndarray:
         chi, angle, waiting = random_state.spawn(3)
         log_chi2 = np.log(2 * chi.standard_gamma(self._d / 2, size))
         u = math.pi * (1 - angle.random(size))  # in (0, pi]

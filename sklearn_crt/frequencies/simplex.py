@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
 
 import numpy as np
+from numpy.random import Generator
 
 from .base import Coupling, Frequencies, register
 from .blocks import BlockCoupling, Orthogonal
-from .radial import RadialLaw
+from .radial import Family
 
 
 def apply_simplex(values: np.ndarray, axis: int = -1) -> np.ndarray:
@@ -101,7 +101,7 @@ class Simplex(BlockCoupling):
         return -1 / (n_features - 1) if n_features > 1 else 0.0
 
     def _directions(
-        self, norms: np.ndarray, n_features: int, rng: np.random.Generator
+        self, norms: np.ndarray, n_features: int, rng: Generator
     ) -> np.ndarray:
         vectors = Orthogonal()._directions(norms, n_features, rng)
         return simplex_from_orthogonal(vectors)
@@ -150,12 +150,6 @@ class SimplexPlus(Simplex):
     random, so each frequency has the distribution of the kernel. Angles are not fixed,
     so there is no closed form of the variance.
 
-    Parameters
-    ----------
-    stratified : bool, default=False
-        Whether the d norms of a block are drawn one from each d-th part of their
-        distribution.
-
     Notes
     -----
     The directions come from at most 10 sweeps of equation 17, O(d^2) per block, which
@@ -194,11 +188,7 @@ class SimplexPlus(Simplex):
         return None if self._coefficient is not None else super().cosine(n_features)
 
     def draw(
-        self,
-        radial_law: Callable[[int], RadialLaw],
-        n_frequencies: int,
-        n_features: int,
-        rng: np.random.Generator,
+        self, radial_law: Family, n_frequencies: int, n_features: int, rng: Generator
     ) -> Frequencies:
         if self._coefficient is None:
             return super().draw(radial_law, n_frequencies, n_features, rng)
@@ -208,7 +198,7 @@ class SimplexPlus(Simplex):
         return Frequencies(frequencies.to_dense()[:, :n_frequencies])
 
     def _directions(
-        self, norms: np.ndarray, n_features: int, rng: np.random.Generator
+        self, norms: np.ndarray, n_features: int, rng: Generator
     ) -> np.ndarray:
         if self._coefficient is None:
             return super()._directions(norms, n_features, rng)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from scipy import linalg, sparse
 
 from .._array import asarray_like, namespace_of
 from .base import Coupling, Frequencies, register
-from .radial import RadialLaw
+from .radial import Family
 from .simplex import apply_simplex
 
 _IN_FLIGHT = 2**16  # numbers at a time, which stay in the cache
@@ -196,11 +196,7 @@ class StructuredOrthogonal(Coupling):
         return 0.0 if n_features == self._size(n_features) else None
 
     def draw(
-        self,
-        radial_law: Callable[[int], RadialLaw],
-        n_frequencies: int,
-        n_features: int,
-        rng: np.random.Generator,
+        self, radial_law: Family, n_frequencies: int, n_features: int, rng: Generator
     ) -> Frequencies:
         signs_rng, norms_rng = rng.spawn(2)
         size = self._size(n_features)

@@ -39,6 +39,7 @@ from .radial import GaussianOrSoftmax as GaussianOrSoftmax
 from .radial import Laplacian as Laplacian
 from .radial import Matern as Matern
 from .radial import RadialKernel as RadialKernel
+from .variance import Numbers as Numbers
 from .variance import log_conformity as log_conformity
 from .variance import log_one_minus as log_one_minus
 from .variance import log_rho as log_rho

@@ -13,7 +13,7 @@ from .._compat import cached_property
 from .._kernels import log_sum
 from ..frequencies import Affine, Frequencies
 from ..rows import DenseInputs, Inputs
-from .base import FrequencyMap, LogFeatures, PairedColumns
+from .base import LogFeatures, PairedColumns, PairedMap
 from .radial import LARGEST, GaussianKernel
 
 _CHUNK = 1024  # points whose distances to all anchors are held at a time
@@ -63,7 +63,7 @@ _N_BATCHES, _BATCH = 64, 256  # points behind the estimate of the variance
 
 
 @dataclass(frozen=True, eq=False)
-class AnchoredMap(FrequencyMap):
+class AnchoredMap(PairedMap):
     """Features exp(-|x - z|^2) over the root of D times a mean of exp(-2 |z - a|^2).
 
     The ``frequencies`` are the standard normal vectors w of the points z = a +- w / 2.
@@ -71,21 +71,13 @@ class AnchoredMap(FrequencyMap):
 
     points: Frequencies
     log_mean_square: np.ndarray  # (n_components,)
-    columns: PairedColumns
     law: AnchorMixture | None
     gaussian: GaussianKernel
     block_factor: ClassVar[int] = 4  # points are drawn for each block of pairs
 
     @property
-    def columns_per_frequency(self) -> int:
-        return self.columns.per_frequency
-
-    @property
     def variance_is_exact(self) -> bool:
         return False
-
-    def frequency_index(self) -> np.ndarray:
-        return self.columns.index
 
     @property
     def is_positive(self) -> bool:

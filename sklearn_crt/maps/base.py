@@ -393,6 +393,20 @@ def mantissa_and_exponent(features: LogFeatures, rows: Inputs) -> tuple[Array, A
     )
 
 
+@dataclass(frozen=True, eq=False)
+class PairedMap(FrequencyMap):
+    """A map with two columns for most of its frequencies."""
+
+    columns: PairedColumns
+
+    @property
+    def columns_per_frequency(self) -> int:
+        return self.columns.per_frequency
+
+    def frequency_index(self) -> np.ndarray:
+        return self.columns.index
+
+
 # ----------------------------------------------------------------- trees of arrays
 def move(tree: Any, like: Array) -> Any:
     """Return a tree whose arrays are in the library, place and type of another one."""

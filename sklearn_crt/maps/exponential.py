@@ -13,14 +13,14 @@ from .._compat import cached_property
 from .._kernels import itemsize, sincos, with_opposites
 from ..frequencies import Frequencies
 from ..rows import Inputs
-from .base import FrequencyMap, LogFeatures, PairedColumns
+from .base import LogFeatures, PairedMap
 from .quadratic import Quadratic, Side
 from .radial import GaussianKernel, RadialKernel
 from .variance import positive_block_covariance
 
 
 @dataclass(frozen=True, eq=False)
-class ExponentialMap(FrequencyMap):
+class ExponentialMap(PairedMap):
     r"""Exponential features of the Gaussian or softmax kernel.
 
     .. math:: f(x) = \tfrac{1}{\sqrt m}\, e^{w' A w + w' B x + c(x)}
@@ -34,7 +34,6 @@ class ExponentialMap(FrequencyMap):
     """
 
     quadratic: Quadratic
-    columns: PairedColumns
     gaussian: GaussianKernel
     phase: float = 0.0  # b, in radians
 
@@ -57,15 +56,8 @@ class ExponentialMap(FrequencyMap):
         return self.quadratic.is_real
 
     @property
-    def columns_per_frequency(self) -> int:
-        return self.columns.per_frequency
-
-    @property
     def cosine(self) -> float | None:
         return super().cosine if self.quadratic.knows_angles else None
-
-    def frequency_index(self) -> np.ndarray:
-        return self.columns.index
 
     @cached_property
     def tables(self) -> tuple[Side, ...]:
@@ -170,7 +162,7 @@ _LARGEST_OF_LIGHT_TAILS = 2.0**8
 
 
 @dataclass(frozen=True, eq=False)
-class TrigonometricMap(FrequencyMap):
+class TrigonometricMap(PairedMap):
     r"""Features :math:`(\cos w \cdot x, \sin w \cdot x) / \sqrt{m}` of m frequencies.
 
     The columns are all cosines, then all sines. A frequency with a single column has
@@ -178,23 +170,15 @@ class TrigonometricMap(FrequencyMap):
     """
 
     radial: RadialKernel
-    columns: PairedColumns
     phase: float | np.ndarray  # b, in radians
     shape_factor: np.ndarray | None = None  # (n_features, n_features)
     gaussian: GaussianKernel | None = None
     heavy_tailed: bool = False  # the norms of the frequencies
 
     @property
-    def columns_per_frequency(self) -> int:
-        return self.columns.per_frequency
-
-    @property
     def cosine(self) -> float | None:
         cosine = super().cosine
         return cosine if self.radial.knows_angle(cosine) else None
-
-    def frequency_index(self) -> np.ndarray | None:
-        return self.columns.index
 
     @cached_property
     def tables(self) -> tuple[Frequencies, Any]:

@@ -38,6 +38,7 @@ _PER_OCTAVE = 8  # pieces of a table of q where 1 + q doubles
 _BATCH = 2**13  # values whose arrays fit the fast cache: three times as fast
 _LARGEST = 20  # log r_k m_k, which is above 0 for angles below 90 degrees only
 
+Numbers = float | np.ndarray
 Function = Callable[[np.ndarray], np.ndarray]
 Series = Callable[[np.ndarray, int, float], np.ndarray]
 Factor = tuple[np.ndarray, np.ndarray]  # logs of nodes and weights of a quadrature
@@ -398,11 +399,7 @@ def log_rho(A: complex) -> tuple[float, float]:
 
 
 def second_moment(
-    lam: float | np.ndarray,
-    phi: float | np.ndarray,
-    s: int,
-    q: float | np.ndarray,
-    n_features: int,
+    lam: Numbers, phi: Numbers, s: int, q: Numbers, n_features: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return u + v, u, v >= 0 and theta.
 
@@ -435,10 +432,7 @@ def second_moment(
 
 
 def scaled_variance(
-    size: float | np.ndarray,
-    u: float | np.ndarray,
-    v: float | np.ndarray,
-    theta: float | np.ndarray,
+    size: Numbers, u: Numbers, v: Numbers, theta: Numbers
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return Var / K^2 of one product as two arrays: a number times an exponential."""
     log_scale = np.maximum(size, 0)

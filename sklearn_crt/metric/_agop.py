@@ -10,17 +10,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.utils import gen_batches
 
 from .._compat import cached_property
-from .._kernels import sincos
+from .._kernels import one_hot_weights, sincos
 from .._workers import Workspace, effective_n_threads, in_threads
 from ..frequencies import Frequencies
-from ..rows import Frame, Rows
-from ._targets import Coding
+from ..rows import Frame, Rows, are_labels
 
 MOST_FREQUENCIES, _FEWEST_FREQUENCIES = 512, 64
 _TRIED_FREQUENCIES, _TRIED_ROWS = 256, 4096  # by which sigma is chosen
@@ -57,8 +57,7 @@ class FourierFeatures:
         return sincos(phases, scale, phases.shape[1], out=out)
 
 
-@dataclass(frozen=True, eq=False)
-class Sums:
+class Sums(NamedTuple):
     """Weighted sums of products of features F and targets [1, Y]; ``a + b`` is both."""
 
     gram: np.ndarray  # F'F, (2 m, 2 m)
@@ -80,25 +79,9 @@ class Sums:
             T *= root
         return cls(F.T @ F, F.T @ T, weight, totals, squares)
 
-    def __add__(self, other: Sums) -> Sums:
+    def __add__(self, other: Sums) -> Sums:  # type: ignore[override]
         """Return the sums over the rows of both."""
-        return Sums(
-            self.gram + other.gram,
-            self.cross + other.cross,
-            self.weight + other.weight,
-            self.totals + other.totals,
-            self.squares + other.squares,
-        )
-
-    def __sub__(self, other: Sums) -> Sums:
-        """Return the sums without the rows of another."""
-        return Sums(
-            self.gram - other.gram,
-            self.cross - other.cross,
-            self.weight - other.weight,
-            self.totals - other.totals,
-            self.squares - other.squares,
-        )
+        return Sums(*map(add, self, other))
 
     def centred(self, mean: np.ndarray, scale: np.ndarray) -> Sums:
         """Return the sums of the targets (Y - mean) / scale."""
@@ -125,23 +108,20 @@ class Sums:
         return Sums(self.gram, cross, self.weight, totals, squares)
 
 
-@dataclass(frozen=True, eq=False)
-class TrainingAndHeldOut:
+class TrainingAndHeldOut(NamedTuple):
     """The sums over training rows and over held-out rows; ``a + b`` adds both."""
 
     training: Sums
     held_out: Sums
 
-    def __add__(self, other: TrainingAndHeldOut) -> TrainingAndHeldOut:
+    def __add__(self, other: TrainingAndHeldOut) -> TrainingAndHeldOut:  # type: ignore[override]
         """Return the sums over the rows of both."""
-        return TrainingAndHeldOut(
-            self.training + other.training, self.held_out + other.held_out
-        )
+        return TrainingAndHeldOut(*map(add, self, other))
 
-    def __sub__(self, other: TrainingAndHeldOut) -> TrainingAndHeldOut:
-        """Return the sums without the rows of another."""
+    def of_no_rows(self) -> TrainingAndHeldOut:
+        """Return sums of the same shapes, to which no row has been added."""
         return TrainingAndHeldOut(
-            self.training - other.training, self.held_out - other.held_out
+            *(Sums._make(0 * part for part in side) for side in self)
         )
 
     @property
@@ -151,9 +131,8 @@ class TrainingAndHeldOut:
 
     def with_outputs(self, columns: np.ndarray, n_outputs: int) -> TrainingAndHeldOut:
         """Return the sums with the outputs in these columns, among others of zero."""
-        sides = self.training, self.held_out
         return TrainingAndHeldOut(
-            *(side.with_outputs(columns, n_outputs) for side in sides)
+            *(side.with_outputs(columns, n_outputs) for side in self)
         )
 
     def centred(self, by_class: bool) -> TrainingAndHeldOut:
@@ -165,9 +144,62 @@ class TrainingAndHeldOut:
             variance = np.maximum(every.squares / every.weight - mean**2, 0)
             variance[variance <= 1e-24 * every.squares / every.weight] = 0
             scale = np.sqrt(np.where(variance > 0, variance, 1))
-        return TrainingAndHeldOut(
-            self.training.centred(mean, scale), self.held_out.centred(mean, scale)
-        )
+        return TrainingAndHeldOut(*(side.centred(mean, scale) for side in self))
+
+
+@dataclass(frozen=True, eq=False)
+class Coding:
+    """How targets become columns: one per class for labels, one per numeric output."""
+
+    classes: np.ndarray | None  # (n_classes,), None for numbers
+    mean: np.ndarray  # (n_outputs,), subtracted so that squares keep their digits
+
+    @classmethod
+    def of(cls, y: np.ndarray, weights: np.ndarray, by_class: bool = False) -> Coding:
+        """Return the coding; integers are labels if few differ, or if ``by_class``."""
+        # y (n_rows,) or (n_rows, n_outputs), weights (n_rows,)
+        if y.dtype.kind != "f" and (by_class or are_labels(y)):
+            return cls(np.unique(y), np.zeros(0))
+        return cls(None, np.average(as_outputs(y), axis=0, weights=weights))
+
+    @property
+    def by_class(self) -> bool:
+        """Whether targets are labels."""
+        return self.classes is not None
+
+    def codes(self, y: np.ndarray) -> np.ndarray:
+        """Return the index of each label's class, or the outputs minus their mean."""
+        # y (n_rows,) -> (n_rows,), or (n_rows, n_outputs)
+        if self.classes is not None:
+            return np.searchsorted(self.classes, y)
+        return as_outputs(y) - self.mean
+
+    def columns(self, codes: np.ndarray) -> np.ndarray:
+        """Return columns for the values of ``codes``, (n_rows, n_outputs)."""
+        if self.classes is None:
+            return codes
+        return one_hot_weights(codes, np.ones(codes.size), self.classes.size, float)
+
+    def with_labels(self, y: np.ndarray) -> Coding:
+        """Return the coding whose classes include the labels of further rows."""
+        if self.classes is None:
+            return self
+        return Coding(np.unique(np.concatenate([self.classes, y])), self.mean)
+
+    def moved(self, sums: Any, coding: Coding) -> Any:
+        """Return sums for this coding as sums for another one that has more classes."""
+        if self.classes is None or coding.classes is None:
+            return sums
+        if self.classes.size == coding.classes.size:
+            return sums
+        places = np.searchsorted(coding.classes, self.classes)
+        return sums.with_outputs(places, coding.classes.size)
+
+
+def as_outputs(y: np.ndarray) -> np.ndarray:
+    """Return numbers in float64 with an axis of outputs."""
+    y = y.astype(np.float64)
+    return y[:, None] if y.ndim == 1 else y
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,11 +10,18 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import gen_batches
 
+from .._fitted import Batch, Step, no_step
 from .._kernels import one_hot_weights, sq_distances, weights_from_logs
 from ..rows import ColumnMoments, Frame, Rows
-from ._agop import MOST_FREQUENCIES, MULTIPLES, Round, TrainingRows, learn_rounds
+from ._agop import (
+    MOST_FREQUENCIES,
+    MULTIPLES,
+    Coding,
+    Round,
+    TrainingRows,
+    learn_rounds,
+)
 from ._descent import learn_columns, learn_nca, single_precision
-from ._targets import Coding
 
 _POOL_ROWS, _POOL_ENTRIES = 2**15, 2**22  # largest table from which NCA draws
 _JUDGED_ROWS = 2**12  # rows from which AGOP learns a candidate
@@ -26,8 +33,6 @@ _TRIED = 2.0 ** np.arange(-1, 4.6, 0.5)  # times one over the deviation of rows
 _LEAST_SHARE = 1e-3  # smallest probability in a log loss, so that no row dominates
 _HASHED_ROWS = 4096  # rows that are hashed at a time
 _TURNS = 1024.0  # times that a projection of unit variance goes around
-
-Step = Callable[[], None]
 
 
 class Parameters(NamedTuple):
@@ -99,30 +104,14 @@ class Learned:
         return C * np.sqrt(self.live.sum() / variance) if variance > 0 else C
 
 
-def learn_metric(
-    X: Rows,
-    y: np.ndarray,
-    weights: np.ndarray,
-    parameters: Parameters,
-    *,
-    n_jobs: int | None = None,
-    step: Step = lambda: None,
-) -> Learned:
+def learn_metric(batch: Batch, parameters: Parameters, step: Step = no_step) -> Learned:
     """Return the metric of a method, or the best of all for ``"auto"``."""
-    # X (n_rows, n_features), y (n_rows,) or (n_rows, n_outputs), weights (n_rows,)
+    X, y, weights = batch[:3]
     coding = Coding.of(y, weights, by_class=parameters.method == "nca")
     frame, live = standardising(X, weights)
-    learner = _Learner(
-        TrainingRows(
-            X, coding.codes(y), weights, row_hashes(X, frame, parameters.seed), coding
-        ),
-        frame,
-        live,
-        parameters,
-        n_jobs,
-        step,
-    )
-    return learner.learned()
+    hashes = row_hashes(X, frame, parameters.seed)
+    table = TrainingRows(X, coding.codes(y), weights, hashes, coding)
+    return _Learner(table, frame, live, parameters, step).learned()
 
 
 def standardising(X: Rows, weights: np.ndarray) -> tuple[Frame, np.ndarray]:
@@ -148,7 +137,6 @@ class _Learner:
     frame: Frame
     live: np.ndarray
     parameters: Parameters
-    n_jobs: int | None
     step: Step
 
     def learned(self) -> Learned:
@@ -241,7 +229,7 @@ class _Learner:
             max_iter=self.parameters.max_iter,
             n_frequencies=n_frequencies,
             multiples=multiples,
-            n_jobs=self.n_jobs,
+            n_jobs=self.parameters.n_jobs,
             step=self.step,
         )
         return made_of.factor(every=True), chosen, made_of

@@ -91,10 +91,6 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         labels, and R² for numbers. Empty for other methods.
     n_iter_ : int
         Number of rounds of ``"agop"``; 1 for other methods.
-    n_features_in_ : int
-        Number of columns seen by ``fit``.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------
@@ -417,10 +413,8 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         return to_namespace_of(np.ascontiguousarray(made), X)
 
     def __sklearn_tags__(self):
-        """Return scikit-learn's tags: sparse input; float32 and float64 preserved."""
+        """Return scikit-learn's tags: targets are required, several are supported."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,14 +15,12 @@ from .._fitted import (
     Batch,
     FittedValue,
     Step,
-    error_of_frozen,
     no_step,
 )
 from .._state import same
 from ..rows import Rows, are_labels
-from ._agop import FourierFeatures, Round, TrainingAndHeldOut, TrainingRows
+from ._agop import Coding, FourierFeatures, Round, TrainingAndHeldOut, TrainingRows
 from ._candidates import Learned, Metric, Parameters, learn_metric, row_hashes
-from ._targets import Coding
 
 
 def joined_batches(batches: Sequence[Batch]) -> Batch:
@@ -101,10 +99,11 @@ class MetricValue(FittedValue):
     fixed_sums: FixedSums | None = None
     known: Metric | None = None  # of all rows, None if not computed yet
     is_frozen: bool = False
+    owner: ClassVar[str] = "LearnedMetric"
 
     def fitted(self, batch: Batch, step: Step = no_step) -> MetricValue:
         """Return the metric learned from rows, with copies of them if they are few."""
-        learned = self._learn(batch, self.parameters, step)
+        learned = learn_metric(batch, self.parameters, step)
         if _n_entries(batch) > KEPT_ENTRIES:
             return self._without_rows(batch, learned)
         metric = learned.metric(self.parameters.n_components)
@@ -112,7 +111,6 @@ class MetricValue(FittedValue):
 
     def plus(self, batch: Batch, step: Step = no_step) -> MetricValue:
         """Return the value with further rows; many rows are replaced by sums."""
-        self._check_can_grow("partial_fit")
         self._check_targets(batch.y)
         if self.fixed_sums is not None:
             fixed_sums = self.fixed_sums.plus(*batch[:3], self.parameters.n_jobs)
@@ -122,8 +120,6 @@ class MetricValue(FittedValue):
         return replace(self, batches=(*self.batches, _own_copy(batch)), known=None)
 
     def __add__(self, other: MetricValue) -> MetricValue:
-        for value in (self, other):
-            value._check_can_grow("merge")
         if other.fixed_sums is not None and self.fixed_sums is not None:
             fixed_sums = self.fixed_sums.merged(other.fixed_sums)
             return replace(self, fixed_sums=fixed_sums, known=None)
@@ -142,14 +138,14 @@ class MetricValue(FittedValue):
         """Return the value with sums in place of these rows; ``"auto"`` uses AGOP."""
         method = self.parameters.method
         method = "agop" if method == "auto" else method
-        learned = self._learn(batch, self.parameters._replace(method=method))
+        learned = learn_metric(batch, self.parameters._replace(method=method))
         return self._without_rows(batch, learned)
 
     def emptied(self) -> MetricValue:
         """Return the value with the same frequencies, but without rows in its sums."""
         sums = self.fixed_sums
         assert sums is not None
-        sums = replace(sums, first=sums.first - sums.first, since=None)
+        sums = replace(sums, first=sums.first.of_no_rows(), since=None)
         return replace(self, fixed_sums=sums, known=None)
 
     @cached_property
@@ -160,13 +156,8 @@ class MetricValue(FittedValue):
         if self.fixed_sums is not None:
             learned = self.fixed_sums.relearned()
         else:
-            learned = self._learn(joined_batches(self.batches), self.parameters)
+            learned = learn_metric(joined_batches(self.batches), self.parameters)
         return learned.metric(self.parameters.n_components)
-
-    def _learn(
-        self, batch: Batch, parameters: Parameters, step: Step = no_step
-    ) -> Learned:
-        return learn_metric(*batch[:3], parameters, n_jobs=parameters.n_jobs, step=step)
 
     def _without_rows(self, batch: Batch, learned: Learned) -> MetricValue:
         """Return the metric of these rows, with the sums over them if it has any."""
@@ -179,10 +170,9 @@ class MetricValue(FittedValue):
         metric = learned.metric(self.parameters.n_components)
         return MetricValue(self.parameters, (), fixed_sums, metric)
 
-    def _check_can_grow(self, method: str) -> None:
+    def check_can_grow(self, method: str) -> None:
         """Raise ValueError if there is nothing to which rows could be added."""
-        if self.is_frozen:
-            raise error_of_frozen("LearnedMetric", method)
+        super().check_can_grow(method)
         if self.known is not None and not (self.batches or self.fixed_sums):
             raise ValueError(
                 f"{method} cannot add rows to a metric that {self.known.method!r} has "

@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING
 from .._names import names_on_demand
 
 if TYPE_CHECKING:
-    from ._anchored_rbf import AnchoredRBFSampler
+    from ._adapted import AnchoredRBFSampler, DERFSampler
     from ._base import BaseFeatureSampler
     from ._centers_rbf import CentersRBFSampler
-    from ._derf import DERFSampler
     from ._discrete import GeometricSampler, PoissonSampler
     from ._gerf import GERFSampler
     from ._heavy_tailed import ExponentialPowerSampler, LaplacianSampler, MaternSampler
@@ -17,12 +16,12 @@ if TYPE_CHECKING:
         ComplexExponentialSampler,
         best_diagonal,
     )
-    from ._hybrid.coefficients import AngularCoefficient, GaussianCoefficient
     from ._hybrid.combinations import (
         angular_hybrid,
         clustered_hybrid,
         gaussian_hybrid,
     )
+    from ._hybrid.parts import AngularCoefficient, GaussianCoefficient
     from ._hybrid.sampler import HybridSampler
     from ._positive import OPRFSampler, PositiveRBFSampler, SimplexRBFSampler
     from ._trigonometric import TrigRBFSampler
@@ -54,16 +53,16 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AnchoredRBFSampler": "_anchored_rbf",
-    "AngularCoefficient": "_hybrid.coefficients",
+    "AnchoredRBFSampler": "_adapted",
+    "AngularCoefficient": "_hybrid.parts",
     "BaseFeatureSampler": "_base",
     "CentersRBFSampler": "_centers_rbf",
     "ClusteredSampler": "_hybrid.clustered",
     "ComplexExponentialSampler": "_hybrid.clustered",
-    "DERFSampler": "_derf",
+    "DERFSampler": "_adapted",
     "ExponentialPowerSampler": "_heavy_tailed",
     "GERFSampler": "_gerf",
-    "GaussianCoefficient": "_hybrid.coefficients",
+    "GaussianCoefficient": "_hybrid.parts",
     "GeometricSampler": "_discrete",
     "HybridSampler": "_hybrid.sampler",
     "LaplacianSampler": "_heavy_tailed",

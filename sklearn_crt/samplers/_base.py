@@ -38,7 +38,6 @@ from .._fitted import (
     LifeCycle,
     Step,
     check_same_params,
-    error_of_frozen,
     no_step,
     value_of,
     with_value,
@@ -116,16 +115,11 @@ class SamplerValue(FittedValue):
         return self.unfitted._fit_parts(self.statistics)
 
     def plus(self, batch: SamplerBatch, step: Step = no_step) -> SamplerValue:  # type: ignore[override]
-        if self.is_frozen:
-            raise self.error_of("partial_fit")
         return self.read(batch).with_map()
 
-    def fitted(self, batch: SamplerBatch, step: Step = no_step) -> SamplerValue:  # type: ignore[override]
-        return self.read(batch).with_map()  # not frozen, as more rows may follow
+    fitted = plus  # type: ignore[assignment]  # not frozen, as more rows may follow
 
     def __add__(self, other: SamplerValue) -> SamplerValue:
-        if self.is_frozen or other.is_frozen:
-            raise self.error_of("merge")
         statistics = self.statistics + other.statistics
         if self.map is None:
             dtype = np.result_type(self.dtype, other.dtype).name
@@ -138,9 +132,9 @@ class SamplerValue(FittedValue):
         seed = Statistics(self.statistics.seed)  # of no rows
         return replace(self, statistics=seed, map=feature_map, is_frozen=True)
 
-    def error_of(self, method: str) -> ValueError:
-        """Return the error for a method that needs the statistics."""
-        return error_of_frozen(type(self.unfitted).__name__, method)
+    @property
+    def owner(self) -> str:  # type: ignore[override]
+        return type(self.unfitted).__name__
 
 
 class BaseFeatureSampler(
@@ -151,6 +145,37 @@ class BaseFeatureSampler(
     A subclass defines its parameters (``__init__``, ``_parameter_constraints``) and the
     method ``_make_map``, which returns the :class:`~sklearn_crt.extend.FeatureMap` for
     these parameters and the statistics of the rows. This class does everything else.
+
+    Attributes
+    ----------
+    sigma : float, {"scale", "median"} or array-like, default="scale"
+        Inverse length scale that multiplies the inputs: one number, or one per column.
+        ``"scale"`` is scikit-learn's ``gamma="scale"`` with ``gamma = sigma**2 / 2``;
+        ``"median"`` is one over the median distance of up to 1000 rows.
+    coupling : str or Coupling, default="orthogonal"
+        How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
+        ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
+        ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All but the
+        structured ones are exactly unbiased.
+    kernel : {"gaussian", "softmax"}, default="gaussian"
+        ``"softmax"`` is ``exp(sigma**2 * x.y)``, by features of the Gaussian kernel
+        times ``exp(|sigma * x|**2 / 2)``.
+    n_jobs : int, default=None
+        Number of threads of ``transform``; -1 uses all processors. None uses as many as
+        NumPy's linear algebra would, and one inside joblib workers.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the frequencies, which are nested: with the same seed, a sampler with
+        half as many columns uses the first half of them.
+    sigma_ : float or ndarray of shape (n_features,)
+        Inverse length scale by which the inputs are multiplied.
+    map_ : FeatureMap
+        The fitted feature map, which is immutable and can be used without the sampler.
+    frequencies_ : ndarray of shape (n_features, n_frequencies)
+        The frequencies of the map, for rows that are multiplied by ``sigma_``.
+    symmetric_ : bool
+        Whether ``transform_key`` is the same map as ``transform``.
+    variance_is_exact_ : bool
+        Whether ``kernel_variance`` is exact for the coupling in use.
     """
 
     _parameter_constraints: dict = {
@@ -165,6 +190,7 @@ class BaseFeatureSampler(
     }
 
     _value: SamplerValue
+    _takes_other_arrays = ARRAY_API
     # with fewer columns, fit warns if the predicted error is large
     _doubtful_below: float = 64
 
@@ -295,7 +321,7 @@ class BaseFeatureSampler(
     def _fit(self, X: Any, X_key: Any, sample_weight: Any) -> None:
         """Fit a component of a composed map, without warnings about its own error."""
         batch = self._read(X, None, X_key, sample_weight, first=True, final=True)
-        self._value = self._empty_value(batch).fitted(batch)
+        self._value = self._empty_value(batch).plus(batch)
 
     def _read(  # type: ignore[override]
         self,
@@ -589,8 +615,7 @@ class BaseFeatureSampler(
             sample of the rows, or if the sampler is frozen.
         """
         value = value_of(self)
-        if value.is_frozen:
-            raise value.error_of("with_sigma")
+        value.check_can_grow("with_sigma")
         unfitted = _unfitted_copy(value.unfitted)
         unfitted.sigma = sigma
         other = with_value(self, replace(value, unfitted=unfitted).with_map())
@@ -618,14 +643,6 @@ class BaseFeatureSampler(
         """Frequencies, one per column, for rows that are multiplied by ``sigma_``."""
         feature_map: Any = self.map_
         return feature_map.frequencies.to_dense()
-
-    def __sklearn_tags__(self):
-        """Return scikit-learn's tags: sparse input; float32 and float64 preserved."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.array_api_support = ARRAY_API
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 def _center_of(sampler):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,7 +21,6 @@ from .._array import (
     validate_rows,
 )
 from .._compat import (
-    Interval,
     RandomState,
     StrOptions,
     TypedTransformerMixin,
@@ -35,7 +33,6 @@ from .._fitted import (
     Step,
     check_same_params,
     computed_once,
-    error_of_frozen,
     no_step,
     value_of,
 )
@@ -50,6 +47,7 @@ from ..rows import (
     check_sigma,
     resolve_sigma,
 )
+from ._base import BaseFeatureSampler
 
 # number of sampled rows per centre
 _N_ROWS = {"kmeans": 20, "rpcholesky": 10, "random": 1, "array": 0}
@@ -87,11 +85,10 @@ class CentersValue(FittedValue):
     statistics: Statistics
     given: Rows | None  # the centres that the user gave, None if they are chosen
     solved: _ChosenCenters | None = None  # None until the centres are computed
-    frozen_origin: np.ndarray | None = None  # (n_features,), None if not frozen
+    is_frozen: bool = False
+    owner: ClassVar[str] = "CentersRBFSampler"
 
     def plus(self, batch: Batch, step: Step = no_step) -> CentersValue:
-        if self.frozen_origin is not None:
-            raise error_of_frozen("CentersRBFSampler", "partial_fit")
         sigma = self.settings.sigma
         if not isinstance(sigma, str):
             check_sigma(sigma, batch.X.shape[1])
@@ -106,23 +103,17 @@ class CentersValue(FittedValue):
         return replace(value, solved=value.solution)
 
     def __add__(self, other: CentersValue) -> CentersValue:
-        if self.frozen_origin is not None or other.frozen_origin is not None:
-            raise error_of_frozen("CentersRBFSampler", "merge")
         statistics = self.statistics + other.statistics
         return replace(self, statistics=statistics, solved=None)
 
     def frozen(self, step: Step = no_step) -> CentersValue:
         """Return the centres alone, to which no rows can be added."""
-        no_rows, solved = Statistics(self.statistics.seed), self.solution
-        return replace(
-            self, statistics=no_rows, solved=solved, frozen_origin=self.origin
-        )
+        moments, solved = self.statistics.without_rows(), self.solution
+        return replace(self, statistics=moments, solved=solved, is_frozen=True)
 
     @property
     def origin(self) -> np.ndarray:
         """The mean of the rows, which is subtracted from dense rows."""
-        if self.frozen_origin is not None:
-            return self.frozen_origin
         return self.statistics.query.mean
 
     @property
@@ -210,10 +201,6 @@ class CentersRBFSampler(
         Kernel matrix of the centres, or the identity if the columns are whitened. For
         coefficients b, ``b @ penalty_ @ b`` is the squared norm that kernel ridge
         regression penalises (see Notes).
-    n_features_in_ : int
-        Number of columns seen by ``fit``.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------
@@ -283,20 +270,13 @@ class CentersRBFSampler(
     """
 
     _parameter_constraints: dict = {
-        "sigma": [
-            Interval(Real, 0, None, closed="neither"),
-            StrOptions({"scale", "median"}),
-            "array-like",
-        ],
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        **BaseFeatureSampler._parameter_constraints,
         "centers": [
             StrOptions({"kmeans", "rpcholesky", "random"}),
             "array-like",
             "sparse matrix",
         ],
         "whiten": ["boolean"],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
     }
 
     _value: CentersValue
@@ -486,13 +466,6 @@ class CentersRBFSampler(
 
         in_threads(write, n_rows, effective_n_threads(self.n_jobs, n_rows, width))
         return to_namespace_of(out, given)
-
-    def __sklearn_tags__(self):
-        """Return scikit-learn's tags: sparse input; float32 and float64 preserved."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 def _kernel_rows(X, centers, sigma, origin):

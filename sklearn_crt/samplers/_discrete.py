@@ -30,7 +30,31 @@ _NEAR = 0.1  # coordinates, multiplied by sigma, of rows near others that are al
 
 
 class DiscreteSampler(BaseFeatureSampler):
-    """Features from monomials of counts, whose law a subclass chooses."""
+    """Features from monomials of counts, whose law a subclass chooses.
+
+    Parameters
+    ----------
+    n_components : int, default=100
+        Number of columns, one per frequency.
+    positive : bool, default=False
+        Whether to subtract the column minima, less ``epsilon``, instead of the means,
+        so that all features are positive. Values below the minima seen by ``fit`` are
+        raised to them, and estimate and variance are those of the raised rows.
+    epsilon : float, default=None
+        Smallest coordinate with ``positive=True``, after multiplication by sigma; None
+        means 1e-8. With ``positive=False`` it has no effect, and ``fit`` raises
+        ValueError where it is set.
+    center : bool, default=True
+        Whether to subtract the column means first, which changes no kernel value. With
+        ``positive=True`` the minima are subtracted in place of the means, and ``fit``
+        raises ValueError for ``center=False``.
+
+    Attributes
+    ----------
+    center_ : ndarray of shape (n_features,)
+        The vector subtracted from the rows: the mean, or with ``positive=True`` the
+        minimum less ``epsilon / sigma``, or zero.
+    """
 
     _parameter_constraints: dict = {
         **BaseFeatureSampler._parameter_constraints,
@@ -142,57 +166,10 @@ class PoissonSampler(DiscreteSampler):
     From the means and variances of the columns (and the minima for ``positive=True``,
     PoisRF+) ``fit`` chooses the one parameter of the map, in O(n d).
 
-    Parameters
-    ----------
-    sigma : float, {"scale", "median"} or array-like, default="scale"
-        Inverse length scale that multiplies the inputs: one number, or one per column.
-        ``"scale"`` is scikit-learn's ``gamma="scale"`` with ``gamma = sigma**2 / 2``;
-        ``"median"`` is one over the median distance of up to 1000 rows.
-    n_components : int, default=100
-        Number of columns, one per frequency.
-    positive : bool, default=False
-        Whether to subtract the column minima, less ``epsilon``, instead of the means,
-        so that all features are positive. Values below the minima seen by ``fit`` are
-        raised to them, and estimate and variance are those of the raised rows.
-    epsilon : float, default=None
-        Smallest coordinate with ``positive=True``, after multiplication by sigma; None
-        means 1e-8. With ``positive=False`` it has no effect, and ``fit`` raises
-        ValueError where it is set.
-    center : bool, default=True
-        Whether to subtract the column means first, which changes no kernel value. With
-        ``positive=True`` the minima are subtracted in place of the means, and ``fit``
-        raises ValueError for ``center=False``.
-    kernel : {"gaussian", "softmax"}, default="gaussian"
-        ``"softmax"`` is ``exp(sigma**2 * x.y)``, by features of the Gaussian kernel
-        times ``exp(|sigma * x|**2 / 2)``.
-    n_jobs : int, default=None
-        Number of threads of ``transform``; -1 uses all processors. None uses as many as
-        NumPy's linear algebra would, and one inside joblib workers.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the frequencies, which are nested: with the same seed, a sampler with
-        half as many columns uses the first half of them.
-
     Attributes
     ----------
     lambda_ : float
         The mean of the exponents, in [1e-12, 1e15].
-    center_ : ndarray of shape (n_features,)
-        The vector subtracted from the rows: the mean, or with ``positive=True`` the
-        minimum less ``epsilon / sigma``, or zero.
-    sigma_ : float or ndarray of shape (n_features,)
-        Inverse length scale by which the inputs are multiplied.
-    map_ : FeatureMap
-        The fitted feature map, which is immutable and can be used without the sampler.
-    frequencies_ : ndarray of shape (n_features, n_frequencies)
-        The frequencies of the map, for rows that are multiplied by ``sigma_``.
-    symmetric_ : bool
-        Whether ``transform_key`` is the same map as ``transform``.
-    variance_is_exact_ : bool
-        Whether ``kernel_variance`` is exact for the coupling in use.
-    n_features_in_ : int
-        Number of columns seen by ``fit``.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------
@@ -289,57 +266,10 @@ class GeometricSampler(DiscreteSampler):
     1000 rows of each side; with ``center=False`` or ``positive=True`` (GeomRF+) from
     all rows.
 
-    Parameters
-    ----------
-    sigma : float, {"scale", "median"} or array-like, default="scale"
-        Inverse length scale that multiplies the inputs: one number, or one per column.
-        ``"scale"`` is scikit-learn's ``gamma="scale"`` with ``gamma = sigma**2 / 2``;
-        ``"median"`` is one over the median distance of up to 1000 rows.
-    n_components : int, default=100
-        Number of columns, one per frequency.
-    positive : bool, default=False
-        Whether to subtract the column minima, less ``epsilon``, instead of the means,
-        so that all features are positive. Values below the minima seen by ``fit`` are
-        raised to them, and estimate and variance are those of the raised rows.
-    epsilon : float, default=None
-        Smallest coordinate with ``positive=True``, after multiplication by sigma; None
-        means 1e-8. With ``positive=False`` it has no effect, and ``fit`` raises
-        ValueError where it is set.
-    center : bool, default=True
-        Whether to subtract the column means first, which changes no kernel value. With
-        ``positive=True`` the minima are subtracted in place of the means, and ``fit``
-        raises ValueError for ``center=False``.
-    kernel : {"gaussian", "softmax"}, default="gaussian"
-        ``"softmax"`` is ``exp(sigma**2 * x.y)``, by features of the Gaussian kernel
-        times ``exp(|sigma * x|**2 / 2)``.
-    n_jobs : int, default=None
-        Number of threads of ``transform``; -1 uses all processors. None uses as many as
-        NumPy's linear algebra would, and one inside joblib workers.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the frequencies, which are nested: with the same seed, a sampler with
-        half as many columns uses the first half of them.
-
     Attributes
     ----------
     p_ : float
         The probability of the exponent 0, in [1e-8, 1 - 1e-8].
-    center_ : ndarray of shape (n_features,)
-        The vector subtracted from the rows: the mean, or with ``positive=True`` the
-        minimum less ``epsilon / sigma``, or zero.
-    sigma_ : float or ndarray of shape (n_features,)
-        Inverse length scale by which the inputs are multiplied.
-    map_ : FeatureMap
-        The fitted feature map, which is immutable and can be used without the sampler.
-    frequencies_ : ndarray of shape (n_features, n_frequencies)
-        The frequencies of the map, for rows that are multiplied by ``sigma_``.
-    symmetric_ : bool
-        Whether ``transform_key`` is the same map as ``transform``.
-    variance_is_exact_ : bool
-        Whether ``kernel_variance`` is exact for the coupling in use.
-    n_features_in_ : int
-        Number of columns seen by ``fit``.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------

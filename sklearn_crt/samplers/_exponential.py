@@ -83,11 +83,25 @@ def make_exponential_map(
         frequencies, phase = drawn.frequencies, drawn.phase
     kernel = GaussianKernel(softmax=getattr(sampler, "kernel", None) == "softmax")
     fields = frame, sampler.n_components, frequencies, coupling
-    return ExponentialMap(*fields, quadratic, columns, kernel, phase)
+    return ExponentialMap(*fields, columns, quadratic, kernel, phase)
 
 
 class ExponentialSampler(BaseFeatureSampler):
-    """Exponential features, of A = 0 unless a subclass chooses another form."""
+    """Exponential features, of A = 0 unless a subclass chooses another form.
+
+    Parameters
+    ----------
+    n_components : int, default=100
+        Number of columns: one per frequency, or two with ``coupling="antithetic"``.
+    center : bool, default=True
+        Whether to subtract the column means first: the same kernel, often with much
+        less variance. Sparse rows stay sparse.
+
+    Attributes
+    ----------
+    center_ : ndarray of shape (n_features,)
+        The vector subtracted from the rows, zero without ``center``.
+    """
 
     _parameter_constraints: dict = {
         **BaseFeatureSampler._parameter_constraints,

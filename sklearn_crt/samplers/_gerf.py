@@ -12,6 +12,7 @@ from scipy import optimize, special
 from ..maps import (
     ExponentialMap,
     IsotropicQuadratic,
+    Numbers,
     log_one_minus,
     log_rho,
     scaled_variance,
@@ -33,31 +34,10 @@ class GERFSampler(ExponentialSampler):
 
     Parameters
     ----------
-    sigma : float, {"scale", "median"} or array-like, default="scale"
-        Inverse length scale that multiplies the inputs: one number, or one per column.
-        ``"scale"`` is scikit-learn's ``gamma="scale"`` with ``gamma = sigma**2 / 2``;
-        ``"median"`` is one over the median distance of up to 1000 rows.
     n_components : int, default=100
         Number of columns: two per frequency, the real and the imaginary part, or one
         where the features are positive (s = +1, real A). With an odd number the last
         frequency has one column with a random phase.
-    coupling : str or Coupling, default="orthogonal"
-        How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
-        ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
-        ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All but the
-        structured ones are exactly unbiased.
-    center : bool, default=True
-        Whether to subtract the column means first: the same kernel, often with much
-        less variance. Sparse rows stay sparse.
-    kernel : {"gaussian", "softmax"}, default="gaussian"
-        ``"softmax"`` is ``exp(sigma**2 * x.y)``, by features of the Gaussian kernel
-        times ``exp(|sigma * x|**2 / 2)``.
-    n_jobs : int, default=None
-        Number of threads of ``transform``; -1 uses all processors. None uses as many as
-        NumPy's linear algebra would, and one inside joblib workers.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the frequencies, which are nested: with the same seed, a sampler with
-        half as many columns uses the first half of them.
 
     Attributes
     ----------
@@ -73,22 +53,6 @@ class GERFSampler(ExponentialSampler):
     phase_ : float
         Phase of the last column where ``n_components`` is odd, in radians; only where
         frequencies have two columns.
-    center_ : ndarray of shape (n_features,)
-        The vector subtracted from the rows, zero without ``center``.
-    sigma_ : float or ndarray of shape (n_features,)
-        Inverse length scale by which the inputs are multiplied.
-    map_ : FeatureMap
-        The fitted feature map, which is immutable and can be used without the sampler.
-    frequencies_ : ndarray of shape (n_features, n_frequencies)
-        The frequencies of the map, for rows that are multiplied by ``sigma_``.
-    symmetric_ : bool
-        Whether ``transform_key`` is the same map as ``transform``.
-    variance_is_exact_ : bool
-        Whether ``kernel_variance`` is exact for the coupling in use.
-    n_features_in_ : int
-        Number of columns seen by ``fit``.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------
@@ -202,11 +166,7 @@ class GERFSampler(ExponentialSampler):
 # -------------------------------------------------------------- the search for A
 # The formulas are in ``maps/variance.py``; here is what minimises them.
 def log_variance(
-    lam: float | np.ndarray,
-    phi: float | np.ndarray,
-    s: int,
-    q: float | np.ndarray,
-    n_features: int,
+    lam: Numbers, phi: Numbers, s: int, q: Numbers, n_features: int
 ) -> np.ndarray:
     """Return log(Var / K^2) of one product, -inf where it is zero."""
     with np.errstate(divide="ignore"):
@@ -217,11 +177,7 @@ def log_variance(
 
 
 def log_second_moment(
-    lam: float | np.ndarray,
-    phi: float | np.ndarray,
-    s: int,
-    q: float | np.ndarray,
-    n_features: int,
+    lam: Numbers, phi: Numbers, s: int, q: Numbers, n_features: int
 ) -> np.ndarray:
     """Return log(E Re(fg)^2 / K^2), the objective at an array of points."""
     size, _, v, theta = second_moment(lam, phi, s, q, n_features)

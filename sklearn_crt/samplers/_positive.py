@@ -23,12 +23,6 @@ class PositiveRBFSampler(ExponentialSampler):
 
     Parameters
     ----------
-    sigma : float, {"scale", "median"} or array-like, default="scale"
-        Inverse length scale that multiplies the inputs: one number, or one per column.
-        ``"scale"`` is scikit-learn's ``gamma="scale"`` with ``gamma = sigma**2 / 2``;
-        ``"median"`` is one over the median distance of up to 1000 rows.
-    n_components : int, default=100
-        Number of columns: one per frequency, or two with ``coupling="antithetic"``.
     coupling : str or Coupling, default="orthogonal"
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"antithetic"``, ``"halton"``, ``"sobol"``,
@@ -36,37 +30,6 @@ class PositiveRBFSampler(ExponentialSampler):
         structured ones are exactly unbiased. ``"antithetic"`` draws
         pairs w, -w on orthogonal directions: the least error from d columns on, for
         half the products.
-    center : bool, default=True
-        Whether to subtract the column means first: the same kernel, often with much
-        less variance. Sparse rows stay sparse.
-    kernel : {"gaussian", "softmax"}, default="gaussian"
-        ``"softmax"`` is ``exp(sigma**2 * x.y)``, by features of the Gaussian kernel
-        times ``exp(|sigma * x|**2 / 2)``.
-    n_jobs : int, default=None
-        Number of threads of ``transform``; -1 uses all processors. None uses as many as
-        NumPy's linear algebra would, and one inside joblib workers.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the frequencies, which are nested: with the same seed, a sampler with
-        half as many columns uses the first half of them.
-
-    Attributes
-    ----------
-    center_ : ndarray of shape (n_features,)
-        The vector subtracted from the rows, zero without ``center``.
-    sigma_ : float or ndarray of shape (n_features,)
-        Inverse length scale by which the inputs are multiplied.
-    map_ : FeatureMap
-        The fitted feature map, which is immutable and can be used without the sampler.
-    frequencies_ : ndarray of shape (n_features, n_frequencies)
-        The frequencies of the map, for rows that are multiplied by ``sigma_``.
-    symmetric_ : bool
-        Whether ``transform_key`` is the same map as ``transform``.
-    variance_is_exact_ : bool
-        Whether ``kernel_variance`` is exact for the coupling in use.
-    n_features_in_ : int
-        Number of columns seen by ``fit``.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------
@@ -121,10 +84,6 @@ class SimplexRBFSampler(PositiveRBFSampler):
 
     Parameters
     ----------
-    sigma : float, {"scale", "median"} or array-like, default="scale"
-        Inverse length scale that multiplies the inputs: one number, or one per column.
-        ``"scale"`` is scikit-learn's ``gamma="scale"`` with ``gamma = sigma**2 / 2``;
-        ``"median"`` is one over the median distance of up to 1000 rows.
     n_components : int, default=100
         Number of columns, one per frequency.
     coupling : str or Coupling, default="simplex"
@@ -137,37 +96,6 @@ class SimplexRBFSampler(PositiveRBFSampler):
           matrices, faster in high dimension, with a bias that vanishes there.
 
         All other couplings of :class:`PositiveRBFSampler` work as well.
-    center : bool, default=True
-        Whether to subtract the column means first: the same kernel, often with much
-        less variance. Sparse rows stay sparse.
-    kernel : {"gaussian", "softmax"}, default="gaussian"
-        ``"softmax"`` is ``exp(sigma**2 * x.y)``, by features of the Gaussian kernel
-        times ``exp(|sigma * x|**2 / 2)``.
-    n_jobs : int, default=None
-        Number of threads of ``transform``; -1 uses all processors. None uses as many as
-        NumPy's linear algebra would, and one inside joblib workers.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the frequencies, which are nested: with the same seed, a sampler with
-        half as many columns uses the first half of them.
-
-    Attributes
-    ----------
-    center_ : ndarray of shape (n_features,)
-        The vector subtracted from the rows, zero without ``center``.
-    sigma_ : float or ndarray of shape (n_features,)
-        Inverse length scale by which the inputs are multiplied.
-    map_ : FeatureMap
-        The fitted feature map, which is immutable and can be used without the sampler.
-    frequencies_ : ndarray of shape (n_features, n_frequencies)
-        The frequencies of the map, for rows that are multiplied by ``sigma_``.
-    symmetric_ : bool
-        Whether ``transform_key`` is the same map as ``transform``.
-    variance_is_exact_ : bool
-        Whether ``kernel_variance`` is exact for the coupling in use.
-    n_features_in_ : int
-        Number of columns seen by ``fit``.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------
@@ -246,12 +174,6 @@ class OPRFSampler(ExponentialSampler):
 
     Parameters
     ----------
-    sigma : float, {"scale", "median"} or array-like, default="scale"
-        Inverse length scale that multiplies the inputs: one number, or one per column.
-        ``"scale"`` is scikit-learn's ``gamma="scale"`` with ``gamma = sigma**2 / 2``;
-        ``"median"`` is one over the median distance of up to 1000 rows.
-    n_components : int, default=100
-        Number of columns: one per frequency, or two with ``coupling="antithetic"``.
     coupling : str or Coupling, default="orthogonal"
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"antithetic"``, ``"halton"``, ``"sobol"``,
@@ -259,39 +181,11 @@ class OPRFSampler(ExponentialSampler):
         structured ones are exactly unbiased. ``"antithetic"`` draws
         pairs w, -w on orthogonal directions: the least error from d columns on, for
         half the products.
-    center : bool, default=True
-        Whether to subtract the column means first: the same kernel, often with much
-        less variance. Sparse rows stay sparse.
-    kernel : {"gaussian", "softmax"}, default="gaussian"
-        ``"softmax"`` is ``exp(sigma**2 * x.y)``, by features of the Gaussian kernel
-        times ``exp(|sigma * x|**2 / 2)``.
-    n_jobs : int, default=None
-        Number of threads of ``transform``; -1 uses all processors. None uses as many as
-        NumPy's linear algebra would, and one inside joblib workers.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the frequencies, which are nested: with the same seed, a sampler with
-        half as many columns uses the first half of them.
 
     Attributes
     ----------
     A_ : float
         The chosen parameter, <= 0.
-    center_ : ndarray of shape (n_features,)
-        The vector subtracted from the rows, zero without ``center``.
-    sigma_ : float or ndarray of shape (n_features,)
-        Inverse length scale by which the inputs are multiplied.
-    map_ : FeatureMap
-        The fitted feature map, which is immutable and can be used without the sampler.
-    frequencies_ : ndarray of shape (n_features, n_frequencies)
-        The frequencies of the map, for rows that are multiplied by ``sigma_``.
-    symmetric_ : bool
-        Whether ``transform_key`` is the same map as ``transform``.
-    variance_is_exact_ : bool
-        Whether ``kernel_variance`` is exact for the coupling in use.
-    n_features_in_ : int
-        Number of columns seen by ``fit``.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------

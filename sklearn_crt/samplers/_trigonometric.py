@@ -56,8 +56,8 @@ def make_trigonometric_map(
         sampler.n_components,
         frequencies,
         coupling,
-        radial,
         columns,
+        radial,
         phase,
         **fields,
     )
@@ -77,6 +77,26 @@ class HeavyTailedSampler(BaseFeatureSampler):
 
     This class adds ``shape_matrix`` and ``random_phase``, and computes large phases
     accurately. A subclass defines ``_radial``, ``_radial_law`` and ``_tail_index``.
+
+    Parameters
+    ----------
+    n_components : int, default=100
+        Number of columns: two per frequency, or one with ``random_phase``. With an odd
+        number the last frequency has one column with a random phase.
+    shape_matrix : array-like of shape (n_features, n_features), default=None
+        Symmetric positive definite matrix M of the distance ``sqrt(u' M u)``, where ``u
+        = sigma * (x - y)``. None is the identity.
+    random_phase : bool, default=False
+        Whether each column is ``sqrt(2 / m) * cos(w.x + b)`` with a frequency w and a
+        phase b of its own. With the same number of columns, this has a lower variance
+        where the kernel is small, whereas pairs of cosine and sine have a lower
+        variance near x = y.
+
+    Attributes
+    ----------
+    phase_ : float or ndarray of shape (n_components,)
+        Phase in radians of the last column if ``n_components`` is odd, or of each
+        column with ``random_phase``.
     """
 
     _parameter_constraints: dict = {
@@ -164,52 +184,20 @@ class TrigRBFSampler(BaseFeatureSampler):
 
     Parameters
     ----------
-    sigma : float, {"scale", "median"} or array-like, default="scale"
-        Inverse length scale that multiplies the inputs: one number, or one per column.
-        ``"scale"`` is scikit-learn's ``gamma="scale"`` with ``gamma = sigma**2 / 2``;
-        ``"median"`` is one over the median distance of up to 1000 rows.
     n_components : int, default=100
         Number of columns: two per frequency, or one with ``random_phase``. With an odd
         number the last frequency has one column with a random phase.
-    coupling : str or Coupling, default="orthogonal"
-        How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
-        ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
-        ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All but the
-        structured ones are exactly unbiased.
-    kernel : {"gaussian", "softmax"}, default="gaussian"
-        ``"softmax"`` is ``exp(sigma**2 * x.y)``, by features of the Gaussian kernel
-        times ``exp(|sigma * x|**2 / 2)``.
     random_phase : bool, default=False
         Whether each column is ``sqrt(2 / m) * cos(w.x + b)`` with a frequency w and a
         phase b of its own. With the same number of columns, this has a lower variance
         where the kernel is small, whereas pairs of cosine and sine have a lower
         variance near x = y.
-    n_jobs : int, default=None
-        Number of threads of ``transform``; -1 uses all processors. None uses as many as
-        NumPy's linear algebra would, and one inside joblib workers.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the frequencies, which are nested: with the same seed, a sampler with
-        half as many columns uses the first half of them.
 
     Attributes
     ----------
     phase_ : float or ndarray of shape (n_components,)
         Phase in radians of the last column if ``n_components`` is odd, or of each
         column with ``random_phase``.
-    sigma_ : float or ndarray of shape (n_features,)
-        Inverse length scale by which the inputs are multiplied.
-    map_ : FeatureMap
-        The fitted feature map, which is immutable and can be used without the sampler.
-    frequencies_ : ndarray of shape (n_features, n_frequencies)
-        The frequencies of the map, for rows that are multiplied by ``sigma_``.
-    symmetric_ : bool
-        Whether ``transform_key`` is the same map as ``transform``.
-    variance_is_exact_ : bool
-        Whether ``kernel_variance`` is exact for the coupling in use.
-    n_features_in_ : int
-        Number of columns seen by ``fit``.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------

@@ -195,39 +195,23 @@ class WideFit:
         return estimates, self._fit(block)
 
 
-def _columns_of_frequencies(
-    index: np.ndarray, n_frequencies: int
-) -> list[np.ndarray | slice]:
+def _columns_of_frequencies(index: np.ndarray, n_frequencies: int) -> np.ndarray:
     """Return the k-th column of each frequency, for each k.
 
     Where a frequency has fewer columns than another it is one beyond the last.
     """
+    # index (n_columns,) -> (n_layers, n_frequencies)
     order = np.argsort(index, kind="stable")
     counts = np.bincount(index, minlength=n_frequencies)
-    if counts.min() == counts.max():
-        columns = order.reshape(n_frequencies, -1).T
-    else:
-        index, first = index[order], np.cumsum(counts) - counts
-        place = np.arange(len(index)) - first[index]  # among its frequency's columns
-        columns = np.full((counts.max(), n_frequencies), len(index))
-        columns[place, index] = order
-    return [_slice_if_evenly_spaced(column) for column in columns]
+    index, first = index[order], np.cumsum(counts) - counts
+    place = np.arange(len(index)) - first[index]  # among its frequency's columns
+    columns = np.full((counts.max(), n_frequencies), len(index))
+    columns[place, index] = order
+    return columns
 
 
-def _slice_if_evenly_spaced(indices: np.ndarray) -> np.ndarray | slice:
-    """Return evenly spaced indices as a slice, which copies nothing."""
-    start, step = indices[0], indices[1] - indices[0] if len(indices) > 1 else 1
-    if step > 0 and np.all(np.diff(indices) == step):
-        return slice(start, indices[-1] + 1, step)
-    return indices
-
-
-def _layers(
-    features: np.ndarray, columns: list[np.ndarray | slice]
-) -> list[np.ndarray]:
+def _layers(features: np.ndarray, columns: np.ndarray) -> list[np.ndarray]:
     """Return the features of each list of columns; those beyond the last are 0."""
-    if all(isinstance(each, slice) for each in columns):
-        return [features[:, each] for each in columns]
     features = np.pad(features, ((0, 0), (0, 1)))
     return [features[:, each] for each in columns]
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import optimize, special
 
-from .._compat import Interval, StrOptions, validate_params
+from .._compat import Interval, StrOptions, validated
 
 _POSITIVE = [Interval(Real, 0, None, closed="neither")]
 _COUNT = [Interval(Integral, 1, None, closed="left")]
@@ -23,7 +23,7 @@ _PAIR: dict[str, list[object]] = {
 }
 
 
-@validate_params({**_PAIR, **_SHARED}, prefer_skip_nested_validation=True)
+@validated(**_PAIR, **_SHARED)
 def oprf_log_sup(
     sq_sum: ArrayLike, sq_norms: ArrayLike, n_features: int, A: float
 ) -> float | np.ndarray:
@@ -83,15 +83,12 @@ def oprf_log_sup(
     return 0.5 * n_features * math.log1p(-4 * A) + q * (0.5 - 1 / (8 * A)) - N
 
 
-@validate_params(
-    {
-        "eps": [*_POSITIVE, "array-like"],
-        "n_frequencies": _COUNT,
-        **_PAIR,
-        **_SHARED,
-        "upper": ["boolean"],
-    },
-    prefer_skip_nested_validation=True,
+@validated(
+    eps=[*_POSITIVE, "array-like"],
+    n_frequencies=_COUNT,
+    **_PAIR,
+    **_SHARED,
+    upper=["boolean"],
 )
 def oprf_tail_bound(
     eps: ArrayLike,
@@ -174,14 +171,11 @@ def oprf_tail_bound(
     return np.minimum((1 if upper else 2) * np.exp(exponent), 1.0)
 
 
-@validate_params(
-    {
-        "eps": _POSITIVE,
-        "delta": [Interval(Real, 0, 1, closed="neither")],
-        "radius": _POSITIVE,
-        **_SHARED,
-    },
-    prefer_skip_nested_validation=True,
+@validated(
+    eps=_POSITIVE,
+    delta=[Interval(Real, 0, 1, closed="neither")],
+    radius=_POSITIVE,
+    **_SHARED,
 )
 def oprf_uniform_n_frequencies(
     eps: float, delta: float, radius: float, n_features: int, A: float
@@ -295,9 +289,7 @@ _SPHERE: dict[str, list[object]] = {
 }
 
 
-@validate_params(
-    {"angle": [Real, "array-like"], **_SPHERE}, prefer_skip_nested_validation=True
-)
+@validated(angle=[Real, "array-like"], **_SPHERE)
 def hrf_relative_error(
     angle: ArrayLike,
     radius: float,
@@ -381,7 +373,7 @@ def _log_relative_error(
         return 0.5 * np.logaddexp(positive, rest)
 
 
-@validate_params(_SPHERE, prefer_skip_nested_validation=True)
+@validated(**_SPHERE)
 def hrf_max_relative_error(
     radius: float,
     n_frequencies: int,
@@ -431,9 +423,8 @@ def hrf_max_relative_error(
         return float(np.exp(max(log_error(grid[best]), -found.fun)))
 
 
-@validate_params(
-    {name: _SPHERE[name] for name in ("radius", "n_frequencies", "n_coefficients")},
-    prefer_skip_nested_validation=True,
+@validated(
+    **{name: _SPHERE[name] for name in ("radius", "n_frequencies", "n_coefficients")}
 )
 def hrf_max_relative_error_bound(
     radius: float, n_frequencies: int, n_coefficients: int

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from .._compat import Interval, validate_params
+from .._compat import Interval, validated
 from ..maps import (
     log_conformity,
     positive_block_covariance,
@@ -47,15 +47,7 @@ def _squares(length: ArrayLike, name: str) -> np.ndarray:
     return length**2
 
 
-@validate_params(
-    {
-        "v": _LENGTH,
-        "n_features": _COUNT,
-        "cosine": [*_COSINE, None],
-        "log": ["boolean"],
-    },
-    prefer_skip_nested_validation=True,
-)
+@validated(v=_LENGTH, n_features=_COUNT, cosine=[*_COSINE, None], log=["boolean"])
 def rf_conformity(
     v: ArrayLike, n_features: int, cosine: float | None = None, *, log: bool = False
 ) -> float | np.ndarray:
@@ -112,15 +104,7 @@ def rf_conformity(
     return value if log else np.exp(value)
 
 
-@validate_params(
-    {
-        "v": _LENGTH,
-        "n_features": _COUNT,
-        "cosine": _COSINE,
-        "relative": ["boolean"],
-    },
-    prefer_skip_nested_validation=True,
-)
+@validated(v=_LENGTH, n_features=_COUNT, cosine=_COSINE, relative=["boolean"])
 def rf_conformity_gap(
     v: ArrayLike, n_features: int, cosine: float, *, relative: bool = False
 ) -> float | np.ndarray:
@@ -168,10 +152,7 @@ def rf_conformity_gap(
     return gap if relative else gap * np.exp(q)
 
 
-@validate_params(
-    {"z": _LENGTH, "n_features": _COUNT, "cosine": _COSINE},
-    prefer_skip_nested_validation=True,
-)
+@validated(z=_LENGTH, n_features=_COUNT, cosine=_COSINE)
 def rff_gap(z: ArrayLike, n_features: int, cosine: float = 0.0) -> float | np.ndarray:
     r"""Return what a pair at an angle saves with sines and cosines.
 
@@ -216,10 +197,7 @@ def rff_gap(z: ArrayLike, n_features: int, cosine: float = 0.0) -> float | np.nd
     return 0.0 - trigonometric_block_covariance(q, n_features, cosine)
 
 
-@validate_params(
-    {"v": [Interval(Real, 0, None, closed="left")], "frequencies": ["array-like"]},
-    prefer_skip_nested_validation=True,
-)
+@validated(v=[Interval(Real, 0, None, closed="left")], frequencies=["array-like"])
 def sample_conformity(v: float, frequencies: ArrayLike) -> float:
     r"""Return the RF-conformity of given frequencies, averaged over rotations of all.
 

@@ -15,8 +15,8 @@ from sklearn_crt import (
     NadarayaWatsonRegressor,
     Prototypes,
 )
-from sklearn_crt.averages import _targets
-from sklearn_crt.rows import DenseInputs
+from sklearn_crt.averages import _prototypes, _targets
+from sklearn_crt.rows import Centers, DenseInputs
 
 LOG_KERNELS = {
     "gaussian": lambda r: -0.5 * r**2,
@@ -280,7 +280,8 @@ def test_points_of_points_hold_the_moments_of_their_rows(plain, rng):
         codes = (
             np.rint(codes).astype(int) if isinstance(plain, _targets.OneHot) else codes
         )
-        spread = targets.spread_of(X, y, share, labels, spread)
+        whole = _prototypes.Points(Centers(X, weights), y, spread)
+        spread = targets.spread_of(whole, share, labels)
         return (mean @ X, codes, total), spread
 
     none = sparse.csr_array((200, targets.n_products(4)))

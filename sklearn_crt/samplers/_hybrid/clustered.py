@@ -38,27 +38,9 @@ class ComplexExponentialSampler(BaseFeatureSampler):
     diagonal : array-like of shape (n_features,) or complex, default=1.0
         The diagonal a, a number or one per column, without zeros: 1 gives positive
         features, the imaginary unit sines and cosines.
-    sigma : float, {"scale", "median"} or array-like, default="scale"
-        Inverse length scale that multiplies the inputs: one number, or one per column.
-        ``"scale"`` is scikit-learn's ``gamma="scale"`` with ``gamma = sigma**2 / 2``;
-        ``"median"`` is one over the median distance of up to 1000 rows.
     n_components : int, default=100
         Number of columns: one per frequency where a is real, otherwise two. With an odd
         number the last frequency then has one column with a random phase.
-    coupling : str or Coupling, default="orthogonal"
-        How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
-        ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
-        ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All but the
-        structured ones are exactly unbiased.
-    kernel : {"gaussian", "softmax"}, default="gaussian"
-        ``"softmax"`` is ``exp(sigma**2 * x.y)``, by features of the Gaussian kernel
-        times ``exp(|sigma * x|**2 / 2)``.
-    n_jobs : int, default=None
-        Number of threads of ``transform``; -1 uses all processors. None uses as many as
-        NumPy's linear algebra would, and one inside joblib workers.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the frequencies, which are nested: with the same seed, a sampler with
-        half as many columns uses the first half of them.
 
     Attributes
     ----------
@@ -67,20 +49,6 @@ class ComplexExponentialSampler(BaseFeatureSampler):
     phase_ : float
         Phase of the last column where ``n_components`` is odd, in radians; only where
         frequencies have two columns.
-    sigma_ : float or ndarray of shape (n_features,)
-        Inverse length scale by which the inputs are multiplied.
-    map_ : FeatureMap
-        The fitted feature map, which is immutable and can be used without the sampler.
-    frequencies_ : ndarray of shape (n_features, n_frequencies)
-        The frequencies of the map, for rows that are multiplied by ``sigma_``.
-    symmetric_ : bool
-        Whether ``transform_key`` is the same map as ``transform``.
-    variance_is_exact_ : bool
-        Whether ``kernel_variance`` is exact for the coupling in use.
-    n_features_in_ : int
-        Number of columns seen by ``fit``.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------
@@ -238,23 +206,11 @@ class ClusteredSampler(BaseFeatureSampler):
         Whether the diagonals are computed from the second moments of the clusters,
         which lowers the variance as soon as clusters have a width, or from the centres
         alone, as in [1]_.
-    sigma : float, {"scale", "median"} or array-like, default="scale"
-        Inverse length scale that multiplies the inputs: one number, or one per column.
-        ``"scale"`` is scikit-learn's ``gamma="scale"`` with ``gamma = sigma**2 / 2``;
-        ``"median"`` is one over the median distance of up to 1000 rows.
     n_components : int, default=100
         Number of columns, divided among the maps as evenly as their frequencies allow.
         A last column that no map can use is zero. With too few columns for the maps,
         sines and cosines are used for all rows, and a warning reports the number
         needed.
-    coupling : str or Coupling, default="orthogonal"
-        How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
-        ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
-        ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All but the
-        structured ones are exactly unbiased.
-    n_jobs : int, default=None
-        Number of threads of ``transform``; -1 uses all processors. None uses as many as
-        NumPy's linear algebra would, and one inside joblib workers.
     random_state : int, RandomState instance or None, default=None
         Seed of everything that is drawn.
 
@@ -264,20 +220,6 @@ class ClusteredSampler(BaseFeatureSampler):
         Those of queries and keys, with ``centers``, ``spreads`` and ``shares``.
     blocks_ : list of ClusterBlock
         Each with ``part``, the fitted map, and its ``columns``.
-    sigma_ : float or ndarray of shape (n_features,)
-        Inverse length scale by which the inputs are multiplied.
-    map_ : FeatureMap
-        The fitted feature map, which is immutable and can be used without the sampler.
-    frequencies_ : ndarray of shape (n_features, n_frequencies)
-        The frequencies of the map, for rows that are multiplied by ``sigma_``.
-    symmetric_ : bool
-        Whether ``transform_key`` is the same map as ``transform``.
-    variance_is_exact_ : bool
-        Whether ``kernel_variance`` is exact for the coupling in use.
-    n_features_in_ : int
-        Number of columns seen by ``fit``.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------

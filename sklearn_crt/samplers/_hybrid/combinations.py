@@ -8,7 +8,7 @@ from ...frequencies import Antithetic, Coupling, get_coupling
 from .._positive import PositiveRBFSampler
 from .._trigonometric import TrigRBFSampler
 from .clustered import ClusteredSampler
-from .coefficients import AngularCoefficient, GaussianCoefficient
+from .parts import AngularCoefficient, GaussianCoefficient
 from .sampler import HybridSampler
 
 

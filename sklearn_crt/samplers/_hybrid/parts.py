@@ -1,17 +1,241 @@
-"""Samplers as parts of a larger map: how they are fitted, and what map they give."""
+"""Parts of hybrids: coefficients, and how samplers are fitted as parts of one map."""
 
 from __future__ import annotations
 
+import copy
 import inspect
-from typing import Any, NamedTuple
+import math
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from ...maps import FeatureMap, ThirdPartyMap
-from ...rows import Frame, Rows, Statistics
-from .._base import BaseFeatureSampler
+from ..._compat import RandomState
+from ...frequencies import Coupling, chi_law, get_coupling
+from ...maps import FeatureMap, Gaussian, SignMap, ThirdPartyMap, WeightedMap
+from ...rows import Frame, Rows, Sigma, Statistics
+from .._base import BaseFeatureSampler, fitted
+from .._trigonometric import has_uniform_directions, make_trigonometric_map
+
+
+class AngularCoefficient(BaseFeatureSampler):
+    r"""Coefficient theta / pi of a hybrid, from signs of projections.
+
+    It estimates :math:`\theta / \pi - 1/2`, where theta is the angle between two rows;
+    :class:`~sklearn_crt.HybridSampler` adds the constant 1/2, the attribute ``a_``.
+
+    Parameters
+    ----------
+    n_components : int, default=100
+        Number of columns, one per direction.
+    coupling : str or Coupling, default="orthogonal"
+        How the directions depend on each other: ``"iid"``, ``"orthogonal"``,
+        ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"`` or an exact object.
+
+    Attributes
+    ----------
+    a_ : float
+        The constant part of the coefficient, 1/2.
+
+    See Also
+    --------
+    GaussianCoefficient : One minus a Gaussian kernel.
+    sklearn_crt.HybridSampler : Mixes base maps with such coefficients.
+
+    Notes
+    -----
+    With n directions :math:`t \sim N(0, I_d)` ([1]_; [2]_, equation 19 and lemma 3.2)
+
+    .. math::
+
+       r_1(x) = \frac{\operatorname{sign}(t \cdot x)}{\sqrt{2n}}, \quad
+       r_2(y) = -\frac{\operatorname{sign}(t \cdot y)}{\sqrt{2n}}, \quad
+       E\, r_1(x) \cdot r_2(y) = \frac\theta\pi - \frac12, \quad
+       \operatorname{Var} = \frac1n \frac\theta\pi \left(1 - \frac\theta\pi\right)
+
+    for independent directions; orthogonal ones have a closed form too, others have
+    none. Angles are measured at the origin, and are right angles for a zero row.
+
+    References
+    ----------
+    .. [1] M. X. Goemans, D. P. Williamson, "Improved approximation algorithms for
+       maximum cut and satisfiability problems using semidefinite programming",
+       J. ACM 42 (1995).
+    .. [2] K. Choromanski et al., "Hybrid Random Features", ICLR 2022,
+       :arxiv:`2110.04367`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_crt.samplers import AngularCoefficient
+    >>> X = np.array([[1.0, 0.0], [1.0, 1.0], [-2.0, 0.0]])
+    >>> coefficient = AngularCoefficient(random_state=0).fit(X)
+    >>> coefficient.a_ + coefficient.exact_kernel(X[:1], X)
+    array([[0.  , 0.25, 1.  ]])
+    """
+
+    _doubtful_below = 0  # a coefficient may be as small as it likes
+    _parameter_constraints: dict = {
+        **{
+            name: BaseFeatureSampler._parameter_constraints[name]
+            for name in ("n_components", "n_jobs", "random_state")
+        },
+        "coupling": [str, Coupling],
+    }
+
+    def __init__(
+        self,
+        *,
+        n_components: int = 100,
+        coupling: str | Coupling = "orthogonal",
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+    ):
+        self.n_components = n_components
+        self.coupling = coupling
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @property
+    def a_(self) -> float:
+        """The constant part of the coefficient."""
+        check_is_fitted(self)
+        return 0.5
+
+    def _make_map(self, statistics, drawn):
+        # with structured directions, a row on an axis has products that are exactly 0
+        reason = ", because signs need directions that are exactly uniform"
+        name = type(self).__name__
+        coupling = get_coupling(self.coupling, name, has_uniform_directions, reason)
+        n, rng = self.n_components, statistics.frequency_stream()
+        directions = coupling.draw(chi_law, n, statistics.n_features, rng)
+        return SignMap(Frame(), n, directions, coupling)
+
+    def with_sigma(self, sigma: Sigma) -> Self:
+        """Return a copy: angles do not depend on a common factor of the rows.
+
+        Parameters
+        ----------
+        sigma : float
+            Any.
+
+        Returns
+        -------
+        sampler : AngularCoefficient
+            The same.
+        """
+        check_is_fitted(self)
+        return copy.copy(self)
+
+
+class GaussianCoefficient(BaseFeatureSampler):
+    r"""Coefficient of a hybrid that grows with the distance, from sines and cosines.
+
+    It estimates :math:`-e^{-\sigma^2 |x - y|^2 / 2} / h`;
+    :class:`~sklearn_crt.HybridSampler` adds the constant 1/h, the attribute ``a_``. The
+    coefficient is 0 for equal rows, and 1 for rows x and -x of the largest norm in the
+    data.
+
+    Parameters
+    ----------
+    sigma : float, {"scale", "median"} or array-like, default=1.0
+        Inverse length scale of the coefficient, for rows that a hybrid has already
+        multiplied by its own sigma.
+    n_components : int, default=100
+        Number of columns, two per frequency. With an odd number the last frequency has
+        one column with a random phase.
+
+    Attributes
+    ----------
+    a_ : float
+        The constant part of the coefficient, 1/h.
+    phase_ : float
+        Phase of the last column where ``n_components`` is odd, in radians.
+
+    See Also
+    --------
+    AngularCoefficient : The angle over pi.
+    sklearn_crt.HybridSampler : Mixes base maps with such coefficients.
+
+    Notes
+    -----
+    With n frequencies :math:`t \sim N(0, I_d)`, rows multiplied by sigma, and r the
+    largest norm among up to 1000 of them ([1]_, section F),
+
+    .. math::
+
+       \lambda(x, y) &= \frac{1 - e^{-|x - y|^2 / 2}}{h}, \quad
+       h = 1 - e^{-2 r^2}, \\
+       r_1(x) &= \frac{1}{\sqrt{n h}} (\cos t \cdot x, \sin t \cdot x), \quad
+       r_2(y) = -r_1(y), \quad
+       \operatorname{Var} = \frac{(1 - e^{-|x-y|^2})^2}{2 n h^2}
+
+    for independent frequencies; ``kernel_variance`` accounts for orthogonal ones.
+
+    References
+    ----------
+    .. [1] K. Choromanski et al., "Hybrid Random Features", ICLR 2022,
+       :arxiv:`2110.04367`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_crt.samplers import GaussianCoefficient
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
+    >>> coefficient = GaussianCoefficient(random_state=0).fit(X)
+    >>> (coefficient.a_ + coefficient.exact_kernel(X[:1], X)).round(3)
+    array([[0.   , 0.731, 1.   ]])
+    """
+
+    map_: WeightedMap
+    _doubtful_below = 0  # a coefficient may be as small as it likes
+    _parameter_constraints: dict = {
+        **BaseFeatureSampler._parameter_constraints,
+        "coupling": [str, Coupling],
+    }
+
+    def __init__(
+        self,
+        *,
+        sigma: Sigma = 1.0,
+        n_components: int = 100,
+        coupling: str | Coupling = "orthogonal",
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+    ):
+        self.sigma = sigma
+        self.n_components = n_components
+        self.coupling = coupling
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _reads(self):
+        return {"rows": 1000}
+
+    def _make_map(self, statistics, drawn):
+        base = make_trigonometric_map(self, statistics, None, Gaussian(), chi_law)
+        weight = -_constant_term(statistics, base.frame)
+        return WeightedMap(base.frame, base.n_components, base, weight)
+
+    phase_: float = fitted(
+        "map_.base.phase", "Phase of a single last column, in radians."
+    )
+
+    @property
+    def a_(self) -> float:
+        """The constant part of the coefficient, 1/h."""
+        return -self.map_.weight
+
+
+def _constant_term(statistics, frame):
+    """Return 1/h for the largest norm among samples of the rows."""
+    samples = (sample.rows.astype(np.float64) for sample in statistics.side_samples)
+    rows = map(frame.rows, samples)
+    sq_radius = max(float(some.sq_norms.max(initial=0)) for some in rows)
+    h = -math.expm1(-2 * sq_radius)
+    # h = 1 where a sparse and a dense fit could round to either side of it
+    return 1.0 if h == 0 or h > 1 - 1e-12 else 1 / h
 
 
 class ScaledRows(NamedTuple):

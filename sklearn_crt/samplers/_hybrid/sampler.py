@@ -17,8 +17,7 @@ from .._base import BaseFeatureSampler, centered, fitted
 from .._exponential import middle
 from .._positive import OPRFSampler
 from .._trigonometric import TrigRBFSampler
-from .coefficients import AngularCoefficient
-from .parts import PartFitter, spread_columns
+from .parts import AngularCoefficient, PartFitter, spread_columns
 
 _NEEDED = ("fit", "transform", "exact_kernel", "kernel_variance")  # of each part
 
@@ -67,10 +66,6 @@ class HybridSampler(BaseFeatureSampler):
     shared : bool, default=False
         Whether base maps have the same seed, so that maps with the same distribution
         share their frequencies. Coefficients never share them.
-    sigma : float, {"scale", "median"} or array-like, default="scale"
-        Inverse length scale that multiplies the inputs: one number, or one per column.
-        ``"scale"`` is scikit-learn's ``gamma="scale"`` with ``gamma = sigma**2 / 2``;
-        ``"median"`` is one over the median distance of up to 1000 rows.
     n_components : int, default=100
         Number of columns, for the largest layout that fits, then for further
         frequencies of single base maps, then for a spare map like the last base, which
@@ -79,12 +74,6 @@ class HybridSampler(BaseFeatureSampler):
     center : bool, default=False
         Whether to subtract the column means first, so that angles and coefficients are
         those of centred rows. Sparse rows are made dense chunk by chunk.
-    kernel : {"gaussian", "softmax"}, default="gaussian"
-        ``"softmax"`` is ``exp(sigma**2 * x.y)``, by features of the Gaussian kernel
-        times ``exp(|sigma * x|**2 / 2)``.
-    n_jobs : int, default=None
-        Number of threads of ``transform``; -1 uses all processors. None uses as many as
-        NumPy's linear algebra would, and one inside joblib workers.
     random_state : int, RandomState instance or None, default=None
         Seed of everything that is drawn.
 
@@ -98,20 +87,6 @@ class HybridSampler(BaseFeatureSampler):
         The map of the columns that no layout fills.
     center_ : ndarray of shape (n_features,)
         The vector subtracted from the rows, zero without ``center``.
-    sigma_ : float or ndarray of shape (n_features,)
-        Inverse length scale by which the inputs are multiplied.
-    map_ : FeatureMap
-        The fitted feature map, which is immutable and can be used without the sampler.
-    frequencies_ : ndarray of shape (n_features, n_frequencies)
-        The frequencies of the map, for rows that are multiplied by ``sigma_``.
-    symmetric_ : bool
-        Whether ``transform_key`` is the same map as ``transform``.
-    variance_is_exact_ : bool
-        Whether ``kernel_variance`` is exact for the coupling in use.
-    n_features_in_ : int
-        Number of columns seen by ``fit``.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------

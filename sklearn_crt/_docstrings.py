@@ -1,0 +1,61 @@
+"""Parameters and attributes of several classes, described once in their base class."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+_HEADER = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)  # of a section of numpydoc
+
+
+def complete_docstring(cls: type) -> None:
+    """Add the parameters and attributes that a docstring leaves to the base classes.
+
+    What the class itself says comes first, and what a nearer base class says before a
+    farther one. Attributes end with an underscore. Parameters are those of the
+    constructor, in its order; a base class without one may describe them as attributes.
+    A docstring without sections, as most private classes have, stays as it is.
+    """
+    summary, sections = _sections(cls.__doc__)
+    if not sections:
+        return
+    parameters = _entries(sections.pop("Parameters", ""))
+    attributes = _entries(sections.pop("Attributes", ""))
+    wanted = [*inspect.signature(cls).parameters]
+    for base in cls.__mro__[1:]:
+        _, found = _sections(vars(base).get("__doc__"))
+        for section in ("Parameters", "Attributes"):
+            for name, text in _entries(found.get(section, "")).items():
+                if name.endswith("_"):
+                    attributes.setdefault(name, text)
+                elif name in wanted:
+                    parameters.setdefault(name, text)
+    # a parameter that the constructor does not have comes last, and fails the checks
+    names = sorted(parameters, key=lambda name: [*wanted, name].index(name))
+    ordered = {"Parameters": [parameters[name] for name in names]}
+    ordered["Attributes"] = [*attributes.values()]
+    first = {name: "\n".join(texts) for name, texts in ordered.items() if texts}
+    whole = "".join(
+        f"{name}\n{'-' * len(name)}\n{body.rstrip()}\n\n"
+        for name, body in {**first, **sections}.items()
+    )
+    cls.__doc__ = f"{summary}{whole.rstrip()}\n"
+
+
+def _sections(doc: str | None) -> tuple[str, dict[str, str]]:
+    """Return what stands before the first section, and the sections by name."""
+    summary, *parts = _HEADER.split(inspect.cleandoc(doc or ""))
+    return summary, dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def _entries(body: str) -> dict[str, str]:
+    """Return the descriptions of a section by the names that they describe."""
+    entries: dict[str, str] = {}
+    name = ""
+    for line in body.rstrip().splitlines():
+        if line and not line[0].isspace():
+            name = line.partition(" :")[0]
+            entries[name] = line
+        else:
+            entries[name] += f"\n{line}"
+    return entries
