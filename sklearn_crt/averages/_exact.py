@@ -273,16 +273,20 @@ class ExactAverages(RowAverages):
 
     def _choose(self) -> Choice:
         """Return the ``sigma`` and the targets with the lowest leave-one-out error."""
-        first = self._first_sigma()
-        if not self._is_auto and len(self.targets.candidates()) == 1:
+        first, is_given = self._first_sigma(), not self._is_auto
+        is_given = is_given and len(self.targets.candidates()) == 1
+        if is_given and not self.targets.is_wide(self.parts[0][0].shape[1]):
             return Choice(first, self.targets)
         X, y, weights = joined_parts(self.parts)
         keys = sample(X.shape[0])
         X_part, y_part, weights = (to_host(taken(a, keys)) for a in (X, y, weights))
         frame, kind = self._keys().frame(X_part, first)
         rows = frame.rows(as_kind(X_part, kind))
-        encoded = self.targets.encode(y_part, weights, np.float64, rows)
-        parts = self.kernel, rows, encoded, self.targets
+        targets = self.targets.adapted(rows, weights)
+        if is_given:
+            return Choice(first, targets)
+        encoded = targets.encode(y_part, weights, np.float64, rows)
+        parts = self.kernel, rows, encoded, targets
         rest = (X.shape[0],) if self._is_auto else (rows.shape[0], np.ones(1))
         best, targets = best_multiple(*parts, *rest)
         return Choice(first * best if self._is_auto else first, targets)

@@ -29,7 +29,6 @@ from ._prototypes import Prototypes
 from ._regressor import NadarayaWatsonRegressor
 from ._targets import LocalLinear, Slopes
 
-_MOST_COLUMNS = 40  # they need 860 first and second moments per query
 _ALPHA_CONSTRAINTS = [
     StrOptions({"auto"}),
     Interval(Real, 0, None, closed="both"),
@@ -83,13 +82,6 @@ class LocalLinearMixin(BaseNadarayaWatson):
     }
 
     def _encoder(self):
-        if self.n_features_in_ > _MOST_COLUMNS:
-            raise ValueError(
-                f"X has {self.n_features_in_} features, but local linear fits accept "
-                f"at most {_MOST_COLUMNS}: reduce them with "
-                "LearnedMetric(n_components=20) or PCA(n_components=20) as the first "
-                "step of a pipeline."
-            )
         plain = super()._encoder()  # of the Nadaraya-Watson base class
         if is_auto(self.alpha):
             return LocalLinear(plain)
@@ -134,7 +126,8 @@ class LocalLinearMixin(BaseNadarayaWatson):
         value = self._check_rows(X, "slopes")
         targets, n_features = value.chosen_targets, self.n_features_in_
         if isinstance(targets, LocalLinear):
-            value = value.with_targets(Slopes(targets.plain, targets.alphas))
+            slopes = Slopes(targets.plain, targets.alphas, targets.basis)
+            value = value.with_targets(slopes)
             sums = [sums.scores for _, sums in self._blocks_of_sums(value, X)]
             values = joined(sums)
         else:
@@ -187,9 +180,13 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
     :math:`\lambda = \alpha\, \mathrm{tr}(G) / d + 10^{-7} / \sigma^2` ([1]_, and [2]_
     section 6.3). With ``alpha=0``, :math:`\lambda` only exceeds the rounding error. If
     ``sigma`` has one value per feature, the formulas apply to features multiplied by
-    it, with :math:`\sigma = 1`. All sums are computed in float64. A prediction takes
-    about :math:`d^2 / 2` times as long as a kernel average, so at most 40 features are
-    accepted.
+    it, with :math:`\sigma = 1`. All sums are computed in float64.
+
+    A prediction takes about :math:`d^2 / 2` times as long as a kernel average. If there
+    are more than 40 features, the linear functions therefore vary only along the 24
+    leading principal directions of the training rows, multiplied by ``sigma``; the
+    kernel weights still use all features. A :class:`LearnedMetric` as the first step of
+    a pipeline turns these into the directions along which the targets vary most.
 
     References
     ----------

@@ -286,13 +286,19 @@ class PrototypeAverages(RowAverages):
 
     def _choose(self) -> Choice:
         """Choose ``sigma`` and the targets, and compute the prototypes."""
-        whole, targets = reduce(add, self.points), self.targets
+        whole = reduce(add, self.points)
         sigma, rows = self._first_sigma(), whole.centers.points
-        self._keys(whole).frame(rows, sigma)[0].check(rows)
+        frame, kind = self._keys(whole).frame(rows, sigma)
+        frame.check(rows)
         points, labels = self._reduced(whole, self.unfitted.n_prototypes, sigma)
+        targets, centers = self.targets, points.centers
+        if targets.is_wide(rows.shape[1]):
+            few = frame.rows(as_kind(centers.points, kind))
+            targets = targets.adapted(few, centers.weights)
         if self._is_left_out:
             left_out = self._some(whole) if self.left_out is None else self.left_out
-            factor, targets = self._best(points, sigma, left_out.moved(labels))
+            left_out = left_out.moved(labels)
+            factor, targets = self._best(points, sigma, left_out, targets)
             sigma = sigma * factor
         return Choice(sigma, targets, points)
 
@@ -340,16 +346,16 @@ class PrototypeAverages(RowAverages):
         means = _averages(y, share, labels)
         return Points(points, means, spread), labels[places]
 
-    def _best(self, points, sigma, left):
+    def _best(self, points, sigma, left, targets):
         """Return the factor of sigma and the targets with the lowest held-out error."""
         octaves = WIDE_OCTAVES if self._is_auto else np.ones(1)
         keys = self._keys(points)
         frame, kind = keys.frame(left.X, sigma)
         left = left._replace(X=frame.rows(as_kind(left.X, kind)))
         rows = frame.rows(as_kind(points.centers.points, kind))
-        spread = self.targets.scaled(points.spread, sigma)
+        spread = targets.scaled(points.spread, sigma)
         parts = points.y, points.centers.weights, np.float64, rows, spread
-        rest = self.targets.encode(*parts), self.targets, octaves
+        rest = targets.encode(*parts), targets, octaves
         return best_multiple_left(self.kernel, left, rows, *rest)
 
     @property

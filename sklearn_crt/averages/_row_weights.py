@@ -78,7 +78,9 @@ def prediction_weights(
     rows, _, weights = all_rows(keys)
     is_fit = isinstance(targets, LocalLinear)
     if is_fit:  # the equivalent kernel of a linear fit depends on the query
-        planes = replace(keys, targets=Planes(targets.plain, targets.alphas))
+        planes = replace(
+            keys, targets=Planes(targets.plain, targets.alphas, targets.basis)
+        )
         found = [to_host(sums.scores) for _, sums in planes.sums(X, sigma)]
         slopes, offsets = np.split(np.concatenate(found), [X.shape[1]], axis=1)
         frame, _ = keys.frame(X, sigma)

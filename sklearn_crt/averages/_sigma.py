@@ -360,6 +360,7 @@ def best_multiple_left(
             # prototypes equal to the row are left out too, as by the exact kernel
             gone = rows.sq_distances(keys) == 0
             gone[place] |= rest < _NOTHING
+            removed = targets.contribution(own, encoded[place[1]])
             # without the row, the mean of its prototype moves away from it
             if isinstance(kernel, RadialKernel):
                 distances = kernel.distances(rows, keys).astype(np.float64)
@@ -373,7 +374,7 @@ def best_multiple_left(
                     logs = log_kernel(kernel, *scaled)
                 logs[gone] = -np.inf
                 weights, _ = weights_from_logs(logs, overwrite=True)
-                path.append(weights @ encoded - weights[place][:, None] * own)
+                path.append(weights @ encoded - weights[place][:, None] * removed)
             yield rows, own, path
 
     finer = _QUARTERS if len(targets.candidates()) == 1 else _HALVES

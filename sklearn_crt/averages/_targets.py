@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +21,9 @@ _ROWS = 2**14  # rows whose products are held in memory at a time
 _FLOOR = 1e-7  # smallest penalty, in units of the squared length scale
 # variances below so many rounding errors of the mean square are treated as zero
 _ROUNDING = 1e3
+# Moments of d columns take d^2 / 2 numbers per query. Tables with more columns than
+# _MOST_COLUMNS therefore have slopes in their leading directions only.
+_MOST_COLUMNS, _N_DIRECTIONS = 40, 24
 
 
 class Targets(ABC):
@@ -65,6 +68,21 @@ class Targets(ABC):
     def reduced(self) -> Targets:
         """Return an equivalent encoding, with fewer columns if possible."""
         return self
+
+    def is_wide(self, n_features: int) -> bool:
+        """Return whether there are too many columns for a slope each."""
+        return False
+
+    def adapted(self, rows: Inputs, weights: np.ndarray) -> Targets:
+        """Return the targets with the directions of slopes, if the rows are wide."""
+        return self
+
+    def contribution(self, own: np.ndarray, group: np.ndarray) -> np.ndarray:
+        """Return what to subtract from encoded prototypes to leave out one row each.
+
+        ``own`` are the encoded rows, and ``group`` the prototypes they belong to.
+        """
+        return own
 
     def n_products(self, n_features: int) -> int:
         """Return the number of second moments that are accumulated."""
@@ -143,11 +161,50 @@ class LocalLinear(Targets):
 
     The notation is that of ``LocalLinearRegressor``. All computations are in float64,
     because differences of moments suffer from cancellation.
+
+    If the table has more than 40 columns, the linear functions vary only along the
+    ``basis``, its leading principal directions. The kernel uses all columns.
     """
 
     plain: Targets
     # penalties to choose from, (n_alphas,); infinity is the kernel average
     alphas: tuple[float, ...] = ALPHAS
+    # (d, n_directions), None if there is a slope for each column
+    basis: np.ndarray | None = field(default=None, compare=False, repr=False)
+
+    def is_wide(self, n_features: int) -> bool:
+        return n_features > _MOST_COLUMNS
+
+    def adapted(self, rows: Inputs, weights: np.ndarray) -> Targets:
+        if not self.is_wide(rows.shape[1]):
+            return self
+        x = to_host(rows.dense).astype(np.float64)
+        share = to_host(weights).astype(np.float64)
+        share = share / share.sum()
+        x = x - share @ x
+        directions = np.linalg.eigh((x.T * share) @ x)[1]
+        # a copy, because a view would keep all directions in memory and in pickles
+        return replace(self, basis=directions[:, : -_N_DIRECTIONS - 1 : -1].copy())
+
+    def contribution(self, own: np.ndarray, group: np.ndarray) -> np.ndarray:
+        """Return what to subtract from encoded prototypes to leave out one row each.
+
+        Prototypes of wide tables have the moments of their means alone, so without a
+        row they have those of the mean of their other rows.
+        """
+        if self.basis is None:
+            return own
+        n_first = self._n_plain + self.basis.shape[1]
+        rest = group[:, :n_first] - own[:, :n_first]
+        weight = self.weight(rest)[:, None]
+        means = rest / np.where(weight > 0, weight, 1)
+        products = _products(means[:, self._n_plain :], means[:, : self.n_averages])
+        left = np.hstack([rest, np.maximum(weight, 0) * products])
+        return group - left
+
+    def _along_basis(self, x: Array) -> Array:
+        """Return the coordinates of rows along the directions that have slopes."""
+        return x if self.basis is None else x @ asarray_like(self.basis, x)
 
     def encode(
         self, y: Array, weights: Array, dtype: Any = None, *of_rows: Any
@@ -161,7 +218,7 @@ class LocalLinear(Targets):
         rows, *spread = of_rows
         xp, wide = namespace_of(weights), float_types(weights)[0]
         weights = xp.astype(weights, wide)
-        x = xp.astype(rows.dense, wide)
+        x = self._along_basis(xp.astype(rows.dense, wide))
         plain = self.plain.encode(y, xp.ones_like(weights), wide)
         products = _products(x, plain[:, : self.n_averages])
         for about_point in spread:
@@ -181,6 +238,10 @@ class LocalLinear(Targets):
         """
         # share and labels (n,) -> (n_groups, n_products)
         rows, y = points.centers.points, points.y
+        if self.is_wide(rows.shape[1]):
+            # they would take d^2 / 2 numbers per prototype; linear functions can be
+            # fitted to the means of groups without them
+            return csr_array((labels.max() + 1, points.spread.shape[1]))
         x = np.asarray(rows.toarray() if issparse(rows) else rows, np.float64)
         t = self.plain.encode(y, np.ones(len(y)), np.float64)[:, : self.n_averages]
         mean = csr_array((share, (labels, np.arange(len(y)))))
@@ -194,6 +255,8 @@ class LocalLinear(Targets):
     def scaled(self, spread: csr_array, sigma: float | np.ndarray) -> np.ndarray:
         """Return the central second moments of the rows multiplied by sigma."""
         d = _n_features(spread.shape[1], self.n_averages, 0)
+        if self.is_wide(d):  # there are none, see ``spread_of``
+            return np.zeros((spread.shape[0], 1))
         x = np.broadcast_to(np.asarray(sigma, np.float64), (1, d))
         return spread.toarray() * _products(x, np.ones((1, self.n_averages)))
 
@@ -231,12 +294,17 @@ class LocalLinear(Targets):
         if self.alphas == (np.inf,):
             return plain[None]
         fit = self._fit(sums)
-        shrunk = fit.gaps(queries) / fit.penalized(self.alphas, sigma)
+        shrunk = self._gaps(fit, queries) / fit.penalized(self.alphas, sigma)
         predictions = fit.means + np.einsum("rqi,qik->rqk", shrunk, fit.products)
         found = np.tile(plain, (len(self.alphas), 1, 1))
         weight = self.plain.weight(plain)[:, None]
         found[:, :, : self.n_averages] = weight * predictions
         return found
+
+    def _gaps(self, fit: Fits, queries: Inputs) -> np.ndarray:
+        """Return q - m for the queries q, in the principal directions of each."""
+        x = self._along_basis(to_host(queries.dense).astype(np.float64))
+        return np.einsum("qi,qij->qj", x - fit.centers, fit.directions)
 
     def _fit(self, sums: np.ndarray) -> Fits:
         """Return the linear fits of queries, given their kernel sums."""
@@ -275,11 +343,6 @@ class Fits(NamedTuple):
     products: np.ndarray  # (n_queries, d, n_averages), covariances with the targets
     least: np.ndarray  # (n_queries, 1), smallest penalty that exceeds rounding errors
 
-    def gaps(self, queries: Inputs) -> np.ndarray:
-        """Return q - m for the queries q, in the principal directions of each."""
-        gaps = to_host(queries.dense).astype(np.float64) - self.centers
-        return np.einsum("qi,qij->qj", gaps, self.directions)
-
     def penalized(self, alphas: tuple[float, ...], sigma: float) -> np.ndarray:
         """Return the variances plus lambda, for rows multiplied by sigma."""
         # -> (n_alphas, n_queries, d)
@@ -304,6 +367,8 @@ class Slopes(LocalLinear):
         fit = self._fit(to_host(sums))
         (penalized,) = fit.penalized(self.alphas, 1.0)
         slopes = fit.directions @ (fit.products / penalized[:, :, None])
+        if self.basis is not None:
+            slopes = self.basis @ slopes
         slopes *= np.broadcast_to(to_host(sigma), (1, slopes.shape[1]))[:, :, None]
         return asarray_like(slopes.reshape(len(slopes), -1), sums)
 
@@ -320,9 +385,10 @@ class Planes(LocalLinear):
         sums = to_host(sums)
         fit, some = self._fit(sums), self.weight(sums) > 0
         (penalized,) = fit.penalized(self.alphas, 1.0)
-        gaps = fit.gaps(queries) / penalized
+        gaps = self._gaps(fit, queries) / penalized
         a = np.einsum("qij,qj->qi", fit.directions, gaps) * some[:, None]
-        return np.hstack([a, np.sum(a * fit.centers, axis=1, keepdims=True)])
+        offsets = np.sum(a * fit.centers, axis=1, keepdims=True)
+        return np.hstack([a if self.basis is None else a @ self.basis.T, offsets])
 
 
 def _products(x: Array, t: Array) -> Array:

@@ -1,0 +1,132 @@
+"""Local linear fits of tables with more columns than there are slopes."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.model_selection import cross_val_score, train_test_split
+
+from sklearn_crt import (
+    LocalLinearClassifier,
+    LocalLinearRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+    Prototypes,
+)
+from sklearn_crt.averages._row_weights import prediction_weights
+from sklearn_crt.averages._targets import LocalLinear, RegressionTargets
+from sklearn_crt.rows import DenseInputs
+
+KERNELS = "gaussian", Prototypes(64, random_state=0)
+N_DIRECTIONS = 24
+
+
+def table(rng, n_rows=500, n_features=60):
+    """Rows near a space of 20 dimensions, and a linear function of them."""
+    basis = np.linalg.qr(rng.normal(size=(n_features, 20)))[0]
+    X = rng.normal(size=(n_rows, 20)) @ basis.T
+    X += 1e-3 * rng.normal(size=X.shape)
+    return X, X @ basis[:, 0] + 2 * X @ basis[:, 1] + 3, basis[:, 0] + 2 * basis[:, 1]
+
+
+def test_values_and_slopes_are_those_of_weighted_least_squares(rng):
+    X, y, _ = table(rng)
+    y = y**2
+    model = LocalLinearRegressor(sigma=0.3, alpha=0.0).fit(X[:400], y[:400])
+    _, V = np.linalg.eigh(np.cov(X[:400].T, bias=True))
+    V = V[:, ::-1][:, :N_DIRECTIONS]
+    for q, found, slopes in zip(
+        X[400:420], model.predict(X[400:420]), model.slopes(X[400:420]), strict=True
+    ):
+        w = np.sqrt(np.exp(-0.5 * 0.09 * np.sum((X[:400] - q) ** 2, axis=1)))
+        A = np.column_stack([np.ones(400), (X[:400] - q) @ V])
+        b = np.linalg.lstsq(A * w[:, None], y[:400] * w, rcond=None)[0]
+        assert_allclose(found, b[0], rtol=1e-5)
+        assert_allclose(slopes[:, 0], V @ b[1:], atol=1e-4 * np.abs(b).max())
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_linear_targets_are_met(kernel, rng):
+    X, y, slope = table(rng)
+    model = LocalLinearRegressor(kernel).fit(X[:400], y[:400])
+    assert np.isfinite(model.alpha_)
+    assert model.score(X[400:], y[400:]) > 0.999
+    assert_allclose(model.slopes(X[400:])[:, :, 0].mean(axis=0), slope, atol=0.02)
+    plain = NadarayaWatsonRegressor(kernel).fit(X[:400], y[:400])
+    assert plain.score(X[400:], y[400:]) < 0.95
+
+
+def test_weights_of_the_training_rows_yield_the_predictions(rng):
+    X, y, _ = table(rng)
+    model = LocalLinearRegressor().fit(X[:400], y[:400])
+    value = model._value
+    keys = replace(value.keys, targets=value.chosen_targets)
+    weights = np.concatenate(list(prediction_weights(keys, X[400:], value.sigma)))
+    assert_allclose(weights @ y[:400], model.predict(X[400:]), rtol=1e-9)
+
+
+def test_a_prototype_without_a_row_is_the_mean_of_its_other_rows(rng):
+    x = rng.normal(size=(3, 60))
+    y, weights = rng.normal(size=(3, 2)), np.array([0.5, 2.0, 1.0])
+    targets = LocalLinear(RegressionTargets(2))
+    targets = targets.adapted(DenseInputs(rng.normal(size=(90, 60))), np.ones(90))
+
+    def encoded(rows):
+        w = weights[rows]
+        means = DenseInputs((w @ x[rows] / w.sum())[None])
+        return targets.encode((w @ y[rows] / w.sum())[None], w.sum()[None], None, means)
+
+    group, own = encoded([0, 1, 2]), encoded([0])
+    left = group - targets.contribution(own, group)
+    assert_allclose(left, encoded([1, 2]), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("sigma", ["auto", 0.3])
+def test_batches_and_merging(kernel, sigma, rng):
+    X, y, _ = table(rng)
+    y, weights = y**2, rng.uniform(0.5, 2, size=500)
+    model = LocalLinearRegressor(kernel, sigma=sigma, alpha=[0.1, np.inf])
+    whole = clone(model).fit(X, y, weights)
+    first, second = slice(200), slice(200, 500)
+    parts = clone(model).partial_fit(X[first], y[first], weights[first])
+    parts.partial_fit(X[second], y[second], weights[second])
+    merged = clone(model).fit(X[first], y[first], weights[first])
+    merged.merge(clone(model).fit(X[second], y[second], weights[second]))
+    for other in (parts, merged, clone(whole).fit(X, y, weights).freeze()):
+        assert_allclose(other.predict(X[:50]), whole.predict(X[:50]), rtol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_sparse_and_single_precision(kernel, rng):
+    X, y, _ = table(rng)
+    X = np.where(np.abs(X) < 0.2, 0, X)
+    model = LocalLinearRegressor(kernel, sigma=0.3, alpha=0.1)
+    dense = clone(model).fit(X, y).predict(X[:50])
+    stored = clone(model).fit(sparse.csr_array(X), y)
+    assert_allclose(stored.predict(sparse.csr_array(X[:50])), dense, rtol=1e-4)
+    single = clone(model).fit(X.astype(np.float32), y)
+    assert single.slopes(X[:50].astype(np.float32)).dtype == np.float32
+    assert_allclose(single.predict(X[:50].astype(np.float32)), dense, atol=2e-2)
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 30])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_fewer_rows_than_columns(kernel, n_rows, rng):
+    X, y = rng.normal(size=(60, 100)), rng.normal(size=60)
+    model = LocalLinearRegressor(kernel).fit(X[:n_rows], y[:n_rows])
+    assert np.isfinite(model.predict(X)).all()
+    assert np.isfinite(model.slopes(X)).all()
+
+
+def test_digits():
+    X, y = load_digits(return_X_y=True)
+    X, Q, y, truth = train_test_split(X, y, test_size=600, random_state=0)
+    model = LocalLinearClassifier().fit(X, y)
+    assert model.score(Q, truth) > 0.975
+    some = cross_val_score(NadarayaWatsonClassifier(), X, y, cv=3).mean()
+    assert cross_val_score(LocalLinearClassifier(), X, y, cv=3).mean() > some - 0.003
