@@ -13,7 +13,6 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 from sklearn_crt import LearnedMetric
-from sklearn_crt.metric import _value
 
 METHODS = "none", "diagonal", "agop", "nca"
 
@@ -273,7 +272,7 @@ def test_nca_takes_many_integers_as_labels(rng):
 @pytest.fixture
 def few_are_kept(monkeypatch):
     """Keep at most 100 rows of 6 columns."""
-    monkeypatch.setattr(_value, "KEPT_ENTRIES", 6 * 100)
+    monkeypatch.setattr("sklearn_crt.metric._value.KEPT_ENTRIES", 6 * 100)
 
 
 @pytest.mark.parametrize("labels", [True, False], ids=["labels", "numbers"])
