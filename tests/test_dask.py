@@ -75,6 +75,7 @@ def test_samplers_fit_as_in_memory(sampler, table):
 
 
 @UNRELIABLE
+@pytest.mark.each_value
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize(

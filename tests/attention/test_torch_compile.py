@@ -135,6 +135,7 @@ def test_a_compiled_step(feature_map):
         torch.testing.assert_close(found, expected)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("feature_map", MAPS)
 def test_vmap(feature_map, causal):

@@ -350,6 +350,7 @@ def test_metrics_with_different_frequencies_say_how_to_merge(rng, few_are_kept):
     assert_allclose(found, expected, atol=1e-10 * expected.max())
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("first", ["fit", "partial_fit"])
 @pytest.mark.parametrize(
     "options",

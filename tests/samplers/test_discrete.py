@@ -357,6 +357,7 @@ def test_zero_to_the_power_of_zero_is_one(sampler):
 @every_sampler
 @both_signs
 @both_kernels
+@pytest.mark.each_value
 @pytest.mark.parametrize("sigma", [1e-8, 1e-2, 1.0, 1e2, 1e6, 1e12])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_no_nan_at_any_sigma(sampler, positive, kernel, sigma, dtype, X):
