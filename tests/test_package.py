@@ -337,6 +337,6 @@ def test_guide_pages_explain_sigma_once():
     assert {name for name, count in counts.items() if count != 1} == {"index"}
 
 
-def test_guide_pages_do_not_call_sigma_a_bandwidth():
+def test_guide_pages_call_sigma_an_inverse_length_scale():
     pages = {name for name, text in guide_pages().items() if "bandwidth" in text}
     assert pages == {"sigma", "learned_metric"}  # of KernelDensity and xRFM
