@@ -380,9 +380,9 @@ def test_memory_of_the_host_is_shared(rng, torch, dispatch):
 def test_chunks_are_not_seen(rng, strict, sampler, dispatch):
     X, queries = rng.standard_normal((2, 600, 5))
     y, theirs = (X[:, 0] > 0).astype(int), strict(queries)
-    sampler = clone(sampler).set_params(random_state=0, n_components=4096)
+    sampler = clone(sampler).set_params(random_state=0, n_components=1024)
     model = C(sampler).fit(strict(X), strict(y))
-    with sklearn.config_context(working_memory=16):  # 512 of these rows
+    with sklearn.config_context(working_memory=4):  # 512 of these rows
         features = model.kernel_.transform(theirs)
         found = model.predict_proba(theirs)
     for rows in (slice(0, 40), slice(500, 540), slice(560, None)):

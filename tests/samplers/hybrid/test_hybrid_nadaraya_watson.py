@@ -36,6 +36,7 @@ def test_nadaraya_watson_at_extreme_sigmas(kind, wine):
 
 @pytest.mark.filterwarnings("ignore:For .* rows all the kernel weights:RuntimeWarning")
 def test_nadaraya_watson_uses_both_sides(wine):
+    """With the map of one side for both, t is 11, where the limit is 8."""
     X, y = wine
     targets = y[:, None] == np.arange(3)
 
@@ -49,4 +50,4 @@ def test_nadaraya_watson_uses_both_sides(wine):
         return result[::20]
 
     exact = hybrid(sigma=0.2).fit(X).exact_kernel(X[::20], X) @ targets
-    assert_mean(np.stack([scores(seed) for seed in range(64)]), exact)
+    assert_mean(np.stack([scores(seed) for seed in range(24)]), exact)
