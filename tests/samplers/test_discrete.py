@@ -167,7 +167,10 @@ def test_contract(sampler, positive, sigma, kernel):
 @pytest.mark.each_value
 @every_sampler
 @both_signs
-@pytest.mark.parametrize(("n_features", "sigma"), [(1, 0.5), (9, 0.2)])
+@pytest.mark.parametrize(
+    ("n_features", "sigma"),
+    [(1, 0.5), pytest.param(9, 0.2, marks=pytest.mark.slow)],
+)
 def test_contract_in_other_dimensions(sampler, positive, n_features, sigma):
     check_sampler(sampler(sigma=sigma, positive=positive), n_features)
 

@@ -168,7 +168,7 @@ def pair_with_sum(d, v):
 
 
 @pytest.mark.each_value
-@pytest.mark.parametrize("d", [2, 3, 6, 16, 64])
+@pytest.mark.parametrize("d", [2, 3, 6, 16, pytest.param(64, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("coupling", COUPLINGS)
 @pytest.mark.parametrize("sampler", [PositiveRBFSampler, OPRFSampler])
 def test_variance_by_draws(sampler, coupling, d):
