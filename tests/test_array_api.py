@@ -254,6 +254,7 @@ def test_predictions_are_those_of_numpy(rng, library_and_type, model, dispatch):
             assert_same(getattr(found, name), getattr(expected, name), theirs, 1e-6)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("kernel", ["gaussian", OPRFSampler(random_state=0)], ids=repr)
 @pytest.mark.parametrize("kind", [C, R])
 def test_batches_are_the_whole(rng, library, kind, kernel, dispatch):
@@ -379,9 +380,9 @@ def test_memory_of_the_host_is_shared(rng, torch, dispatch):
 def test_chunks_are_not_seen(rng, strict, sampler, dispatch):
     X, queries = rng.standard_normal((2, 600, 5))
     y, theirs = (X[:, 0] > 0).astype(int), strict(queries)
-    sampler = clone(sampler).set_params(random_state=0, n_components=4096)
+    sampler = clone(sampler).set_params(random_state=0, n_components=1024)
     model = C(sampler).fit(strict(X), strict(y))
-    with sklearn.config_context(working_memory=16):  # 512 of these rows
+    with sklearn.config_context(working_memory=4):  # 512 of these rows
         features = model.kernel_.transform(theirs)
         found = model.predict_proba(theirs)
     for rows in (slice(0, 40), slice(500, 540), slice(560, None)):
@@ -436,6 +437,7 @@ def test_gradients_are_not_followed(rng, torch, dispatch):
     assert not features.requires_grad
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("model", [OPRFSampler(), C(), R("linear"), C(OPRFSampler())])
 def test_other_libraries_than_in_fit_raise(rng, library, model, dispatch):
     X, *_ = table(rng, "float64")
@@ -497,6 +499,7 @@ class _Outside(sklearn.base.BaseEstimator):
         return self.kernel_.kernel_variance(X, Y)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     "model",
     [OPRFSampler(), C(), R(), C(OPRFSampler()), R("linear")],

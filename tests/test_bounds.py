@@ -120,6 +120,7 @@ def test_bound_of_the_paper_as_printed_is_violated(rng):
     assert oprf_tail_bound(eps, n_frequencies, 0.0, 0.0, d, A) >= observed
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("d", [1, 2, 7, 64])
 @pytest.mark.parametrize("radius", [0.1, 0.8, 3.0])
 @pytest.mark.parametrize("A", [-0.1, -2.0])

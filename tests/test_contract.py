@@ -9,6 +9,7 @@ from sklearn_crt import (
     AnchoredRBFSampler,
     DERFSampler,
     ExponentialPowerSampler,
+    GERFSampler,
     HybridSampler,
     LaplacianSampler,
     MaternSampler,
@@ -48,6 +49,7 @@ SAMPLERS = [  # of the Gaussian kernel, with isotropic frequencies
     if {"coupling", "kernel"} <= set(cls().get_params())
     and cls is not SimplexRBFSampler  # whose code is that of PositiveRBFSampler
 ]
+SLOW = pytest.mark.slow
 WITHOUT_NORMS = AnchoredRBFSampler, DERFSampler  # no number weighs a frequency
 COUPLINGS = {
     "iid": Independent(),
@@ -65,9 +67,21 @@ NAMES = set(coupling_names())  # before any test registers one
 STRATIFIED = Orthogonal(stratified=True)
 RADIAL = [
     LaplacianSampler(),
-    *(MaternSampler(nu=nu) for nu in (0.5, 1.5, 2.5, 4, np.inf)),
-    *(ExponentialPowerSampler(alpha=alpha) for alpha in (0.5, 1.0, 1.5, 2.0)),
+    *(MaternSampler(nu=nu) for nu in (1.5, 4, np.inf)),
+    *(ExponentialPowerSampler(alpha=alpha) for alpha in (0.5, 1.5, 2.0)),
 ]
+MORE_RADIAL = [
+    *(MaternSampler(nu=nu) for nu in (0.5, 2.5)),
+    ExponentialPowerSampler(alpha=1.0),
+]
+
+
+def mostly_slow(*usual):
+    """Return all samplers, of which few are judged in each run.
+
+    What a test varies meets them by one method of their maps, which the few represent.
+    """
+    return [cls if cls in usual else pytest.param(cls, marks=SLOW) for cls in SAMPLERS]
 
 
 def test_each_coupling_of_the_registry_is_judged():
@@ -104,7 +118,7 @@ def test_sampler_with_simplex(sampler, coupling, n_features):
 
 @pytest.mark.each_value
 @pytest.mark.parametrize("coupling", POINTS)
-@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("sampler", mostly_slow(OPRFSampler, TrigRBFSampler))
 def test_sampler_with_points(sampler, coupling):
     check_sampler(sampler(coupling=coupling), 3)
 
@@ -119,27 +133,35 @@ def test_simplex_sampler(coupling):
     check_sampler(SimplexRBFSampler(coupling=coupling))
 
 
-@pytest.mark.parametrize("sampler", [*SAMPLERS, SimplexRBFSampler])
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        *mostly_slow(OPRFSampler, TrigRBFSampler, GERFSampler, AnchoredRBFSampler),
+        pytest.param(SimplexRBFSampler, marks=SLOW),
+    ],
+)
 def test_sampler_in_more_dimensions(sampler):
     check_sampler(sampler(), 9)
 
 
 @pytest.mark.each_value
 @pytest.mark.parametrize("coupling", APPROXIMATE)
-@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize(
+    "sampler", mostly_slow(OPRFSampler, TrigRBFSampler, DERFSampler)
+)
 def test_sampler_with_padded_blocks(sampler, coupling):
     check_sampler(sampler(coupling=coupling), 4)
 
 
 @pytest.mark.each_value
 @pytest.mark.parametrize("coupling", APPROXIMATE)
-@pytest.mark.parametrize("n_features", [1, 2, 16])
+@pytest.mark.parametrize("n_features", [1, 2, pytest.param(16, marks=SLOW)])
 def test_structured_blocks(coupling, n_features):
     check_sampler(OPRFSampler(coupling=coupling), n_features)
 
 
 @pytest.mark.each_value
-@pytest.mark.parametrize("n_features", [16, 64])
+@pytest.mark.parametrize("n_features", [16, pytest.param(64, marks=SLOW)])
 @pytest.mark.parametrize("coupling", APPROXIMATE)
 def test_structured_coupling(coupling, n_features):
     assert_coupling(APPROXIMATE[coupling], chi_law, n_features, n_blocks=1000)
@@ -176,7 +198,11 @@ def shape_matrix(n_features):
 
 @pytest.mark.each_value
 @pytest.mark.parametrize("coupling", ["iid", "orthogonal", STRATIFIED], ids=str)
-@pytest.mark.parametrize("sampler", RADIAL, ids=str)
+@pytest.mark.parametrize(
+    "sampler",
+    [*RADIAL, *(pytest.param(sampler, marks=SLOW) for sampler in MORE_RADIAL)],
+    ids=str,
+)
 def test_radial_sampler(sampler, coupling):
     # with a shape matrix where it costs no run of its own; the draws do not change
     M = shape_matrix(3) if coupling == "orthogonal" else None
@@ -198,7 +224,7 @@ def test_radial_sampler_with_other_couplings(sampler, coupling):
 @pytest.mark.parametrize("n_features", [1, 2, 16])
 @pytest.mark.parametrize("random_phase", [False, True])
 @pytest.mark.parametrize("coupling", ["iid", "orthogonal", STRATIFIED], ids=str)
-@pytest.mark.parametrize("sampler", RADIAL, ids=str)
+@pytest.mark.parametrize("sampler", RADIAL + MORE_RADIAL, ids=str)
 def test_radial_sampler_in_full(sampler, coupling, random_phase, n_features):
     options = {"coupling": coupling, "random_phase": random_phase}
     sampler = clone(sampler).set_params(
@@ -267,7 +293,7 @@ def test_parts_of_hybrids_in_other_dimensions(part, n_features):
 @pytest.mark.parametrize(
     "params",
     [
-        {"n_components": 16, "n_coefficients": 1},
+        pytest.param({"n_components": 16, "n_coefficients": 1}, marks=SLOW),
         {"n_components": 4 * 2 * 6 + 10, "n_coefficients": 5, "kernel": "softmax"},
     ],
 )
@@ -283,7 +309,7 @@ def test_angular_hybrid_of_shared_frequencies():
 @pytest.mark.parametrize(
     "params",
     [
-        pytest.param({"n_coefficients": 2}, marks=pytest.mark.slow),
+        pytest.param({"n_coefficients": 2}, marks=SLOW),
         {"kernel": "softmax", "center": True},
     ],
 )
@@ -294,7 +320,7 @@ def test_gaussian_hybrid(params):
 @pytest.mark.parametrize(
     "params",
     [
-        pytest.param({"n_components": 32, "coupling": "iid"}, marks=pytest.mark.slow),
+        pytest.param({"n_components": 32, "coupling": "iid"}, marks=SLOW),
         {"n_components": 32, "diagonal": "real"},
     ],
 )

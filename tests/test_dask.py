@@ -75,6 +75,7 @@ def test_samplers_fit_as_in_memory(sampler, table):
 
 
 @UNRELIABLE
+@pytest.mark.each_value
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize(
@@ -169,7 +170,9 @@ def test_one_seed_for_all_blocks(table):
     assert_array_equal(sums_of(found), sums_of(other))
 
 
-@pytest.mark.parametrize("scheduler", ["threads", "synchronous"])
+@pytest.mark.parametrize(
+    "scheduler", ["threads", pytest.param("synchronous", marks=pytest.mark.slow)]
+)
 def test_the_order_of_sums_is_fixed(scheduler, table):
     X, labels, *_ = table
     model = NadarayaWatsonClassifier(OPRFSampler(n_components=32, random_state=0))
@@ -189,7 +192,7 @@ def test_blocks_exchange_sums_and_no_maps(table):
         if hasattr(result, "value"):  # what was fitted on a block
             sizes.append(len(pickle.dumps(result)))
 
-    width = 4096
+    width = 1024
     model = NadarayaWatsonClassifier(OPRFSampler(n_components=width, random_state=0))
     scheduler = dask.config.set(scheduler="synchronous")
     with scheduler, dask.callbacks.Callback(posttask=measure):

@@ -45,6 +45,7 @@ CASES = [
 
 
 @pytest.mark.filterwarnings("ignore::sklearn_crt.exceptions.ApproximationWarning")
+@pytest.mark.each_value
 @pytest.mark.parametrize("in_pipeline", [False, True])
 @pytest.mark.parametrize(("estimator", "grid"), CASES, ids=repr)
 def test_each_point_of_a_grid_is_another_model(estimator, grid, in_pipeline):

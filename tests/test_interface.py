@@ -158,6 +158,7 @@ def with_partial_fit():
     return [one for one in made.values() if hasattr(one, "partial_fit")]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
 @pytest.mark.parametrize(
     "estimator", with_partial_fit(), ids=lambda e: type(e).__name__

@@ -173,7 +173,7 @@ def test_interrupts_leave_blas_as_it_was(n_threads, widths):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forks")
 def test_forks_beside_threads_leave_blas_as_it_was():
     """The child has the threads of BLAS from before any limit, and can transform."""
-    assert run("fork_beside_threads", 20) == "status 0 lifted True"
+    assert run("fork_beside_threads", 10) == "status 0 lifted True"
 
 
 if __name__ == "__main__":

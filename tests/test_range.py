@@ -32,6 +32,7 @@ def table(rng):
     return rng.normal(size=(60, 4))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", TOO_LARGE)
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=str)
 def test_samplers_take_rows_whose_squares_are_numbers(sampler, dtype, table):
@@ -118,6 +119,7 @@ def test_large_numbers_of_small_sigma_are_no_error(table):
         OPRFSampler(sigma=1e25, random_state=0).fit(X).transform(X)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("sigma", ["scale", "median", 1e160])
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=str)
 def test_fit_takes_rows_whose_sigma_has_a_square(sampler, sigma, table):

@@ -27,7 +27,7 @@ from sklearn_crt import (
 from sklearn_crt.rows import Frame
 from sklearn_crt.testing import assert_thread_safe
 
-from .test_common import AS_CONSTRUCTED
+from .test_common import EACH_ESTIMATOR
 
 N_THREADS = 8
 N_ROWS = 600  # two chunks
@@ -118,24 +118,33 @@ def test_threads_give_what_one_gives(rng, estimator, hasty):
             assert np.array_equal(result, one)
 
 
-# Eight threads that solve each of their first queries take minutes with these.
+# Eight threads that solve each of their first queries take seconds to minutes with
+# these, while the others have each estimator and each kind of fitted value.
 EXPENSIVE = [
     RandomFeatureRidge(),
     RandomFeatureRidgeClassifier(),
     LearnedMetric(),
+    LocalLinearRegressor(),
     LocalLinearRegressor(clip=True),
-]
-# Each public estimator as constructed, and those with further kinds of fitted values.
-SHARED = [
-    *(one for one in AS_CONSTRUCTED if repr(one) not in map(repr, EXPENSIVE)),
-    *(pytest.param(one, marks=pytest.mark.slow) for one in EXPENSIVE),
+    LocalLinearRegressor(Prototypes(20), alpha=0.1),
+    NadarayaWatsonClassifier("matern", sigma="median"),
+    NadarayaWatsonClassifier(OPRFSampler(random_state=0)),
+    NadarayaWatsonClassifier(Prototypes(random_state=0)),
     NadarayaWatsonRegressor(OPRFSampler(n_components=20)),
     NadarayaWatsonRegressor(Prototypes(20)),
-    NadarayaWatsonClassifier("matern", sigma="median"),
-    LocalLinearRegressor(Prototypes(20), alpha=0.1),
+]
+# Each public estimator, and those with further kinds of fitted values.
+SHARED = [
+    *(one for one in EACH_ESTIMATOR if repr(one) not in map(repr, EXPENSIVE)),
+    *(pytest.param(one, marks=pytest.mark.slow) for one in EXPENSIVE),
+    NadarayaWatsonClassifier(OPRFSampler(n_components=20)),
+    NadarayaWatsonRegressor(Prototypes(5)),
+    LocalLinearRegressor(Prototypes(5), sigma=1.0, alpha=0.1),
     RandomFeatureRidge(TrigRBFSampler(n_components=30)),
     RandomFeatureRidgeClassifier(TrigRBFSampler(n_components=30), alpha=1.0),
-    LearnedMetric(method="agop", max_iter=1),
+    RandomFeatureRidge("linear"),
+    NadarayaWatsonRegressor(),
+    NadarayaWatsonClassifier("linear"),
 ]
 
 

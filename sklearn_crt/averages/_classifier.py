@@ -9,7 +9,6 @@ from sklearn.base import ClassifierMixin
 
 from .._array import (
     asarray_like,
-    at_least,
     joined,
     namespace_of,
     taken,
@@ -21,7 +20,7 @@ from .._kernel_parameter import KernelLike
 from .._supervised import LabelsMixin
 from ..rows import Sigma, TableLike
 from ._base import BaseNadarayaWatson
-from ._features import trust
+from ._jackknife import normalised, probabilities, trust
 from ._targets import OneHot
 
 
@@ -88,12 +87,16 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
     rows. With positive features or an exact kernel no row is unreliable, unless all its
     kernel weights vanish.
 
-    ``sigma="auto"`` minimises the error rate plus a fifth of the Brier score. With an
-    exact kernel, multiples of ``"scale"`` from 1/2 to 32 are compared on up to 1000
-    training rows, first in octaves (factors of two), then in quarters of an octave
-    around the best one. With a sampler, multiples from 1/4 to 16 are compared on up to
-    2000 rows, and each row is predicted from the sums of features from which its own
-    contribution has been subtracted. Copies of a row are left out together with it.
+    ``sigma="auto"`` minimises the leave-one-out error. With an exact kernel, this is
+    the error rate plus a fifth of the Brier score; multiples of ``"scale"`` from 1/2 to
+    32 are compared on up to 1000 training rows, first in octaves (factors of two), then
+    in quarters of an octave around the best one. With a sampler, multiples from 1/4 to
+    16 are compared on up to 2000 rows, in octaves and then in half octaves, and each
+    row is predicted from the sums of features from which its own contribution has been
+    subtracted. Because the Brier score then prefers a larger ``sigma`` than the error
+    rate does, it decides only between multiples whose error rates are within half a
+    standard error of the lowest. In both cases copies of a row are left out together
+    with it.
 
     References
     ----------
@@ -216,7 +219,7 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         """
         value = self._check_rows(X, "predict_proba")
         instead = "the class prior is predicted there, in part or altogether"
-        return self._cast(self._decode(value, X, _probabilities, instead), X)
+        return self._cast(self._decode(value, X, probabilities, instead), X)
 
     def decision_function(self, X: TableLike) -> np.ndarray:
         """Return normalised class scores, whose largest is that of the predicted class.
@@ -237,33 +240,7 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         """
         value = self._check_rows(X, "decision_function")
         instead = "their scores are replaced by the class prior, in part or altogether"
-        scores = self._decode(value, X, _normalised, instead)
+        scores = self._decode(value, X, normalised, instead)
         if self.classes_.size == 2:
             scores = scores[:, 1] - scores[:, 0]
         return self._cast(scores, X)
-
-
-def _normalised(scores, prior, weight):
-    """Return scores divided by the sum of those that are positive.
-
-    ``weight`` is the weight of the scores in an average with the class prior. It is
-    increased if necessary, so that the class that ``predict`` returns has the largest
-    score.
-    """
-    xp = namespace_of(scores)
-    total = xp.sum(at_least(scores, 0.0), axis=1, keepdims=True)
-    shares = scores / total
-    if weight is None:
-        return shares
-    first = xp.argmax(scores, axis=1)
-    lead = xp.max(shares, axis=1, keepdims=True) - shares
-    behind = at_least(prior - xp.take(prior, first)[:, None], 0.0)
-    least = behind / at_least(lead + behind, 1e-30)  # the bound turns 0 / 0 into 0
-    least = xp.max(least, axis=1, keepdims=True)
-    weight = at_least(weight, least + 1e-3 * (1 - least))  # avoids ties
-    return weight * shares + (1 - weight) * prior
-
-
-def _probabilities(scores, prior, weight):
-    """Return probabilities: normalised scores without those that are negative."""
-    return _normalised(at_least(scores, 0.0), prior, weight)

@@ -30,7 +30,7 @@ from .._fitted import (
 from .._kernel_parameter import resolve_sampler
 from .._workers import blas_within_processors
 from ..averages._base import BaseNadarayaWatson
-from ..averages._sigma import N_SAMPLED, sampled_rows
+from ..averages._sampler_sigma import SampledRows
 from ..metric import LearnedMetric
 from ..metric._value import KEPT_ENTRIES, joined_batches
 from ..ridge._base import BaseRandomFeatureRidge
@@ -383,15 +383,17 @@ def _with_best_sigma(model, sampler, blocks, sample_weight):
     """Return the sampler with the ``sigma`` that is best for a sample of the rows."""
     found = sum_over_blocks(blocks, _sample_of, model).compute()
     found = _or_raise(found, sample_weight)
-    value = empty_value(with_value(model, None, found.columns), found.batch)
-    return value.with_best_sigma(sampler, *found.batch[:3]).sampler
+    rows = found.value.few
+    batch = Batch(rows.X, rows.y, rows.weights)
+    value = empty_value(with_value(model, None, found.noted), batch)
+    return value.with_best_sigma(sampler, found.value).sampler
 
 
 def _sample_of(shell, block):
     """Return the rows of a block that may be in the sample for the choice of sigma."""
-    model, (X, y, weights, *_) = read_rows(shell, *block[:3])
-    *rows, priorities = sampled_rows(X, y, weights, block.n_before)
-    return PrioritizedRows(Batch(*rows), priorities, columns_of(model), N_SAMPLED)
+    model, batch = read_rows(shell, *block[:3])
+    rows = SampledRows.of([batch], empty_value(model, batch).targets)
+    return FittedPart(rows, columns_of(model))
 
 
 def _or_raise(found, sample_weight=None):

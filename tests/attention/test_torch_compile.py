@@ -12,8 +12,8 @@ from .modules import LENGTH, MAPS, trained, wide_rows  # noqa: E402
 
 make, rows = trained, wide_rows
 
-# A program takes 1 to 12 seconds: those of maps that share their code are slow.
-USUAL = ("favor++", "trigonometric", "elu+1")
+# A program takes 1 to 20 seconds: those of maps that share their code are slow, and the
+# programs of Inductor, for which a compiler of C runs.
 
 
 def of_kinds(*usual):
@@ -55,7 +55,7 @@ def exported(layer):
     )
 
 
-@of_kinds(*((name, False) for name in (*USUAL, "hybrid")), ("favor++", True))
+@of_kinds(("favor++", True), ("trigonometric", False), ("elu+1", False))
 def test_one_graph(feature_map, causal):
     layer = Layer(make(feature_map, causal=causal, positional=rotary))
     compiled = torch.compile(layer, fullgraph=True, backend="eager")
@@ -89,6 +89,7 @@ def test_one_graph_while_training(causal):
         torch.testing.assert_close(found.grad, expected.grad)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch itself
 def test_inductor():
     layer = Layer(make())
@@ -97,7 +98,7 @@ def test_inductor():
     torch.testing.assert_close(compiled(x), layer(x))
 
 
-@of_kinds(*((name, False) for name in USUAL))
+@of_kinds(("favor++", False), ("elu+1", False))
 def test_export_of_any_length(feature_map, causal):
     band = 3 if feature_map in ("favor++", "hybrid") else None
     layer = Layer(make(feature_map, causal=causal, band=band))
@@ -134,6 +135,7 @@ def test_a_compiled_step(feature_map):
         torch.testing.assert_close(found, expected)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("feature_map", MAPS)
 def test_vmap(feature_map, causal):

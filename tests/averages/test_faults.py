@@ -44,6 +44,7 @@ MODELS = [
 ]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("model", MODELS, ids=repr)
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array, pd.DataFrame])
 def test_a_buffer_of_batches_may_be_used_again(model, kind, table):

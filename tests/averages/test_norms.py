@@ -32,6 +32,7 @@ def test_raw_rows_are_spoken_of(load, scaler, cls):
     assert record[0].filename == __file__
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("load", TABLES)
 @pytest.mark.parametrize(
     "sampler",

@@ -25,6 +25,7 @@ from sklearn_crt.rows import centers
 OCTAVES = 2.0 ** np.arange(-3, 6)  # of "scale", as the reference says
 QUARTERS = 2.0 ** np.arange(-0.75, 1, 0.25)
 MODELS = NadarayaWatsonClassifier, NadarayaWatsonRegressor
+SLOW = pytest.mark.slow
 
 
 def table(rng, n=600, d=3):
@@ -151,10 +152,11 @@ def in_batches(model, parts, classes):
 @pytest.mark.parametrize("sigma", ["auto", 1.0])
 @pytest.mark.parametrize("rows", [integer_rows, real_rows, repeated_rows])
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
-def test_points_depend_on_content_alone(model, sigma, rows, kind):
+@pytest.mark.parametrize("n_tables", [3, pytest.param(8, marks=SLOW)])
+def test_points_depend_on_content_alone(model, sigma, rows, kind, n_tables):
     """Neither the order of rows nor batches change them; a weight is a repetition."""
     options = {"n_prototypes": 16, "random_state": 0}
-    for seed in range(8):
+    for seed in range(n_tables):
         rng = np.random.default_rng(seed)
         n = int(rng.integers(10, 250))
         X, counts = rows(rng, n), rng.integers(1, 4, size=n)
@@ -230,31 +232,22 @@ def test_rows_that_come_twice_are_one_point(rng):
     assert_allclose(few.predict_proba(X), exact.predict_proba(X))
 
 
-CLASSIFIER, REGRESSOR = MODELS
-SLOW = pytest.mark.slow
-
-
-@pytest.mark.parametrize(
-    ("model", "sigma"),
-    [
-        (CLASSIFIER, "auto"),
-        (REGRESSOR, "median"),
-        pytest.param(CLASSIFIER, "median", marks=SLOW),
-        pytest.param(REGRESSOR, "auto", marks=SLOW),
-    ],
-)
-def test_a_long_stream_stays_small(model, sigma, rng):
-    """From four million entries on, points stand for the rows."""
-    X = 0.1 * rng.normal(size=(9000, 600)).astype(np.float32)
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("sigma", ["auto", "median"])
+def test_a_long_stream_stays_small(model, sigma, rng, monkeypatch):
+    """Beyond a number of entries, four million or here fewer, points stand for rows."""
+    monkeypatch.setattr("sklearn_crt.averages._prototypes._KEPT_ENTRIES", 6990 * 60)
+    X = 0.1 * rng.normal(size=(9000, 60)).astype(np.float32)
     X[:, 0] += 4 * rng.integers(0, 3, size=9000)
     y = np.rint(X[:, 0] / 4).astype(int)
     X, X_test, y, y_test = X[:8000], X[8000:], y[:8000], y[8000:]
     options = {"n_prototypes": 6, "random_state": 0}
     stream, sizes = model(Prototypes(**options), sigma=sigma), []
-    classes = {"classes": [0, 1, 2]} if model is CLASSIFIER else {}
+    classes = {"classes": [0, 1, 2]} if model is NadarayaWatsonClassifier else {}
     for rows in np.split(np.arange(8000), 8):
         stream.partial_fit(X[rows], y[rows], **(classes if rows[0] == 0 else {}))
-        sizes.append(len(pickle.dumps(stream)) / X[rows].nbytes)
+        n_bytes = X[rows].nbytes + 2 * y[rows].nbytes  # with targets and weights
+        sizes.append(len(pickle.dumps(stream)) / n_bytes)
     kept = 2.1 if sigma == "auto" else 0  # rows to choose a factor with
     kept += 1.1 if sigma == "median" else 0  # rows whose distances are taken
     assert sizes[5] > 6
@@ -264,7 +257,7 @@ def test_a_long_stream_stays_small(model, sigma, rng):
     assert len(pickle.dumps(stream)) < 0.1 * X[:1000].nbytes
     whole = model(Prototypes(**options), sigma=sigma).fit(X, y)
     for found in (whole, stream):
-        assert found.kernel_.prototypes_.shape == (6, 600)
+        assert found.kernel_.prototypes_.shape == (6, 60)
         assert found.kernel_.prototypes_.weights.sum() == pytest.approx(8000)
         least = 0.5 if sigma == "median" else 0.9  # which is wide
         assert found.score(X_test, y_test) > least

@@ -190,9 +190,10 @@ def test_clip_makes_another_margin(rng):
     ],
     ids=str,
 )
-def test_intervals_depend_on_content_alone(model):
+@pytest.mark.parametrize("n_tables", [6, pytest.param(20, marks=pytest.mark.slow)])
+def test_intervals_depend_on_content_alone(model, n_tables):
     """A row of weight 2 is one that comes twice, and the order does not matter."""
-    for seed in range(20):
+    for seed in range(n_tables):
         rng = np.random.default_rng(seed)
         n = int(rng.integers(8, 80))
         X = rng.normal(size=(n, 2))
@@ -225,10 +226,11 @@ def test_small_weights_make_no_wider_intervals(rows):
     assert_allclose(found, expected)
 
 
-def test_few_of_many_rows_are_held_out_by_content(rng):
-    """Of more than 2000 rows a sample is held out, which depends on no order either."""
-    X, y = rng.normal(size=(2, 2400, 2))
-    weights, order = rng.integers(1, 4, 2400), rng.permutation(2400)
+def test_few_of_many_rows_are_held_out_by_content(rng, monkeypatch):
+    """Of many rows a sample is held out, which depends on no order either."""
+    monkeypatch.setattr(_quantiles, "_N_HELD_OUT", 200)
+    X, y = rng.normal(size=(2, 240, 2))
+    weights, order = rng.integers(1, 4, 240), rng.permutation(240)
     Q = X[:5]
     for model in KINDS:
         expected = clone(model).fit(X, y, weights).predict_interval(Q)

@@ -28,6 +28,7 @@ def signs_of(fitted, rows):
     return np.vstack(parts)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("n_rows", [1, 2, 30, 3000])
 @pytest.mark.parametrize("center", [False, True])

@@ -31,6 +31,7 @@ def cos_sin(given):
 
 
 @pytest.mark.filterwarnings("ignore:.*sines and cosines of phases beyond")
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("largest", [1e-3, 1.0, 30.0, 1e4, 1e6, 6e7, 7e7, 1e12])
 def test_sines_and_cosines_in_a_range(largest, dtype, cos_sin, rng):

@@ -31,6 +31,7 @@ every_sampler = pytest.mark.parametrize("sampler, names", SAMPLERS, ids=str)
 
 
 @every_sampler
+@pytest.mark.each_value
 @pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array, sparse.csr_matrix])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n_rows", [50, 30_000])  # of which few are read at a time
@@ -63,6 +64,7 @@ def test_rows_without_weight_count_nothing(sampler, names, convert, rng):
 
 
 @every_sampler
+@pytest.mark.each_value
 @pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("first", [True, False])
 def test_batches_without_weight_count_nothing(sampler, names, convert, first, rng):

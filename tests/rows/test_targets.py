@@ -97,6 +97,7 @@ def containers(values):
         yield "polars categories", pl.Series(values).cast(pl.Categorical)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("kind", ["integers", "booleans", "strings"])
 @every_classifier
 def test_labels_in_every_container(model, kind, X):
@@ -281,6 +282,7 @@ def test_squares_of_targets_times_weights(model, size, X):
 
 # ----------------------------------------------------------------------------- weights
 @pytest.mark.filterwarnings("ignore:The mean of the sample weights")
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @every_estimator
 def test_weights_of_any_size(model, dtype, X):

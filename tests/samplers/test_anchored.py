@@ -19,7 +19,15 @@ def log_mean_square(points, anchors):
     return special.logsumexp(logs, axis=1) - np.log(len(anchors))
 
 
-@pytest.mark.parametrize("coupling", ["iid", "orthogonal", "antithetic", "sobol"])
+@pytest.mark.parametrize(
+    "coupling",
+    [
+        "antithetic",
+        pytest.param("iid", marks=pytest.mark.slow),
+        pytest.param("orthogonal", marks=pytest.mark.slow),
+        pytest.param("sobol", marks=pytest.mark.slow),
+    ],
+)
 def test_contract(coupling):
     check_sampler(AnchoredRBFSampler(coupling=coupling), 3)
 

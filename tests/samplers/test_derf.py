@@ -25,8 +25,8 @@ def sides(rng):
     return X, Y
 
 
-@pytest.mark.parametrize(
-    "coupling", ["iid", "orthogonal", "antithetic", PAIRS], ids=str
+@pytest.mark.parametrize(  # others than in the contract of all samplers
+    "coupling", ["antithetic", pytest.param(PAIRS, marks=pytest.mark.slow)], ids=str
 )
 def test_contract(coupling):
     check_sampler(DERFSampler(coupling=coupling))
@@ -43,7 +43,15 @@ def test_contract_with_two_sides(coupling, kernel, sides):
     assert not sampler.fit(X, X_key=Y).symmetric_
 
 
-@pytest.mark.parametrize("coupling", ["orthogonal", "antithetic", "simplex", "sobol"])
+@pytest.mark.parametrize(
+    "coupling",
+    [
+        "orthogonal",
+        "antithetic",
+        pytest.param("simplex", marks=pytest.mark.slow),
+        pytest.param("sobol", marks=pytest.mark.slow),
+    ],
+)
 def test_independent_frequencies_are_an_upper_estimate(coupling, sides):
     X = sides[0][:6]
     sampler = DERFSampler(sigma=1.0, n_components=6, coupling=coupling)

@@ -167,7 +167,10 @@ def test_contract(sampler, positive, sigma, kernel):
 @pytest.mark.each_value
 @every_sampler
 @both_signs
-@pytest.mark.parametrize(("n_features", "sigma"), [(1, 0.5), (9, 0.2)])
+@pytest.mark.parametrize(
+    ("n_features", "sigma"),
+    [(1, 0.5), pytest.param(9, 0.2, marks=pytest.mark.slow)],
+)
 def test_contract_in_other_dimensions(sampler, positive, n_features, sigma):
     check_sampler(sampler(sigma=sigma, positive=positive), n_features)
 
@@ -357,6 +360,7 @@ def test_zero_to_the_power_of_zero_is_one(sampler):
 @every_sampler
 @both_signs
 @both_kernels
+@pytest.mark.each_value
 @pytest.mark.parametrize("sigma", [1e-8, 1e-2, 1.0, 1e2, 1e6, 1e12])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_no_nan_at_any_sigma(sampler, positive, kernel, sigma, dtype, X):

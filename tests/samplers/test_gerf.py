@@ -277,7 +277,7 @@ def test_no_column_is_wasted(sigma, n_components, rng):
 # -------------------------------------------------------------- the contract
 @pytest.mark.each_value
 @pytest.mark.parametrize("coupling", ["iid", "orthogonal"])
-@pytest.mark.parametrize("sigma", [0.4, 1.5])
+@pytest.mark.parametrize("sigma", [pytest.param(0.4, marks=pytest.mark.slow), 1.5])
 def test_contract(sigma, coupling):
     check_sampler(GERFSampler(sigma=sigma, coupling=coupling))
 
@@ -288,7 +288,7 @@ def test_contract(sigma, coupling):
     [
         *((A, s, "gaussian") for A, s in MEMBERS),
         (-0.1 + 0.05j, 1, "softmax"),
-        (0.02 + 0.03j, -1, "softmax"),
+        pytest.param(0.02 + 0.03j, -1, "softmax", marks=pytest.mark.slow),
     ],
 )
 def test_contract_of_a_member(A, s, kernel):

@@ -88,8 +88,17 @@ def assert_the_same_alone(fitted, rows, dtype, tolerance):
         assert_allclose(found, whole[: len(found)], rtol=0, atol=tolerance)
 
 
-@pytest.mark.parametrize("length", [1, 1e3, 1e9])
-@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize(
+    "convert, length",
+    [
+        (np.asarray, 1e9),
+        (sparse.csr_array, 1e3),
+        pytest.param(np.asarray, 1e3, marks=pytest.mark.slow),
+        pytest.param(sparse.csr_array, 1e9, marks=pytest.mark.slow),
+        pytest.param(np.asarray, 1, marks=pytest.mark.slow),
+        pytest.param(sparse.csr_array, 1, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("sampler", LONG_ROWS, ids=str)
 def test_large_phases_are_the_same_in_batches_of_any_size(
@@ -112,6 +121,7 @@ def test_large_phases_are_the_same_in_batches_of_any_size(
 
 
 @array_libraries
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", ["array_api_strict", "torch"])
 @pytest.mark.parametrize("device", ["host", "elsewhere"])
@@ -165,6 +175,7 @@ def test_structured_frequencies_have_large_phases_too(d, rng):
     assert_the_same_alone(fitted, X, np.float32, 2.0**-17)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_signs_of_products_that_are_nearly_zero(dtype, convert, rng):

@@ -65,6 +65,7 @@ def binomial_conformity(q, d, cosine, n_terms=120):
     return total
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("cosine", [-1.0, -0.5, -0.1, 0.0, 0.3, 1.0])
 @pytest.mark.parametrize("d", [2, 3, 16])
 def test_conformity_of_any_angle(d, cosine):
@@ -167,7 +168,7 @@ def pair_with_sum(d, v):
 
 
 @pytest.mark.each_value
-@pytest.mark.parametrize("d", [2, 3, 6, 16, 64])
+@pytest.mark.parametrize("d", [2, 3, 6, 16, pytest.param(64, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("coupling", COUPLINGS)
 @pytest.mark.parametrize("sampler", [PositiveRBFSampler, OPRFSampler])
 def test_variance_by_draws(sampler, coupling, d):

@@ -46,6 +46,7 @@ def outcome(function, *arguments):
     return result, [str(warning.message) for warning in caught]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("assume_finite", [False, True])
 @pytest.mark.parametrize("names", [False, True])
 @pytest.mark.parametrize("table", TABLES)

@@ -156,6 +156,7 @@ def test_a_frozen_sampler_holds_no_row(sampler, convert, X):
 
 
 @quiet
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     "sampler",
     [
