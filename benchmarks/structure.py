@@ -64,8 +64,8 @@ from .tables import ROOT, Table
 # less. What grows for a good reason moves its limit here, in the commit that says why.
 LIMITS = {
     "lines of the package": ([29560], [24800]),
-    "lines of code": ([16570], [14300]),
-    "modules": ([110], None),
+    "lines of code": ([16780], [14300]),
+    "modules": ([112], None),
     "modules with one importer: private, not of the first names": ([12, 20], None),
     "names with two meanings": ([0], None),
     "cycles of imports": ([0], None),
@@ -85,9 +85,9 @@ LIMITS = {
         [298, 194],
         [180],
     ),
-    "RandomFeatureRidge, 2 partial_fit, predict: calls, moves": ([945, 599], [500]),
-    "LearnedMetric, LocalLinearRegressor: calls, moves": ([2427, 1125], None),
-    "LearnedMetric, LocalLinearClassifier: calls, moves": ([5579, 3357], [2500]),
+    "RandomFeatureRidge, 2 partial_fit, predict: calls, moves": ([1137, 712], [500]),
+    "LearnedMetric, LocalLinearRegressor: calls, moves": ([2431, 1125], None),
+    "LearnedMetric, LocalLinearClassifier: calls, moves": ([5597, 3359], [2500]),
     "own classes in the MRO of OPRF, Matern, GERF, Hybrid": ([4, 4, 4, 3], None),
 }
 
