@@ -20,7 +20,7 @@ from .._array import (
     transposed,
 )
 from .._kernels import LogSum
-from ..averages._features import (
+from ..averages._jackknife import (
     N_ERRORS,
     group_columns,
     group_shares,

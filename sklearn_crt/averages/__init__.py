@@ -1,7 +1,7 @@
 """Kernel averages of targets: classification and regression."""
 
 from ._classifier import NadarayaWatsonClassifier
-from ._features import ApproximationError
+from ._jackknife import ApproximationError
 from ._local_linear import LocalLinearClassifier, LocalLinearRegressor
 from ._prototypes import Prototypes
 from ._regressor import NadarayaWatsonRegressor

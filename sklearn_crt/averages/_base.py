@@ -38,7 +38,8 @@ from ..exceptions import ApproximationWarning
 from ..maps import FeatureMap
 from ..rows import Sigma, TableLike
 from ._exact import ExactAverages, exact_averages
-from ._features import N_EFFECTIVE, ApproximationError, FeatureAverages
+from ._features import FeatureAverages
+from ._jackknife import N_EFFECTIVE, ApproximationError
 from ._prototypes import Prototypes, prototype_averages
 from ._row_weights import RowWeightsMixin
 from ._sums import Averages

@@ -9,7 +9,6 @@ from sklearn.base import ClassifierMixin
 
 from .._array import (
     asarray_like,
-    at_least,
     joined,
     namespace_of,
     taken,
@@ -21,7 +20,7 @@ from .._kernel_parameter import KernelLike
 from .._supervised import LabelsMixin
 from ..rows import Sigma, TableLike
 from ._base import BaseNadarayaWatson
-from ._features import trust
+from ._jackknife import normalised, probabilities, trust
 from ._targets import OneHot
 
 
@@ -254,7 +253,7 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         """
         value = self._check_rows(X, "predict_proba")
         instead = "the class prior is predicted there, in part or altogether"
-        return self._cast(self._decode(value, X, _probabilities, instead), X)
+        return self._cast(self._decode(value, X, probabilities, instead), X)
 
     def decision_function(self, X: TableLike) -> np.ndarray:
         """Return normalised class scores, whose largest is that of the predicted class.
@@ -275,33 +274,7 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         """
         value = self._check_rows(X, "decision_function")
         instead = "their scores are replaced by the class prior, in part or altogether"
-        scores = self._decode(value, X, _normalised, instead)
+        scores = self._decode(value, X, normalised, instead)
         if self.classes_.size == 2:
             scores = scores[:, 1] - scores[:, 0]
         return self._cast(scores, X)
-
-
-def _normalised(scores, prior, weight):
-    """Return scores divided by the sum of those that are positive.
-
-    ``weight`` is the weight of the scores in an average with the class prior. It is
-    increased if necessary, so that the class that ``predict`` returns has the largest
-    score.
-    """
-    xp = namespace_of(scores)
-    total = xp.sum(at_least(scores, 0.0), axis=1, keepdims=True)
-    shares = scores / total
-    if weight is None:
-        return shares
-    first = xp.argmax(scores, axis=1)
-    lead = xp.max(shares, axis=1, keepdims=True) - shares
-    behind = at_least(prior - xp.take(prior, first)[:, None], 0.0)
-    least = behind / at_least(lead + behind, 1e-30)  # the bound turns 0 / 0 into 0
-    least = xp.max(least, axis=1, keepdims=True)
-    weight = at_least(weight, least + 1e-3 * (1 - least))  # avoids ties
-    return weight * shares + (1 - weight) * prior
-
-
-def _probabilities(scores, prior, weight):
-    """Return probabilities: normalised scores without those that are negative."""
-    return _normalised(at_least(scores, 0.0), prior, weight)

@@ -1,25 +1,16 @@
-r"""Kernel averages computed from features, and estimates of their approximation error.
+r"""Kernel averages computed from features.
 
 The training rows are summarised by one small matrix, the sums of features times
-targets.
-
-A kernel average is a ratio with the denominator :math:`S = \sum_m F_m Z_m`, where
-:math:`F_m` are the features of a query and :math:`Z_m` their sums over the training
-rows. Its standard error is estimated from the contributions of groups of features to S
-by the grouped jackknife (B. Efron, R. Tibshirani, "An Introduction to the Bootstrap",
-1993, chapter 11), with the formula in the docstring of NadarayaWatsonClassifier. The
-features of third-party transformers need not be exchangeable, so their error is
-estimated by
+targets. The features of third-party transformers need not be exchangeable, so that the
+standard error of a denominator :math:`S = \sum_m F_m Z_m` is estimated by
 
 .. math:: s = \frac{1}{\sqrt D} \sum_m |F_m Z_m| + \sqrt\epsilon\, |F| \sqrt{W Q}
 
-where W is the sum of the weights of the training rows, Q the sum of the weights times
-the squared norms of their features, and :math:`\epsilon` the rounding error of the data
-type. The first term is the size of a sum of D terms with random signs; the second term
-bounds the error if Z itself consists of rounding errors. The error of an average
-:math:`P_c` follows from the residuals :math:`\sum_{m \in g} F_m (Z_{mc} - P_c Z_m)` of
-the groups g. If the coupling has at least eight blocks, groups consist of whole blocks,
-because the frequencies of a block are not independent.
+where F are the D features of a query, Z their sums over the training rows, W is the sum
+of the weights of the training rows, Q the sum of the weights times the squared norms of
+their features, and :math:`\epsilon` the rounding error of the data type. The first
+term is the size of a sum of D terms with random signs; the second term bounds the error
+if Z itself consists of rounding errors.
 """
 
 from __future__ import annotations
@@ -27,15 +18,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
 from .._array import (
     Array,
     asarray_like,
-    clipped,
-    constant,
     joined,
     like_table,
     namespace_of,
@@ -46,170 +35,26 @@ from .._array import (
 from .._fitted import Batch, Step, no_step
 from .._map_sums import MapSums, third_party_features
 from .._workers import Workspace
-from ..maps import FeatureMap, FrequencyMap
+from ..maps import FeatureMap
 from ..rows import Rows, type_for_weights
+from ._jackknife import (
+    ApproximationError,
+    approximation_error,
+    effective_number,
+    find_cancelling,
+    group_blocks,
+    group_columns,
+    group_shares,
+    split_sums,
+    where_cancels,
+    with_error,
+)
 from ._sigma import best_multiple_of_features, sampled_rows
 from ._sums import Averages, FeatureSums, KernelSums
-from ._targets import Targets
 
-N_GROUPS = 16  # groups of frequencies of the jackknife
-N_ERRORS = 2.0  # a denominator below so many standard errors is unreliable
-N_EFFECTIVE = 16  # effective number of features below which errors are underestimated
-_FEWEST_BLOCKS = 8  # with fewer blocks, jackknife groups are not made of whole blocks
 # ratio of mean inner product and mean squared norm above which averages are flat
 _ALIKE = 0.6
 _SHARE_AT_ONE = 0.9  # proportion of norms close to 1 that indicates features
-
-
-# ------------------------------------------------------------------- the jackknife
-def group_columns(index: np.ndarray | None, n_components: int) -> np.ndarray:
-    """Return the jackknife group of each feature, given the index of its frequency."""
-    columns = np.arange(n_components) if index is None else index
-    return columns % N_GROUPS
-
-
-def group_shares(index: np.ndarray | None, n_components: int) -> np.ndarray:
-    """Return the proportion of the frequencies that is in each group, (16,)."""
-    frequencies = np.arange(n_components) if index is None else np.unique(index)
-    sizes = np.bincount(frequencies % N_GROUPS, minlength=N_GROUPS)
-    return sizes / frequencies.size
-
-
-def jackknife_variance(
-    parts: Array, expected: Array, n_groups: int, axis: int
-) -> Array:
-    """Return the squared standard error of a sum from the contributions of groups.
-
-    It is infinite if there is only one group.
-    """
-    gaps = parts - expected
-    squares = namespace_of(gaps).sum(gaps * gaps, axis=axis)
-    return squares * (n_groups / (n_groups - 1)) if n_groups > 1 else squares + np.inf
-
-
-def split_sums(sums: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Return the sums of features split into one column per group, else zero."""
-    # sums, groups (n_components,) -> (n_components, 16)
-    parts = np.zeros((sums.size, N_GROUPS), dtype=sums.dtype)
-    parts[np.arange(sums.size), groups] = sums
-    return parts
-
-
-def standard_error(parts: Array, shares: np.ndarray) -> Array:
-    """Return standard errors of denominators from contributions, (n_rows, 16)."""
-    xp, n_groups = namespace_of(parts), int(np.count_nonzero(shares))
-    if n_groups < 2:
-        return constant((parts.shape[0],), np.inf, parts)
-    total = xp.sum(parts, axis=1, keepdims=True)
-    expected = total * asarray_like(shares, parts)
-    return xp.sqrt(jackknife_variance(parts, expected, n_groups, 1))
-
-
-class ApproximationError(NamedTuple):
-    """Standard errors of kernel averages due to random features.
-
-    Attributes
-    ----------
-    std : ndarray of shape (n_samples,) or (n_samples, n_columns)
-        Standard errors of the averages, with one column per class or output. They are
-        infinite if a denominator is not positive, or if all features are in a single
-        group.
-    n_effective : ndarray of shape (n_samples,)
-        Effective number of features that determine each average. If it is below 16,
-        ``std`` is underestimated.
-    """
-
-    std: np.ndarray
-    n_effective: np.ndarray
-
-
-def approximation_error(
-    weights: np.ndarray, sums: FeatureSums, groups: list[np.ndarray], targets: Targets
-) -> ApproximationError:
-    """Return the standard errors of kernel averages for queries."""
-    # weights (n_rows, n_components)
-    weights = weights.astype(np.float64)
-    terms = weights * targets.weight(sums.sums)
-    total = terms.sum(axis=1)
-    n_averages, n_groups = targets.n_averages, len(groups)
-    parts = np.stack([weights[:, g] @ sums.sums[g] for g in groups])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        averages = parts.sum(axis=0)[:, :n_averages] / total[:, None]
-        own = np.stack([targets.weight(part) for part in parts])
-        expected = averages * own[:, :, None]
-        squares = jackknife_variance(parts[:, :, :n_averages], expected, n_groups, 0)
-        std = np.where(total[:, None] > 0, np.sqrt(squares) / total[:, None], np.inf)
-    return ApproximationError(std, effective_number(terms))
-
-
-def effective_number(terms: np.ndarray) -> np.ndarray:
-    """Return the effective number of terms of each sum, 0 if it is not positive."""
-    # terms (n_rows, n_components) -> (n_rows,)
-    total, squares = terms.sum(axis=1), np.sum(np.square(terms), axis=1)
-    return np.where(total > 0, total**2 / np.where(squares > 0, squares, 1), 0.0)
-
-
-def group_blocks(feature_map: FeatureMap) -> list[np.ndarray]:
-    """Return the features of each group: whole blocks if there are enough of them."""
-    index = feature_map.frequency_index()
-    groups = group_columns(index, feature_map.n_components)
-    if index is not None and isinstance(feature_map, FrequencyMap):
-        m, d = feature_map.n_frequencies, feature_map.n_features
-        sizes = feature_map.coupling.block_sizes(m, d)
-        if sizes.size >= _FEWEST_BLOCKS:
-            blocks = np.repeat(np.arange(sizes.size), sizes)
-            groups = blocks[index] % N_GROUPS
-    return [np.flatnonzero(groups == group) for group in np.unique(groups)]
-
-
-# ------------------------------------------------------ features that may be negative
-def with_error(
-    values: Array, log_scale: Array, cancels: Array, shares: np.ndarray
-) -> KernelSums:
-    """Return kernel sums with their errors.
-
-    ``values`` holds the scores, followed by the contributions of the groups.
-    """
-    scores, parts = values[:, :-N_GROUPS], values[:, -N_GROUPS:]
-    error = standard_error(parts, shares)
-    return KernelSums(scores, log_scale, where_cancels(cancels, error))
-
-
-def where_cancels(cancels: Array, error: Array) -> Array:
-    """Return the errors of rows in which terms may cancel, and 0 for other rows."""
-    xp = namespace_of(error)
-    return xp.where(cancels, error, xp.zeros_like(error))
-
-
-def find_cancelling(mantissa: Array | None, signed: bool) -> Array | None:
-    """Return a mask of the rows for which terms of sums may cancel, None if none."""
-    if mantissa is None:
-        return None
-    xp = namespace_of(mantissa)
-    if signed:
-        return xp.ones_like(mantissa[:, 0]) > 0
-    cancels = xp.min(mantissa, axis=1) < 0
-    return cancels if xp.any(cancels) else None
-
-
-def error_of_signs(features: Array, sums: np.ndarray, norms: Norms) -> Array:
-    """Return the error of denominators for features that need not be exchangeable."""
-    xp = namespace_of(features)
-    sizes = asarray_like(np.abs(sums), features)
-    signs = xp.abs(features) @ sizes / math.sqrt(sums.size)
-    eps = float(xp.finfo(features.dtype).eps)
-    rounding = math.sqrt(eps * norms.weight * norms.squares)
-    return signs + rounding * xp.sqrt(sq_norms(features)[:, 0])
-
-
-def trust(denominators: Array, errors: Array) -> Array:
-    """Return the weight of each kernel average, less than 1 if it is unreliable."""
-    xp, least = namespace_of(denominators), N_ERRORS * errors
-    nothing = xp.zeros_like(least)
-    sure = xp.where((least == 0) & (denominators > 0), nothing + 1, nothing)
-    divisor = xp.where(least > 0, least, nothing + 1)
-    share = xp.where(least > 0, denominators / divisor, sure)
-    return clipped(share, 0.0, 1.0) ** 2
 
 
 # ----------------------------------------------------- rows that already are features
@@ -257,6 +102,16 @@ class Norms:
         if likeness > _ALIKE and self.at_one < _SHARE_AT_ONE * self.weight:
             return f"the mean inner product is {likeness:.0%} of the mean squared norm"
         return None
+
+
+def error_of_signs(features: Array, sums: np.ndarray, norms: Norms) -> Array:
+    """Return the error of denominators for features that need not be exchangeable."""
+    xp = namespace_of(features)
+    sizes = asarray_like(np.abs(sums), features)
+    signs = xp.abs(features) @ sizes / math.sqrt(sums.size)
+    eps = float(xp.finfo(features.dtype).eps)
+    rounding = math.sqrt(eps * norms.weight * norms.squares)
+    return signs + rounding * xp.sqrt(sq_norms(features)[:, 0])
 
 
 # ---------------------------------------------------------------- the fitted value

@@ -15,7 +15,7 @@ from .._array import (
 from .._supervised import NumbersMixin
 from ..rows import TableLike
 from ._base import BaseNadarayaWatson
-from ._features import trust
+from ._jackknife import trust
 from ._quantiles import QuantilesMixin
 from ._targets import RegressionTargets
 
