@@ -17,7 +17,6 @@ from .._array import (
     namespace_of,
     on_host,
     part,
-    taken,
     to_host,
     to_namespace_of,
 )
@@ -34,7 +33,8 @@ from ..rows import (
     resolve_sigma,
     type_for_weights,
 )
-from ._sigma import best_multiple, sample
+from ..rows.sample import DistinctSample
+from ._sigma import N_KEYS, best_multiple, number_of_distinct_rows
 from ._sums import Averages, KernelSums, add_block, log_kernel
 from ._targets import Targets
 
@@ -272,16 +272,17 @@ class ExactAverages(RowAverages):
         first = resolve_sigma(parameter, self.statistics)
         if not self._is_auto and len(self.targets.candidates()) == 1:
             return Choice(first, self.targets)
-        X, y, weights = joined_parts(self.parts)
-        keys = sample(X.shape[0])
-        X_part, y_part, weights = (to_host(taken(a, keys)) for a in (X, y, weights))
-        frame, kind = self._keys().frame(X_part, first)
-        rows = frame.rows(as_kind(X_part, kind))
-        encoded = self.targets.encode(y_part, weights, np.float64, rows)
-        parts = self.kernel, rows, encoded, self.targets
-        rest = (X.shape[0],) if self._is_auto else (rows.shape[0], np.ones(1))
-        best, targets = best_multiple(*parts, *rest)
-        return Choice(first * best if self._is_auto else first, targets)
+        parts = (tuple(map(to_host, part)) for part in self.parts)
+        few = DistinctSample.of(parts, N_KEYS)
+        frame, kind = self._keys().frame(few.X, first)
+        rows = frame.rows(as_kind(few.X, kind))
+        encoded = self.targets.encode(few.y, few.weights, np.float64, rows)
+        options = self.kernel, rows, encoded, self.targets
+        if not self._is_auto:
+            _, targets = best_multiple(*options, rows.shape[0], np.ones(1))
+            return Choice(first, targets)
+        best, targets = best_multiple(*options, number_of_distinct_rows(few))
+        return Choice(first * best, targets)
 
     def converted(self, converter: Callable[[Any], Any]) -> ExactAverages:
         """Return the averages with rows in another array library or on a device."""

@@ -26,7 +26,7 @@ from .._kernel_parameter import (
 from ..rows import Centers, Frame, Sigma, Statistics, resolve_sigma
 from ..rows.centers import distinct_rows
 from ._exact import Choice, Keys, RowAverages, as_kind
-from ._sigma import WIDE_OCTAVES, HeldOutRows, best_multiple_left, sample
+from ._sigma import WIDE_OCTAVES, HeldOutRows, best_multiple_left
 from ._targets import Targets
 
 _N_BINS = 8  # groups of similar numerical targets
@@ -325,7 +325,7 @@ class PrototypeAverages(RowAverages):
     def _some(self, whole):
         """Return the rows that are held out to choose ``sigma`` and the targets."""
         rows, places = whole.distinct()  # a row is held out with all its copies
-        chosen = sample(rows.y.shape[0])[:_N_LEFT]
+        chosen = np.random.default_rng(0).permutation(rows.y.shape[0])[:_N_LEFT]
         few = rows.centers.take(chosen)
         own = np.unique(places, return_index=True)[1][chosen]
         return HeldOutRows(few.points, rows.y[chosen], few.weights, own)

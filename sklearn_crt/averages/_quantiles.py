@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_array, check_scalar
 
-from .._array import taken, to_host, to_namespace_of
+from .._array import to_host, to_namespace_of
 from .._compat import available_if
 from .._fitted import computed_once
 from .._kernels import least_log
 from ..rows import Rows, TableLike
-from ..rows.centers import distinct_rows
+from ..rows.sample import DistinctSample
 from ._exact import Keys
 from ._prototypes import Prototypes
 from ._row_weights import CUT, all_rows, log_kernels, shares_of, stores_rows
-from ._sigma import sample
+from ._sigma import N_KEYS
 from ._targets import LocalLinear
 
 _N_HELD_OUT = 2000  # training rows on which intervals are calibrated
@@ -83,11 +83,10 @@ class Residuals(NamedTuple):
     @staticmethod
     def _leave_one_out(keys, sigma):
         """Return a sample of the rows, and their leave-one-out predictions."""
-        X, y, weights = all_rows(keys)
-        own, weights = distinct_sample(X, y, weights)
-        rows = taken(X, own), y[own], weights
+        few = DistinctSample.of([all_rows(keys)], N_KEYS)
+        rows = few.X, few.y, few.weights
         return replace(keys, parts=(rows,)), leave_one_out_predictions(
-            keys, rows[0], sigma
+            keys, few.X, sigma
         )
 
     def quantiles(
@@ -140,38 +139,29 @@ class Residuals(NamedTuple):
         After widening them by it on both sides, the intervals contain the proportion
         ``coverage`` of the targets of held-out training rows.
         """
-        X, _, weights = all_rows(self.keys)
-        own, weights = distinct_sample(X, self.values, weights, _N_HELD_OUT)
+        X, values, predictions, weights = self._held_out()
         levels = np.array([0.5 - coverage / 2, 0.5 + coverage / 2])
-        predictions = None if self.predictions is None else self.predictions[own]
-        parts = self.quantiles(taken(X, own), predictions, levels, left_out=True)
+        parts = self.quantiles(X, predictions, levels, left_out=True)
         ends = np.concatenate([values for _, values in parts])
-        values = self.values[own]
         if predictions is not None:
             values = values + predictions
         outside = np.maximum(ends[..., 0] - values, values - ends[..., 1])
         # Weights are treated as numbers of repeated rows, unless their sum is smaller
         # than the number of rows: they are then on another scale.
-        n_rows = max(len(own), weights.sum())
+        n_rows = max(len(weights), weights.sum())
         level = np.array([min(1.0, coverage * (1 + 1 / n_rows))])
         shares = weights[None]
         found = [weighted_quantiles(shares, column, level) for column in outside.T]
         return np.concatenate(found)[:, 0]
 
-
-def distinct_sample(
-    X: Rows, y: np.ndarray, weights: np.ndarray, most: int | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return a sample of the distinct rows, and the total weights of their copies.
-
-    Rows are equal only if their targets are equal too. The sample depends on the
-    content of the rows, but not on their order, nor on whether a row has weight 2 or is
-    repeated.
-    """
-    # y (n_rows, n_outputs), weights (n_rows,) -> (n_sampled,), (n_sampled,)
-    first, places = distinct_rows(X, y)
-    chosen = sample(len(first))[:most]
-    return first[chosen], np.bincount(places, weights)[chosen]
+    def _held_out(self):
+        """Return held-out rows, their values, predictions and weights."""
+        X, _, weights = all_rows(self.keys)
+        if self.predictions is None:
+            few = DistinctSample.of([(X, self.values, weights)], _N_HELD_OUT)
+            return few.X, few.y, None, few.weights
+        first = slice(_N_HELD_OUT)  # the rows are already a sample, in random order
+        return X[first], self.values[first], self.predictions[first], weights[first]
 
 
 def leave_one_out_predictions(

@@ -15,6 +15,7 @@ from .._kernels import LogSum, exp_features, least_log, weights_from_logs
 from ..maps import FeatureMap, Gaussian, RadialKernel
 from ..rows import Inputs
 from ..rows.centers import distinct_rows
+from ..rows.sample import DistinctSample
 from ._sums import FeatureSums, log_kernel
 from ._targets import Targets
 
@@ -23,7 +24,7 @@ OCTAVES = 2.0 ** np.arange(-1, 6)
 # for features, whose error would decide between closer multiples.
 _QUARTERS = 2.0 ** np.arange(-0.75, 1, 0.25)
 _HALVES = 2.0 ** np.arange(-0.5, 1, 0.5)
-_N_QUERIES, _N_KEYS = 1000, 10_000  # rows that are predicted, and training rows used
+_N_QUERIES, N_KEYS = 1000, 10_000  # rows that are predicted, and training rows used
 # products of kernel weights and targets per multiple, which take about 0.3 s
 _MOST_PRODUCTS = 2**32
 # Multiple of the Brier score that is added to the error rate for labels. Because few
@@ -33,20 +34,12 @@ _TIE = 1e-6  # relative difference of errors or probabilities that count as equa
 _QUERY_ROWS, _KEY_ROWS = 125, 1024  # rows whose kernel values are computed at a time
 
 
-def sample(n_rows: int) -> np.ndarray:
-    """Return a random sample of row numbers for the choice of sigma.
-
-    All sampled rows serve as training rows, and the first ones are also predicted.
-    """
-    return np.random.default_rng(0).permutation(n_rows)[:_N_KEYS]
-
-
 def best_multiple(
     kernel: RowKernel,
     rows: Inputs,
     encoded: np.ndarray,
     targets: Targets,
-    n_rows: int,
+    n_rows: float,
     octaves: np.ndarray = OCTAVES,
 ) -> tuple[float, Targets]:
     """Return the multiple of sigma, and the targets, with the lowest error.
@@ -54,9 +47,9 @@ def best_multiple(
     The error is the leave-one-out error. A row is predicted from the rows at a positive
     distance from it, so its copies are left out too. Therefore a weight has the same
     effect as repeating a row, and data with repeated rows are not overfitted. If only m
-    of n rows with d features are used, the best multiple for m rows is scaled by
-    (n / m)^(1 / (d + 4)), the rate at which the optimal sigma grows with the number of
-    rows (Scott's rule).
+    of n distinct rows with d features are used, the best multiple for m rows is scaled
+    by (n / m)^(1 / (d + 4)), the rate at which the optimal sigma grows with the number
+    of rows (Scott's rule).
     """
     # encoded (m, k)
     n_keys, n_features = rows.shape
@@ -78,6 +71,18 @@ def best_multiple(
         _, copies = distinct_rows(rows.take(slice(n_queries)).matrix)
     best, chosen = _search(octaves, finer, batches, encoded, targets, copies)
     return best * (n_rows / n_keys) ** (1 / (n_features + 4)), chosen
+
+
+def number_of_distinct_rows(few: DistinctSample) -> float:
+    """Return the number of distinct rows, estimated if ``few`` is not all of them.
+
+    If the k smallest of n random numbers in [0, 1) are below h, n is about k / h. The
+    relative error is about 1 / sqrt(k), 1 % for 10,000 rows.
+    """
+    n_rows = len(few.keys)
+    if n_rows < few.size:
+        return n_rows
+    return max(n_rows, (n_rows - 1) * 2.0**64 / float(few.keys[-1]))
 
 
 def _log_path(

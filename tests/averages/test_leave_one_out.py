@@ -98,12 +98,15 @@ def test_sparse_rows(rng):
 
 
 def test_a_sample_of_the_rows_follows_their_number(rng):
-    """Of 10,000 rows: the best bandwidth of more is a little narrower."""
+    """Of 10,000 rows: the best bandwidth of more is a little narrower.
+
+    The number of distinct rows is estimated to 1 %.
+    """
     X = rng.normal(size=(20_000, 4))
     scale = NadarayaWatsonRegressor(sigma="scale").fit(X, X[:, 0]).sigma_
     model = NadarayaWatsonRegressor().fit(X, X[:, 0])
     multiples = scale * 2.0 ** np.arange(-1.75, 6, 0.25) * 2 ** (1 / 8)
-    assert np.isclose(model.sigma_, multiples).sum() == 1
+    assert np.isclose(model.sigma_, multiples, rtol=5e-3).sum() == 1
 
 
 @pytest.mark.parametrize("y", [np.zeros(20), np.arange(20) % 2], ids=["one", "two"])

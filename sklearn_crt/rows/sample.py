@@ -1,0 +1,108 @@
+"""Random samples of rows that depend on the content of the rows alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from .._array import joined, plain_sparse, taken
+from .inputs import Rows
+
+# Constants of SplitMix64 (Steele, Lea, Flood 2014), which spreads the information of
+# each bit over all bits of the result.
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_CHUNK = 2**20  # numbers that are hashed at a time, few enough for the cache
+
+
+@dataclass(frozen=True, eq=False)
+class DistinctSample:
+    """A random sample of the distinct rows, with the total weight of each row's copies.
+
+    Rows are equal if their targets are equal too. The sample consists of the rows with
+    the smallest hashes, so it depends neither on the order of the rows nor on the
+    batches in which they arrive, and a row of weight 2 counts as two equal rows. Two
+    samples can be added: ``a + b`` is the sample of the rows of both.
+    """
+
+    X: Rows  # (n_rows, n_features)
+    y: np.ndarray  # (n_rows,) or (n_rows, n_outputs)
+    weights: np.ndarray  # (n_rows,)
+    keys: np.ndarray  # (n_rows,), the hashes in ascending order
+    size: int  # the largest number of rows
+
+    @classmethod
+    def of(cls, batches: Iterable[tuple[Any, ...]], size: int) -> DistinctSample:
+        """Return the sample of batches, which are tuples (X, y, weights, ...)."""
+        parts = (
+            _smallest(X, y, weights, _hashes(X, y), size)
+            for X, y, weights, *_ in batches
+        )
+        return reduce(add, parts)
+
+    def __add__(self, other: DistinctSample) -> DistinctSample:
+        """Return the sample of the rows of both."""
+        return _smallest(
+            joined([self.X, other.X]),
+            np.concatenate([self.y, other.y]),
+            np.concatenate([self.weights, other.weights]),
+            np.concatenate([self.keys, other.keys]),
+            self.size,
+        )
+
+
+def _smallest(
+    X: Rows, y: np.ndarray, weights: np.ndarray, keys: np.ndarray, size: int
+) -> DistinctSample:
+    """Return the distinct rows with the smallest hashes."""
+    distinct, first, places = np.unique(keys, return_index=True, return_inverse=True)
+    totals = np.bincount(places, weights, len(distinct))
+    chosen = first[:size]
+    return DistinctSample(
+        taken(X, chosen), y[chosen], totals[:size], distinct[:size], size
+    )
+
+
+def _hashes(X: Rows, y: np.ndarray) -> np.ndarray:
+    """Return a hash of each row together with its targets, (n_rows,)."""
+    targets = y[:, None] if y.ndim == 1 else y
+    n_rows, n_columns = X.shape
+    factors = np.random.default_rng(0).integers(
+        2**64, size=n_columns + targets.shape[1], dtype=np.uint64
+    ) | np.uint64(1)
+    of_rows, of_targets = factors[:n_columns], factors[n_columns:]
+    hashes = _sums_of_dense(targets, of_targets)
+    if sparse.issparse(X):
+        rows = plain_sparse(X)
+        terms = _mixed(rows.data) * of_rows[rows.indices]
+        sums = np.append(np.uint64(0), np.cumsum(terms, dtype=np.uint64))
+        hashes += sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]  # modulo 2**64
+    else:
+        step = max(1, _CHUNK // max(n_columns, 1))
+        for start in range(0, n_rows, step):
+            part = slice(start, start + step)
+            hashes[part] += _sums_of_dense(X[part], of_rows)
+    hashes ^= hashes >> np.uint64(30)
+    hashes *= _FIRST
+    hashes ^= hashes >> np.uint64(27)
+    hashes *= _SECOND
+    return hashes ^ (hashes >> np.uint64(31))
+
+
+def _sums_of_dense(values: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    """Return the sum of the mixed entries of each row times odd factors."""
+    return (_mixed(values) * factors).sum(axis=1, dtype=np.uint64)
+
+
+def _mixed(values: np.ndarray) -> np.ndarray:
+    """Return the mixed bits of numbers; those of 0, which sparse rows omit, are 0."""
+    bits = np.add(values, 0.0, dtype=np.float64, order="C").view(np.uint64)  # no -0.0
+    bits ^= bits >> np.uint64(32)
+    bits *= _FIRST
+    bits ^= bits >> np.uint64(29)
+    return bits
