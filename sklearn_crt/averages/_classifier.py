@@ -125,12 +125,16 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
     rows. With positive features or an exact kernel no row is unreliable, unless all its
     kernel weights vanish.
 
-    ``sigma="auto"`` minimises the error rate plus a fifth of the Brier score. With an
-    exact kernel, multiples of ``"scale"`` from 1/2 to 32 are compared on up to 1000
-    training rows, first in octaves (factors of two), then in quarters of an octave
-    around the best one. With a sampler, multiples from 1/4 to 16 are compared on up to
-    2000 rows, and each row is predicted from the sums of features from which its own
-    contribution has been subtracted. Copies of a row are left out together with it.
+    ``sigma="auto"`` minimises the leave-one-out error. With an exact kernel, this is
+    the error rate plus a fifth of the Brier score; multiples of ``"scale"`` from 1/2 to
+    32 are compared on up to 1000 training rows, first in octaves (factors of two), then
+    in quarters of an octave around the best one. With a sampler, multiples from 1/4 to
+    16 are compared on up to 2000 rows, in octaves and then in half octaves, and each
+    row is predicted from the sums of features from which its own contribution has been
+    subtracted. Because the Brier score then prefers a larger ``sigma`` than the error
+    rate does, it decides only between multiples whose error rates are within half a
+    standard error of the lowest. In both cases copies of a row are left out together
+    with it.
 
     References
     ----------

@@ -25,7 +25,6 @@ import numpy as np
 from .._array import (
     Array,
     asarray_like,
-    joined,
     like_table,
     namespace_of,
     on_host,
@@ -49,7 +48,7 @@ from ._jackknife import (
     where_cancels,
     with_error,
 )
-from ._sigma import best_multiple_of_features, sampled_rows
+from ._sampler_sigma import SampledRows, best_multiple_of_sampler
 from ._sums import Averages, FeatureSums, KernelSums
 
 # ratio of mean inner product and mean squared norm above which averages are flat
@@ -129,18 +128,13 @@ class FeatureAverages(MapSums, Averages):
     def _with_sums_of_kept(self, step: Step) -> FeatureAverages:
         value = self
         if self.selects_sigma:
-            X, y, weights = (
-                joined([batch[i] for batch in self.kept]) for i in range(3)
-            )
-            rows = sampled_rows(X, y, weights)[:3]
-            value = self.with_best_sigma(self.sampler, *rows)
+            rows = SampledRows.of(self.kept, self.targets)
+            value = self.with_best_sigma(self.sampler, rows)
         return value._with_sums_of(self.kept, step)
 
-    def with_best_sigma(
-        self, sampler: Any, X: Any, y: Any, weights: Any
-    ) -> FeatureAverages:
+    def with_best_sigma(self, sampler: Any, rows: SampledRows) -> FeatureAverages:
         """Return the value with the ``sigma`` of the lowest leave-one-out error."""
-        multiple = best_multiple_of_features(sampler, X, y, weights, self.targets)
+        multiple = best_multiple_of_sampler(sampler, rows, self.targets)
         sampler = sampler.with_sigma(sampler.sigma_ * multiple)
         return replace(self, sampler=sampler, selects_sigma=False)
 

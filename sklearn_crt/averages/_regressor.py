@@ -99,13 +99,14 @@ class NadarayaWatsonRegressor(
     features or an exact kernel no row is unreliable, unless all its kernel weights
     vanish.
 
-    ``sigma="auto"`` minimises the squared error, relative to the variance of each
-    output. With an exact kernel, multiples of ``"scale"`` from 1/2 to 32 are compared
-    on up to 1000 training rows, first in octaves (factors of two), then in quarters of
-    an octave around the best one. With a sampler, multiples from 1/4 to 16 are compared
-    on up to 2000 rows, and each row is predicted from the sums of features from which
-    its own contribution has been subtracted. Copies of a row are left out together with
-    it.
+    ``sigma="auto"`` minimises the squared leave-one-out error, relative to the variance
+    of each output. With an exact kernel, multiples of ``"scale"`` from 1/2 to 32 are
+    compared on up to 1000 training rows, first in octaves (factors of two), then in
+    quarters of an octave around the best one. With a sampler, multiples from 1/4 to 16
+    are compared on up to 2000 rows, in octaves and then in half octaves, and each row
+    is predicted from the sums of features from which its own contribution has been
+    subtracted. ``"scale"`` is kept unless another multiple is better by more than one
+    standard error. In both cases copies of a row are left out together with it.
 
     References
     ----------

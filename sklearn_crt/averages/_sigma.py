@@ -9,19 +9,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import gen_batches
 
-from .._array import Array, taken, to_host
+from .._array import Array
 from .._kernel_parameter import RowKernel
-from .._kernels import LogSum, exp_features, least_log, weights_from_logs
-from ..maps import FeatureMap, Gaussian, RadialKernel
+from .._kernels import LogSum, least_log, weights_from_logs
+from ..maps import Gaussian, RadialKernel
 from ..rows import Inputs
 from ..rows.centers import distinct_rows
 from ..rows.sample import DistinctSample
-from ._sums import FeatureSums, log_kernel
+from ._sums import log_kernel
 from ._targets import Targets
 
 OCTAVES = 2.0 ** np.arange(-1, 6)
-# The finer grid around the best octave. Half octaves suffice for local linear fits, and
-# for features, whose error would decide between closer multiples.
+# the finer grid around the best octave; half octaves suffice for local linear fits
 _QUARTERS = 2.0 ** np.arange(-0.75, 1, 0.25)
 _HALVES = 2.0 ** np.arange(-0.5, 1, 0.5)
 _N_QUERIES, N_KEYS = 1000, 10_000  # rows that are predicted, and training rows used
@@ -30,7 +29,7 @@ _MOST_PRODUCTS = 2**32
 # Multiple of the Brier score that is added to the error rate for labels. Because few
 # rows are misclassified, the error rate alone would often be decided by chance.
 _BRIER = 0.2
-_TIE = 1e-6  # relative difference of errors or probabilities that count as equal
+TIE = 1e-6  # relative difference of errors or probabilities that count as equal
 _QUERY_ROWS, _KEY_ROWS = 125, 1024  # rows whose kernel values are computed at a time
 
 
@@ -157,15 +156,12 @@ def _path_over_other_rows(
     return totals
 
 
-def _search(
-    octaves, finer, batches, encoded, targets, copies, default=None
-) -> tuple[float, Targets]:
+def _search(octaves, finer, batches, encoded, targets, copies) -> tuple[float, Targets]:
     """Return the best multiple on a grid of octaves, refined by finer steps.
 
     ``batches`` yields rows, their encoded targets, and for each multiple the kernel
     sums over the other rows. ``copies`` numbers the distinct rows, and is the same for
-    copies of a row. The ``default`` multiple, if there is one, is kept unless the error
-    of another is lower by more than one standard error.
+    copies of a row.
     """
     weights = targets.weight(encoded)
     values, share = encoded[:, : targets.n_averages], weights / weights.sum()
@@ -190,19 +186,15 @@ def _search(
         rows, weights = np.concatenate(parts, axis=2), np.concatenate(shares)
         errors = rows @ weights
         least = errors.min(axis=1)
-        best = int((least <= least.min() * (1 + _TIE)).argmax())
+        best = int((least <= least.min() * (1 + TIE)).argmax())
         plain, fits = (rows[j, errors[j].argmin()] for j in (0, best))
-        if not _is_plainly_positive(plain - fits, weights, copies):
+        if not is_plainly_positive(plain - fits, weights, copies):
             best = 0
         # Among equal errors the largest multiple, that is the narrowest kernel, is
         # chosen. If all distinct rows have the same distance, as with one-hot encoded
         # categories, predictions then depend only on training rows equal to the query.
-        ties = errors[best] <= least[best] * (1 + _TIE)
+        ties = errors[best] <= least[best] * (1 + TIE)
         chosen = np.flatnonzero(ties)[-1]
-        for known in np.flatnonzero(multiples == default):
-            gain = rows[best, known] - rows[best, chosen]
-            if not _is_plainly_positive(gain, weights, copies):
-                chosen = known
         return float(multiples[chosen]), candidates[best]
 
     best = best_of(octaves)
@@ -220,16 +212,24 @@ def _row_errors(found, truth, spread, targets):
     squares = (found - truth) ** 2
     if not targets.are_labels:
         return squares @ (1 / spread)
-    # neither the order of classes nor rounding may decide between equal probabilities
-    first = found >= (1 - _TIE) * found.max(axis=2, keepdims=True)
-    right = first[:, np.arange(len(truth)), truth.argmax(axis=1)] / first.sum(axis=2)
-    return 1 - right + _BRIER * squares.sum(axis=2)
+    return mistakes(found, truth) + _BRIER * squares.sum(axis=2)
 
 
-def _is_plainly_positive(
-    gain: np.ndarray, weights: np.ndarray, copies: np.ndarray
+def mistakes(found: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """Return 1 for each row whose most probable class is wrong, less in a tie.
+
+    Neither the order of classes nor rounding may decide between equal probabilities.
+    """
+    # (..., n_rows, n_classes), (n_rows, n_classes) -> (..., n_rows)
+    first = found >= (1 - TIE) * found.max(axis=-1, keepdims=True)
+    right = first[..., np.arange(len(truth)), truth.argmax(axis=1)]
+    return 1 - right / first.sum(axis=-1)
+
+
+def is_plainly_positive(
+    gain: np.ndarray, weights: np.ndarray, copies: np.ndarray, n_errors: float = 1.0
 ) -> bool:
-    """Return whether the mean gain is more than one standard error above 0.
+    """Return whether the mean gain is more than ``n_errors`` standard errors above 0.
 
     The standard error is that of independent distinct rows. Therefore it does not
     depend on the unit of the weights, or on whether a row has weight 2 or is repeated.
@@ -237,7 +237,7 @@ def _is_plainly_positive(
     # gain, weights, copies (n_rows,)
     total = weights @ gain
     parts = np.bincount(copies, weights * (gain - total / weights.sum()))
-    return bool(total > np.sqrt(parts @ parts))
+    return bool(total > n_errors * np.sqrt(parts @ parts))
 
 
 def _weighted_means(sums, weights, mean):
@@ -246,81 +246,6 @@ def _weighted_means(sums, weights, mean):
     weights = weights[:, None]
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(weights > 0, sums[..., : mean.size] / weights, mean)
-
-
-# ------------------------------------------------------------- features of a sampler
-FEATURE_OCTAVES = 2.0 ** np.arange(-2, 5)
-N_SAMPLED = 2000  # rows from which sigma is selected, each of which is left out in turn
-_REMAINDER = 1e-9  # smaller proportions of a sum of features are rounding errors
-
-
-def sampled_rows(
-    X: Any, y: Any, weights: Any, n_before: int = 0
-) -> tuple[Any, Any, Any, np.ndarray]:
-    """Return the rows with the smallest random priorities, and these priorities.
-
-    ``n_before`` is the number of earlier rows that other blocks contain.
-    """
-    rng = np.random.default_rng(0)
-    rng.bit_generator.advance(n_before)  # type: ignore[attr-defined]  # PCG64 can
-    priorities = rng.random(X.shape[0])
-    chosen = np.sort(np.argsort(priorities)[:N_SAMPLED])
-    X, y, weights = (to_host(taken(array, chosen)) for array in (X, y, weights))
-    return X, y, weights, priorities[chosen]
-
-
-def best_multiple_of_features(
-    sampler: Any, X: Any, y: np.ndarray, weights: np.ndarray, targets: Targets
-) -> float:
-    """Return the multiple of the sampler's sigma with the lowest leave-one-out error.
-
-    A row is predicted from the sums of features over all rows, from which its own
-    contribution and that of its copies are subtracted, so that the error includes the
-    error of the random features.
-    """
-    encoded = targets.encode(y, weights, np.float64)
-    _, places = distinct_rows(X)
-    copies = np.zeros((places.max() + 1, encoded.shape[1]))
-    np.add.at(copies, places, encoded)
-    wide, first = X.astype(np.float64, copy=False), sampler.sigma_
-
-    def batches(multiples):
-        path = [
-            _sums_over_other_rows(
-                sampler.with_sigma(first * multiple).map_, wide, encoded, copies[places]
-            )
-            for multiple in multiples.tolist()
-        ]
-        yield None, encoded, path
-
-    options = FEATURE_OCTAVES, _HALVES, batches, encoded, targets, places
-    return _search(*options, default=1)[0]
-
-
-def _sums_over_other_rows(
-    source: FeatureMap, X: Any, encoded: np.ndarray, own: np.ndarray
-) -> np.ndarray:
-    """Return the sums of features times targets without the row and its copies.
-
-    ``own`` are the sums of the encoded targets over each row and its copies.
-    """
-    # X (n, d), encoded and own (n, k) -> (n, k)
-    source = source.astype("float64")
-    sums, found = FeatureSums(), np.zeros(encoded.shape)
-    for rows, mantissa, exponent in source.iter_log_features(X, key=True):
-        sums = sums.with_rows(mantissa, exponent, encoded[rows])
-    shift = sums.total.log_scale[:, 0]
-    keys = source.iter_log_features(X, key=True)
-    queries = source.iter_log_features(X, key=False)
-    for (rows, mantissa, exponent), (_, *key) in zip(queries, keys, strict=True):
-        weights, _ = sums.scaled(mantissa, exponent)
-        features = exp_features(key[0], None if key[1] is None else key[1] - shift)
-        kernel = np.einsum("nm,nm->n", weights, features)
-        total = weights @ sums.sums
-        rest = total - kernel[:, None] * own[rows]
-        size = np.abs(weights) @ np.abs(sums.sums)
-        found[rows] = np.where(np.abs(rest) > _REMAINDER * size, rest, 0)
-    return found
 
 
 WIDE_OCTAVES = 2.0 ** np.arange(-3, 6)

@@ -30,7 +30,7 @@ from .._fitted import (
 from .._kernel_parameter import resolve_sampler
 from .._workers import blas_within_processors
 from ..averages._base import BaseNadarayaWatson
-from ..averages._sigma import N_SAMPLED, sampled_rows
+from ..averages._sampler_sigma import SampledRows
 from ..metric import LearnedMetric
 from ..metric._value import KEPT_ENTRIES, joined_batches
 from ..ridge._base import BaseRandomFeatureRidge
@@ -354,23 +354,22 @@ def _with_best_sigma(model, sampler, blocks, sample_weight):
     tables = blocks.select("X", "y", "sample_weight")
     shell = dask.delayed(model, pure=False, traverse=False)
     read = dask.delayed(_sample_of_block, pure=False)
-    pairs = enumerate(zip(tables, blocks.starts(len(tables)), strict=True))
-    drawn = [read(shell, blocks.layout, number, *pair) for number, pair in pairs]
+    drawn = [read(shell, blocks.layout, *pair) for pair in enumerate(tables)]
     found = _or_raise(tree_sum(operator.add, drawn).compute(), sample_weight)
-    value = empty_value(with_value(model, None, found.columns), found.batch)
-    return value.with_best_sigma(sampler, *found.batch[:3]).sampler
+    rows = found.value.few
+    batch = Batch(rows.X, rows.y, rows.weights)
+    value = empty_value(with_value(model, None, found.noted), batch)
+    return value.with_best_sigma(sampler, found.value).sampler
 
 
-def _sample_of_block(shell, layout, number, table, n_before):
+def _sample_of_block(shell, layout, number, table):
     """Return the rows of a block that may be in the sample for the choice of sigma."""
     X, y, weights = _block(layout, number, table)
     if X is None:
         return None
     model, batch = read_rows(shell, X, y, weights)
-    X, y, weights, priorities = sampled_rows(batch.X, batch.y, batch.weights, n_before)
-    return PrioritizedRows(
-        Batch(X, y, weights), priorities, columns_of(model), N_SAMPLED
-    )
+    rows = SampledRows.of([batch], empty_value(model, batch).targets)
+    return FittedPart(rows, columns_of(model))
 
 
 def _or_raise(found, sample_weight=None):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_digits, load_iris
 from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import kernels as process
 from sklearn.kernel_approximation import Nystroem, RBFSampler
@@ -36,51 +36,89 @@ def table(rng):
     return X, y, rng.integers(1, 4, size=280).astype(float)
 
 
-def leave_one_out_errors(model, sampler, X, y, weights):
-    """Return the error of each row, predicted from the kernel without its copies."""
-    kernel = sampler.fit(X, sample_weight=weights).approximate_kernel(X)
-    kernel[(X[:, None] == X).all(axis=2)] = 0
-    if isinstance(model, NadarayaWatsonRegressor):
-        total = kernel @ weights
-        mean = np.average(y, weights=weights)
-        with np.errstate(all="ignore"):
-            found = np.where(total > 0, kernel @ (weights * y) / total, mean)
-        return (found - y) ** 2 / np.average((y - mean) ** 2, weights=weights)
-    Y = np.stack([y == c for c in np.unique(y)], axis=1).astype(float)
-    scores = kernel @ (weights[:, None] * Y)
-    total = scores.sum(axis=1, keepdims=True)
-    prior = np.average(Y, axis=0, weights=weights)
-    with np.errstate(all="ignore"):
-        found = np.maximum(np.where(total > 0, scores / total, prior), 0)
-    found /= found.sum(axis=1, keepdims=True)
-    brier = ((found - Y) ** 2).sum(axis=1)
-    return (found.argmax(axis=1) != Y.argmax(axis=1)) + 0.2 * brier
+def predictions_without_the_row(cls, sampler, X, y, weights):
+    """Predict each row by a model of the features, fitted without it and its copies."""
+    found = []
+    for row in X:
+        others = (row != X).any(axis=1)
+        kept = weights.copy()
+        if cls is NadarayaWatsonClassifier:  # with the proportions of all rows
+            for label in (0, 1):
+                of_class = y == label
+                kept[of_class] /= kept[of_class & others].sum() / kept[of_class].sum()
+        model = cls(FrozenEstimator(sampler)).fit(X[others], y[others], kept[others])
+        predict = getattr(model, "predict_proba", model.predict)
+        found.append(predict(row[None])[0])
+    return np.array(found)
 
 
-@pytest.mark.parametrize("sampler", [OPRFSampler, PositiveRBFSampler, TrigRBFSampler])
+def chosen(cls, sampler, X, y, weights, multiples):
+    """Return the multiple that is best by the rules of the docstrings."""
+    sampler = clone(sampler).fit(X, sample_weight=weights)
+    first, found = sampler.sigma_, []
+    for multiple in multiples:
+        scaled = clone(sampler).set_params(sigma=first * multiple)
+        scaled.fit(X, sample_weight=weights)
+        found.append(predictions_without_the_row(cls, scaled, X, y, weights))
+
+    def plainly(gain, n_errors):
+        _, copies = np.unique(X, axis=0, return_inverse=True)
+        centred = weights * (gain - np.average(gain, weights=weights))
+        error = np.linalg.norm(np.bincount(copies, centred))
+        return weights @ gain > n_errors * error
+
+    if cls is NadarayaWatsonRegressor:
+        errors = (np.array(found) - y) ** 2
+        best = (errors @ weights).argmin()
+        default = multiples.index(1) if 1 in multiples else best
+        kept = not plainly(errors[default] - errors[best], 1)
+        return multiples[default if kept else best]
+    wrong = np.argmax(found, axis=2) != y
+    brier = ((np.array(found) - np.eye(2)[y]) ** 2).sum(axis=2) @ weights
+    gaps = wrong.astype(float) - wrong[(wrong @ weights).argmin()]
+    few = np.array([not plainly(gap, 0.5) for gap in gaps])
+    return multiples[np.where(few, brier, np.inf).argmin()]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn_crt.exceptions.ApproximationWarning")
+@pytest.mark.parametrize(
+    "inside",
+    [
+        OPRFSampler(n_components=200, random_state=0),
+        PositiveRBFSampler(n_components=200, random_state=0),
+        TrigRBFSampler(n_components=200, random_state=0),
+        TrigRBFSampler(n_components=20, random_state=0),  # rows are unreliable
+    ],
+    ids=["OPRF", "PosRF", "Fourier", "few Fourier"],
+)
 @pytest.mark.parametrize("cls", [NadarayaWatsonClassifier, NadarayaWatsonRegressor])
-def test_auto_minimises_the_leave_one_out_error_of_the_features(cls, sampler, table):
-    X, y, weights = table
+def test_auto_is_the_best_by_predictions_of_rows_left_out(cls, inside, table):
+    X, y, weights = (array[-70:] for array in table)  # with copies
+    X = np.vstack([X, X[-20:]])
+    y, weights = np.r_[y, y[-20:]], np.r_[weights, weights[-20:]]
     y = y if cls is NadarayaWatsonRegressor else (y > 0).astype(int)
-    inside = sampler(n_components=200, random_state=0)
-    model = cls(inside).fit(X, y, weights)
     scale = clone(inside).fit(X, sample_weight=weights).sigma_
-
-    def errors(sigma):
-        return leave_one_out_errors(
-            model, clone(inside).set_params(sigma=sigma), X, y, weights
-        )
-
-    coarse = np.array([weights @ errors(scale * m) for m in OCTAVES])
-    best = OCTAVES[coarse.argmin()]
-    finer = best * 2.0 ** np.array([-0.5, 0, 0.5])
-    finer_errors = np.array([weights @ errors(scale * m) for m in finer])
-    expected = finer[finer_errors.argmin()]
-    # next to the default sigma, another has to be better by a standard error
-    kept = best == 1 and np.isclose(model.sigma_, scale)
-    assert kept or np.isclose(model.sigma_, scale * expected)
+    best = chosen(cls, inside, X, y, weights, OCTAVES.tolist())
+    finer = (best * 2.0 ** np.array([-0.5, 0, 0.5])).tolist()
+    best = chosen(cls, inside, X, y, weights, finer)
+    model = cls(inside).fit(X, y, weights)
+    assert_allclose(model.sigma_, scale * best)
     assert_allclose(model.kernel_.sigma_, model.sigma_)
     assert f"sigma={float(model.sigma_)!r}"[:12] in repr(model.kernel_)
+
+
+@pytest.mark.parametrize("n_components", [100, 1000])
+def test_auto_is_no_less_accurate_than_scale(n_components):
+    """With more columns a larger sigma has better probabilities, but more mistakes."""
+    X, y = load_digits(return_X_y=True)
+    sampler = OPRFSampler(n_components=n_components, random_state=0)
+    scores = [
+        NadarayaWatsonClassifier(sampler, sigma=sigma)
+        .fit(X[:1200], y[:1200])
+        .score(X[1200:], y[1200:])
+        for sigma in ("scale", "auto")
+    ]
+    assert scores[1] > scores[0] - 0.01
 
 
 def test_weights_are_copies_and_their_unit_does_not_count(table):
@@ -96,6 +134,33 @@ def test_weights_are_copies_and_their_unit_does_not_count(table):
         for unit in (1e-3, 1e3):
             assert_allclose(model.fit(X, y, unit * weights).sigma_, expected)
         assert_allclose(model.fit(X[copies], y[copies]).sigma_, expected)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        NadarayaWatsonRegressor(),
+        LocalLinearRegressor(),
+        NadarayaWatsonRegressor(OPRFSampler(random_state=0)),
+    ],
+    ids=["exact", "local linear", "OPRF"],
+)
+def test_choice_from_a_sample_of_the_rows_depends_on_their_content_alone(model, rng):
+    """Of 10,000 rows for the exact kernel, of which 1000 are predicted, or of 2000."""
+    X = rng.normal(size=(11_000, 2))
+    y = np.sin(4 * X[:, 0]) + rng.standard_cauchy(11_000)
+    counts = rng.integers(1, 4, 11_000)
+    expected = clone(model).fit(X, y, counts)
+    order = rng.permutation(11_000)
+    copies = rng.permutation(np.repeat(order, counts[order]))
+    for other in (
+        clone(model).fit(X[order], y[order], counts[order]),
+        clone(model).fit(X[copies], y[copies]),
+        clone(model)
+        .fit(X[:4000], y[:4000], counts[:4000])
+        .partial_fit(X[4000:], y[4000:], counts[4000:]),
+    ):
+        assert_allclose(other.sigma_, expected.sigma_, rtol=1e-9)
 
 
 @pytest.mark.parametrize("sigma", [0.7, "scale", "median", [0.5, 2.0]])

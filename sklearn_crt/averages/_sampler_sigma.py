@@ -1,0 +1,187 @@
+"""Choice of the sigma of a sampler by the error of the averages from its features."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from .._array import to_host
+from .._kernels import exp_features
+from ..maps import FeatureMap
+from ..rows.centers import distinct_rows
+from ..rows.sample import DistinctSample
+from ._jackknife import (
+    find_cancelling,
+    group_columns,
+    group_shares,
+    probabilities,
+    split_sums,
+    standard_error,
+    trust,
+    where_cancels,
+)
+from ._sigma import TIE, is_plainly_positive, mistakes
+from ._sums import FeatureSums
+from ._targets import Targets
+
+OCTAVES = 2.0 ** np.arange(-2, 5)
+_HALVES = 2.0 ** np.arange(-0.5, 1, 0.5)  # the finer grid around the best octave
+N_SAMPLED = 2000  # rows from which sigma is selected, each of which is left out in turn
+# Difference of error rates, in standard errors, that the Brier score may decide. The
+# error rate alone would often be decided by chance, because few rows are misclassified.
+# The Brier score alone prefers a large sigma, whose probabilities are less uniform,
+# although its random features misclassify more rows.
+_CLOSE = 0.5
+_REMAINDER = 1e-9  # smaller proportions of a sum of features are rounding errors
+
+
+@dataclass(frozen=True)
+class SampledRows:
+    """A sample of the distinct rows of a table; ``a + b`` is that of two tables."""
+
+    few: DistinctSample
+    seen: Any  # statistics of the targets of all rows, not only of the sample
+
+    @classmethod
+    def of(cls, batches: Sequence[tuple[Any, ...]], targets: Targets) -> SampledRows:
+        """Return the sample of batches, which are tuples (X, y, weights, ...)."""
+        seen = (targets.statistics_of(y, weights) for _, y, weights, *_ in batches)
+        parts = (tuple(map(to_host, batch[:3])) for batch in batches)
+        return cls(DistinctSample.of(parts, N_SAMPLED), reduce(add, seen))
+
+    def __add__(self, other: SampledRows) -> SampledRows:
+        return SampledRows(self.few + other.few, self.seen + other.seen)
+
+
+def best_multiple_of_sampler(
+    sampler: Any, rows: SampledRows, targets: Targets
+) -> float:
+    """Return the multiple of the sampler's sigma with the lowest leave-one-out error.
+
+    A row is predicted from the sums of features over all rows, from which its own
+    contribution and that of its copies are subtracted, so that the error includes the
+    error of the random features.
+    """
+    X, weights = rows.few.X, rows.few.weights
+    encoded = targets.encode(rows.few.y, weights, np.float64)
+    _, places = distinct_rows(X)
+    copies = np.zeros((places.max() + 1, encoded.shape[1]))
+    np.add.at(copies, places, encoded)
+    wide, first = X.astype(np.float64, copy=False), sampler.sigma_
+    errors_of = _errors_of_labels if targets.are_labels else _errors_of_numbers
+    choose = _best_for_labels if targets.are_labels else _best_for_numbers
+    best = 1.0
+    for steps in (OCTAVES, _HALVES):
+        errors = []
+        for multiple in (best * steps).tolist():
+            source = sampler.with_sigma(first * multiple).map_.astype("float64")
+            own = copies[places]
+            sums, share = _sums_over_other_rows(source, wide, encoded, own, targets)
+            if targets.are_labels:
+                sums *= _class_factors(encoded, own, rows.seen)
+            errors.append(errors_of(sums, share, encoded, targets, rows.seen))
+        best = float((best * steps)[choose(errors, best * steps, weights, places)])
+    return best
+
+
+def _class_factors(encoded, own, seen):
+    """Return the factors of class sums that restore the class proportions of all rows.
+
+    If the kernel is wide, all class sums are close to their class proportions. A row
+    that is left out then makes its own class less probable than all others of equal
+    proportion, and so do the random proportions of a sample.
+    """
+    # encoded, own (n_rows, n_classes)
+    rest = encoded.sum(axis=0) - own
+    has_others = rest > _REMAINDER * encoded.sum()
+    return np.where(has_others, seen.shares / np.where(has_others, rest, 1), 0)
+
+
+def _errors_of_labels(sums, share, encoded, targets, seen):
+    """Return the mistakes and the Brier score of each row, (2, n_rows)."""
+    sums = np.where(np.any(sums > 0, axis=1, keepdims=True), sums, seen.shares)
+    found = probabilities(sums, seen.shares, share[:, None])
+    truth = encoded / targets.weight(encoded)[:, None]
+    return np.stack([mistakes(found, truth), ((found - truth) ** 2).sum(axis=1)])
+
+
+def _errors_of_numbers(sums, share, encoded, targets, seen):
+    """Return the squared error of each row, in variances of the targets, (n_rows,)."""
+    own, weights = targets.weight(encoded)[:, None], targets.weight(sums)[:, None]
+    truth, n_outputs = encoded[:, : targets.n_averages] / own, targets.n_averages
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = np.where(weights > 0, sums[:, :n_outputs] / weights, seen.mean)
+    found = seen.clipped(found)
+    found += (1 - share[:, None]) * (seen.mean - found)
+    spread = np.average((truth - seen.mean) ** 2, axis=0, weights=own[:, 0])
+    return (found - truth) ** 2 @ (1 / np.where(spread > 0, spread, 1))
+
+
+def _best_for_labels(errors, multiples, weights, copies):
+    """Return the index of the lowest Brier score among those of low error rate."""
+    wrong, brier = np.stack(errors, axis=1)
+    least = wrong[_last_least(wrong @ weights)]
+    close = [
+        not is_plainly_positive(row - least, weights, copies, _CLOSE) for row in wrong
+    ]
+    return _last_least(np.where(close, brier @ weights, np.inf))
+
+
+def _best_for_numbers(errors, multiples, weights, copies):
+    """Return the index of the lowest error, or of "scale" within a standard error."""
+    errors = np.stack(errors)
+    best = _last_least(errors @ weights)
+    for default in np.flatnonzero(multiples == 1):
+        if not is_plainly_positive(errors[default] - errors[best], weights, copies):
+            return int(default)
+    return best
+
+
+def _last_least(errors):
+    """Return the index of the lowest error, of equal ones that of the largest sigma."""
+    return int(np.flatnonzero(errors <= errors.min() * (1 + TIE))[-1])
+
+
+def _sums_over_other_rows(
+    source: FeatureMap,
+    X: Any,
+    encoded: np.ndarray,
+    own: np.ndarray,
+    targets: Targets,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sums of features times targets without the row and its copies.
+
+    The second array is the weight of each average, below 1 for unreliable rows. ``own``
+    are the sums of the encoded targets over each row and its copies.
+    """
+    # X (n, d), encoded and own (n, k) -> (n, k), (n,)
+    sums, found, share = FeatureSums(), np.zeros(encoded.shape), np.ones(len(encoded))
+    for rows, mantissa, exponent in source.iter_log_features(X, key=True):
+        sums = sums.with_rows(mantissa, exponent, encoded[rows])
+    shift = sums.total.log_scale[:, 0]
+    index = source.frequency_index()
+    groups = group_columns(index, source.n_components)
+    shares = group_shares(index, source.n_components)
+    parts_of_sums = split_sums(targets.weight(sums.sums), groups)
+    keys = source.iter_log_features(X, key=True)
+    queries = source.iter_log_features(X, key=False)
+    for (rows, mantissa, exponent), (_, *key) in zip(queries, keys, strict=True):
+        weights, _ = sums.scaled(mantissa, exponent)
+        features = exp_features(key[0], None if key[1] is None else key[1] - shift)
+        kernel = np.einsum("nm,nm->n", weights, features)
+        total = weights @ sums.sums
+        rest = total - kernel[:, None] * own[rows]
+        size = np.abs(weights) @ np.abs(sums.sums)
+        found[rows] = np.where(np.abs(rest) > _REMAINDER * size, rest, 0)
+        cancels = find_cancelling(mantissa, sums.signed)
+        if cancels is not None:
+            parts = (weights * features) @ split_sums(np.ones(groups.size), groups)
+            parts = weights @ parts_of_sums - parts * targets.weight(own[rows])[:, None]
+            error = where_cancels(cancels, standard_error(parts, shares))
+            share[rows] = trust(targets.weight(found[rows]), error)
+    return found, share
