@@ -63,10 +63,10 @@ from .tables import ROOT, Table
 # Of each row: the most that the gate allows, and what it is to become, where that is
 # less. What grows for a good reason moves its limit here, in the commit that says why.
 LIMITS = {
-    "lines of the package": ([29330], [24800]),
-    "lines of code": ([16410], [14300]),
-    "modules": ([107], None),
-    "modules with one importer: private, not of the first names": ([11, 19], None),
+    "lines of the package": ([29560], [24800]),
+    "lines of code": ([16570], [14300]),
+    "modules": ([110], None),
+    "modules with one importer: private, not of the first names": ([12, 20], None),
     "names with two meanings": ([0], None),
     "cycles of imports": ([0], None),
     "second classes of a map, for the array API": ([0], None),
