@@ -8,6 +8,7 @@
 * ridge_tables, ridge_time: ridge on features beside other models; its time by rows
 * quantiles: quantiles and intervals beside a forest and boosting
 * density: log densities beside KernelDensity
+* sampler_sigma: sigma of averages with random features, selected or "scale"
 * prototypes: prototypes beside features and the exact kernel
 * positive_maps: error of positive maps
 * hybrids: hybrids beside their parts
@@ -45,6 +46,7 @@ from . import (
     quantiles,
     ridge,
     ridge_tables,
+    sigma,
 )
 
 OPTIONS = {
@@ -160,6 +162,11 @@ CHOICES = (
         quantiles.density,
         "density.inc",
         {"rows": (4000,)},
+    ),
+    Choice(
+        sigma.sampler_sigma,
+        "sampler_sigma.inc",
+        {**FEW, "sets": ("iris", "diabetes"), "methods": ("OPRF",)},
     ),
     Choice(
         averages.prototypes,
