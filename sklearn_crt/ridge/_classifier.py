@@ -71,17 +71,17 @@ class RandomFeatureRidgeClassifier(
     alpha : float, array-like or "auto", default="auto"
         Ridge penalty, or the penalties to choose from by leave-one-out errors (see
         Notes). ``"auto"`` tries 30 penalties, from 1e-7 times the mean squared norm of
-        the centred features (for float32 rows at least 5e-7 times the largest
-        eigenvalue of their Gram matrix) to ten times that eigenvalue, but none that is
-        too small for the variance of the indicators.
+        the centred features to ten times the largest eigenvalue of their Gram matrix.
+        For float32 rows the smallest penalty is at least 5e-7 times that eigenvalue.
+        Penalties that are too small for the variance of the indicators are excluded.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is not penalised.
     class_weight : dict or "balanced", default=None
         Weights of the classes, by label, by which the weights of their rows are
         multiplied; classes that are not listed have weight 1. Unlike ``sample_weight``,
-        they do not change the number of rows that the scores assume. ``"balanced"``
-        gives all classes the same total weight; only ``fit`` supports it. Class
-        probabilities then refer to a population with the weighted proportions.
+        they do not count rows. ``"balanced"`` gives all classes the same total weight,
+        and is not supported by ``partial_fit``. With class weights, the class
+        probabilities refer to a population with the weighted proportions.
     random_state : int, RandomState instance or None, default=None
         Seed of the random features. A seed that was set on a sampler is kept. Pass an
         integer for results that can be repeated.
@@ -97,7 +97,7 @@ class RandomFeatureRidgeClassifier(
         The inverse length scale in use. It does not exist if ``kernel_`` has no
         ``sigma_``.
     alpha_ : float
-        The penalty with the lowest log loss, which all classes share.
+        The selected penalty, which all classes share (see Notes).
     coef_ : ndarray of shape (1, n_components) or (n_classes, n_components)
         Coefficients of the features.
     intercept_ : ndarray of shape (1,) or (n_classes,)
@@ -143,8 +143,9 @@ class RandomFeatureRidgeClassifier(
     unknown, and prevents probabilities of 0 and 1.
 
     The penalty and ``sigma`` have the lowest log loss of such probabilities, computed
-    with :math:`M = 0` and on at most 65,536 predictions, among all penalties whose
-    leave-one-out error is at most 10 % above the lowest one for the same ``sigma``.
+    with :math:`M = 0`, among all penalties whose leave-one-out error is at most 10 %
+    above the lowest one for the same ``sigma``. If there are many classes, the log loss
+    is computed on fewer rows, so that rows times classes are about 65,536.
 
     References
     ----------

@@ -24,8 +24,9 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
     A fast approximation of kernel ridge regression for many rows. The penalty and the
     inverse length scale ``sigma`` of the kernel are selected by the leave-one-out
     error, which is computed without fitting again. The same leave-one-out errors
-    calibrate the prediction intervals and quantiles. Predictions stay within the range
-    of the training targets, so that the model does not extrapolate wildly.
+    calibrate the prediction intervals and quantiles. By default, predictions are
+    limited to the range of the training targets, so that the model does not extrapolate
+    wildly.
 
     The coefficients depend on the rows only through the Gram matrix of the features and
     their products with the targets. These are accumulated in one pass, so rows can be
@@ -72,17 +73,19 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
     alpha : float, array-like or "auto", default="auto"
         Ridge penalty, or the penalties to choose from by the leave-one-out error.
         ``"auto"`` tries 30 penalties, from 1e-7 times the mean squared norm of the
-        centred features (for float32 rows at least 5e-7 times the largest eigenvalue of
-        their Gram matrix) to ten times that eigenvalue, but none that is too small for
-        the variance of the targets (see Notes).
+        centred features to ten times the largest eigenvalue of their Gram matrix. For
+        float32 rows the smallest penalty is at least 5e-7 times that eigenvalue.
+        Penalties that are too small for the variance of the targets are excluded (see
+        Notes).
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is not penalised.
     clip : bool, default=True
         Whether predictions, intervals and quantiles are limited to the range of the
         training targets, and predictions that are less certain than the mean target are
         shrunk towards it (see Notes). Switch it off if targets outside the range
-        are expected, for instance if there is a trend, or to obtain the predictions
-        ``features @ coef_ + intercept_``, which also take about half the time.
+        are expected, for instance if there is a trend, or if you need exactly
+        ``features @ coef_ + intercept_``. Prediction is then faster, because no
+        standard deviations are computed.
     random_state : int, RandomState instance or None, default=None
         Seed of the random features. A seed that was set on a sampler is kept. Pass an
         integer for results that can be repeated.
@@ -156,9 +159,11 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
     standard deviation of Bayesian linear regression with noise variance :math:`s^2` and
     prior variance :math:`s^2 / \alpha`, or equivalently of a Gaussian process with the
     kernel that the features define ([2]_ section 2.1). It assumes that the noise
-    variance is the same everywhere. It accounts neither for the error of the random
-    features (``kernel_variance`` of a sampler) nor for the choice of the penalty and of
-    sigma. :meth:`predict_interval` makes neither assumption.
+    variance is the same everywhere, and an interval of a number of standard deviations
+    assumes normally distributed noise; :meth:`predict_interval` assumes neither. The
+    standard deviation does not account for the error of the random features
+    (``kernel_variance`` of a sampler), and neither it nor the intervals account for the
+    choice of the penalty and of sigma.
 
     With ``clip=True``, the difference between a prediction and the mean target is
     multiplied by :math:`\min(1, s_y / (s \sqrt v))`, where :math:`s_y` is the standard
@@ -244,13 +249,15 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows.
         return_std : bool, default=False
-            Whether to return standard deviations as well, which costs D (D + 1)
-            operations per row for D columns.
+            Whether to return standard deviations as well. With ``clip=True`` they are
+            computed in any case; with ``clip=False`` they cost D (D + 1) additional
+            operations per row for D random features.
 
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Predictions (expected targets), in float64 even for float32 rows.
+            Predicted expectations of the targets, in float64 even for float32 rows.
+            With ``clip=True`` they are limited as described in the notes of the class.
         std : ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Standard deviations of new targets, including the noise. They are infinite
             if the training rows leave no degrees of freedom to estimate the noise. Only
@@ -313,10 +320,10 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         return self._output(values, X)
 
     def predict_interval(self, X: TableLike, coverage: float = 0.9) -> np.ndarray:
-        r"""Predict intervals that contain new targets with a given probability.
+        r"""Predict intervals that contain a given proportion of new targets.
 
-        The probability is calibrated on training rows that are predicted without
-        themselves, and does not depend on the distribution of the noise.
+        The width of the intervals is calibrated on leave-one-out errors, without
+        assuming a distribution of the noise.
 
         Parameters
         ----------
@@ -324,9 +331,9 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
             Rows for which predictions are made.
         coverage : float, default=0.9
             Proportion of new targets that the intervals should contain, between 0 and
-            1. The coverage holds on average over rows drawn from the distribution of
-            the training rows, but not for each individual row, and not for rows from
-            another distribution.
+            1. The coverage is approximate: it refers to the average over rows from the
+            distribution of the training rows, neither to individual rows nor to another
+            distribution, and it can be too low if there are few rows.
 
         Returns
         -------
@@ -341,7 +348,8 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
 
         Notes
         -----
-        An interval is centred at the prediction, and half its width is
+        Before it is limited to the range of the targets (``clip=True``), an interval is
+        centred at the prediction, and half its width is
 
         .. math:: \sqrt{1 + v(x)}\; \operatorname{quantile}_{p (1 + 1/n)}
            \frac{|e_i|}{\sqrt{1 + v_i}}
