@@ -28,7 +28,7 @@ TREE = {
                 "make_pipeline(LearnedMetric(), LocalLinearClassifier())",
                 "user_guide/local_linear",
             ),
-            "more rows, a stream, or error bars": (
+            "more rows, or a stream": (
                 "RandomFeatureRidge",
                 "make_pipeline(StandardScaler(), RandomFeatureRidge())",
                 "user_guide/ridge",
