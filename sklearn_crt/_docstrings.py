@@ -21,17 +21,20 @@ def complete_docstring(cls: type) -> None:
         return
     parameters = _entries(sections.pop("Parameters", ""))
     attributes = _entries(sections.pop("Attributes", ""))
-    wanted = [*inspect.signature(cls).parameters]
+    place = {name: i for i, name in enumerate(inspect.signature(cls).parameters)}
+    told = {name for names in parameters for name in names.split(", ")}
     for base in cls.__mro__[1:]:
         _, found = _sections(vars(base).get("__doc__"))
         for section in ("Parameters", "Attributes"):
             for name, text in _entries(found.get(section, "")).items():
                 if name.endswith("_"):
                     attributes.setdefault(name, text)
-                elif name in wanted:
+                elif name in place and name not in told:
                     parameters.setdefault(name, text)
     # a parameter that the constructor does not have comes last, and fails the checks
-    names = sorted(parameters, key=lambda name: [*wanted, name].index(name))
+    names = sorted(
+        parameters, key=lambda each: place.get(each.split(", ")[0], len(place))
+    )
     ordered = {"Parameters": [parameters[name] for name in names]}
     ordered["Attributes"] = [*attributes.values()]
     first = {name: "\n".join(texts) for name, texts in ordered.items() if texts}
@@ -57,5 +60,5 @@ def _entries(body: str) -> dict[str, str]:
             name = line.partition(" :")[0]
             entries[name] = line
         else:
-            entries[name] += f"\n{line}"
+            entries[name] = f"{entries.get(name, '')}\n{line}"
     return entries

@@ -140,6 +140,10 @@ class MapSums(FittedValue):
         """Return only the sums, which is all that blocks of rows need to exchange."""
         return replace(self, sampler=None)
 
+    def with_map_of(self, sampler: Any) -> Self:
+        """Return these sums with the fitted sampler whose map they belong to."""
+        return replace(self, sampler=sampler)
+
     def check_columns(self, X: Any) -> None:
         """Raise scikit-learn's error if the sampler expects another column count."""
         expected = getattr(self.sampler, "n_features_in_", X.shape[1])

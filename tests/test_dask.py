@@ -193,7 +193,8 @@ def test_blocks_exchange_sums_and_no_maps(table):
             sizes.append(len(pickle.dumps(result)))
 
     width = 1024
-    model = NadarayaWatsonClassifier(OPRFSampler(n_components=width, random_state=0))
+    sampler = OPRFSampler(sigma=1.0, n_components=width, random_state=0)
+    model = NadarayaWatsonClassifier(sampler)
     scheduler = dask.config.set(scheduler="synchronous")
     with scheduler, dask.callbacks.Callback(posttask=measure):
         crt_dask.fit(model, lazy(X, (300, D)), labels)

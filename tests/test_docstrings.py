@@ -69,6 +69,40 @@ def test_a_docstring_is_completed_by_that_of_the_base_class():
     assert doc.endswith("OPRFSampler : A sampler.")
 
 
+def test_parameters_that_are_described_together_stay_together():
+    class Together(BaseFeatureSampler):
+        """A sampler.
+
+        Parameters
+        ----------
+        sigma, own : float
+            Two parameters.
+        """
+
+        def __init__(self, *, random_state=None, sigma=1.0, own=1.0, n_jobs=None):
+            self.sigma, self.own, self.n_jobs = sigma, own, n_jobs
+
+    parameters = described(Together, "Parameters")
+    assert parameters == ["random_state", "sigma, own", "n_jobs"]
+
+
+def test_what_is_not_written_as_a_parameter_is_kept():
+    class Odd(BaseFeatureSampler):
+        """A sampler.
+
+        Parameters
+        ----------
+
+            There is one.
+        """
+
+        def __init__(self, *, n_jobs=None):
+            self.n_jobs = n_jobs
+
+    assert described(Odd, "Parameters") == ["n_jobs"]
+    assert "\n\n    There is one.\n\nAttributes\n" in Odd.__doc__
+
+
 def test_a_docstring_without_sections_stays_as_it_is():
     class Plain(Described):
         """One sentence."""

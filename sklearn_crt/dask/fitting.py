@@ -350,7 +350,7 @@ def _fit_sums(model, tables, ahead, classes):
             sampler = _with_best_sigma(model, sampler, blocks, sample_weight)
     found = sum_over_blocks(blocks, _sums_of, model, sampler).compute()
     found = _or_raise(found, sample_weight)
-    return finished(model, replace(found.value, sampler=sampler).fixed(), found.noted)
+    return finished(model, found.value.with_map_of(sampler).fixed(), found.noted)
 
 
 def _fitted_sampler(model, transformer, blocks, sample_weight, classes):

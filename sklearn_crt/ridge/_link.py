@@ -101,7 +101,7 @@ def _minimum(
     logs_of_frequencies = np.log(frequencies)
     sizes = 1, n_classes, n_classes**2 if with_matrix else 0
     penalties = np.repeat([_OF_SLOPE, _OF_BIASES, _OF_MATRIX], sizes)
-    penalties /= max(1, len(labels))
+    penalties *= weights @ weights  # divided by the effective number of rows
 
     def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
         slope, biases = parameters[0], parameters[1 : 1 + n_classes]

@@ -66,7 +66,7 @@ def with_n_components(sampler: Any, n_components: int) -> Any:
     return with_value(sampler, value, {"n_components": n_components})
 
 
-def _n_components_for(n_rows: float) -> int:
+def _width_for(n_rows: float) -> int:
     """Return the number of columns for a number of rows."""
     return FEWEST if n_rows > _MANY else int(np.clip(n_rows, FEWEST, MOST))
 
@@ -247,7 +247,7 @@ class RidgeSums(MapSums):
             rows = sampler._value.statistics.query
             # the weights count rows, unless they are below 1 on average
             n_rows = max(rows.weight, rows.n_rows)
-            sampler = with_n_components(sampler, _n_components_for(n_rows))
+            sampler = with_n_components(sampler, _width_for(n_rows))
         if not self.selects_sigma:
             return (sampler,)
         few = sampler.n_features_in_ <= _FEW

@@ -117,7 +117,7 @@ class SamplerValue(FittedValue):
     def plus(self, batch: SamplerBatch, step: Step = no_step) -> SamplerValue:  # type: ignore[override]
         return self.read(batch).with_map()
 
-    fitted = plus  # type: ignore[assignment]  # not frozen, as more rows may follow
+    fitted = plus  # type: ignore[assignment]  # samplers are fitted often: no detour
 
     def __add__(self, other: SamplerValue) -> SamplerValue:
         statistics = self.statistics + other.statistics

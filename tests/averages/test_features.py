@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.frozen import FrozenEstimator
 from sklearn.kernel_approximation import Nystroem, RBFSampler
@@ -107,7 +108,7 @@ def test_map_is_frozen_once_there_are_enough_rows(rng, monkeypatch):
     monkeypatch.setattr("sklearn_crt._map_sums.KEPT_ENTRIES", 4000 * 100)
     X = rng.normal(size=(6000, 100)).astype(np.float32)
     y = (X[:, 0] > 0).astype(int)
-    sampler = OPRFSampler(n_components=20, random_state=0)
+    sampler = OPRFSampler(sigma=0.1, n_components=20, random_state=0)
     model, sizes, parameters = NadarayaWatsonClassifier(sampler), [], []
     for rows in np.split(np.arange(6000), [2000, 5000]):
         model.partial_fit(X[rows], y[rows], classes=[0, 1])
@@ -115,7 +116,7 @@ def test_map_is_frozen_once_there_are_enough_rows(rng, monkeypatch):
         sizes.append(len(pickle.dumps(model)))
     assert parameters[0] != parameters[1] == parameters[2]
     assert sizes[0] > X[:2000].nbytes > X[:100].nbytes > max(sizes[1:])
-    frozen = FrozenEstimator(OPRFSampler(n_components=20, random_state=0).fit(X[:5000]))
+    frozen = FrozenEstimator(clone(sampler).fit(X[:5000]))
     expected = NadarayaWatsonClassifier(frozen).fit(X, y).predict_proba(X[:100])
     assert_allclose(model.predict_proba(X[:100]), expected, rtol=1e-4)
 

@@ -1,4 +1,4 @@
-"""The bandwidth of least leave-one-out error, and what it does for the defaults."""
+"""The sigma of least leave-one-out error, and what it does for the defaults."""
 
 import numpy as np
 import pytest
@@ -98,7 +98,7 @@ def test_sparse_rows(rng):
 
 
 def test_a_sample_of_the_rows_follows_their_number(rng):
-    """Of 10,000 rows: the best bandwidth of more is a little narrower.
+    """Of 10,000 rows: the best sigma of more is a little larger.
 
     The number of distinct rows is estimated to 1 %.
     """

@@ -29,8 +29,8 @@ def log_kernel(sampler, queries, keys):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("sigmas", [[0.1, 0.2, 0.4, 3.2], 2.0 ** np.arange(-3, 5, 0.5)])
-def test_sums_of_doubled_bandwidths(sigmas, dtype, rng):
-    """Weights that are squared are those of each bandwidth by itself, also beyond e-87.
+def test_sums_of_doubled_sigmas(sigmas, dtype, rng):
+    """Weights that are squared are those of each sigma by itself, also beyond e-87.
 
     A query all of whose pairs are left out has no weight, and others lose only these.
     """

@@ -293,6 +293,8 @@ def test_weights_of_any_size(model, dtype, X):
     if "Ridge" in name_of(model):  # large weights count rows: a fixed penalty follows
         model = clone(model).set_params(alpha=1.0)
     tolerance = 1e-4 if dtype == np.float32 else 1e-8
+    if "RidgeClassifier" in name_of(model):
+        tolerance = 1 / 80  # the proportion of the class frequencies in probabilities
     expected = learned(model, X, y, weights)
     for unit in (2.0**-180, 2.0**180):
         if "Ridge" in name_of(model):

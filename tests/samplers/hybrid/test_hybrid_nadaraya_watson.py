@@ -36,6 +36,7 @@ def test_nadaraya_watson_at_extreme_sigmas(kind, wine):
 
 @pytest.mark.filterwarnings("ignore:For .* rows all the kernel weights:RuntimeWarning")
 def test_nadaraya_watson_uses_both_sides(wine):
+    """With the map of one side for both, t is 11, where the limit is 8."""
     X, y = wine
     targets = y[:, None] == np.arange(3)
 
