@@ -9,7 +9,6 @@ from sklearn_crt import (
     AnchoredRBFSampler,
     DERFSampler,
     ExponentialPowerSampler,
-    GERFSampler,
     HybridSampler,
     LaplacianSampler,
     MaternSampler,
@@ -136,7 +135,7 @@ def test_simplex_sampler(coupling):
 @pytest.mark.parametrize(
     "sampler",
     [
-        *mostly_slow(OPRFSampler, TrigRBFSampler, GERFSampler, AnchoredRBFSampler),
+        *mostly_slow(OPRFSampler, AnchoredRBFSampler),
         pytest.param(SimplexRBFSampler, marks=SLOW),
     ],
 )
@@ -146,9 +145,7 @@ def test_sampler_in_more_dimensions(sampler):
 
 @pytest.mark.each_value
 @pytest.mark.parametrize("coupling", APPROXIMATE)
-@pytest.mark.parametrize(
-    "sampler", mostly_slow(OPRFSampler, TrigRBFSampler, DERFSampler)
-)
+@pytest.mark.parametrize("sampler", mostly_slow(OPRFSampler, TrigRBFSampler))
 def test_sampler_with_padded_blocks(sampler, coupling):
     check_sampler(sampler(coupling=coupling), 4)
 
