@@ -25,7 +25,7 @@ from ._jackknife import (
     trust,
     where_cancels,
 )
-from ._sigma import TIE, is_plainly_positive, mistakes
+from ._sigma import TIE, is_significant, mistakes
 from ._sums import FeatureSums
 from ._targets import Targets
 
@@ -126,9 +126,7 @@ def _best_for_labels(errors, multiples, weights, copies):
     """Return the index of the lowest Brier score among those of low error rate."""
     wrong, brier = np.stack(errors, axis=1)
     least = wrong[_last_least(wrong @ weights)]
-    close = [
-        not is_plainly_positive(row - least, weights, copies, _CLOSE) for row in wrong
-    ]
+    close = [not is_significant(row - least, weights, copies, _CLOSE) for row in wrong]
     return _last_least(np.where(close, brier @ weights, np.inf))
 
 
@@ -137,7 +135,7 @@ def _best_for_numbers(errors, multiples, weights, copies):
     errors = np.stack(errors)
     best = _last_least(errors @ weights)
     for default in np.flatnonzero(multiples == 1):
-        if not is_plainly_positive(errors[default] - errors[best], weights, copies):
+        if not is_significant(errors[default] - errors[best], weights, copies):
             return int(default)
     return best
 

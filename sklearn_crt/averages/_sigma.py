@@ -188,7 +188,7 @@ def _search(octaves, finer, batches, encoded, targets, copies) -> tuple[float, T
         least = errors.min(axis=1)
         best = int((least <= least.min() * (1 + TIE)).argmax())
         plain, fits = (rows[j, errors[j].argmin()] for j in (0, best))
-        if not is_plainly_positive(plain - fits, weights, copies):
+        if not is_significant(plain - fits, weights, copies):
             best = 0
         # Among equal errors the largest multiple, that is the narrowest kernel, is
         # chosen. If all distinct rows have the same distance, as with one-hot encoded
@@ -226,10 +226,10 @@ def mistakes(found: np.ndarray, truth: np.ndarray) -> np.ndarray:
     return 1 - right / first.sum(axis=-1)
 
 
-def is_plainly_positive(
+def is_significant(
     gain: np.ndarray, weights: np.ndarray, copies: np.ndarray, n_errors: float = 1.0
 ) -> bool:
-    """Return whether the mean gain is more than ``n_errors`` standard errors above 0.
+    """Return whether the mean gain exceeds 0 by ``n_errors`` standard errors.
 
     The standard error is that of independent distinct rows. Therefore it does not
     depend on the unit of the weights, or on whether a row has weight 2 or is repeated.

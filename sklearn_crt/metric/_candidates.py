@@ -157,9 +157,9 @@ class _Learner:
         return Learned(method, L, len(rounds), *rest)
 
     def _choose(self) -> tuple[str, dict[str, float], float]:
-        """Return the simplest method that none errs plainly less than, and all scores.
+        """Return the simplest method whose error no other is significantly below.
 
-        And the first multiple that AGOP took.
+        Also return the scores of all methods, and the first multiple that AGOP took.
         """
         table, share = self.table, self.parameters.validation_fraction
         held = table.hashes < share

@@ -68,7 +68,51 @@ def _is_process_kernel(kernel: Any) -> bool:
 
 
 class BaseRandomFeatureRidge(SupervisedLifeCycle):
-    """Ridge regression on features; subclasses encode and decode the targets."""
+    """Ridge regression on features; subclasses encode and decode the targets.
+
+    Parameters
+    ----------
+    kernel : str, kernel, callable or transformer, default="gaussian"
+        What computes the features.
+
+        - ``"gaussian"``, ``"laplacian"``, ``"matern"``, or a kernel value with its own
+          parameters, such as ``Matern(nu=2.5)`` from :mod:`sklearn_crt.kernels`: random
+          Fourier features of this kernel, from :class:`TrigRBFSampler`,
+          :class:`LaplacianSampler`, :class:`MaternSampler` or
+          :class:`ExponentialPowerSampler`.
+        - A callable: it takes two arrays of shapes (n, d) and (m, d), and returns the
+          kernel matrix of shape (n, m). The kernels of
+          :mod:`sklearn.gaussian_process.kernels` are of this kind. The features are
+          those of :class:`~sklearn.kernel_approximation.Nystroem`.
+        - A sampler, or any other transformer. It is cloned and fitted, unless it is
+          wrapped in a ``FrozenEstimator``, which is used as it is. With
+          :class:`CentersRBFSampler` the penalty is that of kernel ridge regression at
+          its centres.
+        - ``"linear"``: the columns of X are features already, for the last step of a
+          pipeline.
+    n_components : int or "auto", default="auto"
+        Number of features. ``"auto"`` is the number of rows, but at least 1024 and at
+        most 2048, and it is 1024 if there are more than 16,384 rows, because the time
+        of a fit grows with the square of this number. For a callable, ``"auto"`` is the
+        number of rows of the first batch, but at most 1024. If the kernel is a sampler,
+        ``"auto"`` keeps the ``n_components`` of the sampler. If it is ``"linear"``, a
+        ``FrozenEstimator`` or a transformer of another package, ``n_components`` must
+        be ``"auto"`` and has no effect.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept, which is not penalised.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the random features. A seed that was set on a sampler is kept. Pass an
+        integer for results that can be repeated.
+
+    Attributes
+    ----------
+    kernel_ : sampler, transformer or "linear"
+        The fitted transformer that computes the features, whose representation shows
+        the selected ``sigma``.
+    sigma_ : float or ndarray of shape (n_features,)
+        The inverse length scale in use. It does not exist if ``kernel_`` has no
+        ``sigma_``.
+    """
 
     _value: RidgeSums
     _parameter_constraints: dict = {

@@ -32,24 +32,6 @@ class RandomFeatureRidgeClassifier(
 
     Parameters
     ----------
-    kernel : str, kernel, callable or transformer, default="gaussian"
-        What computes the features.
-
-        - ``"gaussian"``, ``"laplacian"``, ``"matern"``, or a kernel value with its own
-          parameters, such as ``Matern(nu=2.5)`` from :mod:`sklearn_crt.kernels`: random
-          Fourier features of this kernel, from :class:`TrigRBFSampler`,
-          :class:`LaplacianSampler`, :class:`MaternSampler` or
-          :class:`ExponentialPowerSampler`.
-        - A callable: it takes two arrays of shapes (n, d) and (m, d), and returns the
-          kernel matrix of shape (n, m). The kernels of
-          :mod:`sklearn.gaussian_process.kernels` are of this kind. The features are
-          those of :class:`~sklearn.kernel_approximation.Nystroem`.
-        - A sampler, or any other transformer. It is cloned and fitted, unless it is
-          wrapped in a ``FrozenEstimator``, which is used as it is. With
-          :class:`CentersRBFSampler` the penalty is that of kernel ridge regression at
-          its centres.
-        - ``"linear"``: the columns of X are features already, for the last step of a
-          pipeline.
     sigma : float, {"auto", "scale", "median"} or array-like, default="auto"
         Inverse length scale by which the rows are multiplied: a number, or one number
         per column; a larger ``sigma`` is a narrower kernel, and ``length_scale = 1 /
@@ -60,42 +42,23 @@ class RandomFeatureRidgeClassifier(
         one with the lowest leave-one-out log loss; it keeps a ``sigma`` that was set on
         a sampler. If the kernel is ``"linear"``, a callable, a ``FrozenEstimator`` or a
         transformer of another package, ``sigma`` must be ``"auto"`` and has no effect.
-    n_components : int or "auto", default="auto"
-        Number of features. ``"auto"`` is the number of rows, but at least 1024 and at
-        most 2048, and it is 1024 if there are more than 16,384 rows, because the time
-        of a fit grows with the square of this number. For a callable, ``"auto"`` is the
-        number of rows of the first batch, but at most 1024. If the kernel is a sampler,
-        ``"auto"`` keeps the ``n_components`` of the sampler. If it is ``"linear"``, a
-        ``FrozenEstimator`` or a transformer of another package, ``n_components`` must
-        be ``"auto"`` and has no effect.
     alpha : float, array-like or "auto", default="auto"
         Ridge penalty, or the penalties to choose from by leave-one-out errors (see
         Notes). ``"auto"`` tries 30 penalties, from 1e-7 times the mean squared norm of
         the centred features to ten times the largest eigenvalue of their Gram matrix.
         For float32 rows the smallest penalty is at least 5e-7 times that eigenvalue.
         Penalties that are too small for the variance of the indicators are excluded.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, which is not penalised.
     class_weight : dict or "balanced", default=None
         Weights of the classes, by label, by which the weights of their rows are
         multiplied; classes that are not listed have weight 1. Unlike ``sample_weight``,
         they do not count rows. ``"balanced"`` gives all classes the same total weight,
         and is not supported by ``partial_fit``. With class weights, the class
         probabilities refer to a population with the weighted proportions.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the random features. A seed that was set on a sampler is kept. Pass an
-        integer for results that can be repeated.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         The labels.
-    kernel_ : sampler, transformer or "linear"
-        The fitted transformer that computes the features, whose representation shows
-        the selected ``sigma``.
-    sigma_ : float or ndarray of shape (n_features,)
-        The inverse length scale in use. It does not exist if ``kernel_`` has no
-        ``sigma_``.
     alpha_ : float
         The selected penalty, which all classes share (see Notes).
     coef_ : ndarray of shape (1, n_components) or (n_classes, n_components)

@@ -61,7 +61,7 @@ def chosen(cls, sampler, X, y, weights, multiples):
         scaled.fit(X, sample_weight=weights)
         found.append(predictions_without_the_row(cls, scaled, X, y, weights))
 
-    def plainly(gain, n_errors):
+    def is_significant(gain, n_errors):
         _, copies = np.unique(X, axis=0, return_inverse=True)
         centred = weights * (gain - np.average(gain, weights=weights))
         error = np.linalg.norm(np.bincount(copies, centred))
@@ -71,12 +71,12 @@ def chosen(cls, sampler, X, y, weights, multiples):
         errors = (np.array(found) - y) ** 2
         best = (errors @ weights).argmin()
         default = multiples.index(1) if 1 in multiples else best
-        kept = not plainly(errors[default] - errors[best], 1)
+        kept = not is_significant(errors[default] - errors[best], 1)
         return multiples[default if kept else best]
     wrong = np.argmax(found, axis=2) != y
     brier = ((np.array(found) - np.eye(2)[y]) ** 2).sum(axis=2) @ weights
     gaps = wrong.astype(float) - wrong[(wrong @ weights).argmin()]
-    few = np.array([not plainly(gap, 0.5) for gap in gaps])
+    few = np.array([not is_significant(gap, 0.5) for gap in gaps])
     return multiples[np.where(few, brier, np.inf).argmin()]
 
 
