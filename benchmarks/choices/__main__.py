@@ -17,6 +17,7 @@
 * derf: DERF and FAVOR++ while a module of torch is trained
 * pairs: orthogonal frequencies or antithetic pairs
 * linear_models: ridge on features beside Nystroem and boosting
+* logistic: linear classifiers behind samplers, and without
 * intervals: error bars of ridge on features, Gaussian processes and forests
 * few_columns: pairs of sines and cosines or single cosines, by the number of columns
 * centers: columns at centres beside random features, for ridge
@@ -39,6 +40,7 @@ from . import (
     averages,
     hybrids,
     linear,
+    logistic,
     metric,
     modules,
     positive,
@@ -195,6 +197,11 @@ CHOICES = (
         linear.linear_models,
         "linear_models.inc",
         {"widths": (50,), "seeds": 1, "sets": ("letter",)},
+    ),
+    Choice(
+        logistic.logistic,
+        "logistic.inc",
+        {"widths": (50,), "sets": ("iris", "wine")},
     ),
     Choice(processes.intervals, "intervals.inc", {"rows": 500, "sets": ("housing",)}),
     Choice(
