@@ -40,8 +40,8 @@ def softmax_attention(
 ) -> Array:
     r"""Average values with weights softmax(q.k / sqrt(d)), for all pairs of rows.
 
-    The yardstick of :func:`linear_attention`: exact, but the time and the memory grow
-    with the square of the number of rows, unless a band is given.
+    This is exact attention, for comparison with :func:`linear_attention`. Time and
+    memory grow with the square of the number of rows, unless ``band`` is set.
 
     Parameters
     ----------
@@ -53,32 +53,32 @@ def softmax_attention(
     v : array of shape (..., n_keys, e)
         Values.
     causal : bool, default=False
-        Whether row i sees the keys 0 ... i alone.
+        Whether row i attends only to the keys 0 to i.
     band : int, default=None
-        Row i sees the keys with abs(i - j) <= band alone, in time and memory
-        O(L band (d + e)); needs as many queries as keys. None for all.
+        If set, row i attends only to the keys with abs(i - j) <= band, in time and
+        memory O(L band (d + e)). This requires as many queries as keys. None for all.
     key_mask : array of shape (..., n_keys), default=None
-        True for the keys that count; or numbers that are added to the scores of keys.
+        Boolean mask that is True for the keys to attend to, or numbers that are added
+        to the scores of the keys.
 
     Returns
     -------
     output : array of shape (..., n_queries, e)
-        Weighted averages of the values; 0 for a query that sees no key.
+        Weighted averages of the values; 0 for a query that attends to no key.
 
     Raises
     ------
     TypeError, ValueError
-        If arrays do not fit together, or band is negative.
+        If the shapes of the arrays do not match, or if band is negative.
 
     See Also
     --------
-    linear_attention : In time linear in the number of rows.
+    linear_attention : Approximate attention in linear time.
 
     Notes
     -----
-    :math:`\mathrm{softmax}(q k^\top / \sqrt d + M) v`, where the mask M has minus
-    infinity, not 0, for keys that are not seen: with 0 they would keep a weight of
-    :math:`e^0`.
+    :math:`\mathrm{softmax}(q k^\top / \sqrt d + M) v`, where the mask M is minus
+    infinity for masked keys. With 0 instead, they would keep a weight of :math:`e^0`.
 
     Examples
     --------
@@ -174,10 +174,11 @@ def coreset_attention(
     causal: bool = False,
     key_mask: Array | None = None,
 ) -> Array:
-    r"""Average values with softmax weights of a few points that stand for the keys.
+    r"""Average values with softmax weights of a few points that represent the keys.
 
-    For long sequences with scores so large that features of affordable width fail
-    (:func:`linear_attention`). The points are the means of groups of like keys.
+    Use it for long sequences with scores so large that an affordable number of features
+    is not accurate (:func:`linear_attention`). The points are means of clusters of
+    keys.
 
     Parameters
     ----------
@@ -189,52 +190,54 @@ def coreset_attention(
     v : array of shape (..., n_keys, e)
         Values.
     n_points : int, default=128
-        Number of points, for each batch and head. With as many as there are different
-        keys attention is exact.
+        Number of points, for each batch and head. Attention is exact if there are as
+        many points as distinct keys.
     causal : bool, default=False
-        Must be False: points would tell early rows about later keys.
+        Must be False, because the points would leak information about later keys.
     key_mask : array of shape (..., n_keys), default=None
-        True for the keys that count; or numbers that are added to the scores of keys.
+        Boolean mask that is True for the keys to attend to, or numbers that are added
+        to the scores of the keys.
 
     Returns
     -------
     output : array of shape (..., n_queries, e)
         Weighted averages of the values, in the library and type of q; 0 for a query
-        that sees no key.
+        that attends to no key.
 
     Raises
     ------
     TypeError, ValueError
-        If arrays do not fit together, n_points is below 1, causal is True, or k, or q
-        of NumPy, is not finite.
+        If the shapes of the arrays do not match, n_points is below 1, causal is True,
+        or k (or q, if it is a NumPy array) contains values that are not finite.
 
     See Also
     --------
-    linear_attention : From features, also where causal.
+    linear_attention : Attention from features, also causal.
     softmax_attention : What is approximated.
-    sklearn_crt.Prototypes : The same for the Nadaraya-Watson estimators.
+    sklearn_crt.Prototypes : The same approximation for Nadaraya-Watson estimators.
 
     Notes
     -----
-    With the sum of weights :math:`W_p` (the number of keys where there is no mask), the
-    mean key :math:`\bar k_p` and the mean value :math:`\bar v_p` of group p, output i
-    is
+    Let :math:`W_p` be the sum of weights of cluster p (the number of its keys if there
+    is no mask), :math:`\bar k_p` its mean key and :math:`\bar v_p` its mean value.
+    Output i is
 
     .. math:: \frac{\sum_p W_p e^{q_i \cdot \bar k_p / \sqrt d}\, \bar v_p}
        {\sum_p W_p e^{q_i \cdot \bar k_p / \sqrt d}} ,
 
-    the attention of [1]_, equation 1, whose tokens have sizes: exact attention with
-    :math:`\log W_p` added to the scores. Nothing overflows at any scale. The error
-    is of the order of the covariance of scores and values in the groups.
+    which is exact attention with :math:`\log W_p` added to the scores, as in [1]_,
+    equation 1, where tokens have sizes. Nothing overflows at any scale. The error is of
+    the order of the covariance between scores and values within the clusters.
 
-    The groups are those of k-means, three steps from k-means++ on a sample of the keys
-    with a fixed seed, so the order of the keys does not matter, nor a vector added to
-    all of them. Keys are copied to the host for it, once for each batch and head, so
-    ``torch.compile`` and ``jax.jit`` cannot trace it. All else is computed where q is,
-    and gradients flow to q, k, v and a mask of numbers, as if the groups were
-    constants.
+    The clusters are found by three steps of k-means, initialised by k-means++ on a
+    sample of the keys with a fixed seed. The result does not depend on the order of the
+    keys, and does not change if a vector is added to all of them. The keys are copied
+    to the CPU for this purpose, once for each batch and head, so ``torch.compile`` and
+    ``jax.jit`` cannot trace the function. Everything else is computed on the device of
+    q, and gradients are propagated to q, k, v and a numeric mask as if the clusters
+    were constant.
 
-    Time is O(L n_points (d + e)) and memory O(L n_points).
+    The time is O(L n_points (d + e)), and the memory O(L n_points).
 
     References
     ----------

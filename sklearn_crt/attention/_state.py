@@ -32,33 +32,33 @@ from ._features import Features, Map, check_rows, check_values, resolve
 
 @dataclass(frozen=True, eq=False)
 class LinearAttentionState:
-    r"""Sums over the keys seen so far: attention one token at a time.
+    r"""Sums over the keys so far, for causal attention one token at a time.
 
-    A language model that writes text asks for one row of causal attention after
-    another. Exact attention reads all earlier keys for it; this state has a fixed size
-    and a new token costs O(m (d + e)) for m features, d columns of keys and e of
-    values.
+    A language model that generates text computes one row of causal attention after
+    another. Exact attention reads all earlier keys for each row. This state has a fixed
+    size, and a new token needs O(m (d + e)) operations for m features, d columns of
+    keys and e columns of values.
 
-    A state never changes: ``update`` returns a new one, so that a beam of continuations
-    may share a beginning.
+    States are immutable: ``update`` returns a new state, so that several continuations
+    can share a common beginning, as in beam search.
 
     Parameters
     ----------
     feature_map : fitted sampler, FeatureMap, str, or list of these
-        As in :func:`linear_attention`, but all heads of one kind.
+        As in :func:`linear_attention`, but all heads must have the same kind of map.
 
     See Also
     --------
-    linear_attention : All rows at once.
+    linear_attention : Attention of all rows at once.
 
     Notes
     -----
-    Kept are, for each feature r, the running maximum :math:`c_r` of the logs of the
-    keys' features and the sums
+    For each feature r, the state contains the running maximum :math:`c_r` of the log
+    features of the keys, and the sums
 
     .. math:: S_r = \sum_j e^{\log f_r(k_j) - c_r} (v_j, 1) ,
 
-    which are rescaled where the maximum grows, so nothing overflows.
+    which are rescaled whenever the maximum grows, so that nothing overflows.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class LinearAttentionState:
     def update(
         self, k: Array, v: Array, *, key_mask: Array | None = None
     ) -> LinearAttentionState:
-        """Return the state after some more tokens.
+        """Return the state after one or more further tokens.
 
         Parameters
         ----------
@@ -97,7 +97,7 @@ class LinearAttentionState:
         Returns
         -------
         state : LinearAttentionState
-            Over the tokens before and these.
+            State that includes the earlier tokens and these.
         """
         check_rows(k, "k")
         check_values(k, v)
@@ -112,12 +112,12 @@ class LinearAttentionState:
         Parameters
         ----------
         q : array of shape (..., n_queries, d)
-            Queries, which see all the tokens so far.
+            Queries, which attend to all tokens so far.
 
         Returns
         -------
         output : array of shape (..., n_queries, e)
-            One row per query.
+            Averages of the values, one row per query.
         """
         check_rows(q, "q")
         refuse_not_finite(q, "q")

@@ -101,8 +101,8 @@ class BaseNadarayaWatson(RowWeightsMixin, SupervisedLifeCycle):
         The kernel in use: a kernel value, ``Prototypes`` with the attribute
         ``prototypes_``, or the fitted transformer.
     sigma_ : float or ndarray of shape (n_features,)
-        The inverse length scale in use. It does not exist if ``kernel`` is ``"linear"``
-        or a transformer without ``sigma_``.
+        The inverse length scale that is used. It does not exist if ``kernel`` is
+        ``"linear"`` or a transformer without ``sigma_``.
     """
 
     _value: Averages
@@ -370,7 +370,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SupervisedLifeCycle):
 
     @property
     def sigma_(self) -> float | np.ndarray:
-        """The inverse length scale in use."""
+        """The inverse length scale that is used."""
         return self._value.sigma
 
     def __sklearn_tags__(self):

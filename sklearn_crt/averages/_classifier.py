@@ -27,9 +27,9 @@ from ._targets import OneHot
 class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson):
     r"""Nadaraya-Watson classification: class frequencies weighted by a kernel.
 
-    The probability of a class is the share of the kernel weight that training rows with
-    this label have, where rows that are close to the query weigh most. This is a smooth
-    version of nearest-neighbour classification.
+    The probability of a class is the proportion of the total kernel weight that belongs
+    to training rows with this label, where rows close to the query have the largest
+    weights. This is a smooth version of nearest-neighbour classification.
 
     Parameters
     ----------
@@ -51,8 +51,8 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
     See Also
     --------
     NadarayaWatsonRegressor : The same weighted averages for numerical targets.
-    Prototypes : A small number of weighted points in place of the training rows.
-    sklearn_crt.kernels : Kernels with parameters of their own.
+    Prototypes : A small number of weighted points instead of the training rows.
+    sklearn_crt.kernels : Kernels that have parameters.
     OPRFSampler : The recommended sampler: positive features with minimum variance.
 
     Notes
@@ -69,8 +69,8 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
     features are accumulated as logarithms: the largest exponent of each feature is
     factored out and cancels in the ratio, so the sums neither overflow nor underflow.
 
-    Features that can be negative, such as sines and cosines, yield scores of either
-    sign. ``predict`` returns the class with the largest score, as in [3]_; in
+    Features that can be negative, such as random Fourier features, yield scores of
+    either sign. ``predict`` returns the class with the largest score, as in [3]_; in
     ``predict_proba`` negative scores are replaced by 0. A row is *unreliable* if the
     sum S of its scores is below two standard errors s. To estimate s, the m frequencies
     are divided into G = 16 groups. If group g has :math:`n_g` frequencies and

@@ -70,7 +70,7 @@ class LocalLinearMixin(BaseNadarayaWatson):
     kernel_ : kernel or Prototypes
         The kernel in use; ``Prototypes`` have the attribute ``prototypes_``.
     sigma_ : float or ndarray of shape (n_features,)
-        The inverse length scale in use.
+        The inverse length scale that is used.
     """
 
     _value: RowAverages

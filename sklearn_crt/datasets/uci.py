@@ -297,7 +297,7 @@ def fetch_uci(
     return_X_y: bool = False,
     as_frame: bool = False,
 ) -> Bunch | tuple[Any, Any]:
-    """Load a data set of the random-feature papers from its original file.
+    """Load a data set of the papers on random features from its original file.
 
     Parameters
     ----------
@@ -308,10 +308,10 @@ def fetch_uci(
         from the LIBSVM collection, or ``"housing"``, which UCI has withdrawn and which
         needs a local file.
     data_home : str or path-like, default=None
-        Folder of downloads, by default :func:`sklearn.datasets.get_data_home`. The
-        file is kept in its sub-folder ``sklearn_crt``.
+        Folder of downloads, by default :func:`sklearn.datasets.get_data_home`. The file
+        is stored in its sub-folder ``sklearn_crt``.
     download_if_missing : bool, default=True
-        If False, raise an error where the file is not on this machine.
+        If False, an error is raised if the file is not on this machine.
     return_X_y : bool, default=False
         If True, return ``(data, target)`` instead of a Bunch.
     as_frame : bool, default=False
@@ -323,52 +323,53 @@ def fetch_uci(
         Dictionary-like object, with the following attributes.
 
         data : {ndarray, DataFrame} of shape (n_samples, n_features)
-            Without a categorical column a float64 array; with one an object array in
-            which categories are str and numbers float. As a frame, categorical columns
-            have dtype "category" and the others float64.
+            A float64 array if there is no categorical column, otherwise an object array
+            of strings (categories) and floats (numbers). If `as_frame=True`,
+            categorical columns have dtype "category" and all others float64.
         target : {ndarray, Series} of shape (n_samples,)
-            Classes as in the file: int64 where they are integers, otherwise str
-            (dtype "category" in a frame); float64 for regression.
+            Classes as in the file: int64 if they are integers, otherwise strings (dtype
+            "category" in a frame); float64 for regression.
         frame : DataFrame of shape (n_samples, n_features + 1) or None
             `data` and `target` together if `as_frame=True`, otherwise None.
         feature_names : list of str
             Names of the columns of `data`.
         target_names : ndarray of shape (n_classes,) or None
-            The classes, sorted; None for regression.
+            The sorted classes; None for regression.
         categorical_features : list of int
-            Indices of the columns of `data` whose values are names without an order.
+            Indices of the columns of `data` that are categorical without an order.
         DESCR : str
             Description of the data set.
         filename : str
             Path of the file that was read.
 
     (data, target) : tuple if ``return_X_y`` is True
-        The two attributes of that name.
+        The two attributes of these names.
 
     Raises
     ------
     ValueError
         If `name` is not a known data set.
     OSError
-        If no file that passes the checks is on this machine and it cannot be
-        downloaded, or must not be (`download_if_missing=False`).
+        If there is no valid file on this machine, and it cannot be downloaded or
+        `download_if_missing=False`.
     ImportError
         If `as_frame=True` and pandas is not installed.
 
     Notes
     -----
-    A file with the right sha256, plain, ``.gz``, ``.bz2`` or ``.zip`` (the checksum is
-    that of the unpacked content), is looked for in the sub-folder ``sklearn_crt`` of
-    `data_home`, in `data_home`, and in the folders named by the environment variable
-    ``SKLEARN_CRT_DATA`` (separated by :data:`os.pathsep`) down to three levels of
-    sub-folders. Otherwise it is downloaded from UCI [1]_ with
-    :func:`sklearn.datasets.fetch_file`, checked, and kept; a file in the sub-folder
-    ``sklearn_crt`` that is not the original is removed first. No
-    checksum is known for ``"skin"`` and ``"ijcnn1"``: their rows, columns and classes
-    are counted. What unpacks to more than four times the size of the original is
-    refused, and a server that sends nothing for 30 seconds is given up.
+    A file with the correct SHA-256 checksum, which may be plain, ``.gz``, ``.bz2`` or
+    ``.zip`` (the checksum is that of the uncompressed content), is searched in the
+    sub-folder ``sklearn_crt`` of `data_home`, in `data_home`, and in the folders named
+    by the environment variable ``SKLEARN_CRT_DATA`` (separated by :data:`os.pathsep`)
+    down to three levels of sub-folders. Otherwise it is downloaded from UCI [1]_ with
+    :func:`sklearn.datasets.fetch_file`, checked and stored. A file in the sub-folder
+    ``sklearn_crt`` that is not the original is removed first. No checksum is known for
+    ``"skin"`` and ``"ijcnn1"``; instead their rows, columns and classes are counted. A
+    file that is larger than four times the original when it is uncompressed is
+    rejected, and a download is cancelled if the server sends nothing for 30 seconds.
 
-    The papers one-hot encode the categorical columns and standardise all the columns.
+    In the papers, categorical columns are one-hot encoded, and then all columns are
+    standardised.
 
     References
     ----------

@@ -19,7 +19,7 @@ class RadialLaw(Protocol):
     """Distribution of the norm of a frequency in a given dimension."""
 
     def rvs(self, size: int, random_state: Generator) -> np.ndarray:
-        """Draw norms; smaller draws are the start of larger ones.
+        """Draw norms. Smaller draws are the beginning of larger ones.
 
         Parameters
         ----------
@@ -49,7 +49,7 @@ class RadialLaw(Protocol):
         """
 
     def cdf(self, r: np.ndarray) -> np.ndarray:
-        """Return the distribution function.
+        """Return the cumulative distribution function.
 
         Parameters
         ----------
@@ -67,7 +67,7 @@ Family: TypeAlias = Callable[[int], RadialLaw]  # a law for each dimension
 
 
 def chi_law(n_features: int) -> RadialLaw:
-    """Norm of a standard normal vector, the distribution of the Gaussian kernel.
+    """Return the chi distribution of norms, which belongs to the Gaussian kernel.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def chi_law(n_features: int) -> RadialLaw:
     Returns
     -------
     law : RadialLaw
-        The chi distribution with d degrees of freedom.
+        Distribution of the norm of a standard normal vector of dimension d.
 
     Examples
     --------

@@ -60,25 +60,27 @@ def simplex_from_orthogonal(vectors: np.ndarray) -> np.ndarray:
 class Simplex(BlockCoupling):
     r"""Blocks of d frequencies that point to the corners of a simplex.
 
-    The directions of a block are d unit vectors with pairwise cosine -1/(d - 1), the
-    widest common angle of d vectors, rotated at random [1]_; the norms are independent.
-    A last partial block has the first vectors of a full one.
+    The directions of a block are d unit vectors with pairwise cosine -1/(d - 1), which
+    corresponds to the largest common angle of d vectors, with a random rotation [1]_.
+    The norms are independent. A last partial block contains the first vectors of a full
+    block.
 
     Parameters
     ----------
     stratified : bool, default=False
-        Whether the d norms of a block are drawn one from each d-th part of their
-        distribution.
+        Whether the d norms of a block are drawn one from each of d equally probable
+        parts of their distribution.
 
     Notes
     -----
-    For positive features of the Gaussian kernel no coupling whose directions do not
-    depend on the norms has a smaller mean squared error ([1]_, theorem 3.4). The
-    directions have the distribution of :math:`S R` ([1]_, equation 8) with a rotation
-    R. They are drawn as :math:`L Q` with L lower triangular, so the first m need only m
-    rows of Q. In one dimension there is no simplex, and a frequency is a norm with a
-    random sign. Sines and cosines have a larger variance than with orthogonal
-    frequencies, and in two dimensions than with independent ones.
+    Among the couplings whose directions do not depend on the norms, this one has the
+    smallest mean squared error for positive features of the Gaussian kernel ([1]_,
+    theorem 3.4). The directions have the distribution of :math:`S R` ([1]_, equation 8)
+    with a rotation R. They are computed as :math:`L Q` with a lower triangular matrix
+    L, so the first m directions need only m rows of Q. In one dimension there is no
+    simplex, and a frequency is a norm with a random sign. The variance of random
+    Fourier features is larger than with orthogonal frequencies, and in two dimensions
+    also larger than with independent ones.
 
     References
     ----------
@@ -142,20 +144,21 @@ def balance(sizes: np.ndarray, n_sweeps: int = _MAX_SWEEPS) -> np.ndarray:
 
 @register("simplex+")
 class SimplexPlus(Simplex):
-    r"""Simplex blocks in which longer frequencies stand at wider angles.
+    r"""Simplex blocks in which longer frequencies have larger angles.
 
-    Each direction of a block points away from the sum of the other frequencies, each
-    times the factor by which the features weigh it (``weigh``). That makes their sum 0
-    wherever no norm exceeds all others together [1]_. The block is then rotated at
-    random, so each frequency has the distribution of the kernel. Angles are not fixed,
-    so there is no closed form of the variance.
+    Each direction of a block points away from the sum of the other frequencies, where
+    each is multiplied by the weight that it has in the features (``weigh``). The
+    weighted sum of all frequencies is then 0, unless one norm exceeds the sum of all
+    others [1]_. The block is then rotated at random, so each frequency has the
+    distribution of the kernel. The angles are not fixed, so the variance has no closed
+    form.
 
     Notes
     -----
-    The directions come from at most 10 sweeps of equation 17, O(d^2) per block, which
-    start from the simplex and stop where the sum is below 1e-12 of the norms. A vector
-    of a block needs the norms of all the others, so a last partial block is cut from a
-    whole one.
+    The directions are computed by at most 10 iterations of equation 17 with O(d^2)
+    operations per block, which start from the simplex and stop when the sum is below
+    1e-12 times the norms. Each vector of a block depends on the norms of all others, so
+    a last partial block is the beginning of a full block.
 
     References
     ----------

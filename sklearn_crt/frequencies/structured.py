@@ -145,22 +145,23 @@ class StructuredOrthogonal(Coupling):
     The rotation of ``Orthogonal`` is replaced by :math:`H D_3 H D_2 H D_1`, where the
     :math:`D_i` are diagonal matrices of random signs and H is the orthonormal
     Walsh-Hadamard matrix. Rows are padded with zeros to d', the next power of two, at
-    least 16; a block has d' frequencies, with the norms of dimension d'. So frequencies
-    are orthogonal before their last d' - d coordinates are dropped [1]_.
+    least 16; a block has d' frequencies, whose norms have the distribution for
+    dimension d'. The frequencies are orthogonal before their last d' - d coordinates
+    are omitted [1]_.
 
     Attributes
     ----------
     exact : bool
-        False: directions are nearly uniform.
+        Always False, because directions are only approximately uniform.
     bias : float
-        0.01: estimates of the Gaussian kernel are biased by less than 1 % for rows
-        of norm 0.7 and every d. The bias falls with d' and grows with the norm.
+        0.01: estimates of the Gaussian kernel are biased by less than 1 % for rows of
+        norm 0.7 and every d. The bias decreases with d' and increases with the norm.
 
     Notes
     -----
-    Up to d = 256 or m = 256 the dense product is faster, and the frequencies are
-    written out. Beyond that only signs and norms are kept, about 5 m numbers, so memory
-    is always O(m + d).
+    Up to d = 256 or m = 256, a dense product is faster, and the frequencies are stored
+    as a matrix. Beyond that only signs and norms are stored, which are about 5 m
+    numbers, so the memory is always O(m + d).
 
     References
     ----------
@@ -214,14 +215,15 @@ class StructuredOrthogonal(Coupling):
 class StructuredSimplex(StructuredOrthogonal):
     r"""Blocks of simplex frequencies in time O(d log d) per block and row.
 
-    As ``StructuredOrthogonal``, with the simplex matrix S applied to the products in
-    O(d'): frequencies point to the corners of a simplex in the padded dimension d',
-    with the cosine :math:`-1 / (d' - 1)` between any two of a block [1]_.
+    In addition to the transforms of ``StructuredOrthogonal``, the simplex matrix S is
+    applied to the products, in O(d'). The frequencies of a block then point to the
+    corners of a simplex in the padded dimension d', and the cosine between any two of
+    them is :math:`-1 / (d' - 1)` [1]_.
 
     Attributes
     ----------
     exact, bias : bool, float
-        False and 0.01, as for ``StructuredOrthogonal``.
+        Always False and 0.01, as for ``StructuredOrthogonal``.
 
     References
     ----------

@@ -32,10 +32,10 @@ LogFeatures = tuple[Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class FeatureMap(ABC):
-    """Features whose inner products estimate a kernel, without bias.
+    """Feature map whose inner products are unbiased estimates of a kernel.
 
-    It is immutable: another ``sigma`` or type is another map. Rows come as what
-    ``frame`` makes of raw rows, of any array library.
+    It is immutable; a different ``sigma`` or floating type needs another map. Rows must
+    have been centred and scaled by ``frame``, and may belong to any array library.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class FeatureMap(ABC):
 
     @property
     def symmetric(self) -> bool:
-        """Whether both sides have the same features."""
+        """Whether queries and keys have the same features."""
         return True
 
     @property
@@ -61,51 +61,51 @@ class FeatureMap(ABC):
 
     @property
     def columns_per_frequency(self) -> int:
-        """Number of columns for each frequency."""
+        """Number of features per frequency."""
         return 1
 
     @property
     def variance_is_exact(self) -> bool:
-        """Whether ``variance`` is that of the couplings in use."""
+        """Whether ``variance`` is exact for the couplings that are used."""
         return True
 
     @property
     def phase_rate(self) -> float:
-        """Largest norm of a frequency whose sines are those of plain products: a hook.
+        """Largest norm of frequencies for which plain products are accurate (a hook).
 
-        0 where there are none.
+        It is 0 if the features contain no sines or cosines.
         """
         return 0.0
 
     @cached_property
     def tables(self) -> Any:
-        """What ``log_features`` computes with, made once: a tree of arrays, a hook.
+        """Tree of arrays that ``log_features`` needs, computed once (a hook).
 
-        Nodes are tuples, frequencies, affine forms and maps; ``to`` moves the leaves to
-        another library.
+        Its nodes are tuples, frequencies, affine forms and maps. ``to`` moves the
+        leaves to another library.
         """
         return ()
 
     @abstractmethod
     def log_features(self, rows: Inputs, *, key: bool = False) -> LogFeatures:
-        """Return the features of a chunk as mantissa and exponent.
+        """Return the features of a chunk of rows as mantissa and exponent.
 
-        Features are ``mantissa * exp(exponent)``, so nothing over- or underflows. A row
-        depends on no other row.
+        The features are ``mantissa * exp(exponent)``, so nothing overflows or
+        underflows. The features of a row do not depend on other rows.
 
         Parameters
         ----------
         rows : Inputs
-            What ``frame`` makes of raw rows.
+            Rows that ``frame`` has centred and scaled.
         key : bool, default=False
-            Whether to take the map of the key side.
+            Whether to compute the features of keys instead of queries.
 
         Returns
         -------
         mantissa : array of shape (..., n_rows, n_components) or None
-            None stands for ones.
+            Mantissas; None means ones.
         exponent : array of shape (..., n_rows, n_components), (..., n_rows, 1) or None
-            None stands for zeros.
+            Exponents; None means zeros.
         """
 
     @abstractmethod
@@ -115,7 +115,7 @@ class FeatureMap(ABC):
         Parameters
         ----------
         X, Y : Inputs
-            Rows of the two sides, in float64.
+            Queries and keys, in float64.
 
         Returns
         -------
@@ -130,7 +130,7 @@ class FeatureMap(ABC):
         Parameters
         ----------
         X, Y : Inputs
-            Rows of the two sides, in float64.
+            Queries and keys, in float64.
 
         Returns
         -------
@@ -139,9 +139,10 @@ class FeatureMap(ABC):
         """
 
     def features(self, rows: Inputs, *, key: bool = False) -> Any:
-        """Return the features of a chunk.
+        """Return the features of a chunk of rows.
 
-        A hook: a map of maps may know a faster way than through ``log_features``.
+        This is a hook, because some maps can compute them faster than by
+        ``log_features``.
 
         Parameters
         ----------
@@ -149,7 +150,7 @@ class FeatureMap(ABC):
             What ``frame`` makes of raw rows; ``rows.output(n_components)`` is memory
             that may be returned.
         key : bool, default=False
-            Whether to take the map of the key side.
+            Whether to compute the features of keys instead of queries.
 
         Returns
         -------
@@ -161,15 +162,15 @@ class FeatureMap(ABC):
         return exp_features(mantissa, exponent, out)
 
     def estimate(self, X: Inputs, Y: Inputs) -> np.ndarray:
-        """Return the estimates of the kernel, the inner products of the features.
+        """Return estimates of the kernel, which are inner products of the features.
 
-        Computed in log space: finite wherever the estimate itself is. A hook, for maps
-        that know a better way.
+        They are computed in log space, so they are finite whenever the estimate itself
+        is. This is a hook for maps with a better method.
 
         Parameters
         ----------
         X, Y : Inputs
-            Rows of the two sides, in the type of the map.
+            Queries and keys, in the floating type of the map.
 
         Returns
         -------
@@ -199,33 +200,33 @@ class FeatureMap(ABC):
         return estimate
 
     def frequency_index(self) -> np.ndarray | None:
-        """Return the index of the frequency behind each column.
+        """Return the index of the frequency that belongs to each column.
 
         Returns
         -------
         index : ndarray of int of shape (n_components,) or None
-            Numbers from 0; None where columns have no frequency of their own.
+            Indices from 0; None if columns do not belong to single frequencies.
         """
         return np.arange(self.n_components)
 
     def iter_log_features(
         self, X: Any, *, key: bool = False, workspace: Workspace | None = None
     ) -> Iterator[tuple[slice, Any, Any]]:
-        """Yield the features of a table chunk by chunk, as mantissas and exponents.
+        """Yield the features of rows chunk by chunk, as mantissas and exponents.
 
         Parameters
         ----------
         X : {array, sparse matrix} of shape (n_samples, n_features)
-            Raw rows, float32 or float64.
+            Rows that are neither centred nor scaled, float32 or float64.
         key : bool, default=False
-            Whether to take the map of the key side.
+            Whether to compute the features of keys instead of queries.
         workspace : Workspace, default=None
-            Memory for arrays that are gone with the next chunk.
+            Memory for arrays that are overwritten by the next chunk.
 
         Yields
         ------
         rows : slice
-            The rows of the chunk.
+            Slice of the rows of the chunk.
         mantissa, exponent : array or None
             As ``log_features`` returns them.
         """
@@ -235,7 +236,7 @@ class FeatureMap(ABC):
             yield rows, *feature_map.log_features(unit, key=key)
 
     def rescaled(self: Map, sigma: float | np.ndarray) -> Map:
-        """Return the map of another sigma with the same frequencies.
+        """Return the map for another sigma with the same frequencies.
 
         Parameters
         ----------
@@ -245,23 +246,24 @@ class FeatureMap(ABC):
         Returns
         -------
         map : FeatureMap
-            A new value; parameters that a sampler would choose anew stay.
+            New inverse length scale. Parameters that a sampler would choose again are
+            kept.
         """
         return replace(self, frame=self.frame.with_sigma(sigma))
 
     def to(self: Map, like: Array) -> Map:
-        """Return the map for rows like an array.
+        """Return the map for rows of the same kind as an array.
 
         Parameters
         ----------
         like : array or sparse table
-            Of the library, the device and the floating type of the rows to come.
+            Array whose library, device and floating type the rows will have.
 
         Returns
         -------
         map : FeatureMap
-            A copy that is made once for each place; kernel and variance stay on the
-            host.
+            A copy, which is created once for each library, device and type. Kernel and
+            variance are still computed by NumPy.
         """
         place = place_of(like)
         known = self.__dict__.setdefault("_moved", {})
@@ -273,17 +275,17 @@ class FeatureMap(ABC):
         return known[place]
 
     def astype(self: Map, dtype: DTypeLike) -> Map:
-        """Return the map with its frequencies in a floating type, as it is stored.
+        """Return the map with its frequencies converted to a floating type.
 
         Parameters
         ----------
         dtype : dtype
-            One of float32 and float64.
+            Either float32 or float64.
 
         Returns
         -------
         map : FeatureMap
-            This one where it is so already.
+            The converted map, or this map if it already has the type.
         """
         like, changes = np.empty(0, dtype), {}
         for field in fields(self):
@@ -307,12 +309,12 @@ class FeatureMap(ABC):
 
 @dataclass(frozen=True, eq=False)
 class FrequencyMap(FeatureMap):
-    """A map with frequencies of one coupling.
+    """Feature map whose frequencies are drawn from one coupling.
 
     Attributes
     ----------
     frequencies : Frequencies
-        For rows that are multiplied by ``sigma``.
+        Frequencies for rows that are multiplied by ``sigma``.
     coupling : Coupling
         Their joint distribution.
     """
@@ -342,12 +344,12 @@ class FrequencyMap(FeatureMap):
 
     @property
     def cosine(self) -> float | None:
-        """Cosine of the angle of such a pair where its covariance is known, or None."""
+        """Cosine of the angle of such a pair, or None if its covariance is unknown."""
         return self.coupling.fixed_cosine(self.n_features)
 
     @property
     def variance_is_exact(self) -> bool:
-        """Whether ``variance`` is that of the coupling in use."""
+        """Whether ``variance`` is exact for the coupling that is used."""
         known = self.n_pairs == 0 or self.cosine is not None
         return known and self.coupling.exact
 

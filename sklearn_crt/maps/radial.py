@@ -101,7 +101,7 @@ class RadialKernel(ABC):
         Parameters
         ----------
         deep : bool, default=True
-            Has no effect; it exists for compatibility with scikit-learn.
+            Ignored; present for compatibility with scikit-learn.
 
         Returns
         -------
@@ -153,7 +153,7 @@ class RadialKernel(ABC):
         Parameters
         ----------
         r : ndarray
-            Distances of rows that are multiplied by sigma, not negative.
+            Non-negative distances between rows that are multiplied by sigma.
 
         Returns
         -------
@@ -162,7 +162,7 @@ class RadialKernel(ABC):
         """
 
     def pair_variance(self, r: np.ndarray) -> np.ndarray:
-        """Return the variance of the estimate from one pair of columns.
+        """Return the variance of the estimate from one pair of features.
 
         Parameters
         ----------
@@ -184,12 +184,12 @@ class RadialKernel(ABC):
         Parameters
         ----------
         cosine : float or None
-            Of the angle; None where angles are not fixed.
+            Cosine of the angle; None if angles are not fixed.
 
         Returns
         -------
         known : bool
-            False unless a kernel says otherwise.
+            Always False, unless a subclass overrides the method.
         """
         return False
 
@@ -210,12 +210,13 @@ class RadialKernel(ABC):
         Returns
         -------
         covariance : ndarray
-            Cross moment less the squared kernel; below 0 where the coupling helps.
+            Cross moment minus the squared kernel; negative if the coupling reduces the
+            variance.
         """
         raise NotImplementedError(f"{self!r} states no covariance of blocks.")
 
     def distances(self, X: Inputs, Y: Inputs) -> np.ndarray:
-        """Return the distances that the kernel depends on, a hook.
+        """Return the distances on which the kernel depends (a hook).
 
         Parameters
         ----------
@@ -225,7 +226,7 @@ class RadialKernel(ABC):
         Returns
         -------
         r : ndarray of shape (n_X, n_Y)
-            Euclidean unless a kernel says otherwise.
+            Distances, which are Euclidean unless a subclass overrides the method.
         """
         squares = X.sq_distances(Y)
         return namespace_of(squares).sqrt(squares)
@@ -237,12 +238,13 @@ class Gaussian(RadialKernel):
 
     .. math:: k(r) = e^{-r^2 / 2}, \qquad r = |\sigma (x - y)|
 
-    ``kernel="gaussian"`` of an estimator is short for ``kernel=Gaussian()``. The
+    For estimators, ``kernel="gaussian"`` is the same as ``kernel=Gaussian()``. The
     inverse length scale :math:`\sigma` is a parameter of the estimator.
 
     See Also
     --------
-    sklearn_crt.TrigRBFSampler, sklearn_crt.OPRFSampler : Its random features.
+    sklearn_crt.TrigRBFSampler, sklearn_crt.OPRFSampler : Random features of this
+        kernel.
 
     Examples
     --------
@@ -275,11 +277,11 @@ class _ScaleMixture(RadialKernel):
     @property
     @abstractmethod
     def largest(self) -> float:
-        """Distance from which the covariance of blocks is taken as constant."""
+        """Distance beyond which the covariance of blocks is considered constant."""
 
     @abstractmethod
     def scale_factors(self, n_features: int) -> tuple[Factor, Factor]:
-        """Return quadratures of two factors T and c of the scale of a pair."""
+        """Return quadrature rules for two factors T and c of the scale of a pair."""
 
     @abstractmethod
     def log_laplace(self, q: np.ndarray) -> np.ndarray:
@@ -318,19 +320,19 @@ class Matern(_ScaleMixture):
     .. math:: k(r) = \frac{2^{1-\nu}}{\Gamma(\nu)} \left(\sqrt{2\nu} r\right)^\nu
        K_\nu\left(\sqrt{2\nu} r\right), \qquad r = |\sigma (x - y)|
 
-    ``kernel="matern"`` of an estimator is short for ``kernel=Matern()``. The inverse
+    For estimators, ``kernel="matern"`` is the same as ``kernel=Matern()``. The inverse
     length scale :math:`\sigma` is a parameter of the estimator.
 
     Parameters
     ----------
     nu : float, default=1.5
-        Smoothness of the kernel, positive: 0.5 is the Laplacian kernel, infinity the
-        Gaussian kernel.
+        Smoothness of the kernel, positive: 0.5 gives the Laplacian kernel, and infinity
+        the Gaussian kernel.
 
     See Also
     --------
-    sklearn_crt.MaternSampler : Its random features.
-    sklearn_crt.kernels.matern_kernel : The kernel matrix of two tables.
+    sklearn_crt.MaternSampler : Random features of this kernel.
+    sklearn_crt.kernels.matern_kernel : The kernel matrix of two arrays of rows.
 
     References
     ----------
@@ -379,23 +381,23 @@ class Matern(_ScaleMixture):
 
 @dataclass(frozen=True)
 class Laplacian(Matern):
-    r"""Laplacian kernel, the exponential of minus a distance.
+    r"""Laplacian kernel, the exponential of the negative distance.
 
     .. math:: k(x, y) = e^{-|\sigma (x - y)|}
 
-    ``kernel="laplacian"`` of an estimator is short for ``kernel=Laplacian()``. The
+    For estimators, ``kernel="laplacian"`` is the same as ``kernel=Laplacian()``. The
     inverse length scale :math:`\sigma` is a parameter of the estimator.
 
     Parameters
     ----------
     norm : {"l2", "l1"}, default="l2"
-        Norm of the distance: ``"l2"`` is the Euclidean norm of [1]_, and ``"l1"`` that
-        of :func:`sklearn.metrics.pairwise.laplacian_kernel`.
+        Norm of the distance: ``"l2"`` is the Euclidean norm as in [1]_, and ``"l1"``
+        the norm in :func:`sklearn.metrics.pairwise.laplacian_kernel`.
 
     See Also
     --------
-    sklearn_crt.LaplacianSampler : Its random features.
-    sklearn_crt.kernels.laplacian_kernel : The kernel matrix of two tables.
+    sklearn_crt.LaplacianSampler : Random features of this kernel.
+    sklearn_crt.kernels.laplacian_kernel : The kernel matrix of two arrays of rows.
 
     References
     ----------
@@ -431,13 +433,14 @@ class ExponentialPower(_ScaleMixture):
     Parameters
     ----------
     alpha : float, default=1.0
-        Exponent in (0, 2]: 1 is the Laplacian kernel, and 2 a Gaussian kernel,
+        Exponent in (0, 2]: 1 gives the Laplacian kernel, and 2 the Gaussian kernel
         :math:`e^{-r^2}`.
 
     See Also
     --------
-    sklearn_crt.ExponentialPowerSampler : Its random features.
-    sklearn_crt.kernels.exponential_power_kernel : The kernel matrix of two tables.
+    sklearn_crt.ExponentialPowerSampler : Random features of this kernel.
+    sklearn_crt.kernels.exponential_power_kernel : The kernel matrix of two arrays of
+        rows.
 
     References
     ----------

@@ -110,7 +110,7 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
         The fitted transformer that computes the features, whose representation shows
         the selected ``sigma``.
     sigma_ : float or ndarray of shape (n_features,)
-        The inverse length scale in use. It does not exist if ``kernel_`` has no
+        The inverse length scale that is used. It does not exist if ``kernel_`` has no
         ``sigma_``.
     """
 
@@ -394,12 +394,12 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
 
     @property
     def sigma_(self) -> float | np.ndarray:
-        """The inverse length scale in use."""
+        """The inverse length scale that is used."""
         return self.kernel_.sigma_
 
     @property
     def alpha_(self) -> float | np.ndarray:
-        """The penalty in use."""
+        """The penalty that is used."""
         solution = self._value.solution
         alpha = solution.alpha
         return float(alpha[0]) if solution.errors.shape[1] == 1 else alpha

@@ -170,9 +170,10 @@ class CentersRBFSampler(
     Parameters
     ----------
     sigma : float, {"scale", "median"} or array-like, default="scale"
-        Inverse length scale that multiplies the inputs: one number, or one per column.
-        ``"scale"`` is scikit-learn's ``gamma="scale"`` with ``gamma = sigma**2 / 2``;
-        ``"median"`` is one over the median distance of up to 1000 rows.
+        Inverse length scale, by which the inputs are multiplied: one number, or one per
+        column. ``"scale"`` corresponds to scikit-learn's ``gamma="scale"`` with ``gamma
+        = sigma**2 / 2``. ``"median"`` is the inverse of the median distance between up
+        to 1000 rows.
     n_components : int, default=100
         Number of features, one per centre. There are fewer if there are fewer distinct
         rows.
@@ -193,8 +194,8 @@ class CentersRBFSampler(
         alike. With ``whiten=False`` the features are the kernel values themselves;
         ``transform`` is faster, and a suitable penalty has to be chosen (see Notes).
     n_jobs : int, default=None
-        Number of threads of ``transform``; -1 uses all processors. None uses as many as
-        NumPy's linear algebra would, and one inside joblib workers.
+        Number of threads that ``transform`` uses. -1 uses all processors; None uses as
+        many as NumPy's linear algebra would, and one inside joblib workers.
     random_state : int, RandomState instance or None, default=None
         Seed of the centres, and of the rows that are sampled for ``sigma="median"``.
 

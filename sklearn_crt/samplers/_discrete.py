@@ -35,7 +35,7 @@ class DiscreteSampler(BaseFeatureSampler):
     Parameters
     ----------
     n_components : int, default=100
-        Number of columns, one per frequency.
+        Number of features, one per frequency.
     positive : bool, default=False
         Whether to subtract the column minima, less ``epsilon``, instead of the means,
         so that all features are positive. Values below the minima seen by ``fit`` are
@@ -52,8 +52,8 @@ class DiscreteSampler(BaseFeatureSampler):
     Attributes
     ----------
     center_ : ndarray of shape (n_features,)
-        The vector subtracted from the rows: the mean, or with ``positive=True`` the
-        minimum less ``epsilon / sigma``, or zero.
+        The vector that is subtracted from the rows: the mean, or with ``positive=True``
+        the minimum minus ``epsilon / sigma``, or zero.
     """
 
     _parameter_constraints: dict = {
@@ -163,24 +163,25 @@ _LAMBDA_RANGE = 1e-12, 1e15  # of lambda: counts stay exact in float64
 class PoissonSampler(DiscreteSampler):
     r"""Gaussian or softmax kernel from monomials with Poisson exponents (PoisRF).
 
-    From the means and variances of the columns (and the minima for ``positive=True``,
-    PoisRF+) ``fit`` chooses the one parameter of the map, in O(n d).
+    ``fit`` chooses the parameter of the features from the means and variances of the
+    columns (and from their minima for ``positive=True``, PoisRF+), in O(n d)
+    operations.
 
     Attributes
     ----------
     lambda_ : float
-        The mean of the exponents, in [1e-12, 1e15].
+        Mean of the exponents, in [1e-12, 1e15].
 
     See Also
     --------
-    GeometricSampler : The same with geometric exponents.
-    OPRFSampler : Positive features from exponentials.
+    GeometricSampler : Monomials with geometric exponents.
+    OPRFSampler : Positive features that are exponentials.
 
     Notes
     -----
-    With m frequencies w of d independent Poisson counts of mean :math:`\lambda` and x
-    already shifted by ``center_`` and multiplied by sigma ([1]_, equation 10 and
-    section 3.2.1),
+    Let w be one of m frequencies, whose d coordinates are independent Poisson variables
+    with mean :math:`\lambda`, and let x be a row from which ``center_`` is subtracted
+    and which is multiplied by sigma ([1]_, equation 10 and section 3.2.1). Then
 
     .. math:: f(x) = \frac{e^{\lambda d / 2 - |x|^2 / 2}}{\sqrt m}
        \prod_{l=1}^d \left(\frac{x_l}{\sqrt\lambda}\right)^{w_l}, \qquad 0^0 = 1,
@@ -188,13 +189,13 @@ class PoissonSampler(DiscreteSampler):
     .. math:: \operatorname{Var} = \frac{1}{m} \left(\exp\left(\lambda d
        + \frac{1}{\lambda} \sum_l x_l^2 y_l^2 - |x|^2 - |y|^2\right) - K^2\right)
 
-    ([1]_, theorem 3.4). The logarithm of the first term is least on average over the
-    pairs of rows at
+    ([1]_, theorem 3.4). The mean logarithm of the first term over the pairs of rows is
+    minimal for
 
     .. math:: \lambda^* = \sqrt{\frac{1}{d} \sum_l
        \overline{x_l^2}\; \overline{y_l^2}}
 
-    ([1]_, equation 12), where bars are means over rows. The frequencies depend on
+    ([1]_, equation 12), where bars denote means over rows. The frequencies depend on
     ``lambda_``, so ``partial_fit`` draws them again.
 
     References
@@ -261,26 +262,26 @@ def optimal_p(products: ArrayLike) -> float:
 class GeometricSampler(DiscreteSampler):
     r"""Gaussian or softmax kernel from monomials with geometric exponents (GeomRF).
 
-    From the mean magnitudes of the shifted columns ``fit`` chooses the one parameter of
-    the map, in O(n d). With ``center=True`` these are taken from a sample of at most
-    1000 rows of each side; with ``center=False`` or ``positive=True`` (GeomRF+) from
-    all rows.
+    ``fit`` chooses the parameter of the features from the mean magnitudes of the
+    shifted columns, in O(n d) operations. With ``center=True`` these are computed from
+    a sample of at most 1000 rows (for queries and for keys), and with ``center=False``
+    or ``positive=True`` (GeomRF+) from all rows.
 
     Attributes
     ----------
     p_ : float
-        The probability of the exponent 0, in [1e-8, 1 - 1e-8].
+        Probability of the exponent 0, in [1e-8, 1 - 1e-8].
 
     See Also
     --------
-    PoissonSampler : The same with Poisson exponents.
-    OPRFSampler : Positive features from exponentials.
+    PoissonSampler : Monomials with Poisson exponents.
+    OPRFSampler : Positive features that are exponentials.
 
     Notes
     -----
-    With m frequencies w of d independent counts, :math:`P(w_l = k) = p (1 - p)^k`, and
-    x already shifted by ``center_`` and multiplied by sigma ([1]_, equation 10 and
-    section 3.2.2),
+    Let w be one of m frequencies, whose d coordinates are independent with :math:`P(w_l
+    = k) = p (1 - p)^k`, and let x be a row from which ``center_`` is subtracted and
+    which is multiplied by sigma ([1]_, equation 10 and section 3.2.2). Then
 
     .. math:: f(x) = \frac{e^{-|x|^2 / 2}}{p^{d/2} \sqrt m}
        \prod_{l=1}^d \frac{x_l^{w_l}}{(1 - p)^{w_l / 2} \sqrt{w_l!}},
@@ -290,9 +291,9 @@ class GeometricSampler(DiscreteSampler):
        \prod_l I_0\left(\frac{2 |x_l y_l|}{\sqrt{1 - p}}\right) - K^2\right)
 
     with the modified Bessel function :math:`I_0` ([1]_, theorem 3.5). ``p_`` minimises
-    the logarithm of the first term with :math:`\overline{|x_l|}\; \overline{|y_l|}`,
-    where bars are means over rows, in place of :math:`|x_l y_l|` ([1]_, equation 14);
-    it is convex in :math:`\log(1 - p)`. The frequencies depend on ``p_``, so
+    the logarithm of the first term, in which :math:`|x_l y_l|` is replaced by
+    :math:`\overline{|x_l|}\; \overline{|y_l|}` with means over rows ([1]_, equation
+    14). It is convex in :math:`\log(1 - p)`. The frequencies depend on ``p_``, so
     ``partial_fit`` draws them again.
 
     References

@@ -92,7 +92,7 @@ class ExponentialSampler(BaseFeatureSampler):
     Parameters
     ----------
     n_components : int, default=100
-        Number of columns: one per frequency, or two with ``coupling="antithetic"``.
+        Number of features: one per frequency, or two with ``coupling="antithetic"``.
     center : bool, default=True
         Whether to subtract the column means first: the same kernel, often with much
         less variance. Sparse rows stay sparse.
@@ -100,7 +100,7 @@ class ExponentialSampler(BaseFeatureSampler):
     Attributes
     ----------
     center_ : ndarray of shape (n_features,)
-        The vector subtracted from the rows, zero without ``center``.
+        The vector that is subtracted from the rows; zero if ``center=False``.
     """
 
     _parameter_constraints: dict = {

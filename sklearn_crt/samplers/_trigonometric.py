@@ -81,16 +81,17 @@ class HeavyTailedSampler(BaseFeatureSampler):
     Parameters
     ----------
     n_components : int, default=100
-        Number of columns: two per frequency, or one with ``random_phase``. With an odd
-        number the last frequency has one column with a random phase.
+        Number of features: a cosine and a sine per frequency, or one cosine with
+        ``random_phase``. If the number is odd, the last frequency has a single column
+        with a random phase.
     shape_matrix : array-like of shape (n_features, n_features), default=None
         Symmetric positive definite matrix M of the distance ``sqrt(u' M u)``, where ``u
         = sigma * (x - y)``. None is the identity.
     random_phase : bool, default=False
-        Whether each column is ``sqrt(2 / m) * cos(w.x + b)`` with a frequency w and a
-        phase b of its own. With the same number of columns, this has a lower variance
-        where the kernel is small, whereas pairs of cosine and sine have a lower
-        variance near x = y.
+        Whether each feature is ``sqrt(2 / m) * cos(w.x + b)`` with its own frequency w
+        and phase b. For the same number of features, the variance is then lower if the
+        kernel value is small, whereas pairs of a cosine and a sine have a lower
+        variance for neighbouring rows.
 
     Attributes
     ----------
@@ -177,21 +178,22 @@ class HeavyTailedSampler(BaseFeatureSampler):
 
 
 class TrigRBFSampler(BaseFeatureSampler):
-    r"""Gaussian or softmax kernel from sine and cosine pairs (random Fourier features).
+    r"""Gaussian or softmax kernel from random Fourier features.
 
-    From the data ``fit`` reads the number of columns and, for ``sigma="scale"`` or
-    ``"median"``, their scale.
+    ``fit`` uses the data only to determine the number of columns and, for
+    ``sigma="scale"`` or ``"median"``, their scale.
 
     Parameters
     ----------
     n_components : int, default=100
-        Number of columns: two per frequency, or one with ``random_phase``. With an odd
-        number the last frequency has one column with a random phase.
+        Number of features: a cosine and a sine per frequency, or one cosine with
+        ``random_phase``. If the number is odd, the last frequency has a single column
+        with a random phase.
     random_phase : bool, default=False
-        Whether each column is ``sqrt(2 / m) * cos(w.x + b)`` with a frequency w and a
-        phase b of its own. With the same number of columns, this has a lower variance
-        where the kernel is small, whereas pairs of cosine and sine have a lower
-        variance near x = y.
+        Whether each feature is ``sqrt(2 / m) * cos(w.x + b)`` with its own frequency w
+        and phase b. For the same number of features, the variance is then lower if the
+        kernel value is small, whereas pairs of a cosine and a sine have a lower
+        variance for neighbouring rows.
 
     Attributes
     ----------
@@ -202,11 +204,12 @@ class TrigRBFSampler(BaseFeatureSampler):
     See Also
     --------
     PositiveRBFSampler : Positive features of the same kernels.
-    OPRFSampler : Positive features of least variance on the data.
+    OPRFSampler : Positive features with the lowest variance on the data.
 
     Notes
     -----
-    With m frequencies :math:`w \sim N(0, I_d)` and x already multiplied by sigma,
+    Let :math:`w \sim N(0, I_d)` be one of m frequencies, and let x be a row that is
+    multiplied by sigma. Then
 
     .. math:: f(x) = \frac{1}{\sqrt m} (\cos w \cdot x, \sin w \cdot x), \qquad
        \operatorname{Var} = \frac{(1 - K^2)^2}{2m} - \frac{p}{m^2} g(|x - y|^2)
@@ -215,9 +218,10 @@ class TrigRBFSampler(BaseFeatureSampler):
     common blocks and :math:`g(q) = e^{-q} - {}_1F_1(d; d/2; -q/2)` is the variance
     reduction of an orthogonal pair [2]_.
 
-    ``kernel_variance`` is this formula for ``"iid"`` and ``"orthogonal"``; for
-    ``"simplex"`` and objects of any fixed angle another function replaces 1F1 (user
-    guide, couplings); the method says what it is for others.
+    ``kernel_variance`` evaluates this formula for ``"iid"`` and ``"orthogonal"``. For
+    ``"simplex"`` and for coupling objects with any fixed angle, another function
+    replaces 1F1 (see the user guide on couplings). The description of the method states
+    what it returns for other couplings.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Linear attention as modules of torch, which the extra ``torch`` installs."""
+"""Linear attention as torch modules, which need the extra ``torch``."""
 
 from __future__ import annotations
 

@@ -246,12 +246,12 @@ class MapsOfHeads(nn.Module):
         self._kept: Any = None  # the map of evaluation, and of what it was made
 
     def redraw_(self) -> Self:
-        """Draw new frequencies in place, as some do every few hundred steps.
+        """Draw new frequencies in place, for instance every few hundred training steps.
 
         Returns
         -------
         self : Module
-            This one; the running statistics stay, and DERF follows them.
+            This module. The running statistics are kept, and DERF is adapted to them.
         """
         self._make_map(self._next_seeds())
         return self
@@ -336,21 +336,22 @@ class MapsOfHeads(nn.Module):
 
 
 class RandomFeatures(nn.Module):
-    """The features of a fitted sampler as a layer, with a sigma that is learned.
+    """A layer that computes the features of a fitted sampler, with a learned sigma.
 
     Parameters
     ----------
     sampler : fitted sampler
-        Which is not changed.
+        Fitted sampler, which is not changed.
     learn_sigma : bool, default=True
-        Whether sigma takes a gradient.
+        Whether sigma is a trainable parameter.
     device, dtype : default=None
         Of parameters and buffers.
 
     Attributes
     ----------
     log_sigma : Parameter of shape () or (1, n_features)
-        Logarithm of sigma, which so stays positive; or one per column.
+        Logarithm of sigma, so that sigma remains positive: one number, or one per
+        column.
 
     Raises
     ------
@@ -359,13 +360,13 @@ class RandomFeatures(nn.Module):
 
     See Also
     --------
-    LinearAttention : Averages of values by such features.
+    LinearAttention : Attention computed from such features.
 
     Notes
     -----
-    Frequencies stay as they were drawn, and so do parameters that ``fit`` chose for the
-    sigma before, such as the A of :class:`~sklearn_crt.OPRFSampler`: at any sigma the
-    features are unbiased.
+    The frequencies do not change, and neither do parameters that ``fit`` chose for the
+    original sigma, such as A of :class:`~sklearn_crt.OPRFSampler`. The features are
+    unbiased for every sigma.
 
     Examples
     --------
@@ -401,19 +402,20 @@ class RandomFeatures(nn.Module):
         self.log_sigma = nn.Parameter(sigma.log().to(**place), learn_sigma)
 
     def forward(self, X: Tensor, key: bool = False) -> Tensor:
-        """Return the features of rows.
+        """Compute the features of rows.
 
         Parameters
         ----------
         X : Tensor of shape (..., n_samples, n_features)
             Rows, float32 or float64.
         key : bool, default=False
-            Whether to take the features of the key side, where the two differ.
+            Whether to compute the features of keys, if these differ from those of
+            queries.
 
         Returns
         -------
         features : Tensor of shape (..., n_samples, n_components)
-            Whose inner products estimate the kernel.
+            Features whose inner products estimate the kernel.
         """
         buffers = dict(self.named_buffers())
         feature_map = map_arrays(lambda name, _: buffers[name].to(X.dtype), self._map)
