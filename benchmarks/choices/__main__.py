@@ -7,6 +7,7 @@
 * ridge: ridge regression from sums beside searches
 * ridge_tables, ridge_time: ridge on features beside other models; its time by rows
 * quantiles: quantiles and intervals beside a forest and boosting
+* log_losses: class probabilities of averages and local fits beside boosting and ridge
 * density: log densities beside KernelDensity
 * sampler_sigma: sigma of averages with random features, selected or "scale"
 * prototypes: prototypes beside features and the exact kernel
@@ -42,6 +43,7 @@ from . import (
     metric,
     modules,
     positive,
+    probabilities,
     processes,
     quantiles,
     ridge,
@@ -157,6 +159,11 @@ CHOICES = (
         quantiles.quantiles,
         "quantiles.inc",
         {"seeds": 1, "rows": 400, "sets": ("diabetes", "friedman1")},
+    ),
+    Choice(
+        probabilities.log_losses,
+        "log_losses.inc",
+        {"splits": 1, "sets": ("wifi", "rare_phoneme")},
     ),
     Choice(
         quantiles.density,

@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
@@ -56,6 +57,10 @@ def shift_of(name, place):
     return _standardised(train, test)
 
 
+# files and target columns of tables of numbers and categories, which become one-hot
+MIXED = {"churn": ("mlc_churn", "churn"), "hpc": ("hpc_data", "class")}
+
+
 def labels_of(name, split):
     """Return X, y, X_test and y_test of a table of labels, columns standardised."""
     source, is_positive = RARE.get(name, (name, None))
@@ -63,6 +68,8 @@ def labels_of(name, split):
     if source == "phoneme":
         table = _read("labels/phoneme.csv.gz")
         X, y = table[:, :-1], table[:, -1]
+    elif source in MIXED:
+        X, y = _mixed(*MIXED[source])
     else:
         X, y = load(source)
     keep = rng.permutation(len(y))
@@ -93,6 +100,17 @@ def _read(file):
         if path.exists():
             return np.loadtxt(path, delimiter=",")
     raise OSError(f"SKLEARN_CRT_DATA names no folder with {file}")
+
+
+def _mixed(file, target):
+    """Return one-hot columns and labels of a table that has a row of names."""
+    for folder in os.environ.get("SKLEARN_CRT_DATA", "").split(os.pathsep):
+        path = Path(folder, "mixed", f"{file}.csv.gz")
+        if folder and path.exists():
+            table = pd.read_csv(path).drop(columns="rownames")
+            y = table.pop(target).to_numpy()
+            return pd.get_dummies(table).fillna(0).to_numpy(float), y
+    raise OSError(f"SKLEARN_CRT_DATA names no folder with mixed/{file}.csv.gz")
 
 
 def _some(rows, most, rng):
