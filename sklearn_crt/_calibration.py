@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._quantiles import weighted_quantiles
+from ._quantiles import Distribution, weighted_quantiles
 
 # Rows whose predictions are about equally certain form a group with its own
 # distribution of errors, of at least _ROWS_PER_GROUP rows if there are several groups.
@@ -62,6 +62,15 @@ class Errors:
             options = {"for_new_row": level > 0.5}
             found.append(side * self._quantile(ratios, deviations, level, **options))
         return np.stack(found, axis=-1)
+
+    def scores(self, deviations: np.ndarray) -> np.ndarray:
+        """Return the share of rows with at least these deviations, (n_queries,)."""
+        columns = zip(self.deviations.T, deviations.T, strict=True)
+        found = [
+            Distribution.of(-own, self.weights).shares_below(-queries)
+            for own, queries in columns
+        ]
+        return np.min(found, axis=0)
 
     def margins(self, deviations: np.ndarray, coverage: float) -> np.ndarray:
         """Return half the widths of intervals with a given coverage, (n_queries, k)."""

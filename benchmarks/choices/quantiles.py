@@ -16,7 +16,7 @@ from sklearn_crt import (
     LocalLinearRegressor,
     NadarayaWatsonRegressor,
 )
-from sklearn_crt.averages._quantiles import weighted_quantiles
+from sklearn_crt._quantiles import weighted_quantiles
 
 from ..tables import Table, interleave
 from .averages import some_rows

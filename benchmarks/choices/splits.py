@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from ..cases import load
 
 MOST, MOST_TEST = 8000, 2000  # rows of a split
-MOST_SHIFTED = 3000
+MOST_SHIFTED, MOST_ALONG_TARGET = 3000, 1500
 MOST_LABELS, MOST_RARE = 5000, 8000
 SHARE = 0.02  # of the positives of a rare table
 # what is positive, of a table of labels, whose rows are then thinned out to SHARE
@@ -50,9 +50,26 @@ def shift_of(name, place):
     table = _read(f"ucireg/{name}.csv.gz")
     distinct = [len(np.unique(column)) for column in table[:, :-1].T]
     column = table[:, np.argsort(distinct, kind="stable")[::-1][place]]
-    lower = column <= np.median(column)
-    rng = np.random.default_rng(place)
-    train = _some(table[lower], MOST_SHIFTED, rng)
+    return _two_sides(table, column, MOST_SHIFTED, place)
+
+
+def shift_along_target(name):
+    """Return rows on both sides of the median of a column, as ``split_of``.
+
+    The column is the one that is most correlated with the target.
+    """
+    table = _read(f"ucireg/{name}.csv.gz")
+    varies = table[:, :-1].std(axis=0) > 0
+    columns = table[:, :-1][:, varies]
+    correlations = np.corrcoef(columns.T, table[:, -1])[-1, :-1]
+    column = columns[:, np.abs(correlations).argmax()]
+    return _two_sides(table, column, MOST_ALONG_TARGET, 0)
+
+
+def _two_sides(table, column, most, seed):
+    """Return rows with values up to the median of a column, and the other rows."""
+    lower, rng = column <= np.median(column), np.random.default_rng(seed)
+    train = _some(table[lower], most, rng)
     test = _some(table[~lower], MOST_TEST, rng)
     return _standardised(train, test)
 

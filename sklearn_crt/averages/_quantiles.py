@@ -212,7 +212,7 @@ class QuantilesMixin:
         >>> model = NadarayaWatsonRegressor().fit(x, y)
         >>> np.round(model.predict_quantiles([[0.2], [0.8]], [0.16, 0.5, 0.84]), 1)
         array([[ 0.7,  0.9,  1.1],
-               [-1.8, -1. , -0.2]])
+               [-1.8, -1.1, -0.3]])
 
         The standard deviation of the noise is x, that is 0.2 for the first row and 0.8
         for the second one.

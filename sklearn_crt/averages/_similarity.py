@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from .._array import part
 from .._compat import available_if
 from .._fitted import computed_once
+from .._quantiles import Distribution
 from ..rows import Rows, TableLike
 from ..rows.sample import DistinctSample
 from ._exact import Keys
@@ -21,23 +22,6 @@ from ._sigma import N_KEYS
 
 N_LEFT_OUT = 2000  # training rows whose similarity to the others is computed
 _N_NEIGHBORS = 5
-
-
-class _Distribution(NamedTuple):
-    """The distribution of a number over training rows."""
-
-    values: np.ndarray  # (n_rows,), in ascending order
-    shares: np.ndarray  # (n_rows + 1,), of the weight of the first rows
-
-    @classmethod
-    def of(cls, values: np.ndarray, weights: np.ndarray) -> Self:
-        order = np.argsort(values, kind="stable")
-        sums = np.append(0.0, np.cumsum(weights[order]))
-        return cls(values[order], sums / sums[-1])
-
-    def shares_below(self, values: np.ndarray) -> np.ndarray:
-        """Return the proportion of the rows with at most these values."""
-        return self.shares[np.searchsorted(self.values, values, side="right")]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,9 +38,9 @@ class Similarity:
     sigma: float | np.ndarray
     scaler: StandardScaler
     neighbors: NearestNeighbors
-    logs: _Distribution
-    closeness: _Distribution
-    both: _Distribution
+    logs: Distribution
+    closeness: Distribution
+    both: Distribution
     left_out: np.ndarray  # (n_left_out,), scores of the rows that have been left out
 
     @classmethod
@@ -79,12 +63,12 @@ class Similarity:
         closeness = -closest[:, 1:].sum(axis=1) / max(n_neighbors - 1, 1)
         neighbors.set_params(n_neighbors=max(n_neighbors - 1, 1))
         logs = log_totals(keys, X, sigma, left_out=True)
-        of_logs = _Distribution.of(logs, weights)
-        of_closeness = _Distribution.of(closeness, weights)
+        of_logs = Distribution.of(logs, weights)
+        of_closeness = Distribution.of(closeness, weights)
         least = np.minimum(
             of_logs.shares_below(logs), of_closeness.shares_below(closeness)
         )
-        both = _Distribution.of(least, weights)
+        both = Distribution.of(least, weights)
         scores = both.shares_below(least)
         parts = scaler, neighbors, of_logs, of_closeness, both, scores
         return cls(few, keys, sigma, *parts)
