@@ -7,6 +7,8 @@
 * ridge: ridge regression from sums beside searches
 * ridge_tables, ridge_time: ridge on features beside other models; its time by rows
 * quantiles: quantiles and intervals beside a forest and boosting
+* coverage: intervals on tables, by similarity to the training rows, and shifted
+* log_losses: class probabilities of averages and local fits beside boosting and ridge
 * density: log densities beside KernelDensity
 * sampler_sigma: sigma of averages with random features, selected or "scale"
 * prototypes: prototypes beside features and the exact kernel
@@ -38,12 +40,14 @@ from ..tables import header, report
 from . import (
     attention,
     averages,
+    coverage,
     hybrids,
     linear,
     logistic,
     metric,
     modules,
     positive,
+    probabilities,
     processes,
     quantiles,
     ridge,
@@ -159,6 +163,16 @@ CHOICES = (
         quantiles.quantiles,
         "quantiles.inc",
         {"seeds": 1, "rows": 400, "sets": ("diabetes", "friedman1")},
+    ),
+    Choice(
+        coverage.coverage,
+        "coverage.inc",
+        {"splits": 1, "rows": 300, "sets": ("housing", "stock")},
+    ),
+    Choice(
+        probabilities.log_losses,
+        "log_losses.inc",
+        {"splits": 1, "sets": ("wifi", "rare_phoneme")},
     ),
     Choice(
         quantiles.density,

@@ -42,6 +42,7 @@ from ._features import FeatureAverages
 from ._jackknife import N_EFFECTIVE, ApproximationError
 from ._prototypes import Prototypes, prototype_averages
 from ._row_weights import RowWeightsMixin, kernel_of
+from ._similarity import SimilarityMixin
 from ._sums import Averages
 
 _N_CHECKED = 256  # training rows whose effective number of features is computed
@@ -59,7 +60,7 @@ def _has_features(model):
     return True
 
 
-class BaseNadarayaWatson(RowWeightsMixin, SupervisedLifeCycle):
+class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
     """Base class of kernel-weighted averages of the training targets.
 
     A subclass encodes the targets as a matrix, and turns averages into predictions.

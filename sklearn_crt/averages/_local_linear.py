@@ -254,7 +254,8 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
 
     Each class is encoded as a column of zeros and ones, and
     :class:`LocalLinearRegressor` is applied to these columns. Negative values are
-    replaced by 0, and the values of each row are divided by their sum. Near a boundary
+    replaced by 0, the values of each row are divided by their sum, and the result is
+    calibrated as described for :class:`NadarayaWatsonClassifier`. Near a boundary
     between classes the linear fits follow the slope of the probabilities, whereas
     kernel averages are biased towards the side with more rows.
 
@@ -263,8 +264,8 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
     class_count_ : ndarray of shape (n_classes,)
         Sum of the sample weights of each class.
     class_prior_ : ndarray of shape (n_classes,)
-        Proportion of each class, weighted by the sample weights. It is predicted for
-        rows at which all kernel weights vanish.
+        Proportion of each class, weighted by the sample weights. It replaces the
+        frequencies of the classes for rows at which all kernel weights vanish.
 
     See Also
     --------

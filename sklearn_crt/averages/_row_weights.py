@@ -11,10 +11,11 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_scalar, gen_batches
 
-from .._array import joined, to_host, validate_rows, within_working_memory
+from .._array import to_host, validate_rows, within_working_memory
 from .._compat import available_if
 from .._kernel_parameter import is_row_kernel
-from .._kernels import weights_from_logs
+from .._kernels import least_log, weights_from_logs
+from .._workers import blas_within_processors
 from ..rows import TableLike
 from ._exact import Keys, as_kind, joined_parts
 from ._prototypes import Prototypes
@@ -67,6 +68,38 @@ def shares_of(logs: np.ndarray, weights: np.ndarray) -> np.ndarray:
     shares[none], total[none] = weights, weights.sum()
     shares /= total[:, None]
     return shares
+
+
+def effective_sizes(
+    keys: Keys, X: Any, sigma: float | np.ndarray, *, left_out: bool = False
+) -> np.ndarray:
+    """Return the effective number of training rows behind each prediction."""
+    # -> (n_queries,)
+    found, (*_, weights) = np.empty(X.shape[0]), all_rows(keys)
+    for batch, logs in log_kernels(keys, X, sigma, left_out=left_out):
+        shares, peaks = weights_from_logs(logs)
+        shares *= weights
+        total = shares.sum(axis=1)
+        logs -= peaks
+        np.maximum(logs, least_log(logs), out=logs)  # 0 times infinity is nan
+        entropy = np.log(np.where(total > 0, total, 1))
+        entropy -= np.einsum("ij,ij->i", shares, logs) / np.where(total > 0, total, 1)
+        found[batch] = np.where(total > 0, np.exp(entropy), weights.sum())
+    return found
+
+
+def log_totals(
+    keys: Keys, X: Any, sigma: float | np.ndarray, *, left_out: bool = False
+) -> np.ndarray:
+    """Return the logarithms of the total kernel weights, without copies if left out."""
+    # -> (n_queries,)
+    targets = getattr(keys.targets, "plain", keys.targets)  # without slopes
+    found = []
+    for _, sums in replace(keys, targets=targets).sums(X, sigma, left_out=left_out):
+        weights, log_scale = to_host(targets.weight(sums.scores)), sums.log_scale
+        with np.errstate(divide="ignore"):
+            found.append(np.log(weights) + to_host(log_scale)[:, 0])
+    return np.concatenate(found)
 
 
 def prediction_weights(
@@ -251,14 +284,7 @@ class RowWeightsMixin:
         array([2.2, 1. ])
         """
         value, rows = self._host_rows(X, "effective_sample_size")
-        keys = value.keys
-        found, (*_, weights) = np.empty(rows.shape[0]), all_rows(keys)
-        for batch, logs in log_kernels(keys, rows, value.sigma):
-            shares = shares_of(logs, weights)
-            # a difference of logarithms, because the ratio itself may underflow
-            logs = np.log(np.where(shares > 0, shares, 1)) - np.log(weights)
-            found[batch] = np.exp(-np.sum(shares * logs, axis=1))
-        return self._cast(found, X)
+        return self._cast(effective_sizes(value.keys, rows, value.sigma), X)
 
     @available_if(stores_rows)
     def log_weights(self, X: TableLike) -> np.ndarray:
@@ -303,13 +329,9 @@ class RowWeightsMixin:
         True
         """
         value = self._check_rows(X, "log_weights")
-        chosen = value.chosen_targets
-        found, targets = [], getattr(chosen, "plain", chosen)
-        for _, sums in self._blocks_of_sums(value.with_targets(targets), X):
-            weights = to_host(targets.weight(sums.scores))
-            with np.errstate(divide="ignore"):
-                found.append(np.log(weights) + to_host(sums.log_scale)[:, 0])
-        return self._cast(joined(found), X)
+        keys, rows = value.keys, validate_rows(self, X, reset=False)
+        call = blas_within_processors(rows.shape[0])
+        return self._cast(call(log_totals, keys, rows, value.sigma), X)
 
     def _host_rows(self, X, method):
         """Return the fitted value, and the validated rows in host memory."""

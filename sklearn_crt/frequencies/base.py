@@ -198,13 +198,13 @@ class JointFrequencies(Frequencies):
 
 
 class Coupling(ABC):
-    """Joint distribution of frequencies that each follow the distribution of the
-    kernel.
+    """Joint distribution of the frequencies that a feature map uses.
 
-    A coupling does not change the distribution of a single frequency, so the estimate
-    of the kernel remains unbiased. It changes the cross moments of the frequencies so
-    that the variance decreases. Draws are nested: if the generators are in the same
-    state, the first m of 2m frequencies are the same as in a draw of m frequencies.
+    Each frequency follows the spectral distribution of the kernel. A coupling
+    does not change the distribution of a single frequency, so the estimate of the
+    kernel remains unbiased. It changes the cross moments of the frequencies so that the
+    variance decreases. Draws are nested: if the generators are in the same state, the
+    first m of 2m frequencies are the same as in a draw of m frequencies.
 
     Attributes
     ----------

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import minimize, root
 from scipy.special import log_softmax, softmax
 
-from ._calibration import LeftOut
+from .._calibration import LeftOut
 
 # Penalties of the squares of the slope, the biases and the matrix, as numbers of rows.
 # On eighteen tables, a matrix for three or more classes had 5 % smaller log losses than

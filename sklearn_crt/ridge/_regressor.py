@@ -347,6 +347,40 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         ends = np.stack([mean - margins, mean + margins], axis=-1)
         return self._output(self._within_range(ends, solution), X)
 
+    def score_samples(self, X: TableLike) -> np.ndarray:
+        """Return how similar rows are to the training rows, from 0 to 1.
+
+        The score is the proportion of training rows whose predictions have at least
+        this variance if they are left out. About 1 % of new rows from the same
+        distribution have scores of at most 0.01. A score near 0 indicates that a
+        prediction may be an extrapolation.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows for which predictions are made.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            Proportions of the training rows, in float64; the lowest one if outputs have
+            different penalties.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_crt import RandomFeatureRidge
+        >>> X = np.random.default_rng(0).normal(size=(500, 3))
+        >>> model = RandomFeatureRidge(random_state=0).fit(X, X[:, 0])
+        >>> bool(model.score_samples([[0.0, 0.0, 0.0]]) > 0.5)
+        True
+        >>> bool(model.score_samples([[0.0, 0.0, 6.0]]) < 0.01)
+        True
+        """
+        _, variance, solution = self._moments(X, "score_samples")
+        scores = solution.calibration.scores(np.sqrt(1 + variance))
+        return to_namespace_of(scores, X)
+
     def _moments(self, X, method, *, variance=True):
         """Return predictions, their variances relative to the noise, the solution."""
 

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
+from .._calibration import Errors, LeftOut
 from .._compat import cached_property
 from .._fitted import (
     Batch,
@@ -33,7 +34,6 @@ from .._workers import (
 from ..maps import FeatureMap, iter_path
 from ..rows import Rows
 from ..rows.sample import DistinctSample
-from ._calibration import Errors, LeftOut
 from ._link import Link
 from ._moments import Moments, MomentSums
 from ._solution import HeldOut, Regression, Solution

@@ -62,7 +62,7 @@ def test_exact(options, kernel, n_train, iris, rng):
     model = NadarayaWatsonClassifier(sigma=1.7, **options)
     model.fit(X[keep], y[keep], weights)
     expected = by_hand(kernel(1.7 * X, 1.7 * X[keep]), y[keep], weights)
-    assert_allclose(model.predict_proba(X), expected, rtol=1e-7, atol=1e-12)
+    assert_allclose(model.decision_function(X), expected, rtol=1e-7, atol=1e-12)
     assert model.sigma_ == 1.7
 
 
@@ -82,8 +82,8 @@ def test_exact_blocks_do_not_matter(rng):
     queries = rng.normal(size=(700, 3))
     expected = by_hand(rbf_kernel(queries, X, gamma=0.5), y)
     model = NadarayaWatsonClassifier(sigma=1.0).fit(X, y)
-    assert_allclose(model.predict_proba(queries), expected, rtol=1e-9)
-    in_single = model.predict_proba(queries.astype(np.float32))
+    assert_allclose(model.decision_function(queries), expected, rtol=1e-9)
+    in_single = model.decision_function(queries.astype(np.float32))
     assert in_single.dtype == np.float32
     assert_allclose(in_single, expected, atol=1e-5)
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._quantiles import weighted_quantiles
+from ._quantiles import Distribution, weighted_quantiles
 
 # Rows whose predictions are about equally certain form a group with its own
 # distribution of errors, of at least _ROWS_PER_GROUP rows if there are several groups.
@@ -33,6 +33,7 @@ class Errors:
     ratios: np.ndarray  # (n, k), nan where the error is unknown
     deviations: np.ndarray  # (n, k), of the errors, relative to that of the noise
     weights: np.ndarray  # (n,)
+    most_groups: int = _MOST_GROUPS  # by deviations, with a distribution each
 
     @classmethod
     def of(cls, rows: LeftOut, limits: tuple[np.ndarray, np.ndarray] | None) -> Errors:
@@ -48,15 +49,28 @@ class Errors:
         """Return quantiles of the errors of new rows, (n_queries, k, n_levels).
 
         ``deviations`` are the standard deviations of the predictions of the new rows,
-        relative to that of the noise, (n_queries, k).
+        relative to that of the noise, (n_queries, k). A quantile is exceeded, towards
+        its tail, by the error of one further row with the nominal probability at most.
         """
         unknown = np.isnan(self.ratios)
         found = []
-        for level in levels:  # errors that are unknown widen the distribution
-            end = np.inf if level > 0.5 else -np.inf
-            ratios = np.where(unknown, end, self.ratios)
-            found.append(self._quantile(ratios, deviations, level))
+        for level in levels:
+            side = 1.0 if level >= 0.5 else -1.0
+            # errors that are unknown widen the distribution
+            ratios = np.where(unknown, np.inf, side * self.ratios)
+            level = max(level, 1 - level)
+            options = {"for_new_row": level > 0.5}
+            found.append(side * self._quantile(ratios, deviations, level, **options))
         return np.stack(found, axis=-1)
+
+    def scores(self, deviations: np.ndarray) -> np.ndarray:
+        """Return the share of rows with at least these deviations, (n_queries,)."""
+        columns = zip(self.deviations.T, deviations.T, strict=True)
+        found = [
+            Distribution.of(-own, self.weights).shares_below(-queries)
+            for own, queries in columns
+        ]
+        return np.min(found, axis=0)
 
     def margins(self, deviations: np.ndarray, coverage: float) -> np.ndarray:
         """Return half the widths of intervals with a given coverage, (n_queries, k)."""
@@ -80,7 +94,7 @@ class Errors:
         found = np.empty(deviations.shape)
         columns = zip(self.deviations.T, ratios.T, deviations.T, strict=True)
         for k, (own, values, queries) in enumerate(columns):
-            edges = _edges_of_groups(own)
+            edges = _edges_of_groups(own, self.most_groups)
             groups = np.searchsorted(edges, own)
             table = np.empty(len(edges) + 1)
             for group in range(len(table)):
@@ -96,9 +110,9 @@ class Errors:
         return found
 
 
-def _edges_of_groups(deviations: np.ndarray) -> np.ndarray:
+def _edges_of_groups(deviations: np.ndarray, most_groups: int) -> np.ndarray:
     """Return the numbers that divide deviations into groups, none of which is empty."""
-    n_groups = int(np.clip(len(deviations) // _ROWS_PER_GROUP, 1, _MOST_GROUPS))
+    n_groups = int(np.clip(len(deviations) // _ROWS_PER_GROUP, 1, most_groups))
     places = len(deviations) * np.arange(1, n_groups) // n_groups
     edges = np.unique(np.sort(deviations)[places])
     return edges[edges < deviations.max()]
