@@ -16,11 +16,11 @@ from .._kernels import least_log
 from .._quantiles import check_coverage, check_levels, weighted_quantiles
 from ..rows import Rows, TableLike
 from ..rows.sample import DistinctSample
-from ._exact import Keys
+from ._keys import Keys
+from ._local_targets import LocalLinear
 from ._prototypes import Prototypes
 from ._row_weights import all_rows, kernel_of, log_kernels, shares_of, stores_rows
 from ._sigma import N_KEYS
-from ._targets import LocalLinear
 
 _N_HELD_OUT = 2000  # training rows on which intervals are calibrated
 # The variance of the noise usually varies more slowly than the mean, so residuals are
