@@ -106,8 +106,11 @@ def sigma(modules, n_rows):
     X, y, _ = data(n_rows)
     for name in ("LocalLinearRegressor", "LocalLinearClassifier"):
         models = [getattr(m, name)() for m in modules]
-        calls = [partial(m.fit, X, labels_for(m, y)) for m in models]
-        yield f"{name}.fit, {n_rows} rows", calls
+        with_targets = [(m, labels_for(m, y)) for m in models]
+        calls = [partial(m.fit, X, t) for m, t in with_targets]
+        before, now = ((m.fit(X, t).sigma_, m.alpha_) for m, t in with_targets)
+        said = "the same sigma and alpha" if before == now else f"{before}, {now}"
+        yield f"{name}.fit, {n_rows} rows, {said}", calls
 
 
 SUBJECTS = {
