@@ -25,9 +25,9 @@ from ..rows import Sigma, TableLike
 from ._base import BaseNadarayaWatson
 from ._classifier import NadarayaWatsonClassifier
 from ._exact import RowAverages
+from ._local_targets import LocalLinear, Slopes
 from ._prototypes import Prototypes
 from ._regressor import NadarayaWatsonRegressor
-from ._targets import LocalLinear, Slopes
 
 _ALPHA_CONSTRAINTS = [
     StrOptions({"auto"}),
@@ -126,8 +126,7 @@ class LocalLinearMixin(BaseNadarayaWatson):
         value = self._check_rows(X, "slopes")
         targets, n_features = value.chosen_targets, self.n_features_in_
         if isinstance(targets, LocalLinear):
-            slopes = Slopes(targets.plain, targets.alphas, targets.basis)
-            value = value.with_targets(slopes)
+            value = value.with_targets(targets.solved_for(Slopes))
             sums = [sums.scores for _, sums in self._blocks_of_sums(value, X)]
             values = joined(sums)
         else:

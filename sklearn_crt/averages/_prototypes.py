@@ -25,7 +25,8 @@ from .._kernel_parameter import (
 )
 from ..rows import Centers, Frame, Sigma, Statistics, resolve_sigma
 from ..rows.centers import distinct_rows
-from ._exact import Choice, Keys, RowAverages, as_kind
+from ._exact import Choice, RowAverages
+from ._keys import Keys, as_kind
 from ._sigma import WIDE_OCTAVES, HeldOutRows, best_multiple_left
 from ._targets import Targets
 
@@ -358,8 +359,7 @@ class PrototypeAverages(RowAverages):
         rest = targets.encode(*parts), targets, octaves
         return best_multiple_left(self.kernel, left, rows, *rest)
 
-    @property
-    def keys(self) -> Keys:
+    def _chosen_keys(self) -> Keys:
         sigma, _, points = self.choice
         targets = self.chosen_targets
         spread = targets.scaled(points.spread, sigma)

@@ -15,7 +15,7 @@ from .._fitted import computed_once
 from .._kernels import least_log
 from .._quantiles import check_coverage, check_levels
 from ..rows import Rows, TableLike
-from ._exact import Keys
+from ._keys import Keys
 from ._row_weights import all_rows, log_kernels, shares_of
 from ._similarity import Similarity, keeps_all_rows
 

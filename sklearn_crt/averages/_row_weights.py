@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -17,10 +16,9 @@ from .._kernel_parameter import is_row_kernel
 from .._kernels import least_log, weights_from_logs
 from .._workers import blas_within_processors
 from ..rows import TableLike
-from ._exact import Keys, as_kind, joined_parts
+from ._keys import Keys, joined_parts
+from ._local_targets import LocalLinear, Planes
 from ._prototypes import Prototypes
-from ._sums import log_kernel
-from ._targets import LocalLinear, Planes
 
 _BYTES = 2**24  # of the weights of pairs that are held at a time
 CUT = 1e-13  # small weights are set to zero if they sum to at most this proportion
@@ -41,17 +39,13 @@ def log_kernels(
     is a training row, and its copies.
     """
     # -> (n_queries, n_rows), in float64
-    frame, kind = keys.frame(X, sigma)
-    frame.check(X)
-    rows = all_rows(keys)[0].astype(X.dtype, copy=False)
-    rows = frame.rows(as_kind(rows, kind))
-    size = max(1, within_working_memory(_BYTES) // (8 * rows.shape[0]))
+    stored = keys.stored(X, sigma)
+    stored.frame.check(X)
+    size = max(1, within_working_memory(_BYTES) // (8 * stored.rows.shape[0]))
     for batch in gen_batches(X.shape[0], size):
-        queries = frame.rows(as_kind(X[batch], kind))
-        logs = log_kernel(keys.kernel, queries, rows).astype(np.float64)
-        if left_out:
-            logs[queries.sq_distances(rows) == 0] = -np.inf
-        yield batch, logs
+        queries = stored.queries(X[batch])
+        logs = keys.log_kernel(queries, stored.rows, left_out=left_out)
+        yield batch, logs.astype(np.float64, copy=False)
 
 
 def shares_of(logs: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -93,13 +87,12 @@ def log_totals(
 ) -> np.ndarray:
     """Return the logarithms of the total kernel weights, without copies if left out."""
     # -> (n_queries,)
-    targets = getattr(keys.targets, "plain", keys.targets)  # without slopes
-    found = []
-    for _, sums in replace(keys, targets=targets).sums(X, sigma, left_out=left_out):
-        weights, log_scale = to_host(targets.weight(sums.scores)), sums.log_scale
+    found, (*_, weights) = np.empty(X.shape[0]), all_rows(keys)
+    for batch, logs in log_kernels(keys, X, sigma, left_out=left_out):
+        shares, peaks = weights_from_logs(logs, overwrite=True)
         with np.errstate(divide="ignore"):
-            found.append(np.log(weights) + to_host(log_scale)[:, 0])
-    return np.concatenate(found)
+            found[batch] = np.log(shares @ weights) + peaks[:, 0]
+    return found
 
 
 def prediction_weights(
@@ -111,9 +104,7 @@ def prediction_weights(
     rows, _, weights = all_rows(keys)
     is_fit = isinstance(targets, LocalLinear)
     if is_fit:  # the equivalent kernel of a linear fit depends on the query
-        planes = replace(
-            keys, targets=Planes(targets.plain, targets.alphas, targets.basis)
-        )
+        planes = keys.with_targets(targets.solved_for(Planes))
         found = [to_host(sums.scores) for _, sums in planes.sums(X, sigma)]
         slopes, offsets = np.split(np.concatenate(found), [X.shape[1]], axis=1)
         frame, _ = keys.frame(X, sigma)
@@ -121,6 +112,8 @@ def prediction_weights(
     for batch, logs in log_kernels(keys, X, sigma):
         shares = shares_of(logs, weights)
         if is_fit:
+            shares *= targets.kept(shares)
+            shares /= shares.sum(axis=1, keepdims=True)
             shares *= 1 + slopes[batch] @ points.T - offsets[batch]
         yield shares
 

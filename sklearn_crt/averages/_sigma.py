@@ -58,14 +58,20 @@ def best_multiple(
         (rows.take(block), encoded[block]) for block in gen_batches(n_keys, _KEY_ROWS)
     ]
 
+    several = len(targets.candidates()) > 1
+    # Moments of local fits take most of the time. Half of the queries find the best
+    # octave, while all of them decide about the finer steps and the penalty.
+    n_first = min(n_queries, _N_QUERIES // (2 if several and octaves.size > 1 else 1))
+
     def batches(multiples):
-        for batch in gen_batches(n_queries, _QUERY_ROWS):
+        n_rows = n_first if multiples is octaves else n_queries
+        for batch in gen_batches(n_rows, _QUERY_ROWS):
             queries = rows.take(batch)
             path = _path_over_other_rows(kernel, queries, blocks, multiples)
             yield queries, encoded[batch], [sums.values for sums in path]
 
     finer, copies = _QUARTERS, np.arange(n_queries)
-    if len(targets.candidates()) > 1:
+    if several:
         finer = _HALVES
         _, copies = distinct_rows(rows.take(slice(n_queries)).matrix)
     best, chosen = _search(octaves, finer, batches, encoded, targets, copies)
@@ -188,7 +194,7 @@ def _search(octaves, finer, batches, encoded, targets, copies) -> tuple[float, T
         least = errors.min(axis=1)
         best = int((least <= least.min() * (1 + TIE)).argmax())
         plain, fits = (rows[j, errors[j].argmin()] for j in (0, best))
-        if not is_significant(plain - fits, weights, copies):
+        if not is_significant(plain - fits, weights, copies[: len(weights)]):
             best = 0
         # Among equal errors the largest multiple, that is the narrowest kernel, is
         # chosen. If all distinct rows have the same distance, as with one-hot encoded

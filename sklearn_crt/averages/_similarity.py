@@ -15,7 +15,7 @@ from .._fitted import computed_once
 from .._quantiles import Distribution
 from ..rows import Rows, TableLike
 from ..rows.sample import DistinctSample
-from ._exact import Keys
+from ._keys import Keys
 from ._prototypes import Prototypes
 from ._row_weights import all_rows, kernel_of, log_totals, stores_rows
 from ._sigma import N_KEYS

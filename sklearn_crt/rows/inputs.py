@@ -255,9 +255,15 @@ class DenseInputs(Inputs):
         return self.sq_norms + 2 * cross + sq_norms(self._origin)
 
     def take(self, index: Any) -> Inputs:
-        rows = DenseInputs(self._rows[index], self._origin, self._workspace)
+        rows = DenseInputs(self._rows[index, ...], self._origin, self._workspace)
         if "sq_norms" in self.__dict__:  # known already
-            rows.__dict__["sq_norms"] = self.sq_norms[index]
+            rows.__dict__["sq_norms"] = self.sq_norms[index, ...]
+        return rows
+
+    def inside(self, array: np.ndarray) -> DenseInputs:
+        """Return the same rows as a view of an array whose first columns they are."""
+        rows = DenseInputs(array[:, : self.shape[1]], self._origin)
+        rows.__dict__["sq_norms"] = self.sq_norms
         return rows
 
     def shifted(self, vector: Any) -> Inputs:

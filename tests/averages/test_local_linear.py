@@ -15,7 +15,7 @@ from sklearn_crt import (
     NadarayaWatsonRegressor,
     Prototypes,
 )
-from sklearn_crt.averages import _prototypes, _targets
+from sklearn_crt.averages import _local_targets, _prototypes, _targets
 from sklearn_crt.rows import Centers, DenseInputs
 
 LOG_KERNELS = {
@@ -270,7 +270,7 @@ def test_points_of_points_hold_the_moments_of_their_rows(plain, rng):
         if isinstance(plain, _targets.OneHot)
         else rng.normal(size=(200, 2)) + X[:, :2]
     )
-    targets = _targets.LocalLinear(plain, 0.0)
+    targets = _local_targets.LocalLinear(plain, 0.0)
 
     def grouped(points, labels, spread):
         X, y, weights = points

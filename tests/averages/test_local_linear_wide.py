@@ -17,8 +17,9 @@ from sklearn_crt import (
     NadarayaWatsonRegressor,
     Prototypes,
 )
+from sklearn_crt.averages._local_targets import LocalLinear
 from sklearn_crt.averages._row_weights import prediction_weights
-from sklearn_crt.averages._targets import LocalLinear, RegressionTargets
+from sklearn_crt.averages._targets import RegressionTargets
 from sklearn_crt.rows import DenseInputs
 
 KERNELS = "gaussian", Prototypes(64, random_state=0)
