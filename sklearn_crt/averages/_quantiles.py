@@ -290,7 +290,7 @@ class QuantilesMixin:
         """Return quantiles of the targets as (n_queries, n_outputs, n_levels)."""
         value, rows = self._host_rows(X, method)
         residuals, seen = Residuals.of(value), value.seen
-        predictions = np.clip(to_host(self._decode(value, rows)), seen.least, seen.most)
+        predictions = np.clip(to_host(self._decode(value, X)), seen.least, seen.most)
         scores = residuals.similarity.scores(rows)
         deviations = residuals.deviations(rows, predictions, scores)
         found = residuals.errors.quantiles(deviations, levels) + predictions[..., None]

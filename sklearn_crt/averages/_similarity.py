@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.neighbors import NearestNeighbors
-from sklearn.preprocessing import StandardScaler
 
 from .._array import part
 from .._compat import available_if
@@ -36,8 +34,8 @@ class Similarity:
     few: DistinctSample  # of the training rows; its first rows have been left out
     keys: Keys
     sigma: float | np.ndarray
-    scaler: StandardScaler
-    neighbors: NearestNeighbors
+    scaler: Any  # a StandardScaler
+    neighbors: Any  # NearestNeighbors of the standardised rows
     logs: Distribution
     closeness: Distribution
     both: Distribution
@@ -50,6 +48,10 @@ class Similarity:
 
     @classmethod
     def _computed(cls, value: Any) -> Similarity:
+        # here, because they take long to import
+        from sklearn.neighbors import NearestNeighbors
+        from sklearn.preprocessing import StandardScaler
+
         keys, sigma = value.keys, value.sigma
         few = DistinctSample.of([all_rows(keys)], N_KEYS)
         first = slice(N_LEFT_OUT)
