@@ -26,8 +26,9 @@ _N_HELD_OUT = 2000  # training rows on which intervals are calibrated
 # The variance of the noise usually varies more slowly than the mean, so residuals are
 # weighted by a wider kernel, whose sigma is multiplied by this factor.
 _RESIDUAL_SIGMA = 0.5
-# Noise often grows with the prediction, so residuals with similar predictions weigh
-# more. The unit of this length scale is the standard deviation of the predictions.
+# Noise often grows with the prediction, so residuals with similar predictions have
+# larger weights. The unit of this length scale is the standard deviation of the
+# predictions.
 _PREDICTION_LENGTH_SCALE = 0.5
 
 
@@ -102,7 +103,7 @@ class Residuals(NamedTuple):
 
     def _log_prediction_kernel(self, queries, output, weights):
         """Return the log kernel between predictions of one output."""
-        assert self.predictions is not None  # it is local linear
+        assert self.predictions is not None  # because the fit is local linear
         own = self.predictions[:, output]
         mean = np.average(own, weights=weights)
         variance = np.average((own - mean) ** 2, weights=weights)

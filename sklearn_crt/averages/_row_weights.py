@@ -21,7 +21,7 @@ from ._prototypes import Prototypes
 from ._sums import log_kernel
 from ._targets import LocalLinear, Planes
 
-_BYTES = 2**24  # of the weights of pairs that are held at a time
+_BYTES = 2**24  # bytes of the weights of pairs that are kept at a time
 CUT = 1e-13  # small weights are set to zero if they sum to at most this proportion
 
 

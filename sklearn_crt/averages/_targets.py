@@ -21,15 +21,15 @@ _ROWS = 2**14  # rows whose products are held in memory at a time
 _FLOOR = 1e-7  # smallest penalty, in units of the squared length scale
 # variances below so many rounding errors of the mean square are treated as zero
 _ROUNDING = 1e3
-# Moments of d columns take d^2 / 2 numbers per query. Tables with more columns than
-# _MOST_COLUMNS therefore have slopes in their leading directions only.
+# Moments of d columns take d^2 / 2 numbers per query. With more columns than
+# _MOST_COLUMNS, there are therefore slopes only along the leading directions.
 _MOST_COLUMNS, _N_DIRECTIONS = 40, 24
 
 
 class Targets(ABC):
     """Base class of encodings of the targets as columns of a matrix.
 
-    Dividing the kernel sums of these columns by the sum of the weights yields averages.
+    The kernel sums of these columns, divided by the sum of the weights, are averages.
     """
 
     are_labels: bool
