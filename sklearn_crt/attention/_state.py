@@ -180,7 +180,7 @@ class LinearAttentionState:
         return self._sums, self._seen, self._groups
 
     def _with_arrays(self, arrays):
-        """Return the state of these sums."""
+        """Return the state with given sums."""
         state = self._with(_sums=LogSum(arrays["values"], arrays["log_scale"]))
         if self.feature_map.is_positive:
             return state
@@ -240,7 +240,7 @@ def averages_of_values(numerators: LogSum) -> Array:
 def _averages_where_positive(values):
     """Return averages, which are 0 if the denominator is not positive, and its sign."""
     xp, weights = namespace_of(values), values[..., -1:]
-    positive = ~(weights <= 0)  # NaN stays NaN
+    positive = ~(weights <= 0)  # NaN remains NaN
     found = values[..., :-1] / xp.where(positive, weights, xp.ones_like(weights))
     return xp.where(positive, found, xp.zeros_like(found)), positive
 

@@ -274,7 +274,7 @@ def _beta_nodes(a: float) -> Factor:
 
 
 def _with_sum_1(weights: np.ndarray, shape: float) -> np.ndarray:
-    """Return nodes with weights that sum to 1, for nodes that cover the whole range."""
+    """Return weights that sum to 1 if the nodes cover the whole distribution."""
     return weights / weights.sum() if shape > 2 else weights
 
 

@@ -17,7 +17,7 @@ _MOST_GROUPS, _ROWS_PER_GROUP = 5, 200
 class LeftOut(NamedTuple):
     """Predictions of rows by models that were fitted without them.
 
-    They are nan where a prediction cannot be computed without the row itself.
+    They are nan if a prediction cannot be computed without the row itself.
     """
 
     predictions: np.ndarray  # (n, k)
@@ -31,7 +31,8 @@ class Errors:
     """The distribution of prediction errors relative to their standard deviations."""
 
     ratios: np.ndarray  # (n, k), nan where the error is unknown
-    deviations: np.ndarray  # (n, k), of the errors, relative to that of the noise
+    # (n, k), standard deviations of the errors, relative to that of the noise
+    deviations: np.ndarray
     weights: np.ndarray  # (n,)
 
     @classmethod

@@ -14,7 +14,7 @@ from ._calibration import LeftOut
 # On eighteen tables, a matrix for three or more classes had 5 % smaller log losses than
 # a slope with biases, and .7 points more correct labels.
 _OF_SLOPE, _OF_BIASES, _OF_MATRIX = 1e-3, 0.01, 0.1
-_SLOPE = 6.0  # at which the search starts
+_SLOPE = 6.0  # slope at which the search starts
 _MOST_STEPS, _TOLERANCE = 100, 1e-7
 # Candidates are compared by a slope and biases alone, on at most this many predictions.
 _COMPARED_ENTRIES, _LEAST_COMPARED = 2**16, 256
@@ -64,15 +64,15 @@ class Link:
 class LogLoss:
     """The log loss of probabilities that are calibrated on the rows themselves.
 
-    Each call starts the search at the parameters of the call before, which are close if
-    candidates are compared in order.
+    Each call starts the search at the parameters of the previous call, which are close
+    if candidates are compared in order.
     """
 
     def __init__(self, frequencies: np.ndarray):
         self.frequencies = np.maximum(frequencies, 1e-300)
         self._start: np.ndarray | None = None
         wanted = _COMPARED_ENTRIES // len(frequencies)
-        self.n_rows = max(_LEAST_COMPARED, wanted)  # of which no more are needed
+        self.n_rows = max(_LEAST_COMPARED, wanted)  # more rows are not needed
 
     def __call__(self, rows: LeftOut) -> float:
         if len(self.frequencies) == 1:

@@ -119,12 +119,12 @@ def rf_conformity_gap(
     cosine : float
         Cosine of the angle of each pair.
     relative : bool, default=False
-        Whether to return the gap over exp(v^2), which does not overflow.
+        Whether to return the gap divided by exp(v^2), which does not overflow.
 
     Returns
     -------
     gap : float or ndarray of the shape of v
-        Not taken as a difference for cosines <= 0, so a small gap has all its digits.
+        For cosines <= 0 it is not computed as a difference, so a small gap is accurate.
 
     Raises
     ------
@@ -138,8 +138,8 @@ def rf_conformity_gap(
 
     Examples
     --------
-    The leading term for small v is v^2 times what the simplex saves; orthogonal
-    frequencies save only at the order v^4:
+    For small v, the leading term is v^2 times the reduction by a simplex. With
+    orthogonal frequencies the reduction is only of order v^4:
 
     >>> from sklearn_crt.theory.conformity import rf_conformity_gap
     >>> for cosine in (0.0, -1 / 63):
@@ -154,7 +154,7 @@ def rf_conformity_gap(
 
 @validated(z=_LENGTH, n_features=_COUNT, cosine=_COSINE)
 def rff_gap(z: ArrayLike, n_features: int, cosine: float = 0.0) -> float | np.ndarray:
-    r"""Return what a pair at an angle saves with sines and cosines.
+    r"""Return the variance reduction of random Fourier features by a pair at an angle.
 
     Parameters
     ----------
@@ -168,9 +168,9 @@ def rff_gap(z: ArrayLike, n_features: int, cosine: float = 0.0) -> float | np.nd
     Returns
     -------
     gap : float or ndarray of the shape of z
-        :math:`e^{-z^2}` less the mean of :math:`\cos(w_1 \cdot z) \cos(w_2 \cdot z)`;
+        :math:`e^{-z^2}` minus the mean of :math:`\cos(w_1 \cdot z) \cos(w_2 \cdot z)`;
         the variance of m frequencies in one block is :math:`(1 - e^{-z^2})^2 / (2m)`
-        less (m - 1)/m of it.
+        minus (m - 1)/m times this value.
 
     Raises
     ------
@@ -180,8 +180,8 @@ def rff_gap(z: ArrayLike, n_features: int, cosine: float = 0.0) -> float | np.nd
     Notes
     -----
     For right angles it is positive up to a distance of 3.31 in 3 dimensions, 2.96 in 8
-    and 6.91 in 64, and everywhere in 2; beyond it may be negative, by little ([1]_,
-    theorem 4.5).
+    and 6.91 in 64, and everywhere in 2 dimensions. Beyond this distance it may be
+    slightly negative ([1]_, theorem 4.5).
 
     References
     ----------
@@ -199,14 +199,14 @@ def rff_gap(z: ArrayLike, n_features: int, cosine: float = 0.0) -> float | np.nd
 
 @validated(v=[Interval(Real, 0, None, closed="left")], frequencies=["array-like"])
 def sample_conformity(v: float, frequencies: ArrayLike) -> float:
-    r"""Return the RF-conformity of given frequencies, averaged over rotations of all.
+    r"""Return the RF-conformity of given frequencies, averaged over common rotations.
 
     Parameters
     ----------
     v : float
         Length of x + y, in units of 1 / sigma.
     frequencies : ndarray of shape (n_features, n_frequencies)
-        One frequency in each column, as ``Frequencies.to_dense`` returns; at least two.
+        Frequencies as columns, as returned by ``Frequencies.to_dense``; at least two.
 
     Returns
     -------

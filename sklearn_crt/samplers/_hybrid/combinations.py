@@ -251,12 +251,12 @@ def clustered_hybrid(
 def _positive_and_trigonometric(coupling: str | Coupling) -> list[Any]:
     """Return the base maps that are exact for opposite and for equal rows."""
     pairs = get_coupling(coupling, "A hybrid")
-    if not pairs.norm_dependent:  # angles that depend on the norms make no pairs
+    if not pairs.norm_dependent:  # pairs cannot have angles that depend on the norms
         pairs = Antithetic(pairs)
     positive = PositiveRBFSampler(coupling=pairs, center=False)
     return [positive, TrigRBFSampler(coupling=coupling)]
 
 
 def _exact(coupling: str | Coupling) -> str | Coupling:
-    """Return a coupling for few frequencies, whose distribution must be exact."""
+    """Return an exactly unbiased coupling, for maps with few frequencies."""
     return coupling if get_coupling(coupling, "A hybrid").exact else "orthogonal"
