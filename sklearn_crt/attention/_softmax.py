@@ -307,8 +307,7 @@ def _groups(k, bias, n_points):
 
 
 def _cluster(keys: np.ndarray, n_points: int) -> np.ndarray:
-    """Return the cluster of each key, which is one per distinct key if these are
-    few."""
+    """Return the cluster of each key; a few distinct keys each form a cluster."""
     rng = np.random.RandomState(0)
     rows = keys / (np.abs(keys).max() or 1.0)  # so that squares are finite
     # Equal keys have equal products with a random vector, and different keys almost

@@ -32,8 +32,8 @@ def oprf_log_sup(
     Parameters
     ----------
     sq_sum : float or array-like
-        :math:`q = |x + y|^2`. It is at most twice ``sq_norms``, which is the value
-        to give where only the norms are known.
+        :math:`q = |x + y|^2`. It is at most twice ``sq_norms``; use this value if only
+        the norms are known.
     sq_norms : float or array-like
         :math:`N = |x|^2 + |y|^2`.
     n_features : int
@@ -109,14 +109,14 @@ def oprf_tail_bound(
     n_frequencies : int
         Number M of frequencies.
     sq_sum : float or array-like
-        :math:`q = |x + y|^2`. It is at most twice ``sq_norms``, which is the value
-        to give where only the norms are known.
+        :math:`q = |x + y|^2`. It is at most twice ``sq_norms``; use this value if only
+        the norms are known.
     sq_norms : float or array-like
         :math:`N = |x|^2 + |y|^2`.
     n_features : int
         Dimension d of x and y.
     A : float
-        Parameter of the map, < 0.
+        Negative parameter of the features.
     upper : bool, default=False
         If False, the bound is for an error of either sign, with independent
         frequencies. If True, it is for an estimate that exceeds the kernel by ``eps``
@@ -193,7 +193,7 @@ def oprf_uniform_n_frequencies(
     n_features : int
         Dimension d of x and y.
     A : float
-        Parameter of the map, < 0.
+        Negative parameter of the features.
 
     Returns
     -------
@@ -253,8 +253,7 @@ def oprf_uniform_n_frequencies(
 
 
 def log_mean_gradient(radius: float, n_features: int) -> float:
-    """Return the log of G, which is a sum of partial moments of a normal
-    distribution."""
+    """Return the log of G, a sum of partial moments of a normal distribution."""
     d, width = n_features, 2 * radius
     log_width = math.log(width)
     k = np.arange(d)
