@@ -123,9 +123,9 @@ class RowWeightsMixin:
     ) -> sparse.csr_array:
         r"""Return the weights of the training rows in the predictions.
 
-        They explain a prediction by the training rows that it comes from. The
-        prediction of a regressor is the sum of the training targets multiplied by these
-        weights; the probability of a class is the sum of the weights of its rows.
+        They show on which training rows a prediction is based. The prediction of a
+        regressor is the sum of the training targets multiplied by these weights; the
+        probability of a class is the sum of the weights of its rows.
 
         Parameters
         ----------

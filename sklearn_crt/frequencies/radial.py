@@ -193,7 +193,7 @@ def log_positive_stable(alpha: float, u: np.ndarray, log_e: np.ndarray) -> np.nd
 def stable_nodes(
     alpha: float, largest: float = 72.0, width: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return nodes log S and weights of a quadrature, for log S up to ``largest``.
+    """Return nodes log S, up to ``largest``, and weights of a quadrature rule.
 
     The trapezoidal rule is applied in log(e) and in the logit of u / pi, where the
     integrand is analytic and decays at both ends. The error is at most 1e-9 for

@@ -75,8 +75,8 @@ class Errors:
     ) -> np.ndarray:
         """Return a quantile of ratios, times the deviations of rows, (n_queries, k).
 
-        The quantile ``for_new_row`` is exceeded by the ratio of one further row with
-        probability 1 - level at most.
+        If ``for_new_row`` is True, the ratio of one further row exceeds the quantile
+        with a probability of at most 1 - level.
         """
         found = np.empty(deviations.shape)
         columns = zip(self.deviations.T, ratios.T, deviations.T, strict=True)

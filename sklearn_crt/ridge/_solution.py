@@ -121,8 +121,9 @@ class Solution:
     def predict(self, Z: np.ndarray, variance: np.ndarray | None = None) -> np.ndarray:
         """Return the predictions for rows of features, (n, k).
 
-        With their variances, predictions whose variance exceeds that of the targets are
-        shrunk towards the mean target, in proportion to the standard deviations.
+        If the variances of the predictions are given, those predictions whose variance
+        exceeds that of the targets are shrunk towards the mean target, in proportion to
+        the standard deviations.
         """
         change = (Z - self.z_mean) @ self.coef
         if variance is not None:

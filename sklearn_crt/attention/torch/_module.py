@@ -39,7 +39,8 @@ class LinearAttention(MapsOfHeads):
         Whether arrays have the shape (batch, length, columns) instead of (length,
         batch, columns).
     device, dtype : default=None
-        Floating type of parameters and buffers. Running means have at least float32.
+        Floating type of parameters and buffers. Running means are stored with at least
+        float32 precision.
     feature_map : str or sampler, default="favor++"
         ``"favor+"`` (:class:`~sklearn_crt.PositiveRBFSampler`), ``"favor++"``
         (:class:`~sklearn_crt.OPRFSampler`), ``"simplex"`` (the same with simplex

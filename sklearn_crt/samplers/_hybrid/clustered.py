@@ -198,7 +198,7 @@ class ClusteredSampler(BaseFeatureSampler):
     Parameters
     ----------
     n_clusters : int or tuple of two int, default=2
-        Number of clusters of queries and of keys, or a pair of numbers.
+        Number of clusters for queries and for keys: one number for both, or a pair.
     diagonal : {"complex", "real"}, default="complex"
         Whether the diagonals may be imaginary. With ``statistic="centers"``, the
         variance is then zero at the centres. Real diagonals need one column per

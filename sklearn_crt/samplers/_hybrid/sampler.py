@@ -45,14 +45,15 @@ class HybridSampler(BaseFeatureSampler):
     Parameters
     ----------
     bases : list of samplers, default=None
-        Unfitted base maps. The last one has one minus the sum of the other weights. The
-        hybrid sets their parameters ``n_components``, ``sigma``, ``kernel`` and
-        ``random_state``, so ``fit`` raises ValueError if a base map has a different
-        value. Every object works that has ``fit``, ``transform``, ``exact_kernel``,
-        ``kernel_variance``, and, if it is asymmetric, ``transform_key``. None means
-        ``[OPRFSampler(coupling="antithetic"), TrigRBFSampler()]``, that is, optimal
-        positive features of w and -w, which are accurate for opposite rows, and random
-        Fourier features, which are accurate for equal rows.
+        Unfitted base maps. The weight of the last one is one minus the sum of the other
+        weights. The hybrid sets their parameters ``n_components``, ``sigma``,
+        ``kernel`` and ``random_state``, so ``fit`` raises ValueError if a base map has
+        a different value. Every object works that has ``fit``, ``transform``,
+        ``exact_kernel``, ``kernel_variance``, and, if it is asymmetric,
+        ``transform_key``. None means ``[OPRFSampler(coupling="antithetic"),
+        TrigRBFSampler()]``, that is, optimal positive features of w and -w, which are
+        accurate for opposite rows, and random Fourier features, which are accurate for
+        equal rows.
     coefficients : list of samplers, default=None
         Unfitted coefficient maps, one fewer than base maps. Each of them estimates its
         coefficient minus the constant ``a_`` (0 if there is no such attribute), and is
