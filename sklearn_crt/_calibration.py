@@ -17,7 +17,7 @@ _MOST_GROUPS, _ROWS_PER_GROUP = 5, 200
 class LeftOut(NamedTuple):
     """Predictions of rows by models that were fitted without them.
 
-    They are nan where a prediction cannot be computed without the row itself.
+    They are nan if a prediction cannot be computed without the row itself.
     """
 
     predictions: np.ndarray  # (n, k)
@@ -31,7 +31,8 @@ class Errors:
     """The distribution of prediction errors relative to their standard deviations."""
 
     ratios: np.ndarray  # (n, k), nan where the error is unknown
-    deviations: np.ndarray  # (n, k), of the errors, relative to that of the noise
+    # (n, k), standard deviations of the errors, relative to that of the noise
+    deviations: np.ndarray
     weights: np.ndarray  # (n,)
     most_groups: int = _MOST_GROUPS  # by deviations, with a distribution each
 
@@ -88,8 +89,8 @@ class Errors:
     ) -> np.ndarray:
         """Return a quantile of ratios, times the deviations of rows, (n_queries, k).
 
-        The quantile ``for_new_row`` is exceeded by the ratio of one further row with
-        probability 1 - level at most.
+        If ``for_new_row`` is True, the ratio of one further row exceeds the quantile
+        with a probability of at most 1 - level.
         """
         found = np.empty(deviations.shape)
         columns = zip(self.deviations.T, ratios.T, deviations.T, strict=True)

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_array, check_scalar
 
-_LEAST_LEVEL = 1e-13  # so that values of (nearly) no weight are no quantile of level 0
+# so that values with almost no weight are not the quantile of level 0
+_LEAST_LEVEL = 1e-13
 _ROUNDING = 1e-12  # relative rounding error by which cumulated weights may miss a level
 
 

@@ -27,7 +27,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_SIDE = 8  # rows per side of the blocks of pairs
+_SIDE = 8  # number of queries and of keys in a block of pairs
 _MOST = 10**7  # frequencies
 
 
@@ -127,9 +127,9 @@ def n_components_for(
 
 
 def _fit_with_frequencies(sampler, X, n_frequencies, seed):
-    """Fit with as many frequencies; refuse maps of other kinds."""
+    """Fit the sampler with a given number of frequencies, or raise an error."""
     fitted = clone(sampler).set_params(random_state=seed, n_components=2)
-    with warnings.catch_warnings():  # the error of few columns is expected here
+    with warnings.catch_warnings():  # the warning about few features is expected here
         warnings.filterwarnings("ignore", ".*on a sample of rows the stated error")
         width = n_frequencies * fitted.fit(X).map_.columns_per_frequency
         if width != 2:
@@ -154,7 +154,7 @@ def _pair_blocks(X, n_pairs, rng):
 
 
 def _least(is_enough):
-    """Return the least number that is enough, by bisection."""
+    """Return the smallest sufficient number, found by bisection."""
     high = 1
     while not is_enough(high):
         high *= 2
@@ -273,7 +273,7 @@ class Comparison(dict[str, Any]):
         return f"{_TITLES[self.target]}, mean over n_draws={self.errors.shape[1]}"
 
     def _rows(self) -> list[tuple[str, ...]]:
-        """Return the cells as texts, the least error first."""
+        """Return the cells of the table as text, sorted by error."""
         rows = sorted(zip(*self.values(), strict=True), key=lambda row: row[1])
         return [
             (name, f"{mean:.4f}", f"{error:.4f}", f"{seconds * 1e3:.2f}")
@@ -420,7 +420,7 @@ def compare_samplers(
 
 
 def _measure(sampler, rows, queries, onehot, seed):
-    """Return the error of one fit, and the seconds of 1000 rows."""
+    """Return the error of one fit, and the time for 1000 rows in seconds."""
     fitted = clone(sampler).set_params(random_state=seed).fit(rows)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "(All features of|Features of)")

@@ -1,4 +1,4 @@
-"""Warnings of the package, to be filtered as one."""
+"""The warning class of the package, with which all warnings can be filtered."""
 
 from __future__ import annotations
 

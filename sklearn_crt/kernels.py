@@ -32,7 +32,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_BLOCK_ENTRIES = 2**17  # kernel values computed at a time, a megabyte
+_BLOCK_ENTRIES = 2**17  # kernel values that are computed at a time (a megabyte)
 
 _SHARED: dict[str, list[Any]] = {
     "X": ["array-like", "sparse matrix"],
@@ -248,8 +248,8 @@ def _radial(
 ) -> Any:
     """Return the kernel at the distances |sigma (x - y)|_M of all pairs.
 
-    That of two single rows is a float. Only scikit-learn's tools ask for it, so the
-    public functions have the type of all other results.
+    The kernel of two single rows is a float. Only functions of scikit-learn need this,
+    so the public functions are annotated with the type of all other results.
     """
     if np.ndim(X) == 1:
         u = _difference(X, Y, sigma)
@@ -264,7 +264,7 @@ def _radial(
     factor = shape_factor(shape_matrix, X.shape[1])
     X, Y = (Z.astype(np.float64, copy=False) for Z in (X, Y))
     dense = not (sparse.issparse(X) or sparse.issparse(Y))
-    # distances lose less about a centre
+    # distances between centred rows are more accurate
     frame = Frame(check_sigma(sigma, X.shape[1]), Y.mean(axis=0) if dense else None)
     keys = frame.rows(Y).times(factor)
     out = np.empty((X.shape[0], Y.shape[0]), dtype=dtype)

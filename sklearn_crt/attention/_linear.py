@@ -31,8 +31,8 @@ from ._features import DETERMINISTIC, check_attention_inputs, resolve
 from ._softmax import softmax_attention
 from ._state import LinearAttentionState, logs_of_mask, with_column_of_ones
 
-_BLOCK_BYTES = 2**20  # of the features of a chunk, about the size of an L2 cache
-_CAUSAL_ROWS = 128  # rows of a causal chunk, inside which all pairs are computed
+_BLOCK_BYTES = 2**20  # bytes of the features of a chunk, about the size of an L2 cache
+_CAUSAL_ROWS = 128  # rows of a causal chunk, within which all pairs are computed
 _SIGNED_ROWS = 32  # the same if all pairs are computed for each group of frequencies
 
 
@@ -248,7 +248,7 @@ def fmm_attention(
 
 
 def _head(arrays, h, n_heads):
-    """Return the arrays of one head; an axis of one stands for all heads."""
+    """Return the arrays of one head; an axis of length one applies to all heads."""
     for array in arrays:
         if array is None or array.ndim < 3:
             yield array

@@ -1,4 +1,4 @@
-"""Exact attention to all keys or to a band, and attention to a few mean keys."""
+"""Exact attention to all keys or to a band, and attention to a few cluster means."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .._kernels import least_log, weights_from_logs
 from ._features import check_attention_inputs
 from ._state import logs_of_mask
 
-_LEAST_BLOCK = 32  # rows of a block of the band, so that products are worth their calls
+_LEAST_BLOCK = 32  # rows in a block of the band, enough for efficient products
 
 
 def softmax_attention(
@@ -133,7 +133,7 @@ def _banded(q, k, v, causal, band, bias):
     """Return attention block by block, to the previous, the same and the next block."""
     xp, n, d = namespace_of(q, k, v), q.shape[-2], q.shape[-1]
     size = max(band, _LEAST_BLOCK)
-    if values_are_known(q):  # a compiled program is to serve all lengths
+    if values_are_known(q):  # a compiled program has to work for all lengths
         size = min(size, n)
     offsets = (-1, 0) if causal else (-1, 0, 1)
     q = cut(q * d**-0.5, size)
@@ -159,8 +159,8 @@ def _banded(q, k, v, causal, band, bias):
 
 # ------------------------------------------------ means of groups of similar keys
 # k-means++ on all keys, or k-means until convergence, takes many times as long and
-# reduces the error very little. With random keys in place of k-means++ the error is
-# much larger for the keys of trained models.
+# reduces the error very little. With random keys instead of k-means++, the error is
+# much larger for keys of trained models.
 _SAMPLED = 8  # sampled keys per point, among which the initial points are chosen
 _STEPS = 3
 
@@ -212,9 +212,9 @@ def coreset_attention(
 
     See Also
     --------
-    linear_attention : Attention from features, also causal.
-    softmax_attention : What is approximated.
-    sklearn_crt.Prototypes : The same approximation for Nadaraya-Watson estimators.
+    linear_attention : Attention that is approximated by features, and can be causal.
+    softmax_attention : What is approximated. sklearn_crt.Prototypes : The same
+    approximation for Nadaraya-Watson estimators.
 
     Notes
     -----
@@ -266,7 +266,7 @@ def coreset_attention(
     if n_points < 1:
         raise ValueError(f"n_points must be at least 1, got {n_points}.")
     bias = logs_of_mask(key_mask, k)
-    if bias is not None:  # masks may have the least number in place of -infinity
+    if bias is not None:  # masks may contain the smallest number instead of -infinity
         nothing = constant((1,) * bias.ndim, -np.inf, bias)
         bias = namespace_of(bias).where(bias > least_log(k), bias, nothing)
         bias = asarray_like(bias, k)
@@ -292,7 +292,7 @@ def _points(k, v, bias, groups):
 
 
 def _groups(k, bias, n_points):
-    """Return the group of each key, for each batch and head."""
+    """Return the cluster of each key, for each batch and head."""
     # k (..., n_keys, d), bias (..., n_keys, 1) -> (..., n_keys)
     keys, seen = to_host(k), np.ones(k.shape[:-1], dtype=bool)
     assert_all_finite(keys, input_name="k")
@@ -307,9 +307,9 @@ def _groups(k, bias, n_points):
 
 
 def _cluster(keys: np.ndarray, n_points: int) -> np.ndarray:
-    """Return the group of each key; only equal keys share one if there are few keys."""
+    """Return the cluster of each key; a few distinct keys each form a cluster."""
     rng = np.random.RandomState(0)
-    rows = keys / (np.abs(keys).max() or 1.0)  # so that squares stay finite
+    rows = keys / (np.abs(keys).max() or 1.0)  # so that squares are finite
     # Equal keys have equal products with a random vector, and different keys almost
     # surely have different ones. The order of the products depends neither on the order
     # of the keys nor on a vector that is added to all of them.
@@ -323,7 +323,8 @@ def _cluster(keys: np.ndarray, n_points: int) -> np.ndarray:
     some = rng.permutation(first.size)[: _SAMPLED * n_points]
     init = _initial_points(rows[some], n_points, rng)
     model = KMeans(n_points, init=init, n_init=1, max_iter=_STEPS)
-    with warnings.catch_warnings():  # of keys that differ only by rounding
+    # k-means warns about keys that differ only by rounding
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(rows, sample_weight=np.bincount(groups)).labels_[groups]
 
@@ -332,7 +333,8 @@ def _initial_points(
     rows: np.ndarray, n_points: int, rng: np.random.RandomState
 ) -> np.ndarray:
     """Return initial points by k-means++: rows drawn by their squared distances."""
-    # scikit-learn's function validates all rows for each point, which would dominate
+    # scikit-learn's function validates all rows for each point, which would take most
+    # of the time
     chosen, left = [rng.randint(len(rows))], np.full(len(rows), np.inf)
     while len(chosen) < n_points:
         left = np.minimum(left, sq_norms(rows - rows[chosen[-1]])[:, 0])

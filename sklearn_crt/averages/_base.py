@@ -68,7 +68,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
     Parameters
     ----------
     kernel : str, kernel, callable or transformer, default="gaussian"
-        What weights the training rows.
+        Kernel that determines the weights of the training rows.
 
         - ``"gaussian"``, ``"laplacian"``, ``"matern"``, or a kernel value with its own
           parameters, such as ``Matern(nu=2.5)`` from :mod:`sklearn_crt.kernels`: the
@@ -78,7 +78,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
           (n, m). The kernels of :mod:`sklearn.gaussian_process.kernels` are of this
           kind.
         - :class:`Prototypes`: the exact kernel with a small number of weighted points
-          in place of all training rows.
+          instead of all training rows.
         - A sampler, such as :class:`OPRFSampler`, or any other transformer: the inner
           products of its features replace the kernel, so that only sums over the
           training rows are needed. The transformer is cloned and fitted, unless it is
@@ -88,18 +88,18 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
     sigma : float, {"auto", "scale", "median"} or array-like, default="auto"
         Inverse length scale by which the rows are multiplied: a number, or one number
         per column; a larger ``sigma`` is a narrower kernel, and ``length_scale = 1 /
-        sigma``. ``"scale"`` equals scikit-learn's ``gamma="scale"`` with ``gamma =
-        sigma**2 / 2``, and ``"median"`` is one over the median distance of the rows.
-        ``"auto"`` selects the multiple of ``"scale"`` with the lowest leave-one-out
-        error of the predictions (see Notes). If the kernel is a sampler, the
-        predictions are those from its features, and ``"auto"`` keeps a ``sigma`` that
-        was set on the sampler. If the kernel is ``"linear"`` or a transformer of
+        sigma``. ``"scale"`` corresponds to scikit-learn's ``gamma="scale"`` with
+        ``gamma = sigma**2 / 2``, and ``"median"`` is the inverse of the median distance
+        between rows. ``"auto"`` selects the multiple of ``"scale"`` with the lowest
+        leave-one-out error of the predictions (see Notes). If the kernel is a sampler,
+        the predictions are those from its features, and ``"auto"`` keeps a ``sigma``
+        that was set on the sampler. If the kernel is ``"linear"`` or a transformer of
         another package, ``sigma`` must be ``"auto"`` and has no effect.
 
     Attributes
     ----------
     kernel_ : kernel, Prototypes, transformer or "linear"
-        The kernel in use: a kernel value, ``Prototypes`` with the attribute
+        The kernel that is used: a kernel value, ``Prototypes`` with the attribute
         ``prototypes_``, or the fitted transformer.
     sigma_ : float or ndarray of shape (n_features,)
         The inverse length scale that is used. It does not exist if ``kernel`` is
@@ -182,7 +182,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         return FeatureAverages(targets=targets, selects_sigma=selects, **start)
 
     def _check_no_sigma(self):
-        """Raise ValueError for a ``sigma`` that rows that are features cannot have."""
+        """Raise ValueError if ``sigma`` is set although the rows are features."""
         if not is_auto(self.sigma):
             raise ValueError(
                 f"sigma={self.sigma!r} has no effect with kernel='linear', because the "

@@ -374,7 +374,7 @@ class PrototypeAverages(RowAverages):
 
 
 def _averages(y, share, labels):
-    """Return the target of each group: the common class of its rows, or their mean."""
+    """Return the target of each group, a common class or the mean of its rows."""
     if y.ndim == 1:
         codes = np.empty(labels.max() + 1, dtype=y.dtype)
         codes[labels] = y

@@ -22,8 +22,9 @@ from ._similarity import Similarity, keeps_all_rows
 # The variance of the noise usually varies more slowly than the mean, so residuals are
 # weighted by a wider kernel, whose sigma is multiplied by this factor.
 _RESIDUAL_SIGMA = 0.5
-# Noise often grows with the prediction, so residuals with similar predictions weigh
-# more. The unit of this length scale is the standard deviation of the predictions.
+# Noise often grows with the prediction, so residuals with similar predictions have
+# larger weights. The unit of this length scale is the standard deviation of the
+# predictions.
 _PREDICTION_LENGTH_SCALE = 0.5
 _ROWS_OF_PRIOR = 2.0  # number of rows that the mean of all squared residuals counts as
 _ROWS_OF_FIT = 3.0  # the variance of a prediction from n rows is so many nths

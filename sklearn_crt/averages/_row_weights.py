@@ -20,7 +20,7 @@ from ._keys import Keys, joined_parts
 from ._local_targets import LocalLinear, Planes
 from ._prototypes import Prototypes
 
-_BYTES = 2**24  # of the weights of pairs that are held at a time
+_BYTES = 2**24  # bytes of the weights of pairs that are kept at a time
 CUT = 1e-13  # small weights are set to zero if they sum to at most this proportion
 
 
@@ -149,9 +149,9 @@ class RowWeightsMixin:
     ) -> sparse.csr_array:
         r"""Return the weights of the training rows in the predictions.
 
-        They explain a prediction by the training rows that it comes from. The
-        prediction of a regressor is the sum of the training targets multiplied by these
-        weights; the probability of a class is the sum of the weights of its rows.
+        They show on which training rows a prediction is based. The prediction of a
+        regressor is the sum of the training targets multiplied by these weights; the
+        probability of a class is the sum of the weights of its rows.
 
         Parameters
         ----------

@@ -17,7 +17,7 @@ from ..rows import Inputs
 class Targets(ABC):
     """Base class of encodings of the targets as columns of a matrix.
 
-    Dividing the kernel sums of these columns by the sum of the weights yields averages.
+    The kernel sums of these columns, divided by the sum of the weights, are averages.
     """
 
     are_labels: bool

@@ -1,4 +1,4 @@
-"""Frequencies, and couplings: joint distributions of the frequencies of one map."""
+"""Frequencies, and couplings, which are joint distributions of frequencies."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ class Frequencies:
     sq_norms: Any
 
     def __init__(self, weights: np.ndarray):
-        self.weights = np.ascontiguousarray(weights)  # products are twice as fast
+        # a contiguous array makes products twice as fast
+        self.weights = np.ascontiguousarray(weights)
         self.sq_norms = np.einsum("lm,lm->m", weights, weights)
 
     @property
@@ -102,7 +103,7 @@ class Frequencies:
         return products
 
     def __getstate__(self) -> dict[str, object]:
-        """Return the state without what is made again."""
+        """Return the state, without cached arrays."""
         return {k: v for k, v in self.__dict__.items() if k != "_of_shift"}
 
     def stack(self, scale: float, offsets: Any) -> Any:
@@ -164,17 +165,17 @@ class Affine:
 
     @cached_property
     def stacked(self) -> Any:
-        """What ``Frequencies.stack`` returns, made once."""
+        """The cached result of ``Frequencies.stack``."""
         return self.frequencies.stack(self.scale, self.offsets)
 
     def to(self, like: Any) -> Affine:
-        """Return the form for rows like an array."""
+        """Return the form for rows of the same kind as an array."""
         offsets = asarray_like(self.offsets, like)
         return Affine(self.frequencies.to(like), self.scale, offsets)
 
 
 class JointFrequencies(Frequencies):
-    """Frequencies of several maps, one after the other; no matrix of their own."""
+    """Concatenated frequencies of several maps, without a joint matrix."""
 
     def __init__(self, parts: Sequence[Frequencies]):
         self.parts = parts
@@ -185,7 +186,7 @@ class JointFrequencies(Frequencies):
         return np.concatenate(norms) if norms else np.zeros(0)
 
     @property
-    def weights(self) -> np.ndarray:  # made when asked for
+    def weights(self) -> np.ndarray:  # computed on demand
         if not self.parts:
             return np.zeros((0, 0))
         return np.hstack([part.to_dense() for part in self.parts])
@@ -434,5 +435,5 @@ def get_coupling(
 
 
 def _stands_for_itself(coupling: Any) -> bool:
-    """Return whether each frequency stands for itself only."""
+    """Return whether each frequency w represents only w, and not -w as well."""
     return not coupling.opposite

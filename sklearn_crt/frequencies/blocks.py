@@ -15,11 +15,11 @@ from scipy.stats import qmc
 from .base import Coupling, Frequencies, register
 from .radial import Family, RadialLaw
 
-_GROUP = 2**16  # numbers of the blocks that are drawn at once, few for the cache
+_GROUP = 2**16  # numbers in the blocks that are drawn at once, few enough for the cache
 
 
 def check_quantiles(law: RadialLaw, coupling: str) -> None:
-    """Raise ValueError where the law of the norms has no quantile function."""
+    """Raise ValueError if the distribution of the norms has no quantile function."""
     if not hasattr(law, "ppf"):
         raise ValueError(
             f"coupling={coupling} needs a quantile function (ppf), which the law of "
@@ -96,7 +96,7 @@ class BlockCoupling(Coupling):
         if not self.stratified:
             return law.rvs(n_frequencies, random_state=rng)
         check_quantiles(law, repr(self))
-        # whole blocks, so that draws nest
+        # whole blocks, so that draws are nested
         shape = -(-n_frequencies // n_features), n_features
         order_rng, place_rng = rng.spawn(2)
         strata = np.argsort(order_rng.random(shape), axis=1)
@@ -110,12 +110,13 @@ class BlockCoupling(Coupling):
     ) -> np.ndarray:
         """Return unit vectors (n_blocks, size, n_features) for norms (n_blocks, size).
 
-        Must read the generator block after block, and a partial block must be the
-        beginning of a full one.
+        Implementations must use the generator block by block, and a partial block must
+        be the beginning of a full block.
         """
 
 
-_ONE_BY_ONE = 64  # columns from which a call of LAPACK for each block costs least
+# number of columns from which one call of LAPACK per block is the fastest
+_ONE_BY_ONE = 64
 
 
 @register("orthogonal")
@@ -163,7 +164,7 @@ class Orthogonal(BlockCoupling):
     def _directions(
         self, norms: np.ndarray, n_features: int, rng: Generator
     ) -> np.ndarray:
-        # vector after vector, so the first of a block need no others
+        # vector by vector, so the first vectors of a block do not depend on the others
         gaussian = rng.standard_normal((*norms.shape, n_features))
         if n_features >= _ONE_BY_ONE:
             for vectors in gaussian:
@@ -174,7 +175,7 @@ class Orthogonal(BlockCoupling):
 
 
 def _orthogonalise(vectors: np.ndarray) -> None:
-    """Replace rows by those of Q, in their own memory."""
+    """Replace rows by those of Q, in place."""
     work = 64 * len(vectors)
     r, tau, _, _ = lapack.dgeqrf(vectors.T, lwork=work, overwrite_a=True)
     signs = _signs(r[: len(vectors)])
@@ -254,14 +255,15 @@ class Antithetic(Coupling):
 
 
 _KEYWORD = "rng" if "rng" in signature(qmc.Halton).parameters else "seed"  # SciPy 1.15
-_EDGE = 2.0**-31  # half a step of Sobol's points
+_EDGE = 2.0**-31  # half the distance between adjacent values of Sobol points
 
 
 class QuasiCoupling(Coupling):
     """Frequencies from a scrambled sequence of points u in the unit cube.
 
-    The normal quantiles of a point are its direction and, through the quantile of the
-    radial law, its norm; a scrambled point is uniform, so each frequency has its law.
+    The normal quantiles of a point determine the direction of a frequency and, through
+    the quantile function of the radial distribution, its norm. A scrambled point is
+    uniform, so each frequency has the right distribution.
     """
 
     def block_sizes(self, n_frequencies: int, n_features: int) -> np.ndarray:
@@ -284,7 +286,7 @@ class QuasiCoupling(Coupling):
     def _points(
         self, n_points: int, n_features: int, source: dict[str, Generator]
     ) -> np.ndarray:
-        """Return scrambled points (n_points, n_features), the first of any more."""
+        """Return scrambled points, which are the beginning of longer sequences."""
 
 
 @register("halton")
@@ -353,5 +355,5 @@ class Sobol(QuasiCoupling):
                 f"coupling='sobol' has points of at most {qmc.Sobol.MAXDIM} "
                 f"dimensions, got X with {n_features} columns; use 'halton'."
             )
-        power = math.ceil(math.log2(n_points))  # other numbers are a warning
+        power = math.ceil(math.log2(n_points))  # other numbers would raise a warning
         return qmc.Sobol(n_features, **source).random_base2(power)[:n_points]

@@ -14,7 +14,7 @@ from .radial import Family
 
 
 def apply_simplex(values: np.ndarray, axis: int = -1) -> np.ndarray:
-    r"""Multiply by the simplex matrix S along an axis, in O(d) a vector.
+    r"""Multiply by the simplex matrix S along an axis, in O(d) operations per vector.
 
     The d rows of S are unit vectors with pairwise cosine -1/(d - 1) (Reid et al.
     2023, equation 9):
@@ -50,7 +50,7 @@ def simplex_from_orthogonal(vectors: np.ndarray) -> np.ndarray:
         return vectors
     left = d - np.arange(1.0, size + 1)  # d - i
     lengths = np.sqrt(d * left / ((d - 1) * (left + 1)))
-    steps = lengths[:-1] / left[:-1]  # the last vector of a block has l = 0
+    steps = lengths[:-1] / left[:-1]  # l = 0 for the last vector of a block
     corners = lengths[:, None] * vectors
     corners[:, 1:] -= np.cumsum(steps[:, None] * vectors[:, :-1], axis=1)
     return corners
@@ -110,15 +110,16 @@ class Simplex(BlockCoupling):
 
 
 _MAX_SWEEPS = 10
-_TINY = 1e-300  # length of a vector that has no direction
+_TINY = 1e-300  # length below which a vector has no direction
 
 
 def balance(sizes: np.ndarray, n_sweeps: int = _MAX_SWEEPS) -> np.ndarray:
-    r"""Turn vectors of given lengths until their sum is as short as it gets.
+    r"""Rotate vectors of given lengths so that the norm of their sum is minimal.
 
-    Cyclic sweeps :math:`u_i \leftarrow -\sum_{j \ne i} e_j u_j / |\cdot|` from the
-    simplex (Reid et al. 2023, equation 17), O(d) a vector by a running total, the
-    blocks side by side, each until its own sum is 0 or no sweep is left.
+    This iterates :math:`u_i \leftarrow -\sum_{j \ne i} e_j u_j / |\cdot|` from the
+    simplex (Reid et al. 2023, equation 17), with O(d) operations per vector by means of
+    a running total. All blocks are processed at once, each until its sum is 0 or the
+    maximum number of iterations is reached.
     """
     # sizes (n_blocks, d) -> (n_blocks, d, d)
     n_blocks, d = sizes.shape
@@ -195,7 +196,8 @@ class SimplexPlus(Simplex):
     ) -> Frequencies:
         if self._coefficient is None:
             return super().draw(radial_law, n_frequencies, n_features, rng)
-        # each vector of a block needs the norms of all the others: draw whole blocks
+        # whole blocks, because each vector of a block depends on the norms of the
+        # others
         whole = -(-n_frequencies // n_features) * n_features
         frequencies = super().draw(radial_law, whole, n_features, rng)
         return Frequencies(frequencies.to_dense()[:, :n_frequencies])
@@ -208,5 +210,5 @@ class SimplexPlus(Simplex):
         rotation = Orthogonal()._directions(norms, n_features, rng)
         log_factor = self._coefficient * norms**2
         log_factor = log_factor - log_factor.max(axis=1, keepdims=True)
-        # the sweeps commute with rotations
+        # the iterations commute with rotations
         return balance(norms * np.exp(log_factor)) @ rotation

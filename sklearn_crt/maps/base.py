@@ -1,4 +1,4 @@
-"""The interface of a drawn map: a value that knows frequencies and rows, no more."""
+"""The interface of feature maps, which depend only on frequencies and rows."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ class FeatureMap(ABC):
 
     frame: Frame
     n_components: int
-    block_factor: ClassVar[int] = 1  # of the pairs whose variances are taken at once
+    # factor that reduces the number of pairs whose variances are computed at once
+    block_factor: ClassVar[int] = 1
 
     @property
     def symmetric(self) -> bool:
@@ -184,7 +185,7 @@ class FeatureMap(ABC):
             for mantissa, exponent in (queries, keys)
         )
         product = left @ right.T
-        # where the large features of two rows stand in different columns
+        # pairs of rows whose large features are in different columns
         lost = np.abs(product) < 1e10 * np.finfo(product.dtype).tiny
         lost &= queries[1].shape[1] > 1
         with np.errstate(over="ignore", invalid="ignore"):
@@ -194,7 +195,7 @@ class FeatureMap(ABC):
                 mantissa = queries[0][i] * keys[0][lost[i]]
                 logs = queries[1][i] + keys[1][lost[i]]
                 terms, peak = weights_from_logs(logs, mantissa)
-                total = terms.sum(axis=1)  # of terms that may cancel
+                total = terms.sum(axis=1)  # a sum of terms that may cancel
                 total[total != 0] *= np.exp(peak[total != 0, 0])
                 estimate[i, lost[i]] = total
         return estimate
@@ -271,7 +272,8 @@ class FeatureMap(ABC):
             moved, tables = replace(self), move(self.tables, like_table(like))
             changes = {"frame": self.frame.to(like), "tables": tables}
             vars(moved).update(changes, _moved={place: moved})
-            known[place] = moved  # whole, as other threads look here too
+            # a single assignment, because other threads may read it
+            known[place] = moved
         return known[place]
 
     def astype(self: Map, dtype: DTypeLike) -> Map:
@@ -296,9 +298,10 @@ class FeatureMap(ABC):
         return replace(self, **changes) if changes else self
 
     def __getstate__(self) -> dict[str, object]:
-        """Return the fields: tables that are made once are made again."""
+        """Return the fields, without cached tables."""
         names = [field.name for field in fields(self)]
-        if "is_resolved" in self.__dict__:  # in another library, or one for many heads
+        # it is in another library, or belongs to several heads
+        if "is_resolved" in self.__dict__:
             names += ["tables", "is_resolved"]
         return {name: getattr(self, name) for name in names}
 
@@ -357,9 +360,9 @@ class FrequencyMap(FeatureMap):
 # ------------------------------------------------------------- parts of several maps
 @dataclass(frozen=True)
 class PairedColumns:
-    """Two columns per frequency: first all cosines, then all sines, then single ones.
+    """Layout with two columns per frequency: cosines, then sines, then single ones.
 
-    The last of an odd number of columns is single, and has a random phase.
+    If the number of columns is odd, the last one is single and has a random phase.
     """
 
     n_pairs: int
@@ -368,7 +371,7 @@ class PairedColumns:
 
     @classmethod
     def of(cls, n_components: int, *, single: bool = False) -> PairedColumns:
-        """Return the columns of as many components."""
+        """Return the layout for a given number of components."""
         return cls(0, n_components, 1) if single else cls(*divmod(n_components, 2))
 
     @property
@@ -378,7 +381,7 @@ class PairedColumns:
 
     @property
     def index(self) -> np.ndarray:
-        """Index of the frequency behind each column."""
+        """Index of the frequency that belongs to each column."""
         pairs = np.arange(self.n_pairs)
         return np.concatenate([pairs, pairs, self.n_pairs + np.arange(self.n_single)])
 
@@ -386,7 +389,7 @@ class PairedColumns:
 def mantissa_and_exponent(features: LogFeatures, rows: Inputs) -> tuple[Array, Array]:
     """Return mantissas and exponents of log features as arrays.
 
-    Where there is none it is a single column, of ones or of zeros.
+    If one of them is None, it is replaced by a single column of ones or of zeros.
     """
     mantissa, exponent = features
     return (
@@ -411,7 +414,7 @@ class PairedMap(FrequencyMap):
 
 # ----------------------------------------------------------------- trees of arrays
 def move(tree: Any, like: Array) -> Any:
-    """Return a tree whose arrays are in the library, place and type of another one."""
+    """Return a tree whose arrays are in the library, device and type of another one."""
     if isinstance(tree, tuple):
         nodes = []
         for node in tree:
@@ -428,11 +431,11 @@ _PLAIN = (int, float, slice, type(None))
 def map_arrays(
     function: Callable[..., Any], *trees: Any, path: tuple[str, ...] = ()
 ) -> Any:
-    """Return a tree of what a function makes of the arrays of trees of one form.
+    """Apply a function to corresponding arrays of trees with the same structure.
 
-    The function takes the name of a place and the arrays there, or the scales of affine
-    forms where these are different numbers. ValueError says that the trees differ in
-    more than the numbers of their arrays.
+    The function is called with the path of a leaf and the arrays there, or with the
+    scales of affine forms if these differ. ValueError is raised if the trees differ in
+    anything other than the values of their arrays.
     """
     first = trees[0]
     if any(type(tree) is not type(first) for tree in trees):
@@ -455,12 +458,12 @@ def map_arrays(
             return first
         if path[-1:] != ("scale",):
             raise ValueError("maps with different parameters")
-        return function("__".join(path), *trees)  # of forms, one for each head
+        return function("__".join(path), *trees)  # scales of affine forms, one per head
     rebuilt = copy.copy(first)
     for name in names:
         values = (getattr(tree, name) for tree in trees)
         rebuilt.__dict__[name] = map_arrays(function, *values, path=(*path, name))
-    for name in ("stacked", "_moved"):  # made of the numbers before
+    for name in ("stacked", "_moved"):  # these were computed from the previous numbers
         rebuilt.__dict__.pop(name, None)
     return rebuilt
 
@@ -474,7 +477,7 @@ _NODES: list[tuple[type, tuple[str, ...]]] = [
 
 
 def _field_astype(value: Any, like: np.ndarray) -> Any:
-    """Return a field in another type: itself where it has none, tuples part by part."""
+    """Return a field in another floating type; tuples are converted recursively."""
     if isinstance(value, FeatureMap):
         return value.astype(like.dtype)
     if isinstance(value, Frequencies):
@@ -487,5 +490,5 @@ def _field_astype(value: Any, like: np.ndarray) -> Any:
 
 
 def like_tuple(old: tuple[Any, ...], values: list[Any]) -> Any:
-    """Return values as a tuple like another one: named tuples keep their names."""
+    """Return values as a tuple of the same kind; named tuples keep their names."""
     return getattr(old, "_make", tuple)(values)

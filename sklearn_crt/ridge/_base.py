@@ -58,7 +58,8 @@ _SAMPLERS: dict[type, Any] = {
     Matern: MaternSampler,
     ExponentialPower: ExponentialPowerSampler,
 }
-_MOST_MEAN_WEIGHT = 10.0  # above it weights are unlikely to count copies of rows
+# above this mean, weights are unlikely to be numbers of copies of rows
+_MOST_MEAN_WEIGHT = 10.0
 
 
 def _is_process_kernel(kernel: Any) -> bool:
@@ -73,7 +74,7 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
     Parameters
     ----------
     kernel : str, kernel, callable or transformer, default="gaussian"
-        What computes the features.
+        Kernel or transformer that determines the features.
 
         - ``"gaussian"``, ``"laplacian"``, ``"matern"``, or a kernel value with its own
           parameters, such as ``Matern(nu=2.5)`` from :mod:`sklearn_crt.kernels`: random
@@ -212,7 +213,8 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
         mine, theirs = (each._value.settings for each in (self, other))
         pairs = {name: (vars(mine)[name], vars(theirs)[name]) for name in vars(mine)}
         if all(isinstance(kernel, FrozenEstimator) for kernel in pairs["kernel"]):
-            del pairs["kernel"]  # whose maps are compared when the sums are added
+            # the maps of kernels are compared when the sums are added
+            del pairs["kernel"]
         super()._check_same_model(other)
         for name, pair in pairs.items():
             if not same(*pair):
@@ -254,7 +256,7 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
                 "parameters of the kernel."
             )
         if not _is_process_kernel(kernel):
-            # here, because few users need the kernels of Gaussian processes
+            # imported here, because few users need the kernels of Gaussian processes
             from ._function_kernel import FunctionKernel
 
             kernel = FunctionKernel(kernel)

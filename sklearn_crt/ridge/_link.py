@@ -14,7 +14,7 @@ from .._calibration import LeftOut
 # On eighteen tables, a matrix for three or more classes had 5 % smaller log losses than
 # a slope with biases, and .7 points more correct labels.
 _OF_SLOPE, _OF_BIASES, _OF_MATRIX = 1e-3, 0.01, 0.1
-_SLOPE = 6.0  # at which the search starts
+_SLOPE = 6.0  # slope at which the search starts
 _SEARCH = {"maxiter": 100, "ftol": 1e-7}
 # Newton steps that follow the search in a fitted model. The search alone ends anywhere
 # near the minimum, so that probabilities would depend on the order of training rows.
@@ -67,15 +67,15 @@ class Link:
 class LogLoss:
     """The log loss of probabilities that are calibrated on the rows themselves.
 
-    Each call starts the search at the parameters of the call before, which are close if
-    candidates are compared in order.
+    Each call starts the search at the parameters of the previous call, which are close
+    if candidates are compared in order.
     """
 
     def __init__(self, frequencies: np.ndarray):
         self.frequencies = frequencies
         self._start: np.ndarray | None = None
         wanted = _COMPARED_ENTRIES // len(frequencies)
-        self.n_rows = max(_LEAST_COMPARED, wanted)  # of which no more are needed
+        self.n_rows = max(_LEAST_COMPARED, wanted)  # more rows are not needed
 
     def __call__(self, rows: LeftOut) -> float:
         if len(self.frequencies) == 1:

@@ -37,13 +37,14 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
     sigma : float, {"auto", "scale", "median"} or array-like, default="auto"
         Inverse length scale by which the rows are multiplied: a number, or one number
         per column; a larger ``sigma`` is a narrower kernel, and ``length_scale = 1 /
-        sigma``. ``"scale"`` equals scikit-learn's ``gamma="scale"`` with ``gamma =
-        sigma**2 / 2``, and ``"median"`` is one over the median distance of the rows.
-        ``"auto"`` compares a quarter, a half, one and two times ``"scale"``, and also
-        four and eight times ``"scale"`` if X has one or two columns, and selects the
-        one with the lowest leave-one-out error; it keeps a ``sigma`` that was set on a
-        sampler. If the kernel is ``"linear"``, a callable, a ``FrozenEstimator`` or a
-        transformer of another package, ``sigma`` must be ``"auto"`` and has no effect.
+        sigma``. ``"scale"`` corresponds to scikit-learn's ``gamma="scale"`` with
+        ``gamma = sigma**2 / 2``, and ``"median"`` is the inverse of the median distance
+        between rows. ``"auto"`` compares a quarter, a half, one and two times
+        ``"scale"``, and also four and eight times ``"scale"`` if X has one or two
+        columns, and selects the one with the lowest leave-one-out error; it keeps a
+        ``sigma`` that was set on a sampler. If the kernel is ``"linear"``, a callable,
+        a ``FrozenEstimator`` or a transformer of another package, ``sigma`` must be
+        ``"auto"`` and has no effect.
     alpha : float, array-like or "auto", default="auto"
         Ridge penalty, or the penalties to choose from by the leave-one-out error.
         ``"auto"`` tries 30 penalties, from 1e-7 times the mean squared norm of the

@@ -65,9 +65,9 @@ class Solution:
     errors: np.ndarray  # (n_alphas, k), or (n_alphas, 1) if outputs share a penalty
     log_losses: np.ndarray | None  # (n_alphas,), nan if not computed; None for numbers
     degrees_of_freedom: np.ndarray  # (n_alphas,), traces of the hat matrices
-    score: float  # the one that selects sigma
+    score: float  # the score by which sigma is selected
     noise: np.ndarray  # (k,), infinite if it cannot be estimated
-    mean_weight: float  # of the rows, without the weights of classes
+    mean_weight: float  # mean weight of the rows, without the class weights
     n_rows: float  # number of rows that the errors assume
     # Variances of predictions are relative to the noise variance: mean_variance, plus
     # the squares of features along axes times some factors. A triangular matrix of axes
@@ -121,8 +121,9 @@ class Solution:
     def predict(self, Z: np.ndarray, variance: np.ndarray | None = None) -> np.ndarray:
         """Return the predictions for rows of features, (n, k).
 
-        With their variances, predictions whose variance exceeds that of the targets are
-        shrunk towards the mean target, in proportion to the standard deviations.
+        If the variances of the predictions are given, those predictions whose variance
+        exceeds that of the targets are shrunk towards the mean target, in proportion to
+        the standard deviations.
         """
         change = (Z - self.z_mean) @ self.coef
         if variance is not None:
@@ -255,8 +256,9 @@ class Regression:
     def _leave_one_out(self, rows: HeldOut) -> None:
         """Compute the errors of rows that are predicted without themselves.
 
-        With leverage h, the error of such a prediction is the residual over 1 - h. The
-        leverage of a row that stands for several equal rows is that of all of them.
+        With leverage h, the error of such a prediction is the residual divided by 1 -
+        h. The leverage of a row that represents several equal rows is that of all of
+        them.
         """
         along = (rows.Z - self.moments.z_mean) @ self.vectors  # (n, r)
         inverse = self._inverse(self.alphas)

@@ -1,6 +1,6 @@
 """Positive features that adapt to the distribution of the rows.
 
-DERF follows their covariance matrix; anchored features lie around sampled rows.
+DERF depends on the covariance matrix; anchored features are centred near sampled rows.
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ from ..rows import Frame, Sigma, Statistics, TableLike
 from ._base import BaseFeatureSampler, centered, fitted
 from ._exponential import ExponentialSampler, middle
 
-_MOST_FEATURES = 4096  # whose matrix has 134 MB
-_RIDGE = 0.3  # share of the pooled covariance added to each side's, where n = d
-_LEAST = 1e-6  # the same where n is large, and of the mean variance, for rounding
+_MOST_FEATURES = 4096  # the covariance matrix then takes 134 MB
+# multiple of the pooled covariance that is added to each covariance, for n = d
+_RIDGE = 0.3
+# the same for a large n, and as a multiple of the mean variance against rounding
+_LEAST = 1e-6
 
 
 class DERFSampler(ExponentialSampler):
@@ -115,8 +117,8 @@ class DERFSampler(ExponentialSampler):
     """
 
     def _can_use(self, coupling):
-        # the factor by which the features weigh a frequency is not a function of its
-        # norm, so angles that depend on the norms would not reduce the variance
+        # the weight of a frequency in the features is not a function of its norm, so
+        # angles that depend on the norms would not reduce the variance
         return not coupling.norm_dependent
 
     def _reads(self):
@@ -143,7 +145,7 @@ class DERFSampler(ExponentialSampler):
 def best_quadratic(
     statistics: Statistics, frame: Frame
 ) -> DenseQuadratic | AffineQuadratic:
-    """Return the quadratic form of least mean log second moment over the pairs."""
+    """Return the quadratic form that minimises the mean log second moment."""
     center = 0.0 if frame.center is None else frame.center
     both = statistics.query_covariance, statistics.key_covariance
     sides = [side for side in both if side is not None]
@@ -154,14 +156,15 @@ def best_quadratic(
         second = 2 * covariances[0] + 4 * np.outer(means[0], means[0])
         values, vectors = np.linalg.eigh(second)
         return DenseQuadratic(np.ascontiguousarray(vectors.T), best_rho(values))
-    # few rows: the difference of the two sides is mostly noise
+    # with few rows, the difference between the two covariances is mostly noise
     share = sigma.size / max(min(side.weight for side in sides), sigma.size)
     pooled = 0.5 * (covariances[0] + covariances[1])
     ridge = max(_RIDGE * share, _LEAST) * pooled
     ridge[np.diag_indices_from(ridge)] += 1e-12 + _LEAST * np.trace(pooled) / sigma.size
     query, key = (covariance + ridge for covariance in covariances)
     values, vectors = np.linalg.eigh(_geometric_mean(query, key))
-    values = np.clip(values, _LEAST, 1 / _LEAST)  # any of them is unbiased
+    # the estimate is unbiased for any of these values
+    values = np.clip(values, _LEAST, 1 / _LEAST)
     root = (vectors * np.sqrt(values)) @ vectors.T
     inverse = (vectors / np.sqrt(values)) @ vectors.T
     values, vectors = np.linalg.eigh(root @ query @ root + inverse @ key @ inverse)
@@ -273,7 +276,7 @@ class AnchoredRBFSampler(BaseFeatureSampler):
     """
 
     map_: AnchoredMap
-    _doubtful_below = 0  # its variance takes long
+    _doubtful_below = 0  # no check, because computing the variance is slow
     _parameter_constraints: dict = {
         **BaseFeatureSampler._parameter_constraints,
         "n_anchors": [Interval(Integral, 1, None, closed="left")],
@@ -333,7 +336,7 @@ class AnchoredRBFSampler(BaseFeatureSampler):
         )
 
     def _map_without_rows(self, feature_map):
-        # the mixture of the anchors, which are rows, is what kernel_variance needs
+        # only kernel_variance needs the mixture, whose anchors are rows
         return replace(feature_map, law=None)
 
     @overload
@@ -390,7 +393,7 @@ class AnchoredRBFSampler(BaseFeatureSampler):
 
 
 def _mixture(statistics, frame):
-    """Return the law of points about the sampled rows of all sides."""
+    """Return the distribution of points near the sampled queries and keys."""
     anchors, weights = [], []
     for sample in statistics.side_samples:
         rows, row_weights = sample.distinct()

@@ -111,7 +111,7 @@ class SamplerValue(FittedValue):
         return replace(self, map=None).with_map(statistics)
 
     def parts(self) -> Any:
-        """Return the fitted samplers that a composed map is made of."""
+        """Return the fitted samplers that are parts of a composed map."""
         return self.unfitted._fit_parts(self.statistics)
 
     def plus(self, batch: SamplerBatch, step: Step = no_step) -> SamplerValue:  # type: ignore[override]
@@ -129,7 +129,7 @@ class SamplerValue(FittedValue):
     def frozen(self, step: Step = no_step) -> SamplerValue:
         assert self.map is not None
         feature_map = self.unfitted._map_without_rows(self.map)
-        seed = Statistics(self.statistics.seed)  # of no rows
+        seed = Statistics(self.statistics.seed)  # statistics without rows
         return replace(self, statistics=seed, map=feature_map, is_frozen=True)
 
     @property

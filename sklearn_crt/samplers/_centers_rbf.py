@@ -107,7 +107,7 @@ class CentersValue(FittedValue):
         return replace(self, statistics=statistics, solved=None)
 
     def frozen(self, step: Step = no_step) -> CentersValue:
-        """Return the centres alone, to which no rows can be added."""
+        """Return a value with the centres only, to which no rows can be added."""
         moments, solved = self.statistics.without_rows(), self.solution
         return replace(self, statistics=moments, solved=solved, is_frozen=True)
 
@@ -129,7 +129,7 @@ class CentersValue(FittedValue):
         rows, sample = self.given, self.statistics.query_sample
         n_seen = n_points
         if rows is None:
-            assert sample is not None  # there are rows
+            assert sample is not None  # because there are rows
             rows, n_seen = sample.rows, sample.n_seen
         points = Centers(rows, np.full(rows.shape[0], n_seen / rows.shape[0]))
         dense = not sparse.issparse(points.points)

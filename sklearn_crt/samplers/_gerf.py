@@ -172,7 +172,7 @@ class GERFSampler(ExponentialSampler):
 def log_variance(
     lam: Numbers, phi: Numbers, s: int, q: Numbers, n_features: int
 ) -> np.ndarray:
-    """Return log(Var / K^2) of one product, -inf where it is zero."""
+    """Return log(Var / K^2) of one product, -inf if the variance is zero."""
     with np.errstate(divide="ignore"):
         variance, log_scale = scaled_variance(
             *second_moment(lam, phi, s, q, n_features)
@@ -201,7 +201,7 @@ def value_and_gradient(
     tanh = 0.5 * n_features * (rho - 1) / (rho + 1)
     log_cosh = cmath.log((1 + rho) / 2) - 0.5 * complex(lam, phi)
     total = beside + modulus if s > 0 else (1 + 2 * modulus * c) / (beside + modulus)
-    # logs of E|fg|^2 and E(fg)^2 over K^2, the latter analytic in log rho
+    # logs of E|fg|^2 / K^2 and E(fg)^2 / K^2, the latter analytic in log rho
     size = n_features * (log_cosh.real - 0.5 * math.log(c))
     size += 0.5 * q * (total / c - s)
     square = n_features * log_cosh + s * q * rho
@@ -218,9 +218,9 @@ def value_and_gradient(
 
 
 def trigonometric_A(q: float, n_features: int) -> float:
-    """Return the real A of least second moment for s = -1 and q = |x - y|^2.
+    """Return the real A with the smallest second moment for s = -1 and q = |x - y|^2.
 
-    With rho = 1 + t it is the root of t = 2 (1 + t)(2 + t) q expit(-(2 + t) q) / d,
+    With rho = 1 + t, this is the root of t = 2 (1 + t)(2 + t) q expit(-(2 + t) q) / d,
     which is below 0.56 / (d - 0.56).
     """
     last = 0.56 / (n_features - 0.56)
@@ -228,10 +228,10 @@ def trigonometric_A(q: float, n_features: int) -> float:
     def right(t, at):
         return 2 * (1 + t) * (2 + t) * q * special.expit(-(2 + at) * q) / n_features
 
-    # a bracket of one order of magnitude, in units of its end: the root may be tiny
+    # a bracket in units of its end, because the root may be tiny
     high = min(1.001 * right(last, 0.0), last)
     low = 0.999 * right(0.0, high)
-    if low < 1e-290:  # q = 0, or so large that nothing is left to gain
+    if low < 1e-290:  # q is 0, or so large that A cannot reduce the variance
         return 0.0
     t = high * optimize.brentq(
         lambda part: part - right(part * high, part * high) / high,
@@ -242,11 +242,11 @@ def trigonometric_A(q: float, n_features: int) -> float:
     return t / (8 * (1 + t))
 
 
-@lru_cache  # other seeds ask again for the same rows
+@lru_cache  # cached, because other seeds use the same rows
 def complex_candidates(
     A: float, s: int, q: float, n_features: int
 ) -> tuple[tuple[float, float], ...]:
-    """Return the ends of L-BFGS-B from the best three points of a grid about A."""
+    """Return the results of L-BFGS-B from the best three points of a grid around A."""
     real, _ = log_rho(complex(A))
     if abs(real) > _BOUNDS[0][1]:
         return ()
@@ -271,16 +271,18 @@ def complex_candidates(
 def best_member(
     real_optima: dict[int, float], q: dict[int, float], n_features: int
 ) -> tuple[int, complex]:
-    """Return s and A of least variance a column at the averages q of |x + sy|^2.
+    """Return the s and A with the smallest variance, given means of |x + sy|^2.
 
-    The variance has digits where the second moment is near 1. What the search finds
-    must be better than the real optimum of its sign by more than rounding.
+    The variance is accurate even if the second moment is close to 1. A result of the
+    search must be better than the real optimum of the same sign by more than rounding
+    errors.
     """
     best, member = math.inf, (-1, complex(real_optima[-1]))
     for s, A in sorted(real_optima.items()):
         value = float(log_variance(*log_rho(complex(A)), s, q[s], n_features))
         margin = 1e-8 + 1e-12 * abs(value)
-        # a real A with s = +1 has two frequencies for the columns of another's one
+        # a real A with s = +1 has twice as many frequencies for the same number of
+        # features
         saved = math.log(2) if s > 0 else 0.0
         candidates = [(value - saved, complex(A))]
         for lam, phi in complex_candidates(A, s, q[s], n_features):

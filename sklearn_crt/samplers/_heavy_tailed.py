@@ -90,7 +90,8 @@ class MaternSampler(HeavyTailedSampler):
 
     _parameter_constraints: dict = {
         **HeavyTailedSampler._parameter_constraints,
-        "nu": [Interval(Real, 0, None, closed="right")],  # infinity is the Gaussian
+        # infinity gives the Gaussian kernel
+        "nu": [Interval(Real, 0, None, closed="right")],
     }
     _tail_advice = "nu of 0.15 or more"
 

@@ -1,4 +1,4 @@
-"""Positive features of the Gaussian kernel: PosRF, SimRF in simplices, optimal OPRF."""
+"""Positive features of the Gaussian kernel: PosRF, SimRF and OPRF."""
 
 from __future__ import annotations
 

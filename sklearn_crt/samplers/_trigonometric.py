@@ -1,4 +1,4 @@
-"""Sines and cosines: of the Gaussian kernel, and what those of heavy tails need."""
+"""Random Fourier features: Gaussian kernel, and the base class for heavy tails."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def make_trigonometric_map(
     draw: Callable | None = None,
     **fields: Any,
 ) -> TrigonometricMap:
-    """Return sines and cosines for a radial kernel."""
+    """Return a map of random Fourier features for a radial kernel."""
     coupling = coupling or get_coupling(sampler.coupling, type(sampler).__name__)
     single = getattr(sampler, "random_phase", False)
     columns = PairedColumns.of(sampler.n_components, single=single)
@@ -68,12 +68,13 @@ def has_uniform_directions(coupling: Any) -> bool:
     return coupling.exact and not coupling.opposite
 
 
-_LIGHT_TAIL = 0.3  # least index of the tail without a warning
-_FEW_FEATURES = 32  # products of Hadamard matrices have inner products of exactly 0
+_LIGHT_TAIL = 0.3  # smallest tail index without a warning
+# with fewer columns, structured frequencies are too often orthogonal to rows
+_FEW_FEATURES = 32
 
 
 class HeavyTailedSampler(BaseFeatureSampler):
-    """Sines and cosines for kernels whose frequencies have heavy tails.
+    """Base class of random Fourier features whose frequencies have heavy tails.
 
     This class adds ``shape_matrix`` and ``random_phase``, and computes large phases
     accurately. A subclass defines ``_radial``, ``_radial_law`` and ``_tail_index``.
@@ -116,14 +117,14 @@ class HeavyTailedSampler(BaseFeatureSampler):
 
     @abstractmethod
     def _radial_law(self, n_features: int):
-        """Return the law of the norm of a frequency in this dimension."""
+        """Return the distribution of the norm of a frequency in a given dimension."""
 
     @abstractmethod
     def _tail_index(self) -> float:
-        """Return the b of P(|w| > R) ~ R^-b; infinity for light tails."""
+        """Return b such that P(|w| > R) ~ R^-b; infinity for light tails."""
 
     def _coupling(self) -> Coupling:
-        """Return the coupling of the parameter."""
+        """Return the coupling that belongs to the parameter ``coupling``."""
         return get_coupling(self.coupling, type(self).__name__)
 
     # ------------------------------------------------------------------ fitting

@@ -369,7 +369,8 @@ def check_sampler(
     if fitted.map_.frequency_index() is not None:
         fitted = fitted.set_params(n_components=4 * n_features).fit(X)
     exact = getattr(fitted, "variance_is_exact_", True)
-    # all blocks for the variance, because squares of positive features have heavy tails
+    # all blocks are used for the variance, because squares of positive features have
+    # heavy tails
     sizes = [(50_000, n_features), (20_000, 2 * n_features + 1)]
     for_mean = [(min(50_000, 200_000 // n_features), n_features)]
     draws = Draws(sampler, X, None, sizes if exact else for_mean)

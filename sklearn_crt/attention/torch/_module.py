@@ -1,4 +1,4 @@
-"""Linear attention in the place of ``torch.nn.MultiheadAttention``."""
+"""Linear attention as a replacement for ``torch.nn.MultiheadAttention``."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ class LinearAttention(MapsOfHeads):
         Whether arrays have the shape (batch, length, columns) instead of (length,
         batch, columns).
     device, dtype : default=None
-        Floating type of parameters and buffers. Running means have at least float32.
+        Floating type of parameters and buffers. Running means are stored with at least
+        float32 precision.
     feature_map : str or sampler, default="favor++"
         ``"favor+"`` (:class:`~sklearn_crt.PositiveRBFSampler`), ``"favor++"``
         (:class:`~sklearn_crt.OPRFSampler`), ``"simplex"`` (the same with simplex
@@ -117,7 +118,7 @@ class LinearAttention(MapsOfHeads):
     torch.Size([2, 100, 32])
     """
 
-    # torch's encoder would go round this module, to exact attention, without it
+    # without it torch's encoder would bypass this module and use exact attention
     _qkv_same_embed_dim = False
 
     def __init__(
@@ -344,7 +345,7 @@ class LinearAttention(MapsOfHeads):
         return output if self.batch_first else output.transpose(0, 1)
 
     def _placed(self, q, k, v, n_before=None):
-        """Return the rows of the heads in float32 at least, with their positions."""
+        """Return the rows of the heads with their positions, in float32 or wider."""
         q, k, v = map(at_least_float32, (q, k, v))
         if self.positional is None:
             return q, k, v
@@ -364,7 +365,7 @@ class LinearAttention(MapsOfHeads):
             yield heads.transpose(1, 2)
 
     def _attend(self, q, k, v, scores, causal):
-        if 0 in q.shape or 0 in v.shape:  # no row, or none to be seen
+        if 0 in q.shape or 0 in v.shape:  # there are no queries, or no keys
             return 0 * q
         feature_map = self._map_of_batch(q, k, scores, causal)
         if self.training and self.dropout > 0:
@@ -395,7 +396,7 @@ class LinearAttention(MapsOfHeads):
 
 # ---------------------------------------------------------- masks of MultiheadAttention
 def _key_scores(key_padding_mask: Tensor | None, k: Tensor) -> Tensor | None:
-    """Return what is added to the scores of keys."""
+    """Return the numbers that are added to the scores of keys."""
     # key_padding_mask (n_batch, n_keys) or (n_keys,), k (n_batch, n_heads, n_keys, d)
     # -> (n_batch, 1, n_keys)
     if key_padding_mask is None:
@@ -417,7 +418,7 @@ def _key_scores(key_padding_mask: Tensor | None, k: Tensor) -> Tensor | None:
 
 
 def _is_least(mask):
-    """Return where numbers stand for minus infinity."""
+    """Return where numbers represent minus infinity."""
     return mask <= torch.finfo(mask.dtype).min
 
 

@@ -1,4 +1,4 @@
-"""Positions of rows: rotary embeddings, and the near rows of a sequence that grows."""
+"""Positions of rows: rotary embeddings, and neighbours in a growing sequence."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def rotary(rows: Tensor, positions: Tensor, base: float = 10_000.0) -> Tensor:
 def step_of_band(
     q: Tensor, k: Tensor, v: Tensor, state: dict[str, Tensor], band: int
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return exact attention of further rows to near ones, and the rows to be kept."""
-    # rows of zeros, which nothing sees, stand before the first one
-    # q, k (n_batch, n_heads, n_rows, d), v (n_batch, n_heads, n_rows, e)
+    """Return exact attention of further rows to neighbours, and the rows to keep."""
+    # rows of zeros, to which no row attends, precede the first one q, k (n_batch,
+    # n_heads, n_rows, d), v (n_batch, n_heads, n_rows, e)
     n, shape = q.shape[2], (*q.shape[:2], band)
     keys = state.get("near_keys", k.new_zeros(*shape, k.shape[3]))
     values = state.get("near_values", v.new_zeros(*shape, v.shape[3]))

@@ -1,4 +1,4 @@
-"""Change the attention of a whole model, and let it read batches."""
+"""Replace the attention of a whole model, and adapt it to batches."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ def replace_attention(model: nn.Module, **options: Any) -> int:
         setattr(module, name, linear[child])
     for module in model.modules():
         if isinstance(module, nn.TransformerEncoder):
-            module.use_nested_tensor = False  # there is no linear attention for these
+            # linear attention does not support nested tensors
+            module.use_nested_tensor = False
     return len(linear)
 
 

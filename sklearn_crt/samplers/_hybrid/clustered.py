@@ -1,4 +1,4 @@
-"""Complex exponential maps, and one of them for each pair of clusters."""
+"""Complex exponential maps, and maps with one of them per pair of clusters."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def best_diagonal(
     >>> a.tolist()
     [2j, (2+0j)]
     """
-    floor = 1e-12  # both sums at the floor: modulus 1
+    floor = 1e-12  # the modulus is 1 if both sums are below it
     squares = np.maximum(query**2 + query_spread, floor)
     key_squares = np.maximum(key**2 + key_spread, floor)
     modulus = np.clip((key_squares / squares) ** 0.25, 1e-6, 1e6)
@@ -198,7 +198,7 @@ class ClusteredSampler(BaseFeatureSampler):
     Parameters
     ----------
     n_clusters : int or tuple of two int, default=2
-        Number of clusters of queries and of keys, or a pair of numbers.
+        Number of clusters for queries and for keys: one number for both, or a pair.
     diagonal : {"complex", "real"}, default="complex"
         Whether the diagonals may be imaginary. With ``statistic="centers"``, the
         variance is then zero at the centres. Real diagonals need one column per
@@ -328,7 +328,7 @@ class ClusteredSampler(BaseFeatureSampler):
     def _find_clusters(
         self, sides: list[ScaledRows], rng: np.random.Generator
     ) -> tuple[Clusters, Clusters]:
-        """Return the clusters of the queries and of the keys, one set without keys."""
+        """Return the clusters of queries and keys, or of queries only."""
         counts = self._counts
         seeds = [int(seed) for seed in rng.integers(2**31 - 1, size=2)]
         queries = find_clusters(sides[0], counts[0], seeds[0])
@@ -388,7 +388,8 @@ def find_clusters(side: ScaledRows, n_clusters: int, seed: int) -> Clusters:
 
     rows, weights = side.rows.astype(np.float64), side.weights
     k_means = KMeans(min(n_clusters, rows.shape[0]), random_state=seed)
-    with warnings.catch_warnings():  # harmless if distinct rows are few
+    # a warning is harmless if there are few distinct rows
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         k_means.fit(rows, sample_weight=weights)
     centers = np.asarray(k_means.cluster_centers_, dtype=np.float64)

@@ -31,7 +31,8 @@ def angular_hybrid(
         Number n of random directions that are used to estimate the angle.
     coupling : str or Coupling, default="orthogonal"
         How the frequencies of each part depend on each other, as for
-        :class:`TrigRBFSampler`. If it is structured, the directions are orthogonal.
+        :class:`TrigRBFSampler`. If the coupling is structured, the directions are
+        orthogonal instead.
     **params : dict
         Further parameters of :class:`HybridSampler`: ``shared``, ``sigma``,
         ``n_components``, ``center``, ``kernel``, ``n_jobs`` and ``random_state``.
@@ -111,8 +112,8 @@ def gaussian_hybrid(
         Number n of frequencies that are used to estimate the weight.
     coupling : str or Coupling, default="orthogonal"
         How the frequencies of each part depend on each other, as for
-        :class:`TrigRBFSampler`. If it is structured, the frequencies of the weight are
-        orthogonal.
+        :class:`TrigRBFSampler`. If the coupling is structured, the frequencies of the
+        weight are orthogonal instead.
     **params : dict
         Further parameters of :class:`HybridSampler`: ``shared``, ``sigma``,
         ``n_components``, ``center``, ``kernel``, ``n_jobs`` and ``random_state``.
@@ -183,7 +184,7 @@ def clustered_hybrid(
     Parameters
     ----------
     n_clusters : int or tuple of two int, default=2
-        Number of clusters of queries and of keys, or a pair of numbers.
+        Number of clusters for queries and for keys: one number for both, or a pair.
     diagonal : {"complex", "real"}, default="complex"
         Whether the diagonals may be imaginary. With ``statistic="centers"``, the
         variance is then zero at the centres. Real diagonals, as in the tables of [1]_,
@@ -251,12 +252,12 @@ def clustered_hybrid(
 def _positive_and_trigonometric(coupling: str | Coupling) -> list[Any]:
     """Return the base maps that are exact for opposite and for equal rows."""
     pairs = get_coupling(coupling, "A hybrid")
-    if not pairs.norm_dependent:  # angles that depend on the norms make no pairs
+    if not pairs.norm_dependent:  # pairs cannot have angles that depend on the norms
         pairs = Antithetic(pairs)
     positive = PositiveRBFSampler(coupling=pairs, center=False)
     return [positive, TrigRBFSampler(coupling=coupling)]
 
 
 def _exact(coupling: str | Coupling) -> str | Coupling:
-    """Return a coupling for few frequencies, whose distribution must be exact."""
+    """Return an exactly unbiased coupling, for maps with few frequencies."""
     return coupling if get_coupling(coupling, "A hybrid").exact else "orthogonal"

@@ -77,7 +77,7 @@ class AngularCoefficient(BaseFeatureSampler):
     array([[0.  , 0.25, 1.  ]])
     """
 
-    _doubtful_below = 0  # a coefficient may be as small as it likes
+    _doubtful_below = 0  # coefficients may be arbitrarily small
     _parameter_constraints: dict = {
         **{
             name: BaseFeatureSampler._parameter_constraints[name]
@@ -192,7 +192,7 @@ class GaussianCoefficient(BaseFeatureSampler):
     """
 
     map_: WeightedMap
-    _doubtful_below = 0  # a coefficient may be as small as it likes
+    _doubtful_below = 0  # coefficients may be arbitrarily small
     _parameter_constraints: dict = {
         **BaseFeatureSampler._parameter_constraints,
         "coupling": [str, Coupling],
@@ -237,12 +237,12 @@ def _constant_term(statistics, frame):
     rows = map(frame.rows, samples)
     sq_radius = max(float(some.sq_norms.max(initial=0)) for some in rows)
     h = -math.expm1(-2 * sq_radius)
-    # h = 1 where a sparse and a dense fit could round to either side of it
+    # otherwise sparse and dense rows could round to different sides of the limit
     return 1.0 if h == 0 or h > 1 - 1e-12 else 1 / h
 
 
 class ScaledRows(NamedTuple):
-    """Distinct sampled rows of one side, multiplied by sigma, and their weights."""
+    """Distinct sampled queries or keys, multiplied by sigma, and their weights."""
 
     rows: Rows  # (n_rows, n_features)
     weights: np.ndarray  # (n_rows,)
@@ -258,7 +258,7 @@ class PartFitter:
         ]
 
     def fit(self, part: Any, seed: int, **params: Any) -> Any:
-        """Return a fitted clone of a sampler, with those of the parameters it has."""
+        """Return a fitted clone of a sampler, with those parameters that it has."""
         params = {**params, "random_state": int(seed)}
         known = part.get_params(deep=False)
         params = {name: value for name, value in params.items() if name in known}
@@ -305,10 +305,10 @@ class PartFitter:
 def spread_columns(
     n_components: int, units: list[int], costs: list[int]
 ) -> tuple[list[int], int]:
-    """Return the columns of maps with equally many frequencies, and those left over.
+    """Return numbers of columns for maps with equally many frequencies, and the rest.
 
-    A frequency of map k has ``units[k]`` columns, and ``costs[k]`` in the whole. What
-    is left goes to one more frequency of single maps, in this order.
+    A frequency of map k has ``units[k]`` columns, which need ``costs[k]`` columns of
+    the hybrid. The rest is used for one more frequency of single maps, in this order.
     """
     frequencies, rest = divmod(n_components, sum(costs))
     widths = [frequencies * unit for unit in units]
@@ -320,7 +320,7 @@ def spread_columns(
 
 
 def _check_not_overridden(part: Any, own: dict[str, Any], params: dict) -> None:
-    """Raise ValueError where a parameter that the user set on a part has no effect."""
+    """Raise ValueError if a parameter that is set on a part has no effect."""
     signature = inspect.signature(type(part)).parameters
     for name in params.keys() & signature.keys():
         default = signature[name].default

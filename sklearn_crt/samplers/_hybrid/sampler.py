@@ -1,4 +1,4 @@
-"""Hybrid random features: base maps mixed by random coefficients."""
+"""Hybrid random features: base maps that are combined by random coefficients."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ from .._positive import OPRFSampler
 from .._trigonometric import TrigRBFSampler
 from .parts import AngularCoefficient, PartFitter, spread_columns
 
-_NEEDED = ("fit", "transform", "exact_kernel", "kernel_variance")  # of each part
+# methods that each part must have
+_NEEDED = ("fit", "transform", "exact_kernel", "kernel_variance")
 
 
 class HybridParts(NamedTuple):
-    """The fitted samplers whose maps make a hybrid."""
+    """The fitted samplers whose maps are combined."""
 
     bases: list[Any]
     coefficients: list[Any]
-    spare: list[Any]  # none or one, for the columns that the products leave
+    spare: list[Any]  # empty or one map, for the columns that the products do not use
     fitter: PartFitter
 
 
@@ -44,14 +45,15 @@ class HybridSampler(BaseFeatureSampler):
     Parameters
     ----------
     bases : list of samplers, default=None
-        Unfitted base maps. The last one has one minus the sum of the other weights. The
-        hybrid sets their parameters ``n_components``, ``sigma``, ``kernel`` and
-        ``random_state``, so ``fit`` raises ValueError if a base map has a different
-        value. Every object works that has ``fit``, ``transform``, ``exact_kernel``,
-        ``kernel_variance``, and, if it is asymmetric, ``transform_key``. None means
-        ``[OPRFSampler(coupling="antithetic"), TrigRBFSampler()]``, that is, optimal
-        positive features of w and -w, which are accurate for opposite rows, and random
-        Fourier features, which are accurate for equal rows.
+        Unfitted base maps. The weight of the last one is one minus the sum of the other
+        weights. The hybrid sets their parameters ``n_components``, ``sigma``,
+        ``kernel`` and ``random_state``, so ``fit`` raises ValueError if a base map has
+        a different value. Every object works that has ``fit``, ``transform``,
+        ``exact_kernel``, ``kernel_variance``, and, if it is asymmetric,
+        ``transform_key``. None means ``[OPRFSampler(coupling="antithetic"),
+        TrigRBFSampler()]``, that is, optimal positive features of w and -w, which are
+        accurate for opposite rows, and random Fourier features, which are accurate for
+        equal rows.
     coefficients : list of samplers, default=None
         Unfitted coefficient maps, one fewer than base maps. Each of them estimates its
         coefficient minus the constant ``a_`` (0 if there is no such attribute), and is
@@ -205,7 +207,8 @@ class HybridSampler(BaseFeatureSampler):
         fitter = PartFitter(statistics, self._centred_frame(statistics))
         base_seeds = base_rng.integers(2**31 - 1, size=len(bases))
         seeds = coefficient_rng.integers(2**31 - 1, size=len(bases))
-        # the last base has the first seed: alone it is the map that it is in a hybrid
+        # the last base map has the first seed, so that it is the same map if it is used
+        # alone
         base_seeds = base_seeds[[0] * len(bases)] if self.shared else base_seeds[::-1]
         coefficients = [
             fitter.fit(part, seed, **self._coefficient_params(part, fitter))
@@ -291,17 +294,17 @@ class HybridSampler(BaseFeatureSampler):
 
 
 def _constant_part(coefficient: Any) -> float:
-    """Return the constant part of a fitted coefficient, 0 where it states none."""
+    """Return the constant part of a fitted coefficient, or 0 if it has none."""
     return float(getattr(coefficient, "a_", 0.0))
 
 
 def _split_columns(
     n_components: int, bases: Sequence[Any], coefficients: list[Any], fitter: PartFitter
 ) -> tuple[list[int], int] | None:
-    """Return the columns of the base maps and those left, or warn and return None.
+    """Return the columns of the base maps and the rest, or warn and return None.
 
-    All have as many frequencies; what is left goes to one more of single maps, the
-    last map first.
+    All base maps have the same number of frequencies. The rest is used for one more
+    frequency of single maps, beginning with the last map.
     """
     constants = [_constant_part(part) for part in coefficients]
     counts = [fitter.map_of(part).n_components for part in coefficients]
