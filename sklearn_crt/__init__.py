@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from . import metric as metric
     from . import ridge as ridge
     from . import samplers as samplers
+    from . import tables as tables
     from . import testing as testing
     from . import theory as theory
     from .accuracy import compare_samplers, n_components_for
@@ -49,11 +50,13 @@ if TYPE_CHECKING:
         clustered_hybrid,
         gaussian_hybrid,
     )
+    from .tables import AnovaSampler
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AnchoredRBFSampler",
+    "AnovaSampler",
     "CentersRBFSampler",
     "DERFSampler",
     "ExponentialPowerSampler",
@@ -85,6 +88,7 @@ __all__ = [
 
 _HOMES = {
     "AnchoredRBFSampler": "samplers",
+    "AnovaSampler": "tables",
     "CentersRBFSampler": "samplers",
     "DERFSampler": "samplers",
     "ExponentialPowerSampler": "samplers",
@@ -124,6 +128,7 @@ _SUBMODULES = [
     "metric",
     "ridge",
     "samplers",
+    "tables",
     "testing",
     "theory",
 ]

@@ -1,0 +1,17 @@
+"""Mixed tables: numbers, categories and missing values, without preparation."""
+
+from typing import TYPE_CHECKING
+
+from .._names import names_on_demand
+
+if TYPE_CHECKING:
+    from ._sampler import AnovaSampler
+
+__all__ = [
+    "AnovaSampler",
+]
+
+_HOMES = {
+    "AnovaSampler": "_sampler",
+}
+__getattr__, __dir__ = names_on_demand(__name__, _HOMES)
