@@ -38,7 +38,9 @@ EACH_ESTIMATOR = [
     LocalLinearClassifier(),
     LocalLinearRegressor(),
     RandomFeatureRidge(**FEW_COLUMNS),
+    RandomFeatureRidge(AnovaSampler(), **FEW_COLUMNS),
     RandomFeatureRidgeClassifier(**FEW_COLUMNS),
+    RandomFeatureRidgeClassifier(AnovaSampler(), **FEW_COLUMNS),
 ]
 # Further parameters of each, and the other averages over each kind of source.
 FURTHER = [

@@ -14,13 +14,12 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.kernel_approximation import Nystroem
-from sklearn.utils import get_tags
+from sklearn.utils import column_or_1d, get_tags
 
 from .._array import (
     check_fit_namespace,
     refuse_device,
     refuse_lazy,
-    validate_rows,
 )
 from .._compat import (
     Interval,
@@ -44,6 +43,7 @@ from .._state import same
 from .._supervised import SupervisedLifeCycle
 from ..maps import ExponentialPower, Gaussian, Laplacian, Matern, RadialKernel
 from ..rows import Sigma, TableLike
+from ..rows.raw_table import read_table_and_targets, validated_table
 from ..samplers import (
     ExponentialPowerSampler,
     LaplacianSampler,
@@ -190,6 +190,8 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
     def _read(  # type: ignore[override]
         self, X: Any, y: Any, sample_weight: Any, *, first: bool, final: bool
     ) -> Batch:
+        if first:
+            vars(self).pop("_reader", None)  # of an earlier fit
         batch = super()._read(X, y, sample_weight, first=first, final=final)
         refuse_device(self, batch.X, "")
         if sparse.issparse(batch.X) and _is_process_kernel(self.kernel):
@@ -199,13 +201,33 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
             )
         return batch
 
+    def _validated(self, X: Any, *, reset: bool, **options: Any) -> Any:
+        """Return validated rows; those of a raw table if the kernel reads it."""
+        reader = vars(self).get("_reader")
+        kernel = self._transformer if reset else None
+        if reader is None and not getattr(kernel, "_reads_tables", False):
+            return super()._validated(X, reset=reset, **options)
+        if "y" not in options:
+            return reader.read(validated_table(self, X, reset=False))
+        if isinstance(kernel, FrozenEstimator):
+            reader = kernel._reader
+        X, y, self._reader = read_table_and_targets(
+            self, X, options["y"], reader, reset and kernel.categories, reset=reset
+        )
+        return X, y if options.get("multi_output") else column_or_1d(y, warn=True)
+
     def _empty_value(self, batch: Any) -> RidgeSums:
         sampler, selects_sigma, resizes = self._resolved
+        start = RidgeSums.start(sampler)
+        if "_reader" in vars(self) and not start["is_fixed"]:
+            names = "_reader", "n_features_in_", "feature_names_in_"
+            noted = {name: vars(self)[name] for name in names if name in vars(self)}
+            vars(start["sampler"]).update(noted)  # a copy
         return RidgeSums(
             settings=self._settings(batch.class_weight),
             selects_sigma=selects_sigma,
             resizes=resizes,
-            **RidgeSums.start(sampler),
+            **start,
         )
 
     def _check_same_model(self, other: Any) -> None:
@@ -338,7 +360,7 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
         value = value_of(self)
         check_fit_namespace(self, X, method)
         refuse_lazy(self, f"sklearn_crt.dask.map_rows(estimator.{method}, X)", X)
-        rows = validate_rows(self, X, reset=False)
+        rows = self._validated(X, reset=False)
         refuse_device(self, rows, "")
         solution = value.solution
         found = value.predictions(rows, lambda Z: function(solution, Z))
@@ -421,11 +443,14 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
         return errors[..., 0] if errors.shape[-1] == 1 else errors
 
     def __sklearn_tags__(self):
-        """Return scikit-learn's tags: sparse input if the sampler supports it."""
+        """Return scikit-learn's tags: sparse rows or raw tables if the sampler does."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not _is_process_kernel(self.kernel)
         if hasattr(self.kernel, "fit"):
-            tags.input_tags.sparse = get_tags(self.kernel).input_tags.sparse
+            inputs = get_tags(self.kernel).input_tags
+            tags.input_tags.sparse = inputs.sparse
+            if getattr(self.kernel, "_reads_tables", False):
+                tags.input_tags = inputs
         return tags
 
     # -------------------------------------------------------------------- hooks

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._quantiles import weighted_quantiles
-from ._reader import CATEGORY
+from ..rows.raw_table import CATEGORY
 
 _LEAST_COUNT = 10  # rows of a level; rarer levels count as one
 _LEVELS = np.array([0.01, 0.5, 0.99])  # limits of the numbers that a scale is taken of

@@ -69,7 +69,7 @@ class ColumnKernels:
     def stacked(self, Z: np.ndarray, dtype: Any = np.float64) -> np.ndarray:
         """Return kernels between rows and landmarks, (n_terms, n, m)."""
         out = np.empty((len(self.terms), len(Z), len(self.points)), dtype)
-        for rows in _blocks(len(Z)):
+        for rows in row_blocks(len(Z)):
             for q in range(len(self.terms)):
                 table, places = self.tables(Z[rows], q, dtype)
                 out[q, rows] = table[places]
@@ -95,13 +95,13 @@ def _raw(A: np.ndarray, B: np.ndarray, is_score: np.ndarray) -> np.ndarray:
     return np.add(distances, smooth, out=distances)
 
 
-def _blocks(n_rows: int) -> Iterator[slice]:
+def row_blocks(n_rows: int) -> Iterator[slice]:
     """Yield slices of blocks of rows."""
     for start in range(0, n_rows, _BLOCK):
         yield slice(start, min(start + _BLOCK, n_rows))
 
 
-class Sums:
+class TermSums:
     """Accumulates the terms of an ANOVA kernel, one after the other."""
 
     def __init__(self, order: Order, strength: float, first: np.ndarray, spare: Any):
@@ -138,8 +138,8 @@ def combined(
 ) -> np.ndarray:
     """Return the ANOVA kernel of stored terms, (n_terms, n, m) -> (n, m)."""
     out, dtype = np.empty(terms.shape[1:], terms.dtype), terms.dtype.type
-    for rows in _blocks(terms.shape[1]):
-        sums = Sums(order, strength, out[rows], np.empty_like(out[rows]))
+    for rows in row_blocks(terms.shape[1]):
+        sums = TermSums(order, strength, out[rows], np.empty_like(out[rows]))
         for term, weight in zip(terms, weights, strict=True):
             sums.add(term[rows] * dtype(weight))
         sums.result()
@@ -164,10 +164,10 @@ class AnovaKernel:
         """Return the kernel between encoded rows and the landmarks, block by block."""
         out = np.empty((len(Z), len(self.columns.points)))
         workspace = Workspace()
-        for rows in _blocks(len(Z)):
+        for rows in row_blocks(len(Z)):
             block = out[rows]
             spare = workspace.buffer("squares", block.shape, block.dtype)
-            sums = Sums(self.order, self.strength, block, spare)
+            sums = TermSums(self.order, self.strength, block, spare)
             for q, weight in enumerate(self.weights):
                 table, places = self.columns.tables(Z[rows], q, np.float64)
                 table *= weight
@@ -178,7 +178,7 @@ class AnovaKernel:
     def between(self, Z: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """Return the kernel between any encoded rows, (n, d) and (m, d) -> (n, m)."""
         own, out = self.columns, np.empty((len(Z), len(Y)))
-        sums = Sums(self.order, self.strength, out, np.empty_like(out))
+        sums = TermSums(self.order, self.strength, out, np.empty_like(out))
         for q, weight in enumerate(self.weights):
             columns = list(own.terms[q])
             is_score = own.is_score[columns]

@@ -10,7 +10,7 @@ from scipy.linalg import eigh, lapack, solve_triangular
 
 from .._fitted import Step, no_step
 from ._columns import Encoding
-from ._kernel import AnovaKernel, ColumnKernels, Order, combined
+from ._kernel import AnovaKernel, ColumnKernels, Order, combined, row_blocks
 
 # Strengths of the interactions that are compared for each order. "auto" compares those
 # of orders 2 and "all"; weights are learned with order 2 and strength 1.
@@ -29,7 +29,7 @@ _ALPHAS = np.logspace(-3, 4, 29)
 _FREEDOM, _MOST_FREEDOM = 1.2, 0.9
 
 
-class Rows(NamedTuple):
+class EncodedRows(NamedTuple):
     """Encoded rows that weights are learned from."""
 
     Z: np.ndarray  # (n, n_encoded)
@@ -38,7 +38,7 @@ class Rows(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Learned:
+class LearnedKernel:
     """The kernel with the smallest error."""
 
     encoding: Encoding  # with the terms of the kernel
@@ -58,14 +58,14 @@ class _Fit(NamedTuple):
     coef: np.ndarray  # (m, k)
 
 
-def learn(
+def learn_kernel(
     encoding: Encoding,
-    rows: Rows,
+    rows: EncodedRows,
     points: np.ndarray,
     order: Order,
     n_learning: int,
     step: Step = no_step,
-) -> Learned:
+) -> LearnedKernel:
     """Return the kernel about the landmarks ``points`` that predicts targets best.
 
     Weights are learned with the first ``n_learning`` landmarks.
@@ -74,7 +74,7 @@ def learn(
     varies = np.ptp(points, axis=0) > 0
     active = np.flatnonzero([varies[list(term)].any() for term in encoding.terms])
     if len(active) > _MOST_TERMS:
-        some = Rows(*(part[:_ROUGH_ROWS] for part in rows))
+        some = EncodedRows(*(part[:_ROUGH_ROWS] for part in rows))
         own = ColumnKernels.of(
             points[:_ROUGH_POINTS], is_score, encoding.only(active).terms
         )
@@ -91,10 +91,10 @@ def learn(
     whole = ColumnKernels.of(points, is_score, encoding.terms)
     kernel = AnovaKernel(whole, best.weights, best.order, best.strength)
     owned = np.bincount(np.array(encoding.owners, np.intp), shares, n_owners)
-    return Learned(encoding, kernel, owned, best.error)
+    return LearnedKernel(encoding, kernel, owned, best.error)
 
 
-def _rounds(own: ColumnKernels, rows: Rows, n_rounds: int, step: Step):
+def _rounds(own: ColumnKernels, rows: EncodedRows, n_rounds: int, step: Step):
     """Return the best fit with order 2, the shares of the terms, and what fits.
 
     Each round sets the weight of a term to the standard deviation of its total effect:
@@ -106,7 +106,7 @@ def _rounds(own: ColumnKernels, rows: Rows, n_rounds: int, step: Step):
 
     def search(weights, order, strength):
         step()
-        return _ridge(terms, landmarks, rows, weights, order, strength)
+        return _fit_of(terms, landmarks, rows, weights, order, strength)
 
     shares, best = np.full(n_terms, 1 / max(n_terms, 1)), None
     for _ in range(n_rounds):
@@ -122,14 +122,13 @@ def _rounds(own: ColumnKernels, rows: Rows, n_rounds: int, step: Step):
     return best, shares, search
 
 
-def _total_effects(terms: np.ndarray, rows: Rows, fit: _Fit) -> np.ndarray:
+def _total_effects(terms: np.ndarray, rows: EncodedRows, fit: _Fit) -> np.ndarray:
     """Return the shares of the terms in a fit with order 2 and strength 1."""
     a = solve_triangular(fit.root, fit.coef, lower=True, trans=1).astype(np.float32)
     n, share = len(rows.Z), rows.weights / rows.weights.sum()
     weights = fit.weights.astype(np.float32)
     effects = np.empty((len(terms), n, a.shape[1]))
-    for start in range(0, n, 512):
-        part = slice(start, start + 512)
+    for part in row_blocks(n):
         first = np.tensordot(weights, terms[:, part], 1)
         first += 1
         for q, (term, weight) in enumerate(zip(terms, weights, strict=True)):
@@ -142,7 +141,7 @@ def _total_effects(terms: np.ndarray, rows: Rows, fit: _Fit) -> np.ndarray:
     return deviations / deviations.sum()
 
 
-def _ridge(terms, landmarks, rows, weights, order, strength) -> _Fit:
+def _fit_of(terms, landmarks, rows, weights, order, strength) -> _Fit:
     """Return ridge regression with the penalty of the smallest error."""
     gram = combined(landmarks, weights, order, strength).astype(np.float64)
     root = cholesky_with_jitter(gram)

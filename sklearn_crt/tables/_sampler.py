@@ -33,16 +33,16 @@ from .._fitted import (
 )
 from .._workers import effective_n_threads, in_threads
 from ..rows import TableLike, are_labels, as_numbers, weighted_rows
-from ..rows.sample import DistinctSample
-from ._columns import Encoding
-from ._learning import Learned, Rows, cholesky_with_jitter, learn
-from ._reader import (
+from ..rows.raw_table import (
     TableReader,
     codes_of,
     column_positions,
+    read_table_and_targets,
     validated_table,
-    validated_targets,
 )
+from ..rows.sample import DistinctSample
+from ._columns import Encoding
+from ._learning import EncodedRows, LearnedKernel, cholesky_with_jitter, learn_kernel
 
 # Rows from which everything is learned; further ones would hardly change it.
 _SAMPLED = 4096
@@ -50,7 +50,7 @@ _SAMPLED = 4096
 _LEARNING = 600
 
 
-class _Settings(NamedTuple):
+class _Choices(NamedTuple):
     """The parameters, the seed and the kinds of the columns of a fit."""
 
     order: Any
@@ -65,7 +65,7 @@ class _Settings(NamedTuple):
 class AnovaMap:
     """The features of the rows that a reader has read; immutable."""
 
-    learned: Learned
+    learned: LearnedKernel
     root: np.ndarray  # (m, m); root @ root.T is the inverse kernel of the landmarks
 
     def transform(self, V: np.ndarray) -> np.ndarray:
@@ -82,7 +82,7 @@ class AnovaMap:
 class AnovaValue(FittedValue):
     """A sample of the rows, and the kernel that is learned from it when needed."""
 
-    settings: _Settings
+    settings: _Choices
     sample: DistinctSample | None = None
     known: AnovaMap | None = None  # None until it is needed
     is_frozen: bool = False
@@ -121,8 +121,9 @@ class AnovaValue(FittedValue):
         seeds = np.full((len(weights), 1), float(settings.seed))
         drawn = DistinctSample.of([(sample.X, seeds, weights)], settings.n_components)
         points = encoding.transform(drawn.X)
-        rows = Rows(encoding.transform(sample.X), self._targets(weights), weights)
-        learned = learn(encoding, rows, points, settings.order, _LEARNING, step)
+        Z, T = encoding.transform(sample.X), self._targets(weights)
+        rows = EncodedRows(Z, T, weights)
+        learned = learn_kernel(encoding, rows, points, settings.order, _LEARNING, step)
         root = cholesky_with_jitter(learned.kernel(points))
         return AnovaMap(learned, lapack.dtrtri(root, lower=1)[0].T)
 
@@ -256,6 +257,7 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
     }
     _value: AnovaValue
     _reader: TableReader
+    _reads_tables = True  # so that estimators pass them on
 
     def __init__(
         self,
@@ -343,20 +345,15 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
     def _read(  # type: ignore[override]
         self, X: Any, y: Any, sample_weight: Any, *, first: bool, final: bool
     ) -> Batch:
-        V, y = self._read_table(X, y, first=first)
+        self._note_namespace(X, y, first=first)
+        reader = None if first else self._reader
+        V, y, self._reader = read_table_and_targets(
+            self, X, y, reader, self.categories, reset=first
+        )
         labels = are_labels(y) if first else self._value.settings.labels
         y = codes_of(y).astype(np.int64) if labels else as_numbers(y)
         V, y, weights, _ = weighted_rows(V, y, sample_weight)
         return Batch(V, y.reshape(len(y), -1), weights)
-
-    def _read_table(self, X: Any, y: Any, *, first: bool) -> tuple[np.ndarray, Any]:
-        """Return the matrix of a validated table, and validated targets."""
-        self._note_namespace(X, y, first=first)
-        X = validated_table(self, X, reset=first)
-        y = validated_targets(self, X, y)
-        if first:
-            self._reader = TableReader.of(X, self.categories)
-        return self._reader.read(X), y
 
     def _empty_value(self, batch: Batch) -> AnovaValue:
         reader = self._reader
@@ -373,7 +370,7 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         labels = batch.y.dtype.kind != "f"
         return AnovaValue(
-            _Settings(
+            _Choices(
                 self.order,
                 self.n_components,
                 tuple(groups),
@@ -457,6 +454,11 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
         return self._reader.read(validated_table(self, X, reset=False))
 
     # --------------------------------------------------------------- attributes
+    @property
+    def _map_of_matrix(self) -> AnovaMap:
+        """What computes features of rows that the reader has read."""
+        return self._value.map
+
     @property
     def feature_importances_(self) -> np.ndarray:
         """Share of each column of X in the effects, of sum 1."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,14 +12,13 @@ from sklearn.utils import check_array, check_consistent_length, murmurhash3_32
 from sklearn.utils.validation import validate_data
 
 from .._array import to_host
-from ..rows import plain_targets
-from ..rows.targets import is_missing, kind_of
+from .targets import is_missing, kind_of, plain_targets
 
 NUMBER, CATEGORY, EMPTY = "number", "category", "empty"
 _EPOCH, _DAY = np.datetime64(0, "us"), np.timedelta64(1, "D")
 
 
-def is_frame(X: Any) -> bool:
+def is_data_frame(X: Any) -> bool:
     """Return whether a table is a data frame, whose columns have types of their own."""
     return hasattr(X, "columns") and hasattr(X, "dtypes") and len(X.shape) == 2
 
@@ -29,7 +28,7 @@ def validated_table(estimator: Any, X: Any, *, reset: bool) -> Any:
 
     Values may be missing. Names and the number of columns are recorded or compared.
     """
-    if is_frame(X):
+    if is_data_frame(X):
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         for n, what in zip(X.shape, ("sample", "feature"), strict=True):
             if n == 0:
@@ -40,14 +39,28 @@ def validated_table(estimator: Any, X: Any, *, reset: bool) -> Any:
         return X
     if isinstance(X, (list, tuple)):  # of rows, whose values may have several types
         X = np.array(X, dtype=object)
-    elif not isinstance(X, np.ndarray) and hasattr(X, "__dlpack__"):
+    elif hasattr(X, "__dlpack__"):
         X = to_host(X)
     options = {"dtype": None, "ensure_all_finite": "allow-nan"}
     return validate_data(estimator, X, reset=reset, **options)
 
 
-def validated_targets(estimator: Any, X: Any, y: Any) -> np.ndarray:
-    """Return targets of the rows of a table after scikit-learn's checks."""
+def read_table_and_targets(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    reader: TableReader | None,
+    categories: Any,
+    *,
+    reset: bool,
+) -> tuple[np.ndarray, np.ndarray, TableReader]:
+    """Return the matrix of a raw table, its targets, and the reader.
+
+    Without a reader there will be one for tables like this one.
+    """
+    X = validated_table(estimator, X, reset=reset)
+    if reader is None:
+        reader = TableReader.of(X, categories)
     if y is None:
         raise ValueError(
             f"This {type(estimator).__name__} estimator requires y to be passed, but "
@@ -56,7 +69,7 @@ def validated_targets(estimator: Any, X: Any, y: Any) -> np.ndarray:
     options = {"ensure_2d": False, "dtype": None, "input_name": "y"}
     y = np.asarray(check_array(plain_targets(y), **options))
     check_consistent_length(X, y)
-    return y
+    return reader.read(X), y, reader
 
 
 def column_positions(
@@ -92,21 +105,21 @@ class TableReader:
     @classmethod
     def of(cls, X: Any, categories: Any = None) -> TableReader:
         """Return a reader for tables with the columns of this one, once validated."""
-        columns = list(_columns(X))
-        names = tuple(X.columns) if is_frame(X) else tuple(range(X.shape[1]))
-        kinds = [_kind_of_column(column) for column in columns]
+        columns = list(_each_column(X))
+        names = tuple(X.columns) if is_data_frame(X) else tuple(range(X.shape[1]))
+        kinds = [_kind_of_each(column) for column in columns]
         for j in column_positions(names, categories or (), "categories"):
             kinds[j] = CATEGORY
         return cls(tuple(kinds), names)
 
     def read(self, X: Any) -> np.ndarray:
         """Return the matrix of a table that has been validated."""
-        plain = isinstance(X, np.ndarray) and X.dtype.kind in "biuf"
+        plain = not is_data_frame(X) and X.dtype.kind in "biuf"
         if plain and CATEGORY not in self.kinds:
             keep = X.dtype == np.float32
             return np.array(X, np.float32 if keep else np.float64, order="C")
         matrix = np.empty(X.shape)
-        parts = zip(_columns(X), self.kinds, self.names, strict=True)
+        parts = zip(_each_column(X), self.kinds, self.names, strict=True)
         for j, (column, kind, name) in enumerate(parts):
             if kind == EMPTY:
                 matrix[:, j] = np.nan
@@ -123,19 +136,19 @@ class TableReader:
         return matrix
 
 
-def _columns(X: Any):
+def _each_column(X: Any) -> Iterator[Any]:
     """Yield the columns of a table, as arrays or as series of pandas."""
     if hasattr(X, "iloc"):  # names can occur twice, positions cannot
         yield from (X.iloc[:, j] for j in range(X.shape[1]))
     elif hasattr(X, "get_columns"):  # polars
         yield from (column.to_numpy() for column in X.get_columns())
-    elif is_frame(X):
+    elif is_data_frame(X):
         yield from (np.asarray(X[name]) for name in X.columns)
     else:
         yield from X.T
 
 
-def _kind_of_column(column: Any) -> str:
+def _kind_of_each(column: Any) -> str:
     """Return whether a column has numbers (or dates), levels of a category, nothing."""
     kind = getattr(column.dtype, "kind", "O")
     if kind in "biufmM":
