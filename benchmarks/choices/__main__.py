@@ -4,6 +4,7 @@
 
 * defaults: those of the kernel averages against k neighbours
 * metric: learned metrics and local linear averages beside boosting and others
+* tables: mixed tables, with categories and missing values, beside boosting
 * ridge: ridge regression from sums beside searches
 * ridge_tables, ridge_time: ridge on features beside other models; its time by rows
 * quantiles: quantiles and intervals beside a forest and boosting
@@ -40,6 +41,7 @@ from . import (
     hybrids,
     linear,
     metric,
+    mixed,
     modules,
     positive,
     processes,
@@ -141,6 +143,11 @@ CHOICES = (
         metric.metric,
         "metric.inc",
         {"seeds": 2, "rows": 500, "sets": ("banknote", "diabetes")},
+    ),
+    Choice(
+        mixed.tables,
+        "mixed.inc",
+        {"seeds": 1, "rows": 400, "sets": ("titanic", "imports", "airfoil")},
     ),
     Choice(
         ridge.ridge,
