@@ -50,6 +50,7 @@ from ..samplers import (
     MaternSampler,
     TrigRBFSampler,
 )
+from ._effects import EffectsMixin
 from ._sums import FEWEST, RidgeSums, Settings
 
 _SAMPLERS: dict[type, Any] = {
@@ -67,7 +68,7 @@ def _is_process_kernel(kernel: Any) -> bool:
     return module is not None and isinstance(kernel, module.Kernel)
 
 
-class BaseRandomFeatureRidge(SupervisedLifeCycle):
+class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
     """Ridge regression on features; subclasses encode and decode the targets.
 
     Parameters

@@ -145,8 +145,9 @@ def _fit_of(terms, landmarks, rows, weights, order, strength) -> _Fit:
     """Return ridge regression with the penalty of the smallest error."""
     gram = combined(landmarks, weights, order, strength).astype(np.float64)
     root = cholesky_with_jitter(gram)
-    K = combined(terms, weights, order, strength).astype(np.float64)
-    P = solve_triangular(root, K.T, lower=True, overwrite_b=True).T
+    K = combined(terms, weights, order, strength)
+    half = root.astype(np.float32)
+    P = solve_triangular(half, K.T, lower=True, overwrite_b=True, check_finite=False).T
     error, coef = _best_penalty(P, rows.T, rows.weights)
     return _Fit(error, weights, order, strength, root, coef)
 
@@ -168,11 +169,14 @@ def _best_penalty(
 ) -> tuple[float, np.ndarray]:
     """Return the least error of generalised cross-validation, and the coefficients."""
     n, total = weights.sum(), max(float(weights @ np.square(T).sum(axis=1)), 1e-30)
-    centred = P - weights @ P / n
-    weighted = centred * weights[:, None]
-    values, vectors = eigh(centred.T @ weighted, driver="evd", check_finite=False)
+    scales = np.sqrt(weights)[:, None].astype(P.dtype)
+    P -= (weights @ P / n).astype(P.dtype)
+    P *= scales
+    gram = (P.T @ P).astype(np.float64)
+    cross = P.T @ (T * scales).astype(P.dtype)
+    values, vectors = eigh(gram, driver="evd", check_finite=False)
     values = np.maximum(values, 1e-12)
-    along = vectors.T @ (weighted.T @ T)  # (m, k)
+    along = vectors.T @ cross  # (m, k)
     shrinkage = values / (values + _ALPHAS[:, None])  # (n_alphas, m)
     explained = (2 * shrinkage - shrinkage**2) @ (np.square(along).sum(1) / values)
     freedom = _FREEDOM * shrinkage.sum(axis=1)

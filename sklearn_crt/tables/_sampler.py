@@ -42,12 +42,13 @@ from ..rows.raw_table import (
 )
 from ..rows.sample import DistinctSample
 from ._columns import Encoding
+from ._effects import AnovaEffects
 from ._learning import EncodedRows, LearnedKernel, cholesky_with_jitter, learn_kernel
 
 # Rows from which everything is learned; further ones would hardly change it.
 _SAMPLED = 4096
 # Landmarks with which weights are learned
-_LEARNING = 600
+_LEARNING = 400
 
 
 class _Choices(NamedTuple):
@@ -76,6 +77,11 @@ class AnovaMap:
     def kernel(self, V: np.ndarray) -> np.ndarray:
         """Return the kernel between rows and landmarks, (n, d) -> (n, m)."""
         return self.learned.kernel(self.learned.encoding.transform(V))
+
+    @property
+    def effects(self) -> AnovaEffects:
+        """The effects of linear functions of the features."""
+        return AnovaEffects(self.learned, self.root)
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +168,7 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
         How many columns interact: 1 for sums of functions of single columns, 2 for
         pairs as well, and ``"all"`` for products of any columns. ``"auto"`` chooses
         between 2 and ``"all"``. How strong interactions are is selected in any case.
-    n_components : int, default=600
+    n_components : int, default=800
         Number of features, one per landmark; fewer if there are fewer distinct rows.
     groups : list of lists of str or int, default=None
         Columns that are compared together, by name or position, such as latitude and
@@ -263,7 +269,7 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
         self,
         *,
         order: Literal["auto", 1, 2, "all"] = "auto",
-        n_components: int = 600,
+        n_components: int = 800,
         groups: Sequence[Sequence[str | int]] | None = None,
         categories: Sequence[str | int] | None = None,
         n_jobs: int | None = None,
