@@ -34,6 +34,7 @@ class EffectsMixin:
     """The method ``effects``, which exists if the kernel is an ANOVA kernel."""
 
     kernel_: Any
+    n_features_in_: int
     _validated: Any
     _expected: Any
 
@@ -89,3 +90,23 @@ class EffectsMixin:
         if values.shape[2] == 1:
             values, intercept = values[..., 0], float(intercept[0])
         return Effects(values, names, columns, intercept)
+
+    def _effect_at(
+        self, place: int, columns: tuple[int, ...], grid: list[np.ndarray], output: int
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return an effect at values of its columns, and its standard deviation.
+
+        The deviation is unknown for classifiers.
+        """
+        solution = value_of(self).solution
+        effects = self.kernel_._map_of_matrix.effects
+        V = np.zeros((grid[0].size, self.n_features_in_))
+        for j, values in zip(columns, grid, strict=True):
+            V[:, j] = values.ravel()
+        features = effects.features(V, effects.subsets[place])
+        mean = features @ solution.coef[:, output]
+        if solution.factors is None:
+            return mean, None
+        ratio = solution.variance(features + solution.z_mean) - solution.mean_variance
+        noise = np.where(np.isfinite(solution.noise), solution.noise, np.nan)
+        return mean, np.sqrt(noise * np.maximum(ratio, 0))[:, output]

@@ -105,7 +105,7 @@ class TableReader:
     @classmethod
     def of(cls, X: Any, categories: Any = None) -> TableReader:
         """Return a reader for tables with the columns of this one, once validated."""
-        columns = list(_each_column(X))
+        columns = list(each_column(X))
         names = tuple(X.columns) if is_data_frame(X) else tuple(range(X.shape[1]))
         kinds = [_kind_of_each(column) for column in columns]
         for j in column_positions(names, categories or (), "categories"):
@@ -119,14 +119,8 @@ class TableReader:
             keep = X.dtype == np.float32
             return np.array(X, np.float32 if keep else np.float64, order="C")
         matrix = np.empty(X.shape)
-        parts = zip(_each_column(X), self.kinds, self.names, strict=True)
-        for j, (column, kind, name) in enumerate(parts):
-            if kind == EMPTY:
-                matrix[:, j] = np.nan
-            elif kind == CATEGORY:
-                matrix[:, j] = codes_of(column)
-            else:
-                matrix[:, j] = _numbers(column, name)
+        for j, column in enumerate(each_column(X)):
+            matrix[:, j] = self.read_column(column, j)
         if np.isinf(matrix).any():
             name = self.names[int(np.isinf(matrix).any(axis=0).argmax())]
             raise ValueError(
@@ -135,8 +129,16 @@ class TableReader:
             )
         return matrix
 
+    def read_column(self, column: Any, j: int) -> np.ndarray:
+        """Return the numbers of a column, given its position."""
+        if self.kinds[j] == EMPTY:
+            return np.full(len(column), np.nan)
+        if self.kinds[j] == CATEGORY:
+            return codes_of(column)
+        return _numbers(column, self.names[j])
 
-def _each_column(X: Any) -> Iterator[Any]:
+
+def each_column(X: Any) -> Iterator[Any]:
     """Yield the columns of a table, as arrays or as series of pandas."""
     if hasattr(X, "iloc"):  # names can occur twice, positions cannot
         yield from (X.iloc[:, j] for j in range(X.shape[1]))
