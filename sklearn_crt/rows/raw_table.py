@@ -29,6 +29,13 @@ def validated_table(estimator: Any, X: Any, *, reset: bool) -> Any:
     Values may be missing. Names and the number of columns are recorded or compared.
     """
     if is_data_frame(X):
+        names = list(X.columns)
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise ValueError(
+                f"Columns of X must have different names, but {twice[0]!r} occurs "
+                f"{names.count(twice[0])} times. Rename them, or pass X.to_numpy()."
+            )
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         for n, what in zip(X.shape, ("sample", "feature"), strict=True):
             if n == 0:
