@@ -43,7 +43,7 @@ from .._state import same
 from .._supervised import SupervisedLifeCycle
 from ..maps import ExponentialPower, Gaussian, Laplacian, Matern, RadialKernel
 from ..rows import Sigma, TableLike
-from ..rows.raw_table import read_table_and_targets, validated_table
+from ..rows.raw_table import TableReader, read_table_and_targets, validated_table
 from ..samplers import (
     ExponentialPowerSampler,
     LaplacianSampler,
@@ -88,7 +88,8 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
         - A sampler, or any other transformer. It is cloned and fitted, unless it is
           wrapped in a ``FrozenEstimator``, which is used as it is. With
           :class:`CentersRBFSampler` the penalty is that of kernel ridge regression at
-          its centres.
+          its centres. With :class:`AnovaSampler` X is a raw table: a data frame or an
+          array with numbers, categories and missing values.
         - ``"linear"``: the columns of X are features already, for the last step of a
           pipeline.
     n_components : int or "auto", default="auto"
@@ -116,6 +117,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
     """
 
     _value: RidgeSums
+    _reader: TableReader | None = None  # of raw tables, if the kernel takes these
     _parameter_constraints: dict = {
         "kernel": KERNEL_CONSTRAINTS,
         "sigma": SIGMA_CONSTRAINTS,
@@ -192,7 +194,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
         self, X: Any, y: Any, sample_weight: Any, *, first: bool, final: bool
     ) -> Batch:
         if first:
-            vars(self).pop("_reader", None)  # of an earlier fit
+            self._reader = None  # of an earlier fit
         batch = super()._read(X, y, sample_weight, first=first, final=final)
         refuse_device(self, batch.X, "")
         if sparse.issparse(batch.X) and _is_process_kernel(self.kernel):
@@ -204,23 +206,23 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
 
     def _validated(self, X: Any, *, reset: bool, **options: Any) -> Any:
         """Return validated rows; those of a raw table if the kernel reads it."""
-        reader = vars(self).get("_reader")
-        kernel = self._transformer if reset else None
+        reader, kernel = self._reader, self._transformer if reset else None
         if reader is None and not getattr(kernel, "_reads_tables", False):
             return super()._validated(X, reset=reset, **options)
-        if "y" not in options:
+        if reader is not None and "y" not in options:
             return reader.read(validated_table(self, X, reset=False))
         if isinstance(kernel, FrozenEstimator):
             reader = kernel._reader
+        categories = getattr(kernel, "categories", None)
         X, y, self._reader = read_table_and_targets(
-            self, X, options["y"], reader, reset and kernel.categories, reset=reset
+            self, X, options["y"], reader, categories, reset=reset
         )
         return X, y if options.get("multi_output") else column_or_1d(y, warn=True)
 
     def _empty_value(self, batch: Any) -> RidgeSums:
         sampler, selects_sigma, resizes = self._resolved
         start = RidgeSums.start(sampler)
-        if "_reader" in vars(self) and not start["is_fixed"]:
+        if self._reader is not None and not start["is_fixed"]:
             names = "_reader", "n_features_in_", "feature_names_in_"
             noted = {name: vars(self)[name] for name in names if name in vars(self)}
             vars(start["sampler"]).update(noted)  # a copy

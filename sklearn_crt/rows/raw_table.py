@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,12 +30,11 @@ def validated_table(estimator: Any, X: Any, *, reset: bool) -> Any:
     Values may be missing. Names and the number of columns are recorded or compared.
     """
     if is_data_frame(X):
-        names = list(X.columns)
-        twice = [name for name in names if names.count(name) > 1]
-        if twice:
+        (name, count), *_ = [*Counter(X.columns).most_common(1), (None, 1)]
+        if count > 1:
             raise ValueError(
-                f"Columns of X must have different names, but {twice[0]!r} occurs "
-                f"{names.count(twice[0])} times. Rename them, or pass X.to_numpy()."
+                f"Columns of X must have different names, but {name!r} occurs {count} "
+                "times. Rename them, or pass X.to_numpy()."
             )
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         for n, what in zip(X.shape, ("sample", "feature"), strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -107,7 +108,7 @@ class Encoding:
         V: np.ndarray,
         weights: np.ndarray,
         kinds: tuple[str, ...],
-        groups: list[list[int]],
+        groups: Iterable[Iterable[int]],
     ) -> Encoding:
         """Return the encoding for the rows of a table, as its reader returns them."""
         # V (n, d), weights (n,)

@@ -124,15 +124,16 @@ class EffectsDisplay:
             total = float(values[row].sum() + intercept)
             title = f"prediction {total:.4g}, intercept {intercept:.4g}"
             return cls(panels=[], bars=bars, title=title).plot(ax=ax)
-        panels = []
+        panels: list[_Panel] = []
         for e in np.argsort(-values.std(axis=0), kind="stable"):
             columns = effects.columns[e]
             if len(columns) in (1, 2) and len(panels) < n_effects:
                 axes = [_axis(estimator, X, j, len(columns)) for j in columns]
                 shape = [len(axis.values) for axis in axes]
                 grid = np.meshgrid(*(axis.values for axis in axes), indexing="ij")
-                at = estimator._effect_at(int(e), columns, grid, output)
-                mean, deviation = (None if a is None else a.reshape(shape) for a in at)
+                at = int(e), columns, grid, output
+                mean, deviation = estimator._effect_at(*at)
+                mean = mean.reshape(shape)
                 panels.append(_Panel(effects.names[e], axes, mean, deviation))
         title = f"effects, to be added to {intercept:.4g}"
         return cls(panels=panels, bars=[], title=title).plot(ax=ax)
@@ -177,11 +178,11 @@ class EffectsDisplay:
             self.axes_[0].axvline(0, color="black", linewidth=0.8)
             self.axes_[0].set(xlabel="effect", ylabel="columns")
         for panel, axes in zip(self.panels, self.axes_, strict=False):
-            _draw(panel, axes)
+            _draw_panel(panel, axes)
         return self
 
 
-def _draw(panel: _Panel, ax: Any) -> None:
+def _draw_panel(panel: _Panel, ax: Any) -> None:
     """Draw an effect of one or two columns."""
     ax.set_title(panel.name)
     ax.set_xlabel(panel.axes[-1].name)
