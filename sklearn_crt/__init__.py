@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from . import metric as metric
     from . import ridge as ridge
     from . import samplers as samplers
+    from . import tables as tables
     from . import testing as testing
     from . import theory as theory
     from .accuracy import compare_samplers, n_components_for
@@ -50,11 +51,13 @@ if TYPE_CHECKING:
         clustered_hybrid,
         gaussian_hybrid,
     )
+    from .tables import AnovaSampler
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AnchoredRBFSampler",
+    "AnovaSampler",
     "CentersRBFSampler",
     "DERFSampler",
     "ExponentialPowerSampler",
@@ -86,6 +89,7 @@ __all__ = [
 
 _HOMES = {
     "AnchoredRBFSampler": "samplers",
+    "AnovaSampler": "tables",
     "CentersRBFSampler": "samplers",
     "DERFSampler": "samplers",
     "ExponentialPowerSampler": "samplers",
@@ -126,6 +130,7 @@ _SUBMODULES = [
     "metric",
     "ridge",
     "samplers",
+    "tables",
     "testing",
     "theory",
 ]

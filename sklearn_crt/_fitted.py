@@ -153,9 +153,9 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
     def _empty_value(self, batch: Batch) -> Any:
         """Return a value without rows, for the parameters and columns like these."""
 
-    def _batch_of_rows(self, X: Any, weights: Any) -> Any:
-        """Return a batch of validated rows, for an estimator without targets."""
-        return Batch(X, None, weights)
+    def _batch_of_rows(self, X: Any, y: Any, weights: Any) -> Any:
+        """Return a batch of validated rows for a sampler, most of which need no y."""
+        return Batch(X, y, weights)
 
     def _check_same_model(self, other: Any) -> None:
         """Raise ValueError if the parameters or labels of another model differ."""
@@ -374,9 +374,9 @@ def without_value(estimator: Any) -> Any:
     return model
 
 
-def with_rows(estimator: Any, X: Any, weights: Any) -> Any:
+def with_rows(estimator: Any, X: Any, y: Any, weights: Any) -> Any:
     """Return a copy of a sampler to which validated rows are added."""
-    batch = estimator._batch_of_rows(X, weights)
+    batch = estimator._batch_of_rows(X, y, weights)
     value, noted = vars(estimator).get("_value"), None
     if value is None:
         check_params(estimator)

@@ -158,7 +158,7 @@ class MapSums(FittedValue):
 def _fitted_to(sampler: Any, batch: Batch) -> tuple[Any, bool]:
     """Return a copy fitted to further rows, and whether its map is now fixed."""
     if isinstance(sampler, LifeCycle):
-        return with_rows(sampler, batch.X, batch.weights), False
+        return with_rows(sampler, *batch[:3]), False
     sampler = copy.deepcopy(sampler)  # because fitting may change any part of it
     in_batches = hasattr(sampler, "partial_fit")
     # a transformer without partial_fit is fixed by the first batch
@@ -192,6 +192,11 @@ def third_party_features(source: Any, X: Any) -> Iterator[tuple[slice, Array, No
 
 
 def map_of(sampler: Any) -> Any:
-    """Return the feature map of a sampler of this package, else the transformer."""
+    """Return the feature map of a sampler of this package, else the transformer.
+
+    Rows of raw tables have been read before, so samplers of these lend what follows.
+    """
     feature_map = getattr(sampler, "map_", None)
-    return feature_map if isinstance(feature_map, FeatureMap) else sampler
+    if isinstance(feature_map, FeatureMap):
+        return feature_map
+    return getattr(sampler, "_map_of_matrix", sampler)

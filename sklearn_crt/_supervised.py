@@ -35,6 +35,10 @@ class SupervisedLifeCycle(LifeCycle):
     _keeps_rows = False  # whether ``fit`` keeps the rows, so that it has to copy them
     _transformer: Any  # computes the features, None if the rows are features
 
+    def _validated(self, X: Any, *, reset: bool, **options: Any) -> Any:
+        """Return validated rows, and targets if they are among the options."""
+        return validate_rows(self, X, reset=reset, **options)
+
     def _keeps_library(self, X: Any) -> bool:
         """Return whether arrays of other libraries are kept rather than converted."""
         return False
@@ -51,7 +55,7 @@ class SupervisedLifeCycle(LifeCycle):
         options = {"copy": copy, "y": plain_targets(y)}
         options |= self._y_checks
         options["keep_library"] = self._keeps_library(X)
-        X, y = validate_rows(self, X, reset=first, **options)
+        X, y = self._validated(X, reset=first, **options)
         transformer = self._transformer
         if isinstance(transformer, FrozenEstimator):
             check_names(self, transformer)

@@ -4,6 +4,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_crt import (
+    AnovaSampler,
     CentersRBFSampler,
     HybridSampler,
     LearnedMetric,
@@ -28,6 +29,7 @@ RIDGE = RandomFeatureRidge, RandomFeatureRidgeClassifier
 # Always: each public estimator, all but ridge and the metric as constructed.
 EACH_ESTIMATOR = [
     *(cls() for parts in (False, True) for cls in sampler_classes(parts=parts)),
+    AnovaSampler(random_state=0),
     CentersRBFSampler(),
     LearnedMetric(method="agop", max_iter=1),
     Regressor("linear"),
@@ -36,7 +38,9 @@ EACH_ESTIMATOR = [
     LocalLinearClassifier(),
     LocalLinearRegressor(),
     RandomFeatureRidge(**FEW_COLUMNS),
+    RandomFeatureRidge(AnovaSampler(), **FEW_COLUMNS),
     RandomFeatureRidgeClassifier(**FEW_COLUMNS),
+    RandomFeatureRidgeClassifier(AnovaSampler(), **FEW_COLUMNS),
 ]
 # Further parameters of each, and the other averages over each kind of source.
 FURTHER = [

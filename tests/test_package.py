@@ -31,6 +31,7 @@ PUBLIC = (
     ".metric",
     ".ridge",
     ".samplers",
+    ".tables",
     ".testing",
     ".theory",
 )
@@ -212,14 +213,15 @@ N_TEXTS = {
     "coef_": 2,
     "coupling": 7,
     "diagonal": 2,
+    "feature_importances_": 2,
     "loo_errors_": 2,
     "intercept_": 2,
     "kernel": 5,
     "kernel_": 3,
-    "n_components": 13,
+    "n_components": 14,
     "n_jobs": 2,
     "phase_": 3,
-    "random_state": 6,
+    "random_state": 7,
     "shape_matrix": 2,
     "sigma": 6,
     "sigma_": 4,
@@ -258,7 +260,7 @@ def reference():
 
 
 def test_reference_is_short(reference):
-    assert len(reference) == len(set(reference)) <= 80
+    assert len(reference) == len(set(reference)) <= 84
 
 
 def test_reference_and_public_modules_list_the_same(reference):

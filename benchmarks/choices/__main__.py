@@ -4,6 +4,7 @@
 
 * defaults: those of the kernel averages against k neighbours
 * metric: learned metrics and local linear averages beside boosting and others
+* tables: mixed tables, with categories and missing values, beside boosting
 * ridge: ridge regression from sums beside searches
 * ridge_tables, ridge_time: ridge on features beside other models; its time by rows
 * quantiles: quantiles and intervals beside a forest and boosting
@@ -45,6 +46,7 @@ from . import (
     linear,
     logistic,
     metric,
+    mixed,
     modules,
     positive,
     probabilities,
@@ -147,6 +149,11 @@ CHOICES = (
         metric.metric,
         "metric.inc",
         {"seeds": 2, "rows": 500, "sets": ("banknote", "diabetes")},
+    ),
+    Choice(
+        mixed.tables,
+        "mixed.inc",
+        {"seeds": 1, "rows": 400, "sets": ("titanic", "imports", "airfoil")},
     ),
     Choice(
         ridge.ridge,

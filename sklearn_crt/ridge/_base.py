@@ -14,13 +14,12 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.kernel_approximation import Nystroem
-from sklearn.utils import get_tags
+from sklearn.utils import column_or_1d, get_tags
 
 from .._array import (
     check_fit_namespace,
     refuse_device,
     refuse_lazy,
-    validate_rows,
 )
 from .._compat import (
     Interval,
@@ -44,12 +43,14 @@ from .._state import same
 from .._supervised import SupervisedLifeCycle
 from ..maps import ExponentialPower, Gaussian, Laplacian, Matern, RadialKernel
 from ..rows import Sigma, TableLike
+from ..rows.raw_table import TableReader, read_table_and_targets, validated_table
 from ..samplers import (
     ExponentialPowerSampler,
     LaplacianSampler,
     MaternSampler,
     TrigRBFSampler,
 )
+from ._effects import EffectsMixin
 from ._sums import FEWEST, RidgeSums, Settings
 
 _SAMPLERS: dict[type, Any] = {
@@ -68,7 +69,7 @@ def _is_process_kernel(kernel: Any) -> bool:
     return module is not None and isinstance(kernel, module.Kernel)
 
 
-class BaseRandomFeatureRidge(SupervisedLifeCycle):
+class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
     """Ridge regression on features; subclasses encode and decode the targets.
 
     Parameters
@@ -88,7 +89,8 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
         - A sampler, or any other transformer. It is cloned and fitted, unless it is
           wrapped in a ``FrozenEstimator``, which is used as it is. With
           :class:`CentersRBFSampler` the penalty is that of kernel ridge regression at
-          its centres.
+          its centres. With :class:`AnovaSampler` X is a raw table: a data frame or an
+          array with numbers, categories and missing values.
         - ``"linear"``: the columns of X are features already, for the last step of a
           pipeline.
     n_components : int or "auto", default="auto"
@@ -116,6 +118,7 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
     """
 
     _value: RidgeSums
+    _reader: TableReader | None = None  # of raw tables, if the kernel takes these
     _parameter_constraints: dict = {
         "kernel": KERNEL_CONSTRAINTS,
         "sigma": SIGMA_CONSTRAINTS,
@@ -191,6 +194,8 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
     def _read(  # type: ignore[override]
         self, X: Any, y: Any, sample_weight: Any, *, first: bool, final: bool
     ) -> Batch:
+        if first:
+            self._reader = None  # of an earlier fit
         batch = super()._read(X, y, sample_weight, first=first, final=final)
         refuse_device(self, batch.X, "")
         if sparse.issparse(batch.X) and _is_process_kernel(self.kernel):
@@ -200,13 +205,33 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
             )
         return batch
 
+    def _validated(self, X: Any, *, reset: bool, **options: Any) -> Any:
+        """Return validated rows; those of a raw table if the kernel reads it."""
+        reader, kernel = self._reader, self._transformer if reset else None
+        if reader is None and not getattr(kernel, "_reads_tables", False):
+            return super()._validated(X, reset=reset, **options)
+        if reader is not None and "y" not in options:
+            return reader.read(validated_table(self, X, reset=False))
+        if isinstance(kernel, FrozenEstimator):
+            reader = kernel._reader
+        categories = getattr(kernel, "categories", None)
+        X, y, self._reader = read_table_and_targets(
+            self, X, options["y"], reader, categories, reset=reset
+        )
+        return X, y if options.get("multi_output") else column_or_1d(y, warn=True)
+
     def _empty_value(self, batch: Any) -> RidgeSums:
         sampler, selects_sigma, resizes = self._resolved
+        start = RidgeSums.start(sampler)
+        if self._reader is not None and not start["is_fixed"]:
+            names = "_reader", "n_features_in_", "feature_names_in_"
+            noted = {name: vars(self)[name] for name in names if name in vars(self)}
+            vars(start["sampler"]).update(noted)  # a copy
         return RidgeSums(
             settings=self._settings(batch.class_weight),
             selects_sigma=selects_sigma,
             resizes=resizes,
-            **RidgeSums.start(sampler),
+            **start,
         )
 
     def _check_same_model(self, other: Any) -> None:
@@ -340,7 +365,7 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
         value = value_of(self)
         check_fit_namespace(self, X, method)
         refuse_lazy(self, f"sklearn_crt.dask.map_rows(estimator.{method}, X)", X)
-        rows = validate_rows(self, X, reset=False)
+        rows = self._validated(X, reset=False)
         refuse_device(self, rows, "")
         solution = value.solution
         found = value.predictions(rows, lambda Z: function(solution, Z))
@@ -423,11 +448,14 @@ class BaseRandomFeatureRidge(SupervisedLifeCycle):
         return errors[..., 0] if errors.shape[-1] == 1 else errors
 
     def __sklearn_tags__(self):
-        """Return scikit-learn's tags: sparse input if the sampler supports it."""
+        """Return scikit-learn's tags: sparse rows or raw tables if the sampler does."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not _is_process_kernel(self.kernel)
         if hasattr(self.kernel, "fit"):
-            tags.input_tags.sparse = get_tags(self.kernel).input_tags.sparse
+            inputs = get_tags(self.kernel).input_tags
+            tags.input_tags.sparse = inputs.sparse
+            if getattr(self.kernel, "_reads_tables", False):
+                tags.input_tags = inputs
         return tags
 
     # -------------------------------------------------------------------- hooks

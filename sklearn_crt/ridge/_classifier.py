@@ -219,6 +219,10 @@ class RandomFeatureRidgeClassifier(
         found, _ = self._probabilities(X, "predict")
         return to_namespace_of(self.classes_[np.argmax(found, axis=1)], X)
 
+    def _expected(self, X):
+        """Return the predicted indicators of the classes, (n, k)."""
+        return self._predictions(X, "effects", lambda s, Z: (s.predict(Z),))[0][0]
+
     def _probabilities(self, X, method):
         """Return the class probabilities in float64, and the floating type of X."""
 

@@ -397,6 +397,10 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         (mean, *rest), _, solution = self._predictions(X, method, predictions)
         return mean, rest[0] if rest else None, solution
 
+    def _expected(self, X):
+        """Return the predictions as ``predict`` does, (n, k)."""
+        return self._moments(X, "effects", variance=False)[0]
+
     def _within_range(self, values, solution):
         """Return values (n, k, m) clipped to the range of the targets, if wanted."""
         if not value_of(self).settings.clip:

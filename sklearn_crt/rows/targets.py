@@ -64,7 +64,7 @@ def _from_objects(values: np.ndarray) -> np.ndarray:
     flat = values.ravel().tolist()
     kinds: dict[str, Any] = {}  # an example of each kind of value
     for kind, value in {type(value): value for value in flat}.items():
-        kinds.setdefault(_kind_of(kind), value)
+        kinds.setdefault(kind_of(kind), value)
     if "date" in kinds:
         refuse_dates(np.empty(0, "M8[D]"), "y")
     if "other" in kinds:
@@ -75,7 +75,7 @@ def _from_objects(values: np.ndarray) -> np.ndarray:
         )
     if "string" in kinds:
         others = [value for value in flat if not isinstance(value, (str, bytes))]
-        given = [value for value in others if not _is_missing(value)]
+        given = [value for value in others if not is_missing(value)]
         if given:
             raise ValueError(
                 "Mix of label input types (string and number) in y: among them are "
@@ -89,7 +89,7 @@ def _from_objects(values: np.ndarray) -> np.ndarray:
             )
         return values
     if "missing" in kinds:  # scikit-learn's validation then reports that y contains NaN
-        flat = [np.nan if _is_missing(value) else value for value in flat]
+        flat = [np.nan if is_missing(value) else value for value in flat]
         return np.array(flat, dtype=np.float64).reshape(values.shape)
     if kinds.keys() == {"boolean"}:
         return values.astype(bool)
@@ -101,7 +101,7 @@ def _from_objects(values: np.ndarray) -> np.ndarray:
     return values.astype(np.float64)
 
 
-def _kind_of(kind: type) -> str:
+def kind_of(kind: type) -> str:
     """Return the kind of target that values of a Python type represent."""
     if kind is type(None) or kind.__name__ in _MISSING:
         return "missing"
@@ -116,7 +116,7 @@ def _kind_of(kind: type) -> str:
     return "number" if issubclass(kind, (Real, Decimal)) else "other"
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
     """Return whether an object represents a missing value."""
     if value is None or type(value).__name__ in _MISSING:
         return True

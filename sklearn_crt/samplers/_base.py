@@ -343,7 +343,7 @@ class BaseFeatureSampler(
             X_key = self._validate(to_namespace_of(X_key, X), reset=False)
         return SamplerBatch(X, X_key, sample_weight)
 
-    def _batch_of_rows(self, X: Any, weights: Any) -> SamplerBatch:
+    def _batch_of_rows(self, X: Any, y: Any, weights: Any) -> SamplerBatch:
         return SamplerBatch(X, None, weights)
 
     def _empty_value(self, batch: Any) -> SamplerValue:

@@ -1,0 +1,225 @@
+"""Tables with categories and missing values: kernels beside boosting."""
+
+import os
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+)
+from sklearn.metrics import accuracy_score, log_loss, mean_squared_error, r2_score
+from sklearn.model_selection import train_test_split
+from tqdm import tqdm
+
+from sklearn_crt import AnovaSampler, RandomFeatureRidge, RandomFeatureRidgeClassifier
+
+from ..tables import Table
+from .ridge_models import Results
+from .splits import MOST_TEST, some_rows_of, split_of
+
+try:
+    from catboost import CatBoostClassifier, CatBoostRegressor
+except ImportError:
+    CatBoostClassifier = None
+
+ADULT = "age workclass fnlwgt education education_num marital occupation relationship"
+ADULT += " race sex gain loss hours country income"
+# file, target (None: the last column), columns left out because they tell the target
+LABELS = {
+    "adult": ("adult", "income", []),
+    "attrition": ("attrition", "Attrition", []),
+    "credit": ("credit_data", "Status", []),
+    "churn": ("mlc_churn", "churn", []),
+    "lending": ("lending_club", "Class", []),
+    "german": ("german", None, []),
+    "hpc": ("hpc_data", "class", []),
+    "arrests": ("Arrests", "released", []),
+    "chile": ("Chile", "vote", []),
+    "titanic": ("TitanicSurvival", "survived", []),
+}
+NUMBERS = {
+    "diamonds": ("diamonds", "price", []),
+    "ames": ("ames", "Sale_Price", []),
+    "wage": ("Wage", "wage", ["logwage"]),
+    "computers": ("Computers", "price", []),
+    "loans": (
+        "loans_full_schema",
+        "interest_rate",
+        ["grade", "sub_grade", "emp_title"],
+    ),
+    "slid": ("SLID", "wages", []),
+    "imports": ("auto_imports", None, []),
+    "nmes": ("NMES1988", "visits", []),
+}
+PLAIN = "airfoil", "autos", "concrete", "elevators", "energy", "housing"
+PLAIN += "parkinsons", "pendulum", "protein", "pumadyn32nm", "stock", "wine"
+NAMES = "boosting", "CatBoost", "ANOVA"
+OWN = {"ANOVA"}
+
+
+class _Candidate(NamedTuple):
+    """A model, and whether it is measured each time."""
+
+    model: object
+    tested: bool
+
+
+def tables(
+    rows=3000, seeds=2, sets=(*LABELS, *NUMBERS, *PLAIN), methods=NAMES, cache=""
+):
+    """Tables with categories and missing values, and plain tables of numbers.
+
+    Eighteen mixed tables, raw (70 % of at most 3000 rows for training), and twelve
+    tables of numbers with fixed splits (at most 3000 rows for training). The score is
+    accuracy for labels and R2 for numbers, in percent. Skewed positive targets are
+    replaced by their logarithms. All models are as constructed; boosting and CatBoost
+    are told which columns are categories. Seconds are those of the processor, for
+    fitting and predicting with one thread.
+
+    With --cache results are also written to a file, from which those of the other
+    models are read the next time.
+    """
+    results, found = Results(cache), {}
+    names = [name for name in NAMES if name in methods]
+    if CatBoostClassifier is None:
+        names = [name for name in names if name != "CatBoost"]
+    for table in tqdm(sets, file=sys.stderr):
+        for seed in range(seeds):
+            try:
+                parts = _parts(table, rows, seed)
+            except OSError as error:
+                tqdm.write(f"{table} is left out: {error}", file=sys.stderr)
+                break
+            for name in names:
+                key, candidate = (table, seed, name), _Candidate(name, name in OWN)
+                value = results.get(
+                    key, candidate, lambda n=name, t=table, p=parts: _measured(n, t, *p)
+                )
+                found.setdefault(table, {}).setdefault(name, []).append(value)
+    means = {
+        table: {name: np.mean(values, axis=0) for name, values in row.items()}
+        for table, row in found.items()
+    }
+    return _report(means, names)
+
+
+def load_mixed(name):
+    """Return the raw columns and the target of a mixed table."""
+    file, target, out = {**LABELS, **NUMBERS}[name]
+    options = {"na_values": ["NA", "", "?"], "keep_default_na": False}
+    if name == "adult":
+        options |= {"names": ADULT.split(), "skipinitialspace": True}
+        parts = [_file(f"adult-{part}", options) for part in ("train", "test")]
+        frame = pd.concat(parts, ignore_index=True)
+        frame["income"] = frame["income"].str.rstrip(".")
+    elif target is None:
+        frame = _file(file, options | {"header": None})
+        frame.columns = [f"c{column}" for column in frame.columns]
+        target = frame.columns[-1]
+    else:
+        frame = _file(file, options).drop(columns=["rownames"])
+    frame = frame.dropna(subset=[target]).drop(columns=out).reset_index(drop=True)
+    y = frame.pop(target)
+    for column in frame.columns[[t.kind not in "iuf" for t in frame.dtypes]]:
+        text = frame[column].astype(str).astype(object)
+        frame[column] = text.where(frame[column].notna(), None)
+    if name in LABELS:
+        return frame, y.astype(str).to_numpy(dtype=object)
+    y = y.astype(float)
+    return frame, (np.log(y) if y.min() > 0 and abs(y.skew()) > 1.5 else y).to_numpy()
+
+
+def _file(name, options):
+    for folder in os.environ.get("SKLEARN_CRT_DATA", "").split(os.pathsep):
+        path = Path(folder, "mixed", f"{name}.csv.gz")
+        if folder and path.exists():
+            return pd.read_csv(path, **options)
+    raise OSError(f"SKLEARN_CRT_DATA names no folder with mixed/{name}.csv.gz")
+
+
+def _parts(name, rows, seed):
+    """Return X, X_test, y, y_test."""
+    if name in PLAIN:
+        X, y, X_test, y_test = split_of(name, seed)
+        X, y = some_rows_of(X, y, rows, seed)
+        return pd.DataFrame(X), pd.DataFrame(X_test), y, y_test[:MOST_TEST]
+    X, y = load_mixed(name)
+    keep = np.random.default_rng(seed).permutation(len(y))[:rows]
+    return train_test_split(X.iloc[keep], y[keep], test_size=0.3, random_state=seed)
+
+
+def _measured(method, table, X, X_test, y, y_test):
+    """Return the score, the log loss or the mean squared error, and seconds."""
+    labels = table in LABELS
+    texts = [column for column in X.columns if X[column].dtype.kind not in "iuf"]
+    if method == "boosting":
+        kind = (
+            HistGradientBoostingClassifier if labels else HistGradientBoostingRegressor
+        )
+        known = {
+            column: pd.CategoricalDtype(X[column].dropna().unique()) for column in texts
+        }
+        X, X_test = X.astype(known), X_test.astype(known)
+        model = kind(categorical_features="from_dtype", random_state=0)
+    elif method == "CatBoost":
+        kind = CatBoostClassifier if labels else CatBoostRegressor
+        X, X_test = (
+            Z.assign(**{c: Z[c].fillna("missing") for c in texts}) for Z in (X, X_test)
+        )
+        options = {"allow_writing_files": False, "thread_count": 1, "verbose": False}
+        model = kind(cat_features=texts, random_seed=0, **options)
+    elif labels:
+        model = RandomFeatureRidgeClassifier(AnovaSampler(random_state=0))
+    else:
+        model = RandomFeatureRidge(AnovaSampler(random_state=0))
+    start = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y)
+        found = np.asarray(model.predict(X_test)).ravel()
+        if labels:
+            p = np.clip(model.predict_proba(X_test), 1e-6, None)
+    seconds = time.process_time() - start
+    if not labels:
+        error = mean_squared_error(y_test, found)
+        return [100 * r2_score(y_test, found), error, seconds]
+    p /= p.sum(axis=1, keepdims=True)
+    known = np.isin(y_test, model.classes_)
+    loss = log_loss(y_test[known], p[known], labels=list(model.classes_))
+    return [100 * accuracy_score(y_test, found), loss, seconds]
+
+
+def _report(means, names):
+    """Return tables of scores, of log losses and errors, and of seconds."""
+    reports = []
+    for title, known in (
+        ("mixed tables", [*LABELS, *NUMBERS]),
+        ("tables of numbers", PLAIN),
+    ):
+        chosen = [table for table in known if table in means]
+        if not chosen:
+            continue
+        values = np.array([[means[t][name] for name in names] for t in chosen])
+        scores, losses, seconds = np.moveaxis(values, 2, 0)
+        lines = [(t, row, ".1f") for t, row in zip(chosen, scores, strict=True)]
+        lines.append(("mean", scores.mean(axis=0), ".2f"))
+        wins = (scores[:, -1:] > scores).sum(axis=0)
+        lines.append((f"tables where {names[-1]} is ahead", wins, ".0f"))
+        is_label = np.array([table in LABELS for table in chosen])
+        if is_label.any():
+            lines.append(("log loss of labels", losses[is_label].mean(axis=0), ".4f"))
+        if not is_label.all():
+            roots = np.log(np.sqrt(losses[~is_label]))
+            ratio = np.exp((roots - roots[:, -1:]).mean(axis=0))
+            lines.append((f"RMSE over that of {names[-1]}", ratio, ".3f"))
+        lines.append(("seconds, mean", seconds.mean(axis=0), ".2f"))
+        lines.append(("seconds, most", seconds.max(axis=0), ".2f"))
+        rows = [[line, *(format(v, form) for v in row)] for line, row, form in lines]
+        reports.append(Table(f"percent, {title}", ["table", *names], rows))
+    return reports

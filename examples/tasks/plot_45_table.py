@@ -1,0 +1,53 @@
+"""
+What decides the price of a house?
+==================================
+
+Ridge regression on a raw table with categories and missing values, and the largest
+effects of its columns.
+"""
+
+import os
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from sklearn.datasets import load_diabetes
+from sklearn.model_selection import train_test_split
+
+from sklearn_crt import AnovaSampler, RandomFeatureRidge
+from sklearn_crt.tables import EffectsDisplay
+
+# %%
+# The house prices of Ames (73 columns, 40 of them categories) are read from a folder
+# that ``SKLEARN_CRT_DATA`` names. Without it, the table is the diabetes data of
+# scikit-learn.
+folders = os.environ.get("SKLEARN_CRT_DATA", "").split(os.pathsep)
+paths = [Path(folder, "mixed", "ames.csv.gz") for folder in folders if folder]
+path = next((path for path in paths if path.exists()), None)
+if path is None:
+    X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    X["sex"] = X["sex"].map({1.0: "first", 2.0: "second"})
+else:
+    X = pd.read_csv(path, keep_default_na=False, na_values=["NA", ""])
+    y = np.log10(X.pop("Sale_Price"))
+    X = X.drop(columns="rownames")
+
+# %%
+# The table goes into the model as it is.
+X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
+model = RandomFeatureRidge(AnovaSampler(order=2, random_state=0)).fit(X_train, y_train)
+low, high = model.predict_interval(X_test, coverage=0.9).T
+inside = np.mean((low <= y_test) & (y_test <= high))
+print(f"R2 {model.score(X_test, y_test):.2f}, {inside:.0%} within intervals of 90 %")
+
+# %%
+# Predictions are sums of such effects. Bands are two standard deviations wide on each
+# side: they open where there are few rows.
+EffectsDisplay.from_estimator(model, X_test, n_effects=6)
+plt.show()
+
+# %%
+# The same model, asked about the first house of the test rows.
+EffectsDisplay.from_estimator(model, X_test, row=0, n_effects=10)
+plt.show()

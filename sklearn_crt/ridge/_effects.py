@@ -1,0 +1,112 @@
+"""Predictions as sums of effects of columns, where the kernel is an ANOVA kernel."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._compat import available_if
+from .._fitted import value_of
+from ..rows import TableLike
+
+
+class Effects(NamedTuple):
+    """Effects of columns and of pairs of columns on predictions."""
+
+    values: np.ndarray  # (n_samples, n_effects) or (n_samples, n_effects, n_outputs)
+    names: list[str]
+    columns: list[tuple[int, ...]]
+    intercept: float | np.ndarray
+
+
+def _has_effects(estimator: Any) -> bool:
+    kernel = estimator.kernel_ if estimator.__sklearn_is_fitted__() else None
+    if not hasattr(kernel or estimator.kernel, "_reads_tables"):
+        raise AttributeError(
+            f"This {type(estimator).__name__} has no effects, which need an ANOVA "
+            "kernel: pass kernel=AnovaSampler()."
+        )
+    return True
+
+
+class EffectsMixin:
+    """The method ``effects``, which exists if the kernel is an ANOVA kernel."""
+
+    kernel_: Any
+    n_features_in_: int
+    _validated: Any
+    _expected: Any
+
+    @available_if(_has_effects)
+    def effects(self, X: TableLike) -> Effects:
+        """Split the predictions into effects of columns and of pairs of columns.
+
+        Parameters
+        ----------
+        X : {data frame, array-like} of shape (n_samples, n_features)
+            Rows whose predictions are explained.
+
+        Returns
+        -------
+        effects : Effects
+            A named tuple. The effects sum to the predictions together with the
+            intercept:
+
+            - ``values``: ndarray of shape (n_samples, n_effects), or (n_samples,
+              n_effects, n_outputs) with several outputs. Each effect has mean zero over
+              the landmarks of the kernel.
+            - ``names``: the columns of each effect, such as ``"age"`` and
+              ``"age & income"``. The last effect is called ``"remainder"`` if there are
+              interactions of more than two columns (``order_="all"``), or if
+              predictions are limited to the range of the targets (``clip=True``, for
+              most rows it is then zero).
+            - ``columns``: the positions of these columns, as tuples.
+            - ``intercept``: float, or ndarray of shape (n_outputs,).
+
+            For classifiers the effects sum to the indicators that are predicted for the
+            classes (for two classes the difference of the two), from which the class
+            probabilities are computed.
+        """
+        rows = self._validated(X, reset=False)
+        value = value_of(self)
+        solution, settings = value.solution, value.settings
+        effects = self.kernel_._map_of_matrix.effects
+        values, shift = effects.values(rows, solution.coef)
+        intercept = solution.intercept + shift
+        groups = effects.learned.encoding.groups
+        columns = [
+            tuple(j for owner in subset for j in groups[owner])
+            for subset in effects.subsets
+        ]
+        known = getattr(self, "feature_names_in_", None)
+        labels = [f"x{j}" for j in range(rows.shape[1])] if known is None else known
+        names = [" & ".join(labels[j] for j in each) for each in columns]
+        if effects.learned.kernel.order == "all" or settings.clip:
+            total = self._expected(X)
+            rest = total - intercept - values.sum(axis=1)
+            values = np.concatenate([values, rest[:, None]], axis=1)
+            names, columns = [*names, "remainder"], [*columns, ()]
+        if values.shape[2] == 1:
+            values, intercept = values[..., 0], float(intercept[0])
+        return Effects(values, names, columns, intercept)
+
+    def _effect_at(
+        self, place: int, columns: tuple[int, ...], grid: list[np.ndarray], output: int
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return an effect at values of its columns, and its standard deviation.
+
+        The deviation is unknown for classifiers.
+        """
+        solution = value_of(self).solution
+        effects = self.kernel_._map_of_matrix.effects
+        V = np.zeros((grid[0].size, self.n_features_in_))
+        for j, values in zip(columns, grid, strict=True):
+            V[:, j] = values.ravel()
+        features = effects.features(V, effects.subsets[place])
+        mean = features @ solution.coef[:, output]
+        if solution.factors is None:
+            return mean, None
+        ratio = solution.variance(features + solution.z_mean) - solution.mean_variance
+        noise = np.where(np.isfinite(solution.noise), solution.noise, np.nan)
+        return mean, np.sqrt(noise * np.maximum(ratio, 0))[:, output]

@@ -1,0 +1,251 @@
+"""Raw tables as matrices of numbers: categories, missing values, dates."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array, check_consistent_length, murmurhash3_32
+from sklearn.utils.validation import validate_data
+
+from .._array import to_host
+from .targets import is_missing, kind_of, plain_targets
+
+NUMBER, CATEGORY, EMPTY = "number", "category", "empty"
+_EPOCH, _DAY = np.datetime64(0, "us"), np.timedelta64(1, "D")
+
+
+def is_data_frame(X: Any) -> bool:
+    """Return whether a table is a data frame, whose columns have types of their own."""
+    return hasattr(X, "columns") and hasattr(X, "dtypes") and len(X.shape) == 2
+
+
+def validated_table(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Return a frame, or an array of any type, after scikit-learn's checks.
+
+    Values may be missing. Names and the number of columns are recorded or compared.
+    """
+    if is_data_frame(X):
+        (name, count), *_ = [*Counter(X.columns).most_common(1), (None, 1)]
+        if count > 1:
+            raise ValueError(
+                f"Columns of X must have different names, but {name!r} occurs {count} "
+                "times. Rename them, or pass X.to_numpy()."
+            )
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        for n, what in zip(X.shape, ("sample", "feature"), strict=True):
+            if n == 0:
+                raise ValueError(
+                    f"Found array with 0 {what}(s) (shape={X.shape}) while a minimum "
+                    f"of 1 is required by {type(estimator).__name__}."
+                )
+        return X
+    if isinstance(X, (list, tuple)):  # of rows, whose values may have several types
+        X = np.array(X, dtype=object)
+    elif hasattr(X, "__dlpack__"):
+        X = to_host(X)
+    options = {"dtype": None, "ensure_all_finite": "allow-nan"}
+    return validate_data(estimator, X, reset=reset, **options)
+
+
+def read_table_and_targets(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    reader: TableReader | None,
+    categories: Any,
+    *,
+    reset: bool,
+) -> tuple[np.ndarray, np.ndarray, TableReader]:
+    """Return the matrix of a raw table, its targets, and the reader.
+
+    Without a reader there will be one for tables like this one.
+    """
+    X = validated_table(estimator, X, reset=reset)
+    if reader is None:
+        reader = TableReader.of(X, categories)
+    if y is None:
+        raise ValueError(
+            f"This {type(estimator).__name__} estimator requires y to be passed, but "
+            "the target y is None."
+        )
+    options = {"ensure_2d": False, "dtype": None, "input_name": "y"}
+    y = np.asarray(check_array(plain_targets(y), **options))
+    check_consistent_length(X, y)
+    return reader.read(X), y, reader
+
+
+def column_positions(
+    names: Sequence[Any], columns: Any, parameter: str
+) -> tuple[int, ...]:
+    """Return the positions of columns that a parameter lists by name or position."""
+    found = []
+    for column in columns:
+        if isinstance(column, str) and column in names:
+            found.append(names.index(column))
+        elif not isinstance(column, str) and 0 <= column < len(names):
+            found.append(int(column))
+        else:
+            raise ValueError(
+                f"{parameter} has {column!r}, which is no column of X. Pass positions "
+                f"from 0 to {len(names) - 1}, or names of columns of a data frame."
+            )
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class TableReader:
+    """Converts raw tables to matrices of floats, in which NaN is a missing value.
+
+    A number is the number itself, and a date the number of days since 1970. The level
+    of a category is a hash of its text. It depends on the level alone, so batches of
+    rows and parts of a table in different processes agree on it.
+    """
+
+    kinds: tuple[str, ...]  # of the columns
+    names: tuple[Any, ...]  # for messages
+
+    @classmethod
+    def of(cls, X: Any, categories: Any = None) -> TableReader:
+        """Return a reader for tables with the columns of this one, once validated."""
+        columns = list(each_column(X))
+        names = tuple(X.columns) if is_data_frame(X) else tuple(range(X.shape[1]))
+        kinds = [_kind_of_each(column) for column in columns]
+        for j in column_positions(names, categories or (), "categories"):
+            kinds[j] = CATEGORY
+        return cls(tuple(kinds), names)
+
+    def read(self, X: Any) -> np.ndarray:
+        """Return the matrix of a table that has been validated."""
+        plain = not is_data_frame(X) and X.dtype.kind in "biuf"
+        if plain and CATEGORY not in self.kinds:
+            keep = X.dtype == np.float32
+            return np.array(X, np.float32 if keep else np.float64, order="C")
+        matrix = np.empty(X.shape)
+        for j, column in enumerate(each_column(X)):
+            matrix[:, j] = self.read_column(column, j)
+        if np.isinf(matrix).any():
+            name = self.names[int(np.isinf(matrix).any(axis=0).argmax())]
+            raise ValueError(
+                f"Input X contains infinity or a value too large in column {name!r}. "
+                "Replace it by a missing value or by a large number."
+            )
+        return matrix
+
+    def read_column(self, column: Any, j: int) -> np.ndarray:
+        """Return the numbers of a column, given its position."""
+        if self.kinds[j] == EMPTY:
+            return np.full(len(column), np.nan)
+        if self.kinds[j] == CATEGORY:
+            return codes_of(column)
+        return _numbers(column, self.names[j])
+
+
+def each_column(X: Any) -> Iterator[Any]:
+    """Yield the columns of a table, as arrays or as series of pandas."""
+    if hasattr(X, "iloc"):  # names can occur twice, positions cannot
+        yield from (X.iloc[:, j] for j in range(X.shape[1]))
+    elif hasattr(X, "get_columns"):  # polars
+        yield from (column.to_numpy() for column in X.get_columns())
+    elif is_data_frame(X):
+        yield from (np.asarray(X[name]) for name in X.columns)
+    else:
+        yield from X.T
+
+
+def _kind_of_each(column: Any) -> str:
+    """Return whether a column has numbers (or dates), levels of a category, nothing."""
+    kind = getattr(column.dtype, "kind", "O")
+    if kind in "biufmM":
+        return NUMBER
+    if str(column.dtype) == "category":
+        return CATEGORY
+    kinds = {kind_of(each) for each in set(map(type, _values(column)))}
+    if kind != "O" or kinds & {"string", "other"}:
+        return CATEGORY
+    return NUMBER if kinds else EMPTY
+
+
+def _values(column: Any) -> list[Any]:
+    """Return the values of a column that are not missing."""
+    values = np.asarray(column, dtype=object).tolist()
+    return [value for value in values if not is_missing(value)]
+
+
+def _numbers(column: Any, name: Any) -> np.ndarray:
+    """Return the numbers of a column; dates as days, and NaN where one is missing."""
+    kind = getattr(column.dtype, "kind", "O")
+    if kind == "O" or not isinstance(column.dtype, np.dtype):
+        objects = np.asarray(column, dtype=object)
+        missing = np.array([is_missing(value) for value in objects.tolist()], bool)
+        values = objects[~missing].tolist()
+        numbers = np.full(len(objects), np.nan)
+        if any(kind_of(each) == "date" for each in set(map(type, values))):
+            numbers[~missing] = _days(_as_dates(values, name))
+            return numbers
+        try:
+            numbers[~missing] = np.array(values, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"Column {name!r} of X had numbers when the model was fitted, but has "
+                f"other values now ({error}). Convert them to numbers or to missing "
+                "values, or list the column in categories=."
+            ) from error
+        return numbers
+    values = np.asarray(column)
+    if kind in "mM":
+        return _days(values)
+    return values.astype(np.float64)
+
+
+def _as_dates(values: list[Any], name: Any) -> np.ndarray:
+    """Return objects that are dates as an array of dates."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of time zones: the moment is what counts
+            return np.array(values, dtype="datetime64[us]")
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"Column {name!r} of X mixes dates with other values ({error}). Convert it "
+            "to one type, or list it in categories=."
+        ) from error
+
+
+def _days(values: np.ndarray) -> np.ndarray:
+    """Return dates as days since 1970, and durations as days."""
+    since = values if values.dtype.kind == "m" else values.astype("M8[us]") - _EPOCH
+    return since / _DAY
+
+
+def codes_of(column: Any) -> np.ndarray:
+    """Return a number for each level of a category, and NaN where it is missing."""
+    kind = getattr(column.dtype, "kind", "O")
+    if isinstance(column.dtype, np.dtype) and kind in "biuf":
+        return np.asarray(column).astype(np.float64)
+    values = np.asarray(column, dtype=object).tolist()
+    known: dict[Any, float] = {}
+    codes = np.empty(len(values))
+    for i, value in enumerate(values):
+        try:
+            code = known.get(value)
+        except TypeError:  # not hashable
+            value = str(value)
+            code = known.get(value)
+        if code is None:
+            code = known[value] = _code(value)
+        codes[i] = code
+    return codes
+
+
+def _code(value: Any) -> float:
+    """Return the number of a level: numbers stay as they are, others are hashed."""
+    if is_missing(value):
+        return np.nan
+    if kind_of(type(value)) in ("boolean", "integer", "number"):
+        return float(value)
+    high, low = (murmurhash3_32(str(value), seed, positive=True) for seed in (0, 1))
+    return float(high * 2**20 + low % 2**20)  # 52 bits: exact in floats of 64 bits

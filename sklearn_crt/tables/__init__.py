@@ -1,0 +1,20 @@
+"""Mixed tables: numbers, categories and missing values, without preparation."""
+
+from typing import TYPE_CHECKING
+
+from .._names import names_on_demand
+
+if TYPE_CHECKING:
+    from ._display import EffectsDisplay
+    from ._sampler import AnovaSampler
+
+__all__ = [
+    "AnovaSampler",
+    "EffectsDisplay",
+]
+
+_HOMES = {
+    "AnovaSampler": "_sampler",
+    "EffectsDisplay": "_display",
+}
+__getattr__, __dir__ = names_on_demand(__name__, _HOMES)

@@ -1,0 +1,152 @@
+"""Scores of numbers and codes of levels: the columns that ANOVA kernels compare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from .._quantiles import weighted_quantiles
+from ..rows.raw_table import CATEGORY
+
+_LEAST_COUNT = 10  # rows of a level; rarer levels count as one
+_LEVELS = np.array([0.01, 0.5, 0.99])  # limits of the numbers that a scale is taken of
+_CLIP = 4.0  # scores stay below this number, in the order of the numbers
+_MISSING = np.inf  # stands for a missing level, as infinite values are refused
+
+
+class Score(NamedTuple):
+    """Standardised numbers; the median takes the place of missing ones.
+
+    Scores are clipped softly, so that outliers stay ordered without being far from all
+    other rows. The scale is the standard deviation of values within the quantiles at 1
+    and 99 %, so that a single huge value does not hide the others.
+    """
+
+    source: int
+    median: float
+    mean: float
+    scale: float
+
+    @classmethod
+    def of(cls, source: int, values: np.ndarray, weights: np.ndarray) -> Score:
+        """Return the score of the numbers of a column, some of which may be missing."""
+        known = ~np.isnan(values)
+        values, weights = values[known], weights[known]
+        if not len(values):
+            return cls(source, 0.0, 0.0, 1.0)
+        (quantiles,) = weighted_quantiles(weights[None], values, _LEVELS)
+        low, median, high = map(float, quantiles)
+        if low == high:  # nearly all values are equal: the others make the difference
+            low, high = float(values.min()), float(values.max())
+        unit = max(abs(low), abs(high), np.finfo(float).tiny)  # squares may overflow
+        inside = np.clip(values, low, high) / unit
+        mean = float(np.average(inside, weights=weights))
+        scale = float(np.sqrt(np.average((inside - mean) ** 2, weights=weights)))
+        constant = scale <= 1e-14 * abs(mean)
+        return cls(source, median, mean * unit, 1.0 if constant else scale * unit)
+
+    def transform(self, values: np.ndarray) -> np.ndarray:
+        """Return the scores of numbers."""
+        values = np.where(np.isnan(values), self.median, values)
+        with np.errstate(over="ignore"):
+            scores = np.clip((values - self.mean) / self.scale, -1e100, 1e100)
+        return scores * (_CLIP / np.hypot(_CLIP, scores))
+
+
+class Missing(NamedTuple):
+    """Whether the number of a column is missing."""
+
+    source: int
+
+    def transform(self, values: np.ndarray) -> np.ndarray:
+        """Return 1 for missing numbers and 0 for others."""
+        return np.isnan(values).astype(np.float64)
+
+
+class Level(NamedTuple):
+    """Codes of the frequent levels of a category, and one for all the others."""
+
+    source: int
+    levels: np.ndarray  # sorted; infinity if missing values are frequent
+
+    @classmethod
+    def of(cls, source: int, values: np.ndarray, weights: np.ndarray) -> Level:
+        """Return the levels that at least 10 rows have; weights are numbers of rows."""
+        values = np.where(np.isnan(values), _MISSING, values)
+        levels, places = np.unique(values, return_inverse=True)
+        counts = np.bincount(places, weights, len(levels))
+        return cls(source, levels[counts >= _LEAST_COUNT * (1 - 1e-9)])
+
+    def transform(self, values: np.ndarray) -> np.ndarray:
+        """Return 0 for rare and unknown levels, positive codes for frequent ones."""
+        if not len(self.levels):
+            return np.zeros(len(values))
+        values = np.where(np.isnan(values), _MISSING, values)
+        places = np.searchsorted(self.levels, values).clip(max=len(self.levels) - 1)
+        return np.where(self.levels[places] == values, places + 1.0, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Encoding:
+    """How the matrix of a table becomes scores and codes, and what kernels compare.
+
+    Each term of the ANOVA kernel compares one encoded column, or those of a group of
+    columns that the user formed.
+    """
+
+    columns: tuple[Score | Missing | Level, ...]
+    terms: tuple[tuple[int, ...], ...]  # encoded columns of each term
+    owners: tuple[int, ...]  # group of columns that each term belongs to
+    groups: tuple[tuple[int, ...], ...]  # columns of the table, by group
+
+    @classmethod
+    def of(
+        cls,
+        V: np.ndarray,
+        weights: np.ndarray,
+        kinds: tuple[str, ...],
+        groups: Iterable[Iterable[int]],
+    ) -> Encoding:
+        """Return the encoding for the rows of a table, as its reader returns them."""
+        # V (n, d), weights (n,)
+        V = V.astype(np.float64, copy=False)
+        grouped = {j for group in groups for j in group}
+        alone = [[j] for j in range(V.shape[1]) if j not in grouped]
+        every = sorted([*map(sorted, groups), *alone])
+        columns: list[Score | Missing | Level] = []
+        terms, owners = [], []
+        for owner, group in enumerate(every):
+            first = len(columns)
+            for j in group:
+                made = Level if kinds[j] == CATEGORY else Score
+                columns.append(made.of(j, V[:, j], weights))
+            terms.append(tuple(range(first, len(columns))))
+            owners.append(owner)
+            for j in group:  # a term of its own
+                if kinds[j] != CATEGORY and np.isnan(V[:, j]).any():
+                    terms.append((len(columns),))
+                    owners.append(owner)
+                    columns.append(Missing(j))
+        return cls(
+            tuple(columns), tuple(terms), tuple(owners), tuple(map(tuple, every))
+        )
+
+    def transform(self, V: np.ndarray) -> np.ndarray:
+        """Return scores and codes, (n, n_encoded), in float64."""
+        V = V.astype(np.float64, copy=False)
+        encoded = [column.transform(V[:, column.source]) for column in self.columns]
+        return np.stack(encoded, axis=1)
+
+    @property
+    def is_score(self) -> np.ndarray:
+        """Whether each encoded column has scores, (n_encoded,)."""
+        return np.array([isinstance(column, Score) for column in self.columns])
+
+    def only(self, chosen: np.ndarray) -> Encoding:
+        """Return the encoding with some of the terms."""
+        terms = tuple(self.terms[q] for q in chosen)
+        owners = tuple(self.owners[q] for q in chosen)
+        return Encoding(self.columns, terms, owners, self.groups)

@@ -1,0 +1,242 @@
+"""Pictures of the effects of columns on the predictions of ridge regression."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+
+from ..rows import TableLike
+from ..rows.raw_table import CATEGORY, codes_of, each_column
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_GRID, _GRID_OF_PAIRS, _MOST_LEVELS = 100, 30, 12
+
+
+class _Axis(NamedTuple):
+    """The values of a column at which an effect is drawn."""
+
+    name: str
+    values: np.ndarray  # as the reader returns them
+    labels: list[str] | None  # of levels; None for numbers
+
+
+class _Panel(NamedTuple):
+    """An effect on a grid of values of one column, or of two."""
+
+    name: str
+    axes: list[_Axis]
+    effect: np.ndarray  # (n,) or (n, m)
+    deviation: np.ndarray | None  # (n,), None if unknown
+
+
+class EffectsDisplay:
+    """Pictures of the largest effects of columns on the predictions of a model.
+
+    Use :meth:`from_estimator` to create a display. For a model as a whole, each of the
+    largest effects has a panel: a curve with a band of two standard deviations for a
+    number, points with bars for the levels of a category, a heat map for two columns.
+    For a single row, bars show how its prediction is composed.
+
+    Parameters
+    ----------
+    panels : list
+        Effects that are drawn as curves, points and heat maps.
+    bars : list of tuple of str and float
+        Names and values of the effects of a single row.
+    title : str
+        What the effects sum to.
+
+    Attributes
+    ----------
+    axes_ : ndarray of matplotlib Axes
+        The axes with the panels or the bars.
+    figure_ : matplotlib Figure
+        The figure that contains them.
+
+    See Also
+    --------
+    AnovaSampler : The kernel whose effects are drawn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_crt import AnovaSampler, RandomFeatureRidge
+    >>> from sklearn_crt.tables import EffectsDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, size=(300, 2))
+    >>> y = np.sin(2 * X[:, 0]) + X[:, 1]
+    >>> model = RandomFeatureRidge(AnovaSampler(random_state=0)).fit(X, y)
+    >>> display = EffectsDisplay.from_estimator(model, X, n_effects=2)
+    >>> [ax.get_title() for ax in display.axes_]
+    ['x1', 'x0']
+    """
+
+    def __init__(self, *, panels: list, bars: list[tuple[str, float]], title: str):
+        self.panels = panels
+        self.bars = bars
+        self.title = title
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: TableLike,
+        *,
+        n_effects: int = 6,
+        row: int | None = None,
+        output: int = 0,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Draw the largest effects on the predictions for some rows.
+
+        Parameters
+        ----------
+        estimator : RandomFeatureRidge or RandomFeatureRidgeClassifier
+            A fitted model whose kernel is an ``AnovaSampler``.
+        X : {data frame, array-like} of shape (n_samples, n_features)
+            Rows. Effects are ordered by their standard deviation over these rows, and
+            drawn for the values of their columns in these rows.
+        n_effects : int, default=6
+            Number of effects to draw, the largest first.
+        row : int, default=None
+            Position of a row of X whose prediction is explained. None draws the effects
+            of the model.
+        output : int, default=0
+            Position of the output or, for classifiers with three or more classes, of
+            the class in ``classes_``.
+        ax : matplotlib Axes or array of Axes, default=None
+            Axes to draw on, one per panel; new ones if None.
+
+        Returns
+        -------
+        display : EffectsDisplay
+            The display, which has been plotted.
+        """
+        effects = estimator.effects(X)
+        values = effects.values.reshape(*effects.values.shape[:2], -1)[..., output]
+        intercept = np.ravel(effects.intercept)[output]
+        if row is not None:
+            chosen = np.argsort(-np.abs(values[row]), kind="stable")[:n_effects]
+            bars = [(effects.names[e], float(values[row, e])) for e in chosen]
+            total = float(values[row].sum() + intercept)
+            title = f"prediction {total:.4g}, intercept {intercept:.4g}"
+            return cls(panels=[], bars=bars, title=title).plot(ax=ax)
+        panels: list[_Panel] = []
+        for e in np.argsort(-values.std(axis=0), kind="stable"):
+            columns = effects.columns[e]
+            if len(columns) in (1, 2) and len(panels) < n_effects:
+                axes = [_axis(estimator, X, j, len(columns)) for j in columns]
+                shape = [len(axis.values) for axis in axes]
+                grid = np.meshgrid(*(axis.values for axis in axes), indexing="ij")
+                at = int(e), columns, grid, output
+                mean, deviation = estimator._effect_at(*at)
+                mean = mean.reshape(shape)
+                panels.append(_Panel(effects.names[e], axes, mean, deviation))
+        title = f"effects, to be added to {intercept:.4g}"
+        return cls(panels=panels, bars=[], title=title).plot(ax=ax)
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw the effects.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or array of Axes, default=None
+            Axes to draw on, one per panel; new ones if None, which needs matplotlib.
+
+        Returns
+        -------
+        display : EffectsDisplay
+            This display.
+        """
+        n_panels = max(len(self.panels), 1)
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            n_columns = min(3, n_panels)
+            n_rows = -(-n_panels // n_columns)
+            size = (4 * n_columns, 3 * n_rows)
+            figure, grid = plt.subplots(
+                n_rows, n_columns, figsize=size, layout="constrained", squeeze=False
+            )
+            figure.suptitle(self.title)
+            for spare in grid.ravel()[n_panels:]:
+                spare.remove()
+            ax = grid.ravel()[:n_panels]
+        self.axes_ = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
+        self.figure_ = self.axes_[0].figure
+        if len(self.axes_) < n_panels:
+            raise ValueError(
+                f"ax has {len(self.axes_)} axes, but there are {n_panels} panels. Pass "
+                "one for each, or set n_effects."
+            )
+        if self.bars:
+            names, values = zip(*self.bars[::-1], strict=True)
+            self.axes_[0].barh(names, values)
+            self.axes_[0].axvline(0, color="black", linewidth=0.8)
+            self.axes_[0].set(xlabel="effect", ylabel="columns")
+        for panel, axes in zip(self.panels, self.axes_, strict=False):
+            _draw_panel(panel, axes)
+        return self
+
+
+def _draw_panel(panel: _Panel, ax: Any) -> None:
+    """Draw an effect of one or two columns."""
+    ax.set_title(panel.name)
+    ax.set_xlabel(panel.axes[-1].name)
+    if len(panel.axes) == 2:
+        first, second = panel.axes
+        most = float(np.abs(panel.effect).max()) or 1.0
+        places = [
+            axis.values if axis.labels is None else np.arange(len(axis.values))
+            for axis in (second, first)
+        ]
+        options = {"cmap": "RdBu_r", "vmin": -most, "vmax": most, "shading": "nearest"}
+        mesh = ax.pcolormesh(*places, panel.effect, **options)
+        ax.figure.colorbar(mesh, ax=ax, label="effect")
+        ax.set_ylabel(first.name)
+        _label(ax.yaxis, first)
+    else:
+        (axis,) = panel.axes
+        band = None if panel.deviation is None else 2 * panel.deviation
+        if axis.labels is None:
+            ax.plot(axis.values, panel.effect)
+            if band is not None:
+                ends = panel.effect - band, panel.effect + band
+                ax.fill_between(axis.values, *ends, alpha=0.3)
+        else:
+            ax.errorbar(np.arange(len(axis.values)), panel.effect, band, fmt="o")
+        ax.set_ylabel("effect")
+    _label(ax.xaxis, panel.axes[-1])
+
+
+def _label(axis_of_plot: Any, axis: _Axis) -> None:
+    """Label the levels of a category."""
+    if axis.labels is not None:
+        axis_of_plot.set_ticks(np.arange(len(axis.labels)), axis.labels)
+
+
+def _axis(estimator: Any, X: Any, j: int, n_columns: int) -> _Axis:
+    """Return the values of a column of a table at which effects are drawn."""
+    reader = estimator._reader
+    column = next(c for place, c in enumerate(each_column(X)) if place == j)
+    name = str(reader.names[j]) if hasattr(X, "columns") else f"x{j}"
+    if reader.kinds[j] == CATEGORY:
+        codes, texts = codes_of(column), np.asarray(column, dtype=object)
+        found, first, counts = np.unique(codes, return_index=True, return_counts=True)
+        chosen = np.sort(np.argsort(-counts, kind="stable")[:_MOST_LEVELS])
+        known = [np.isnan(code) for code in found[chosen]]
+        labels = [
+            "missing" if missing else str(texts[first[place]])
+            for place, missing in zip(chosen, known, strict=True)
+        ]
+        return _Axis(name, found[chosen], labels)
+    numbers = reader.read_column(column, j)
+    distinct = np.unique(numbers[~np.isnan(numbers)])
+    n_points = _GRID if n_columns == 1 else _GRID_OF_PAIRS
+    if len(distinct) > n_points:
+        low, high = np.quantile(numbers[~np.isnan(numbers)], [0.01, 0.99])
+        distinct = np.linspace(low, high, n_points)
+    return _Axis(name, distinct if len(distinct) else np.zeros(1), None)

@@ -1,0 +1,114 @@
+"""Functions of an ANOVA kernel as sums of effects of columns and of pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from ._kernel import AnovaKernel
+from ._learning import LearnedKernel
+
+_ENTRIES = 2**22  # of the kernels of a block of rows
+
+
+@dataclass(frozen=True, eq=False)
+class AnovaEffects:
+    """Effects of a function ``kernel(., landmarks) @ dual``.
+
+    The effect of a column contains all terms of its own (such as that of missing
+    values), and the effect of a pair all products of a term of each. Effects have mean
+    zero over the landmarks. If all subsets of columns interact, the effects are those
+    of single columns.
+    """
+
+    learned: LearnedKernel
+    root: np.ndarray  # (m, m), with features = kernel @ root
+
+    @property
+    def subsets(self) -> list[tuple[int, ...]]:
+        """The groups of columns that each effect depends on."""
+        owners = sorted(set(self.learned.encoding.owners))
+        single: list[tuple[int, ...]] = [(owner,) for owner in owners]
+        return single + (
+            [*combinations(owners, 2)] if self.learned.kernel.order == 2 else []
+        )
+
+    def kernel(self, Z: np.ndarray, subset: tuple[int, ...]) -> np.ndarray:
+        """Return the part of the kernel between encoded rows and landmarks."""
+        kernel, parts = self.learned.kernel, []
+        for owner in subset:
+            own = [q for q, o in enumerate(self.learned.encoding.owners) if o == owner]
+            parts.append(_weighted(kernel, Z, own))
+        if len(subset) == 2:
+            sums = [terms.sum(axis=0) for terms in parts]
+            return kernel.strength * sums[0] * sums[1]
+        return _own_effect(kernel, parts[0])
+
+    def features(self, V: np.ndarray, subset: tuple[int, ...]) -> np.ndarray:
+        """Return the features of an effect, of mean zero over the landmarks."""
+        Z, points = self._encoded(V)
+        mean = self.kernel(points, subset).mean(axis=0)
+        return (self.kernel(Z, subset) - mean) @ self.root
+
+    def values(self, V: np.ndarray, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return all effects, (n, n_effects, k), and what is left for the intercept.
+
+        ``coef`` are the coefficients of the features, (m, k).
+        """
+        Z, points = self._encoded(V)
+        dual = self.root @ coef
+        means = self._raw(points, dual).mean(axis=0)
+        shift = means.sum(axis=0)
+        if self.learned.kernel.order == "all":  # with what is left beside the effects
+            shift = self.learned.kernel(points).mean(axis=0) @ dual
+        return self._raw(Z, dual) - means, shift
+
+    def _encoded(self, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        learned = self.learned
+        return learned.encoding.transform(V), learned.kernel.columns.points
+
+    def _raw(self, Z: np.ndarray, dual: np.ndarray) -> np.ndarray:
+        """Return the effects of encoded rows before they are centred."""
+        kernel, subsets = self.learned.kernel, self.subsets
+        owners = np.array(self.learned.encoding.owners, np.intp)
+        every, n_outputs = sorted(set(owners.tolist())), dual.shape[1]
+        out = np.zeros((len(Z), len(subsets), n_outputs))
+        n_single, m = len(every), len(dual)
+        i, j = np.triu_indices(n_single, 1)
+        step = max(1, _ENTRIES // (max(len(owners), 1) * m))
+        for start in range(0, len(Z), step):
+            rows = slice(start, start + step)
+            terms = _weighted(kernel, Z[rows], range(len(owners)))
+            sums = np.empty((n_single, *terms.shape[1:]))
+            for place, owner in enumerate(every):
+                mine = terms[owners == owner]
+                sums[place] = mine.sum(axis=0)
+                out[rows, place] = _own_effect(kernel, mine) @ dual
+            if kernel.order == 2 and n_single > 1:
+                by_row = sums.transpose(1, 0, 2)  # (b, n_single, m)
+                for k in range(n_outputs):
+                    products = (by_row * dual[:, k]) @ by_row.transpose(0, 2, 1)
+                    out[rows, n_single:, k] = kernel.strength * products[:, i, j]
+        return out
+
+
+def _weighted(kernel: AnovaKernel, Z: np.ndarray, chosen) -> np.ndarray:
+    """Return some of the terms times their weights, (n_chosen, n, m)."""
+    found = np.empty((len(chosen), len(Z), len(kernel.columns.points)))
+    for place, q in enumerate(chosen):
+        table, places = kernel.columns.tables(Z, q, np.float64)
+        found[place] = (table * kernel.weights[q])[places]
+    return found
+
+
+def _own_effect(kernel: AnovaKernel, terms: np.ndarray) -> np.ndarray:
+    """Return the kernel of the terms of one group of columns, (n_terms, n, m)."""
+    total = terms.sum(axis=0)
+    if kernel.order == 2:
+        total += kernel.strength / 2 * (total**2 - np.square(terms).sum(axis=0))
+    if kernel.order == "all":
+        c = kernel.strength
+        return (np.prod(1 + c * terms, axis=0) - 1) / c
+    return total

@@ -1,0 +1,190 @@
+"""The ANOVA kernel of encoded columns, about landmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._workers import Workspace
+
+_BLOCK = 512  # rows whose kernels are computed at a time
+Order = Any  # 1, 2 or "all"
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnKernels:
+    """Kernels of single columns, centred and scaled over landmarks.
+
+    The kernel of a term is ``exp(-r) + exp(-r**2 / 2)`` for the distance r of its
+    scores, in which each code that differs counts as 1; a rough and a smooth kernel, so
+    that kinks and curves are found. For a single category centring and scaling leave of
+    it what they leave of the kernel that is 1 for equal levels and 0 for others. Means
+    over the landmarks are zero on both sides, so an interaction contains no effect of a
+    single column, and the mean diagonal is 1, so that weights compare columns.
+    """
+
+    points: np.ndarray  # (m, n_encoded), the encoded landmarks
+    is_score: np.ndarray  # (n_encoded,)
+    terms: tuple[tuple[int, ...], ...]
+    means: np.ndarray  # (n_terms, m)
+    scales: np.ndarray  # (n_terms,)
+
+    @classmethod
+    def of(
+        cls, points: np.ndarray, is_score: np.ndarray, terms: Sequence[tuple[int, ...]]
+    ) -> ColumnKernels:
+        """Return the kernels for some landmarks."""
+        means, scales = np.empty((len(terms), len(points))), np.empty(len(terms))
+        for q, term in enumerate(terms):
+            K = _raw(points[:, term], points[:, term], is_score[list(term)])
+            means[q] = K.mean(axis=0)
+            scales[q] = max(np.diag(K).mean() - K.mean(), 1e-9)
+        return cls(points, is_score, tuple(terms), means, scales)
+
+    def tables(self, Z: np.ndarray, q: int, dtype: Any) -> tuple[np.ndarray, Any]:
+        """Return the kernel of a term for distinct values, and the place of each row.
+
+        Numbers often have few distinct values, and categories always do.
+        """
+        columns = list(self.terms[q])
+        values: np.ndarray
+        places: Any = slice(None)
+        if len(columns) == 1:
+            values, places = np.unique(Z[:, columns[0]], return_inverse=True)
+            if 2 * len(values) > len(Z):
+                values, places = Z[:, columns[0]], slice(None)
+            values = values[:, None]
+        else:
+            values = Z[:, columns]
+        points = self.points[:, columns]
+        K = _raw(values.astype(dtype), points.astype(dtype), self.is_score[columns])
+        K -= self.means[q].astype(dtype)
+        K -= K.mean(axis=1, keepdims=True)  # the mean of all cancels
+        K /= dtype(self.scales[q])
+        return K, places
+
+    def stacked(self, Z: np.ndarray, dtype: Any = np.float64) -> np.ndarray:
+        """Return kernels between rows and landmarks, (n_terms, n, m)."""
+        out = np.empty((len(self.terms), len(Z), len(self.points)), dtype)
+        for rows in row_blocks(len(Z)):
+            for q in range(len(self.terms)):
+                table, places = self.tables(Z[rows], q, dtype)
+                out[q, rows] = table[places]
+        return out
+
+
+def _raw(A: np.ndarray, B: np.ndarray, is_score: np.ndarray) -> np.ndarray:
+    """Return the kernel between encoded rows before it is centred."""
+    if len(is_score) == 1:
+        if not is_score[0]:
+            return (A == B.T).astype(A.dtype)
+        distances = np.abs(A - B.T)
+    else:
+        squares = np.zeros((len(A), len(B)), A.dtype)
+        for a, b, score in zip(A.T, B.T, is_score, strict=True):
+            squares += np.subtract.outer(a, b) ** 2 if score else a[:, None] != b
+        distances = np.sqrt(squares)
+    smooth = np.square(distances)
+    smooth *= -0.5
+    np.exp(smooth, out=smooth)
+    np.negative(distances, out=distances)
+    np.exp(distances, out=distances)
+    return np.add(distances, smooth, out=distances)
+
+
+def row_blocks(n_rows: int) -> Iterator[slice]:
+    """Yield slices of blocks of rows."""
+    for start in range(0, n_rows, _BLOCK):
+        yield slice(start, min(start + _BLOCK, n_rows))
+
+
+class TermSums:
+    """Accumulates the terms of an ANOVA kernel, one after the other."""
+
+    def __init__(self, order: Order, strength: float, first: np.ndarray, spare: Any):
+        self.order, self.strength = order, first.dtype.type(strength)
+        self.total = first
+        self.total[:] = 0
+        self.squares = spare
+        if order == 2:
+            self.squares[:] = 0
+
+    def add(self, term: np.ndarray) -> None:
+        """Add the kernel of a term times its weight."""
+        if self.order == "all":  # 1 + strength * total is the product so far
+            product = self.total * term
+            product *= self.strength
+            self.total += product
+            self.total += term
+            return
+        self.total += term
+        if self.order == 2:
+            self.squares += np.square(term)
+
+    def result(self) -> np.ndarray:
+        """Return the kernel."""
+        if self.order == 2:
+            np.subtract(np.square(self.total), self.squares, out=self.squares)
+            self.squares *= self.strength / 2
+            self.total += self.squares
+        return self.total
+
+
+def combined(
+    terms: np.ndarray, weights: np.ndarray, order: Order, strength: float
+) -> np.ndarray:
+    """Return the ANOVA kernel of stored terms, (n_terms, n, m) -> (n, m)."""
+    out, dtype = np.empty(terms.shape[1:], terms.dtype), terms.dtype.type
+    for rows in row_blocks(terms.shape[1]):
+        sums = TermSums(order, strength, out[rows], np.empty_like(out[rows]))
+        for term, weight in zip(terms, weights, strict=True):
+            sums.add(term[rows] * dtype(weight))
+        sums.result()
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class AnovaKernel:
+    """Weights of terms, and how they interact.
+
+    With the kernels k_j of the terms, weights w_j and the strength c, order 2 is
+    ``e1 + c e2``, with ``e1 = sum_j w_j k_j`` and ``e2 = sum_{i<j} w_i w_j k_i k_j``;
+    order 1 is e1; all orders are ``(prod_j (1 + c w_j k_j) - 1) / c``.
+    """
+
+    columns: ColumnKernels
+    weights: np.ndarray  # (n_terms,)
+    order: Order
+    strength: float
+
+    def __call__(self, Z: np.ndarray) -> np.ndarray:
+        """Return the kernel between encoded rows and the landmarks, block by block."""
+        out = np.empty((len(Z), len(self.columns.points)))
+        workspace = Workspace()
+        for rows in row_blocks(len(Z)):
+            block = out[rows]
+            spare = workspace.buffer("squares", block.shape, block.dtype)
+            sums = TermSums(self.order, self.strength, block, spare)
+            for q, weight in enumerate(self.weights):
+                table, places = self.columns.tables(Z[rows], q, np.float64)
+                table *= weight
+                sums.add(table[places])
+            sums.result()
+        return out
+
+    def between(self, Z: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Return the kernel between any encoded rows, (n, d) and (m, d) -> (n, m)."""
+        own, out = self.columns, np.empty((len(Z), len(Y)))
+        sums = TermSums(self.order, self.strength, out, np.empty_like(out))
+        for q, weight in enumerate(self.weights):
+            columns = list(own.terms[q])
+            is_score = own.is_score[columns]
+            sides = [rows[:, columns] for rows in (Z, Y, own.points)]
+            K = _raw(sides[0], sides[1], is_score)
+            means = [_raw(side, sides[2], is_score).mean(axis=1) for side in sides[:2]]
+            K -= means[0][:, None] + means[1] - own.means[q].mean()
+            sums.add(K * (weight / own.scales[q]))
+        return sums.result()

@@ -1,0 +1,497 @@
+"""Features of an ANOVA kernel for raw tables, whose column weights are learned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any, ClassVar, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import lapack
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
+from sklearn.utils import check_random_state
+
+from .._array import Array, check_fit_namespace, refuse_lazy, to_namespace_of
+from .._compat import (
+    Interval,
+    RandomState,
+    StrOptions,
+    TypedTransformerMixin,
+    _fit_context,
+)
+from .._fitted import (
+    Batch,
+    FittedValue,
+    LifeCycle,
+    Step,
+    check_same_params,
+    computed_once,
+    no_step,
+    value_of,
+)
+from .._workers import effective_n_threads, in_threads
+from ..rows import TableLike, are_labels, as_numbers, weighted_rows
+from ..rows.raw_table import (
+    TableReader,
+    codes_of,
+    column_positions,
+    read_table_and_targets,
+    validated_table,
+)
+from ..rows.sample import DistinctSample
+from ._columns import Encoding
+from ._effects import AnovaEffects
+from ._learning import EncodedRows, LearnedKernel, cholesky_with_jitter, learn_kernel
+
+# Rows from which everything is learned; further ones would hardly change it.
+_SAMPLED = 4096
+# Landmarks with which weights are learned
+_LEARNING = 400
+
+
+class _Choices(NamedTuple):
+    """The parameters, the seed and the kinds of the columns of a fit."""
+
+    order: Any
+    n_components: int
+    groups: tuple[tuple[int, ...], ...]
+    kinds: tuple[str, ...]
+    labels: bool  # whether targets are codes of labels
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class AnovaMap:
+    """The features of the rows that a reader has read; immutable."""
+
+    learned: LearnedKernel
+    root: np.ndarray  # (m, m); root @ root.T is the inverse kernel of the landmarks
+
+    def transform(self, V: np.ndarray) -> np.ndarray:
+        """Return the features of rows, (n, d) -> (n, m)."""
+        features = self.kernel(V) @ self.root
+        return features.astype(V.dtype, copy=False)
+
+    def kernel(self, V: np.ndarray) -> np.ndarray:
+        """Return the kernel between rows and landmarks, (n, d) -> (n, m)."""
+        return self.learned.kernel(self.learned.encoding.transform(V))
+
+    @property
+    def effects(self) -> AnovaEffects:
+        """The effects of linear functions of the features."""
+        return AnovaEffects(self.learned, self.root)
+
+
+@dataclass(frozen=True, eq=False)
+class AnovaValue(FittedValue):
+    """A sample of the rows, and the kernel that is learned from it when needed."""
+
+    settings: _Choices
+    sample: DistinctSample | None = None
+    known: AnovaMap | None = None  # None until it is needed
+    is_frozen: bool = False
+    owner: ClassVar[str] = "AnovaSampler"
+
+    def plus(self, batch: Batch, step: Step = no_step) -> AnovaValue:
+        new = DistinctSample.of([batch], _SAMPLED)
+        sample = new if self.sample is None else self.sample + new
+        return replace(self, sample=sample, known=None)
+
+    def fitted(self, batch: Batch, step: Step = no_step) -> AnovaValue:
+        """Return the value with its kernel; it keeps the sample of the rows."""
+        value = self.plus(batch)
+        return replace(value, known=value._learn(step))
+
+    def __add__(self, other: AnovaValue) -> AnovaValue:
+        assert self.sample is not None
+        assert other.sample is not None
+        return replace(self, sample=self.sample + other.sample, known=None)
+
+    def frozen(self, step: Step = no_step) -> AnovaValue:
+        """Return the kernel alone, to which no rows can be added."""
+        return replace(self, sample=None, known=self.map, is_frozen=True)
+
+    @property
+    def map(self) -> AnovaMap:
+        """What computes features, for all rows so far."""
+        return self.known or computed_once(self, "computed", self._learn)
+
+    def _learn(self, step: Step = no_step) -> AnovaMap:
+        sample, settings = self.sample, self.settings
+        assert sample is not None  # there are rows
+        unit = min(1.0, float(sample.weights.mean()))
+        weights = sample.weights / unit
+        encoding = Encoding.of(sample.X, weights, settings.kinds, settings.groups)
+        seeds = np.full((len(weights), 1), float(settings.seed))
+        drawn = DistinctSample.of([(sample.X, seeds, weights)], settings.n_components)
+        points = encoding.transform(drawn.X)
+        Z, T = encoding.transform(sample.X), self._targets(weights)
+        rows = EncodedRows(Z, T, weights)
+        learned = learn_kernel(encoding, rows, points, settings.order, _LEARNING, step)
+        root = cholesky_with_jitter(learned.kernel(points))
+        return AnovaMap(learned, lapack.dtrtri(root, lower=1)[0].T)
+
+    def _targets(self, weights: np.ndarray) -> np.ndarray:
+        """Return centred targets: indicators of labels, or numbers of variance 1."""
+        assert self.sample is not None
+        y, share = self.sample.y, weights / weights.sum()
+        if self.settings.labels:
+            T = (y.reshape(len(y), 1) == np.unique(y)).astype(np.float64)
+            return T - share @ T
+        T = y.reshape(len(y), -1)
+        size = np.abs(T).max(axis=0)
+        T = T / np.where(size > 0, size, 1)
+        T = T - share @ T
+        deviation = np.sqrt(share @ np.square(T))
+        return T / np.where(deviation > 1e-14, deviation, np.inf)
+
+
+class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeCycle):
+    r"""Features of an ANOVA kernel for raw tables, with learned column weights.
+
+    A supervised transformer from a table with numbers, categories and missing values to
+    features for linear models. The features P approximate a kernel, :math:`P P' \approx
+    K`, whose functions are sums of effects of single columns and of pairs of columns
+    (or of all subsets of columns). The weight of each column is learned from the
+    targets, so irrelevant columns do no harm, and no column needs to be encoded, scaled
+    or imputed before.
+
+    Use it as ``kernel`` of :class:`RandomFeatureRidge` or
+    :class:`RandomFeatureRidgeClassifier`, which take raw tables then, and split their
+    predictions into effects; or in a pipeline with another linear model.
+
+    Parameters
+    ----------
+    order : {"auto", 1, 2, "all"}, default="auto"
+        How many columns interact: 1 for sums of functions of single columns, 2 for
+        pairs as well, and ``"all"`` for products of any columns. ``"auto"`` chooses
+        between 2 and ``"all"``. How strong interactions are is selected in any case.
+    n_components : int, default=800
+        Number of features, one per landmark; fewer if there are fewer distinct rows.
+    groups : list of lists of str or int, default=None
+        Columns that are compared together, by name or position, such as latitude and
+        longitude: their effect is a function of all columns of the group. Every other
+        column is by itself.
+    categories : list of str or int, default=None
+        Numeric columns whose numbers are names, such as codes of regions. Strings and
+        columns of type ``category`` need not be listed.
+    n_jobs : int, default=None
+        Number of threads of ``transform``; -1 uses all processors. None uses as many as
+        NumPy's linear algebra would, and one inside joblib workers.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the landmarks, which are rows. They depend on the content of the rows,
+        not on their order. Pass an integer for results that can be repeated.
+
+    Attributes
+    ----------
+    feature_importances_ : ndarray of shape (n_features,)
+        Share of each column of X: the standard deviation of the sum of all effects that
+        involve the column, scaled so that the shares sum to 1. Columns of a group have
+        equal parts of the share of the group.
+    order_ : {1, 2, "all"}
+        The selected order.
+    strength_ : float
+        The selected strength c of the interactions (see Notes).
+
+    See Also
+    --------
+    RandomFeatureRidge : Ridge regression on these features.
+    LearnedMetric : Learns a metric of numeric columns.
+
+    Notes
+    -----
+    The kernel of a column is :math:`k_j(x, y) = e^{-|u - v|} + e^{-(u - v)^2 / 2}` for
+    the standardised numbers u and v, and 1 for equal and 0 for different levels of a
+    category. Scores beyond 4 standard deviations are clipped softly. Missing numbers
+    are replaced by the median, and an effect of their own tells them from others; a
+    missing level is a level. Levels of fewer than 10 rows count as one level, and so do
+    levels that ``fit`` has not seen. Dates are numbers of days.
+
+    Each kernel is centred over the landmarks and scaled to mean diagonal 1. With
+    weights :math:`w_j` and the strength c of interactions,
+
+    .. math:: K_1 = \sum_j w_j k_j, \quad
+       K_2 = K_1 + c \sum_{i<j} w_i w_j k_i k_j, \quad
+       K_{\text{all}} = \frac{\prod_j (1 + c\, w_j k_j) - 1}{c}.
+
+    As functions of :math:`k_j` have mean zero, interactions contain no effect of a
+    single column [2]_, [3]_. Features are those of Nystroem, :math:`K_{nm} L^{-T}`,
+    where :math:`L L'` is the kernel matrix of m landmarks.
+
+    Weights start equal. In each of up to six rounds ridge regression is fitted, and the
+    weight of a column becomes the standard deviation of all effects that involve it,
+    plus a small constant. Rounds stop when generalised cross-validation improves by
+    less than 0.5 %; it also selects order and strength. With more than 40 columns the
+    40 that matter most in a rough fit are kept. Everything is learned from a sample of
+    4096 distinct rows at most, which ``freeze`` discards. Integers with at most 100
+    distinct values, strings and booleans are labels, whose indicators are regressed.
+
+    References
+    ----------
+    .. [1] D. Duvenaud, H. Nickisch, C. E. Rasmussen, "Additive Gaussian Processes",
+       NeurIPS 2011, :arxiv:`1112.4394`.
+    .. [2] N. Durrande, D. Ginsbourger, O. Roustant, L. Carraro, "ANOVA kernels and RKHS
+       of zero mean functions for model-based sensitivity analysis", Journal of
+       Multivariate Analysis 115 (2013), :doi:`10.1016/j.jmva.2012.08.016`.
+    .. [3] X. Lu, A. Boukouvalas, J. Hensman, "Additive Gaussian Processes Revisited",
+       ICML 2022, :arxiv:`2206.09861`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn_crt import AnovaSampler
+    >>> rng = np.random.default_rng(0)
+    >>> size, colour = rng.normal(size=400), rng.choice(["red", "blue", None], 400)
+    >>> X = np.array([size, colour], dtype=object).T
+    >>> y = (size > 0) == (colour == "red")
+    >>> model = make_pipeline(AnovaSampler(random_state=0), LogisticRegression())
+    >>> model.fit(X[:300], y[:300]).score(X[300:], y[300:]) > 0.9
+    True
+    """
+
+    _parameter_constraints: dict = {
+        "order": [StrOptions({"auto", "all"}), Interval(Integral, 1, 2, closed="both")],
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "groups": ["array-like", None],
+        "categories": ["array-like", None],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+    }
+    _value: AnovaValue
+    _reader: TableReader
+    _reads_tables = True  # so that estimators pass them on
+
+    def __init__(
+        self,
+        *,
+        order: Literal["auto", 1, 2, "all"] = "auto",
+        n_components: int = 800,
+        groups: Sequence[Sequence[str | int]] | None = None,
+        categories: Sequence[str | int] | None = None,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+    ):
+        self.order = order
+        self.n_components = n_components
+        self.groups = groups
+        self.categories = categories
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    # ------------------------------------------------------------------ fitting
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Learn the column weights and choose the landmarks.
+
+        Parameters
+        ----------
+        X : {data frame, array-like} of shape (n_samples, n_features)
+            Table with columns of numbers, booleans, dates, strings or categories, which
+            may have missing values.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets: labels, or numbers in one or several outputs.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative weights: a row of weight w counts as w rows, unless their mean
+            is below 1, in which case they are divided by it.
+
+        Returns
+        -------
+        self : object
+            The fitted sampler.
+
+        Raises
+        ------
+        ValueError
+            If a parameter, X, y or a weight is out of range.
+        """
+        return self._fit_value(X, y, sample_weight)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(
+        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Add a batch of rows; the result equals ``fit`` on all rows together.
+
+        The first batch decides which columns are numbers, and whether targets are
+        labels. Later batches may contain new levels and new labels.
+
+        Parameters
+        ----------
+        X : {data frame, array-like} of shape (n_samples, n_features)
+            More rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Their targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative weights.
+
+        Returns
+        -------
+        self : object
+            The sampler; its kernel is learned when it is first needed.
+
+        Raises
+        ------
+        ValueError
+            As for ``fit``, if the sampler is frozen, if a parameter has been changed,
+            or if X or y does not match the earlier batches.
+        """
+        return self._extend_value(X, y, sample_weight)
+
+    def _check_same_model(self, other: Any) -> None:
+        pair = self._value, other._value
+        mine, theirs = (one.settings._replace(seed=0)._asdict() for one in pair)
+        check_same_params(mine, theirs)
+
+    def _read(  # type: ignore[override]
+        self, X: Any, y: Any, sample_weight: Any, *, first: bool, final: bool
+    ) -> Batch:
+        self._note_namespace(X, y, first=first)
+        reader = None if first else self._reader
+        V, y, self._reader = read_table_and_targets(
+            self, X, y, reader, self.categories, reset=first
+        )
+        labels = are_labels(y) if first else self._value.settings.labels
+        y = codes_of(y).astype(np.int64) if labels else as_numbers(y)
+        V, y, weights, _ = weighted_rows(V, y, sample_weight)
+        return Batch(V, y.reshape(len(y), -1), weights)
+
+    def _empty_value(self, batch: Batch) -> AnovaValue:
+        reader = self._reader
+        groups = [
+            column_positions(reader.names, group, "groups")
+            for group in self.groups or ()
+        ]
+        listed = [j for group in groups for j in group]
+        if len(set(listed)) < len(listed):
+            raise ValueError(
+                f"groups={self.groups!r} must not list a column twice. Leave each "
+                "column in one group."
+            )
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        labels = batch.y.dtype.kind != "f"
+        return AnovaValue(
+            _Choices(
+                self.order,
+                self.n_components,
+                tuple(groups),
+                reader.kinds,
+                labels,
+                seed,
+            )
+        )
+
+    # ------------------------------------------------------------- transforming
+    def transform(self, X: TableLike) -> Array:
+        """Compute the features of rows.
+
+        Parameters
+        ----------
+        X : {data frame, array-like} of shape (n_samples, n_features)
+            Rows with the columns of ``fit``. Levels of categories may be new, and
+            values may be missing where none was before.
+
+        Returns
+        -------
+        features : ndarray of shape (n_samples, n_components)
+            The features, which do not depend on other rows; float32 for float32 arrays.
+        """
+        V, anova = self._matrix(X, "transform"), self._value.map
+        out = np.empty((len(V), anova.root.shape[1]), V.dtype)
+
+        def write(part: slice) -> None:
+            out[part] = anova.transform(V[part])
+
+        in_threads(write, len(V), effective_n_threads(self.n_jobs, *out.shape))
+        return to_namespace_of(out, X)
+
+    def exact_kernel(self, X: TableLike, Y: TableLike | None = None) -> np.ndarray:
+        """Return the ANOVA kernel, which the features approximate.
+
+        Parameters
+        ----------
+        X : {data frame, array-like} of shape (n_X, n_features)
+            Rows.
+        Y : {data frame, array-like} of shape (n_Y, n_features), default=None
+            Other rows; X if None.
+
+        Returns
+        -------
+        kernel : ndarray of shape (n_X, n_Y)
+            Kernel values, in the floating type of X.
+        """
+        V = self._matrix(X, "exact_kernel")
+        W = V if Y is None else self._matrix(Y, "exact_kernel")
+        learned = self._value.map.learned
+        sides = (learned.encoding.transform(rows) for rows in (V, W))
+        return learned.kernel.between(*sides).astype(V.dtype, copy=False)
+
+    def approximate_kernel(
+        self, X: TableLike, Y: TableLike | None = None
+    ) -> np.ndarray:
+        """Return the approximation of the kernel, ``transform(X) @ transform(Y).T``.
+
+        Parameters
+        ----------
+        X : {data frame, array-like} of shape (n_X, n_features)
+            Rows.
+        Y : {data frame, array-like} of shape (n_Y, n_features), default=None
+            Other rows; X if None.
+
+        Returns
+        -------
+        kernel : ndarray of shape (n_X, n_Y)
+            The approximation. It is exact, up to a small diagonal term, between a
+            landmark and any row.
+        """
+        features = self.transform(X)
+        return features @ (features if Y is None else self.transform(Y)).T
+
+    def _matrix(self, X: Any, method: str) -> np.ndarray:
+        """Return the matrix of rows of the user."""
+        value_of(self)
+        refuse_lazy(self, f"sklearn_crt.dask.map_rows(sampler.{method}, X)", X)
+        check_fit_namespace(self, X, method)
+        return self._reader.read(validated_table(self, X, reset=False))
+
+    # --------------------------------------------------------------- attributes
+    @property
+    def _map_of_matrix(self) -> AnovaMap:
+        """What computes features of rows that the reader has read."""
+        return self._value.map
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Share of each column of X in the effects, of sum 1."""
+        learned, found = self._value.map.learned, np.zeros(self.n_features_in_)
+        for group, share in zip(learned.encoding.groups, learned.shares, strict=True):
+            found[list(group)] = share / len(group)
+        return found
+
+    @property
+    def order_(self) -> Any:
+        """The selected order."""
+        return self._value.map.learned.kernel.order
+
+    @property
+    def strength_(self) -> float:
+        """The selected strength of the interactions."""
+        return self._value.map.learned.kernel.strength
+
+    @property
+    def _n_features_out(self) -> int:
+        return self._value.map.root.shape[1]
+
+    def __sklearn_tags__(self):
+        """Return scikit-learn's tags: raw tables, and targets are required."""
+        tags = super().__sklearn_tags__()
+        inputs, targets = tags.input_tags, tags.target_tags
+        inputs.sparse, inputs.allow_nan = False, True
+        inputs.string, inputs.categorical = True, True
+        targets.required, targets.multi_output = True, True
+        return tags

@@ -1,0 +1,107 @@
+"""Pictures of effects."""
+
+import numpy as np
+import pytest
+
+from sklearn_crt import AnovaSampler, RandomFeatureRidge, RandomFeatureRidgeClassifier
+from sklearn_crt.tables import EffectsDisplay
+
+from .test_anova_sampler import mixed_table
+
+matplotlib = pytest.importorskip("matplotlib")
+
+
+@pytest.fixture(autouse=True)
+def no_window():
+    from matplotlib import pyplot as plt
+
+    matplotlib.use("agg")
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def table():
+    return mixed_table(400)
+
+
+@pytest.fixture(scope="module")
+def model(table):
+    kernel = AnovaSampler(order=2, n_components=60, random_state=0)
+    return RandomFeatureRidge(kernel).fit(*table)
+
+
+def test_panels_show_the_largest_effects(table, model):
+    X, _ = table
+    display = EffectsDisplay.from_estimator(model, X, n_effects=3)
+    effects = model.effects(X)
+    largest = np.argsort(-effects.values.std(axis=0))[:3]
+    titles = [ax.get_title() for ax in display.axes_]
+    assert titles == [effects.names[e] for e in largest]
+    assert "size & colour" in titles
+    assert all(ax.get_xlabel() and ax.get_ylabel() for ax in display.axes_)
+    assert display.axes_[0].figure is display.figure_
+
+
+def test_curves_and_points_are_the_effects_of_the_model(table, model):
+    X, _ = table
+    display = EffectsDisplay.from_estimator(model, X, n_effects=10)
+    axes = {ax.get_title(): ax for ax in display.axes_}
+    effects = model.effects(X)
+    column = effects.names.index("size")
+    curve = axes["size"].lines[0]
+    order = np.argsort(X["size"])
+    found = np.interp(
+        curve.get_xdata(), X["size"][order], effects.values[order, column]
+    )
+    size = np.ptp(effects.values[:, column])
+    np.testing.assert_allclose(curve.get_ydata(), found, atol=0.02 * size)
+    assert axes["size"].collections  # the band
+    ticks = [text.get_text() for text in axes["colour"].get_xticklabels()]
+    assert sorted(ticks) == ["blue", "green", "missing", "red"]
+    heights = axes["colour"].lines[0].get_ydata()
+    for label, height in zip(ticks, heights, strict=True):
+        rows = X["colour"].fillna("missing") == label
+        own = effects.values[rows, effects.names.index("colour")]
+        np.testing.assert_allclose(own, height, atol=1e-10)
+
+
+def test_bands_shrink_with_the_number_of_rows():
+    widths = []
+    for n in (100, 1600):
+        X, y = mixed_table(n)
+        kernel = AnovaSampler(order=2, n_components=60, random_state=0)
+        model = RandomFeatureRidge(kernel).fit(X, y)
+        display = EffectsDisplay.from_estimator(model, X, n_effects=10)
+        panel = next(p for p in display.panels if p.name == "shape")
+        widths.append(panel.deviation.mean())
+    assert widths[1] < 0.5 * widths[0]
+
+
+def test_bars_of_a_row_are_its_effects(table, model):
+    X, _ = table
+    display = EffectsDisplay.from_estimator(model, X, row=7, n_effects=4)
+    effects = dict(
+        zip(*[model.effects(X).names, model.effects(X).values[7]], strict=True)
+    )
+    assert len(display.bars) == 4
+    for name, value in display.bars:
+        assert effects[name] == pytest.approx(value, abs=1e-12)
+    widths = [bar.get_width() for bar in display.axes_[0].patches]
+    assert widths == [value for _, value in display.bars[::-1]]
+    assert f"{model.predict(X[7:8])[0]:.4g}" in display.title
+
+
+def test_classes_arrays_and_axes_of_the_user(table):
+    from matplotlib import pyplot as plt
+
+    X, y = table
+    X, labels = X[["size", "noise"]].to_numpy(), np.digitize(y, [-0.5, 0.5])
+    kernel = AnovaSampler(order=1, n_components=60, random_state=0)
+    model = RandomFeatureRidgeClassifier(kernel).fit(X, labels)
+    _, axes = plt.subplots(2)
+    display = EffectsDisplay.from_estimator(model, X, output=2, n_effects=2, ax=axes)
+    assert [ax.get_title() for ax in axes] == ["x0", "x1"]
+    assert display.panels[0].deviation is None
+    with pytest.raises(ValueError, match="1 axes, but there are 2 panels"):
+        display.plot(ax=axes[0])

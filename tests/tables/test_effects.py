@@ -1,0 +1,101 @@
+"""Effects of columns and pairs: sums, means, single functions."""
+
+import numpy as np
+import pytest
+
+from sklearn_crt import AnovaSampler, RandomFeatureRidge, RandomFeatureRidgeClassifier
+
+from .test_anova_sampler import mixed_table
+
+pd = pytest.importorskip("pandas")
+
+
+@pytest.fixture(scope="module")
+def table():
+    return mixed_table(500)
+
+
+def sampler(**options):
+    return AnovaSampler(n_components=60, random_state=0, **options)
+
+
+@pytest.mark.parametrize("clip", [True, False])
+@pytest.mark.parametrize("order", [1, 2, "all"])
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_effects_sum_to_predictions(table, order, clip, outputs):
+    X, y = table
+    y = y if outputs == 1 else np.c_[y, X["size"]]
+    model = RandomFeatureRidge(sampler(order=order), clip=clip).fit(X[:300], y[:300])
+    found = model.effects(X)
+    total = found.values.sum(axis=1) + found.intercept
+    np.testing.assert_allclose(total, model.predict(X), atol=1e-10, rtol=0)
+    assert ("remainder" in found.names) == (clip or order == "all")
+    assert found.values.shape[1] == len(found.names) == len(found.columns)
+    pairs = [name for name in found.names if " & " in name]
+    assert len(pairs) == (6 if order == 2 else 0)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_effects_of_a_classifier_sum_to_its_indicators(table, n_classes):
+    X, y = table
+    labels = np.digitize(y, np.quantile(y, np.arange(1, n_classes) / n_classes))
+    model = RandomFeatureRidgeClassifier(sampler(order=2)).fit(X, labels)
+    found = model.effects(X)
+    total = found.values.sum(axis=1) + found.intercept
+    raw = model.kernel_.transform(X) @ model.coef_.T + model.intercept_
+    np.testing.assert_allclose(total.reshape(raw.shape), raw, atol=1e-10)
+
+
+@pytest.mark.parametrize("order", [1, 2, "all"])
+def test_effects_have_mean_zero_over_the_landmarks(table, order):
+    X, y = table
+    few, y = X[:80], y[:80] + X["size"][:80]  # all rows are landmarks
+    kernel = AnovaSampler(n_components=80, order=order, random_state=0)
+    model = RandomFeatureRidge(kernel, clip=False).fit(few, y)
+    assert model.coef_.shape == (80,)
+    found = model.effects(few)
+    np.testing.assert_allclose(found.values.mean(axis=0), 0, atol=1e-9)
+    assert found.values.std(axis=0).max() > 0.1
+
+
+def test_an_effect_depends_on_its_columns_only(table):
+    X, y = table
+    model = RandomFeatureRidge(sampler(order=2), clip=False).fit(X, y)
+    other = X.assign(colour="blue", noise=np.nan)
+    one, two = model.effects(X), model.effects(other)
+    changed = {"colour", "noise"}
+    for name, a, b in zip(one.names, one.values.T, two.values.T, strict=True):
+        depends = bool(changed & set(name.split(" & ")))
+        assert np.allclose(a, b, atol=1e-12) != depends, name
+
+
+def test_effects_find_the_function(table):
+    """A sum of a sine and a step gives these back, without an interaction."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.uniform(-2, 2, 600), "g": rng.choice(["a", "b"], 600)})
+    y = np.sin(2 * X["x"]) + (X["g"] == "b")
+    model = RandomFeatureRidge(AnovaSampler(random_state=0)).fit(X, y)
+    found = model.effects(X)
+    effects = dict(zip(found.names, found.values.T, strict=True))
+    curve = np.sin(2 * X["x"])
+    assert np.std(effects["x"] - curve) < 0.02
+    assert np.std(effects["g"] - (X["g"] == "b")) < 0.02
+    assert np.std(effects["x & g"]) < 0.02
+
+
+def test_groups_have_one_effect(table):
+    X, y = table
+    model = RandomFeatureRidge(sampler(groups=[["size", "colour"]], order=1)).fit(X, y)
+    assert model.effects(X).names == ["size & colour", "noise", "shape", "remainder"]
+    assert model.score(X, y) > 0.7  # a function of both, which order 1 lacks
+    importances = model.kernel_.feature_importances_
+    assert importances[0] == importances[1] > importances[2]
+
+
+def test_other_kernels_have_no_effects(table):
+    X, y = table
+    model = RandomFeatureRidge().fit(X[["size"]], y)
+    assert not hasattr(model, "effects")
+    with pytest.raises(AttributeError) as error:
+        _ = model.effects
+    assert "kernel=AnovaSampler()" in str(error.value.__cause__)

@@ -1,0 +1,231 @@
+"""Tables that break models: each has an answer, or an error that says what to do."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.ensemble import HistGradientBoostingRegressor
+
+from sklearn_crt import AnovaSampler, RandomFeatureRidge, RandomFeatureRidgeClassifier
+
+from .test_anova_sampler import mixed_table
+
+pd = pytest.importorskip("pandas")
+
+
+@pytest.fixture(autouse=True)
+def warnings_are_errors():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+@pytest.fixture(scope="module")
+def table():
+    return mixed_table(400)
+
+
+def regressor(**options):
+    options = {"n_components": 100, "random_state": 0, **options}
+    return RandomFeatureRidge(AnovaSampler(**options))
+
+
+def classifier(**options):
+    options = {"n_components": 100, "random_state": 0, **options}
+    return RandomFeatureRidgeClassifier(AnovaSampler(**options))
+
+
+def score(X, y, model=None):
+    return (model or regressor()).fit(X[:300], y[:300]).score(X[300:], y[300:])
+
+
+def test_constant_target(table):
+    X, y = table
+    np.testing.assert_allclose(regressor().fit(X, np.full(len(y), 7.0)).predict(X), 7)
+    model = classifier().fit(X, np.full(len(y), "only"))
+    assert (model.predict(X) == "only").all()
+    np.testing.assert_array_equal(regressor().fit(X, 0 * y).effects(X).values, 0)
+
+
+def test_columns_without_information_change_nothing(table):
+    X, y = table
+    expected = score(X, y)
+    empty = {"none": None, "nan": np.nan, "one": 1.0, "same": "same", "NaT": pd.NaT}
+    wide = X.assign(**empty)
+    assert score(wide, y) == pytest.approx(expected, abs=0.02)
+    model = regressor().fit(wide, y)
+    np.testing.assert_array_equal(model.kernel_.feature_importances_[4:], 0)
+    filled = wide.assign(none="text", nan=3.0)
+    np.testing.assert_allclose(model.predict(filled), model.predict(wide))
+    alone = regressor().fit(wide[["none", "one"]], y)
+    np.testing.assert_allclose(alone.predict(wide[["none", "one"]]), y.mean())
+
+
+@pytest.mark.parametrize("value", [1e12, -1e300])
+def test_one_huge_value_costs_a_column_nothing(table, value):
+    X, y = table
+    expected = score(X, y)
+    hit = X.copy()
+    hit.loc[5, "size"] = value
+    assert score(hit, y) > expected - 0.03
+    units = X.assign(size=X["size"] * 1e200, noise=X["noise"] * 1e-200)
+    assert score(units, y) == pytest.approx(expected, abs=0.03)
+
+
+def test_names_that_occur_twice(table):
+    X, y = table
+    twice = X.set_axis(["a", "b", "b", "a"], axis=1)
+    with pytest.raises(ValueError, match="different names, but 'a' occurs 2 times"):
+        regressor().fit(twice, y)
+    expected = regressor().fit(X, y).predict(X)
+    values = X.to_numpy()
+    found = regressor().fit(values, y).predict(values)
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+def test_mixed_types_in_a_column(table):
+    X, y = table
+    expected = score(X, y)
+    mixed = {"red": 1, "green": "g", "blue": (2, 3)}
+    values = [mixed.get(value) for value in X["colour"]]
+    assert score(X.assign(colour=pd.Series(values, dtype=object)), y) > expected - 0.02
+    numbers = X["size"].astype(object)
+    numbers[:3] = [True, 2, np.float32(1.5)]
+    assert score(X.assign(size=numbers), y) > expected - 0.05
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+def test_infinity_is_an_error_that_names_the_column(table, value):
+    X, y = table
+    model = regressor().fit(X, y)
+    X = X.copy()
+    X.loc[3, "noise"] = value
+    with pytest.raises(ValueError, match=r"contains infinity.*column 'noise'"):
+        regressor().fit(X, y)
+    with pytest.raises(ValueError, match=r"contains infinity.*column 'noise'"):
+        model.predict(X)
+    with pytest.raises(ValueError, match="contains infinity"):
+        model.fit(np.array([[1.0], [value]]), [0, 1])
+
+
+def test_text_where_numbers_were(table):
+    X, y = table
+    model = regressor().fit(X, y)
+    with pytest.raises(ValueError, match=r"'size' of X had numbers.*'big'"):
+        model.predict(X.assign(size="big"))
+
+
+def test_very_many_levels():
+    rng = np.random.default_rng(0)
+    n = 100_000
+    X = pd.DataFrame({"id": np.arange(n).astype(str), "x": rng.normal(size=n)})
+    y = np.sin(2 * X["x"].to_numpy()) + 0.1 * rng.normal(size=n)
+    train = X[: n // 2], y[: n // 2]
+    model = regressor().fit(*train)
+    assert model.score(X[n // 2 :], y[n // 2 :]) > 0.95
+    importances = model.kernel_.feature_importances_
+    assert importances[0] == 0  # no level has ten rows
+
+
+def test_new_levels_and_newly_missing_values(table):
+    """They are answered, near the mean over the levels."""
+    X, y = table
+    whole = X.dropna().reset_index(drop=True)
+    y = y[X.notna().all(axis=1)]
+    model = regressor(order=1).fit(whole, y)
+    effects = model.effects(whole.assign(colour="violet"))
+    other = effects.values[:, effects.names.index("colour")]
+    known = model.effects(whole)
+    range_ = known.values[:, known.names.index("colour")]
+    assert range_.min() < other[0] < range_.max()
+    for column in ("colour", "size", "shape"):
+        missing = model.predict(whole.assign(**{column: None}))
+        assert np.isfinite(missing).all()
+    np.testing.assert_array_equal(
+        model.predict(whole.assign(colour=None)),
+        model.predict(whole.assign(colour="violet")),
+    )
+
+
+def test_other_columns_are_an_error(table):
+    X, y = table
+    model = regressor().fit(X, y)
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(X[X.columns[::-1]])
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(X.drop(columns="noise"))
+    with pytest.raises(ValueError, match="X has 3 features, but RandomFeatureRidge"):
+        regressor().fit(X.to_numpy(), y).predict(X.to_numpy()[:, :3])
+
+
+@pytest.mark.parametrize("rows", [slice(0), slice(None)])
+def test_empty_frames_are_an_error(table, rows):
+    X, y = table
+    few = X[rows] if rows == slice(0) else X[[]]
+    what = "sample" if rows == slice(0) else "feature"
+    with pytest.raises(ValueError, match=rf"Found array with 0 {what}\(s\)"):
+        regressor().fit(few, y[rows])
+    model = regressor().fit(X, y)
+    with pytest.raises(ValueError, match="Found array with 0 sample"):
+        model.predict(X[:0])
+
+
+def test_few_rows(table):
+    X, y = table
+    model = regressor().fit(X[:20], y[:20])
+    assert np.isfinite(model.predict(X)).all()
+    assert y[:20].min() <= model.predict(X).min()
+    assert regressor().fit(X[:1], y[:1]).predict(X) == pytest.approx(y[0])
+    assert classifier().fit(X[:20], y[:20] > 0).predict_proba(X).shape == (400, 2)
+
+
+def test_more_columns_than_rows_can_tell_apart():
+    rng = np.random.default_rng(0)
+    X, noise = rng.normal(size=(1000, 80)), rng.normal(size=1000)
+    y = 3 * X[:, 17] + 0.3 * noise
+    model = regressor().fit(X[:100], y[:100])
+    assert model.kernel_.feature_importances_.argmax() == 17
+    assert np.count_nonzero(model.kernel_.feature_importances_) == 40
+    assert model.score(X[100:], y[100:]) > 0.5
+    boosting = HistGradientBoostingRegressor().fit(X[:100], y[:100])
+    assert model.score(X[100:], y[100:]) > boosting.score(X[100:], y[100:]) - 0.1
+
+
+def test_a_class_of_one_row():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.normal(size=300), "c": rng.choice(["a", "b"], 300)})
+    y = np.digitize(X["x"], np.linspace(-2, 2, 9)).astype(str)
+    y[0] = "alone"
+    model = classifier().fit(X, y)
+    assert model.classes_.size == 11
+    p = model.predict_proba(X)
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    assert model.score(X, y) > 0.5
+
+
+def test_targets_that_are_wrong(table):
+    X, y = table
+    with pytest.raises(ValueError, match="y contains NaN"):
+        regressor().fit(X, np.where(np.arange(400) == 3, np.nan, y))
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        regressor().fit(X, y[1:])
+    with pytest.raises(ValueError, match="could not convert"):
+        regressor().fit(X, np.where(y > 0, "yes", "no"))
+    with pytest.raises(ValueError, match="Unknown label type"):
+        classifier().fit(X, y)
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        AnovaSampler().fit(X, None)
+
+
+def test_memory_does_not_grow_with_rows_times_columns():
+    import tracemalloc
+
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20_000, 14)), rng.normal(size=20_000)
+    model = regressor().fit(X[:500], y[:500])
+    tracemalloc.start()
+    model.kernel_.transform(X)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    features = 20_000 * 100 * 8
+    assert peak < 4 * features  # not the kernels of 14 columns
