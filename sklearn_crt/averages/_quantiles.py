@@ -220,8 +220,8 @@ class QuantilesMixin:
 
         For local linear regression, the distribution is that of the prediction plus a
         residual. The residuals are the leave-one-out residuals of up to 10,000 training
-        rows; each row is predicted without itself and without rows equal to it. They
-        are weighted by a kernel with twice the length scale (half of ``sigma``),
+        rows; each row is predicted by a model fitted without this row and its copies.
+        They are weighted by a kernel with twice the length scale (half of ``sigma``),
         multiplied by a Gaussian kernel of the difference between predictions, whose
         length scale is half the standard deviation of the predictions. The second
         kernel is used because noise often grows with the prediction. The residuals are

@@ -43,7 +43,8 @@ class Link:
         n_classes = len(frequencies)
         if n_classes == 1:
             return cls(np.zeros((1, 1)), np.zeros(1), frequencies, 0.0)
-        proportion = 1 / (1 + n_rows)  # as if one more row had any of the labels
+        # equivalent to one additional row with an unknown label
+        proportion = 1 / (1 + n_rows)
         frequencies = frequencies + proportion * (1 / n_classes - frequencies)
         found = _minimum(rows, frequencies, None, with_matrix=n_classes > 2)[0]
         biases, matrix = found[1 : 1 + n_classes], found[1 + n_classes :]
