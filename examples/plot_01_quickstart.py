@@ -1,5 +1,6 @@
-"""What is this package for?
-============================
+"""
+What is this package for?
+=========================
 
 This example fits a kernel method to more rows than exact kernel methods can handle,
 with prediction intervals, and approximates a kernel with an error that can be
@@ -24,8 +25,9 @@ from sklearn_crt import (
     TrigRBFSampler,
 )
 
-# %% Predictions with intervals
-# -----------------------------
+# %%
+# Predictions with intervals
+# --------------------------
 # The data are 3000 noisy points on a curve, with a gap. Ridge regression on 200 random
 # features approximates a Gaussian process, at a cost that is proportional to the number
 # of rows instead of its cube. ``fit`` selects the penalty and ``sigma``, the inverse
@@ -53,8 +55,9 @@ mean_new, std_new = model.predict(x_new, return_std=True)
 inside = 100 * np.mean(abs(y_new - mean_new) < 1.645 * std_new)
 print(f"{inside:.0f} % of new rows lie in the 90 % band")
 
-# %% The same kernel in less time
-# -------------------------------
+# %%
+# The same kernel in less time
+# ----------------------------
 # Both samplers approximate the Gaussian kernel of the handwritten digits. The rows are
 # multiplied by ``sigma``, so ``gamma = sigma**2 / 2``. The time is the processor time
 # of ``transform`` for 17970 rows. ``kernel_variance`` predicts the error of the
@@ -104,7 +107,8 @@ for ax in (left, right):
     ax.legend()
 figure.savefig("quickstart.png", dpi=150)
 
-# %% Left: the band is as wide as the noise where there are training rows, and becomes
+# %%
+# Left: the band is as wide as the noise where there are training rows, and becomes
 # wider in the gap and beyond the data. Right: with as many features, pairs of sines and
 # cosines of orthogonal frequencies have a smaller error, and ``transform`` makes good
 # use of the processor caches. The absolute times depend on the machine, so only their
@@ -118,8 +122,9 @@ reached = np.interp(
 print(f"RBFSampler with 1024 features: error {errors['RBFSampler'][-1]:.4f}")
 print(f"TrigRBFSampler has the same error with {reached:.0f} features")
 
-# %% A kernel average can be used as a classifier. It is fitted in a single pass, also
-# in batches. With positive features, its probabilities are valid for every ``sigma``
+# %%
+# A kernel average can be used as a classifier. It is fitted in a single pass, also in
+# batches. With positive features, its probabilities are valid for every ``sigma``
 # (:ref:`sphx_glr_auto_examples_maps_plot_07_positive.py`).
 model = make_pipeline(
     StandardScaler(),

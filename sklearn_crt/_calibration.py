@@ -17,7 +17,7 @@ _MOST_GROUPS, _ROWS_PER_GROUP = 5, 200
 class LeftOut(NamedTuple):
     """Predictions of rows by models that were fitted without them.
 
-    They are nan if a prediction cannot be computed without the row itself.
+    They are nan if no prediction can be computed without the row.
     """
 
     predictions: np.ndarray  # (n, k)

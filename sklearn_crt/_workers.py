@@ -21,7 +21,7 @@ from sklearn.utils import gen_even_slices
 from ._array import LEAST_CHUNK
 from ._compat import _clear_controlling_thread, _get_threadpool_controller
 
-_WORK = 2**22  # amount of numbers from which two threads are faster than one
+_WORK = 2**22  # number of entries from which two threads are faster than one
 _KEPT_BYTES = 2**20  # size of a buffer that is kept between two loops
 Result = TypeVar("Result")
 

@@ -12,7 +12,8 @@ import numpy as np
 from sklearn_crt import OPRFSampler, PositiveRBFSampler, TrigRBFSampler
 from sklearn_crt.attention import linear_attention, softmax_attention
 
-# %% One head with d = 64 and 128 rows is simulated. The entries of q and k have the
+# %%
+# One head with d = 64 and 128 rows is simulated. The entries of q and k have the
 # standard deviations 0.3, 0.6 and 1, so that :math:`|x|^2 = |q|^2 / \sqrt d` is 0.7,
 # 2.9 and 8 on average.
 D, LENGTH, WIDTHS, N_DRAWS = 64, 128, [64, 128, 256, 512, 1024], 3
@@ -46,7 +47,8 @@ def errors(q, k, sampler, width):
     return np.mean(found, axis=0)
 
 
-# %% The upper row shows the error of the attention matrix, the lower row that of the
+# %%
+# The upper row shows the error of the attention matrix, the lower row that of the
 # output.
 figure, axes = plt.subplots(
     2, 3, figsize=(11, 6), layout="constrained", sharex=True, sharey=True
@@ -72,7 +74,8 @@ for row, what in zip(axes, ("attention matrix", "output"), strict=True):
     for ax in row:
         ax.set_ylabel(f"error of the {what}")
 
-# %% If the entries have unit variance (right), no features have an error below 1, which
+# %%
+# If the entries have unit variance (right), no features have an error below 1, which
 # the constant output 0 has as well. Random Fourier features only seem to be the best
 # there: most of their denominators cannot be distinguished from noise, and the output
 # for such rows is replaced by the mean of the values.

@@ -1,5 +1,6 @@
-"""For which sequence lengths is linear attention faster?
-=========================================================
+"""
+For which sequence lengths is linear attention faster?
+======================================================
 
 Exact attention computes a score for each pair of rows, whereas linear attention
 accumulates sums of features. This example compares the time and the memory of both for
@@ -15,7 +16,8 @@ import numpy as np
 from sklearn_crt import OPRFSampler
 from sklearn_crt.attention import linear_attention, softmax_attention
 
-# %% One head is computed by NumPy in float32, with d = e = 64 and m = 256 features. The
+# %%
+# One head is computed by NumPy in float32, with d = e = 64 and m = 256 features. The
 # times are processor times. ``python -m benchmarks.attention`` measures up to 65536
 # rows, and also torch.
 D, M = 64, 256
@@ -56,6 +58,7 @@ for ax, label in zip(axes, ("processor seconds", "MB beside q, k, v"), strict=Tr
     ax.set(xlabel="rows", ylabel=label)
     ax.grid(alpha=0.3)
 
-# %% The dotted line marks the length for which both need the same number of
+# %%
+# The dotted line marks the length for which both need the same number of
 # multiplications, which is about 2 m.
 plt.show()

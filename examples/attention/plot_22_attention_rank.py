@@ -1,5 +1,6 @@
-"""Does attention to distant positions have a low rank?
-=======================================================
+"""
+Does attention to distant positions have a low rank?
+====================================================
 
 FMMformers compute attention to neighbouring positions exactly, and attention to all
 others from a few features. This requires that the attention matrix without a band
@@ -11,8 +12,9 @@ import numpy as np
 
 from sklearn_crt.attention import linear_attention, softmax_attention
 
-# %% There are three attention matrices of 128 rows. In the first, the scores decrease
-# with the distance between positions; the second has random queries and keys in 16
+# %%
+# There are three attention matrices of 128 rows. In the first, the scores decrease with
+# the distance between positions; the second has random queries and keys in 16
 # dimensions; the third combines both. Each matrix is the output for v = I.
 L = 128
 rng, place = np.random.default_rng(0), np.arange(L)
@@ -47,7 +49,8 @@ ax.set(
 ax.legend()
 ax.grid(alpha=0.3)
 
-# %% If the scores decrease with the distance, removing a narrow band reduces the rank
+# %%
+# If the scores decrease with the distance, removing a narrow band reduces the rank
 # considerably; otherwise no band does. The rank of the approximation of the remaining
 # matrix is determined by its features:
 exact = softmax_attention(q, k, np.eye(L))

@@ -1,5 +1,6 @@
-"""How much better is local linear regression at the boundary?
-==============================================================
+"""
+How much better is local linear regression at the boundary?
+===========================================================
 
 A surface is estimated from 600 noisy points by a kernel average and by local linear
 regression. The arrows are the slopes that local linear regression also returns.
@@ -27,8 +28,9 @@ models = {
     "local linear": LocalLinearRegressor().fit(X, y),
 }
 
-# %% At the edges all neighbours lie on one side, so kernel averages are biased towards
-# the values inside. The lower row shows that the error of local linear regression is
+# %%
+# At the edges all neighbours lie on one side, so kernel averages are biased towards the
+# values inside. The lower row shows that the error of local linear regression is
 # smaller.
 truth = surface(grid)
 options = {"cmap": "viridis", "vmin": truth.min(), "vmax": truth.max()}

@@ -1,5 +1,6 @@
-"""Which columns are important?
-===============================
+"""
+Which columns are important?
+============================
 
 The weights of the columns in a learned metric are compared with the permutation
 importances of gradient boosting.
@@ -23,10 +24,10 @@ boosting = HistGradientBoostingRegressor(random_state=0)
 for each in (model, boosting):
     print(f"R2 {each.fit(X_train, y_train).score(X_test, y_test):.2f}")
 
-# %% ``feature_importances_`` contains the diagonal of the metric for standardised
-# columns. It shows how much the target changes along each column. Permutation
-# importance answers another question: how much worse the predictions become if a column
-# is shuffled.
+# %%
+# ``feature_importances_`` contains the diagonal of the metric for standardised columns.
+# It shows how much the target changes along each column. Permutation importance answers
+# another question: how much worse the predictions become if a column is shuffled.
 metric = model[0].feature_importances_
 shuffled = [
     permutation_importance(each, X_test, y_test, n_repeats=5, random_state=0)

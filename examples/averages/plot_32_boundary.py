@@ -1,5 +1,6 @@
-"""How does a learned metric change a decision boundary?
-========================================================
+"""
+How does a learned metric change a decision boundary?
+=====================================================
 
 The two classes form a chequerboard in two hidden variables. The data have eight
 columns: each hidden variable is the sum of two columns, and the other four are noise.
@@ -41,5 +42,6 @@ bar = figure.colorbar(picture, ax=axes)
 bar.set_label("probability of the second class")
 plt.show()
 
-# %% The figure shows a section through the space of the eight columns. The black lines
-# are the true boundary.
+# %%
+# The figure shows a section through the space of the eight columns. The black lines are
+# the true boundary.

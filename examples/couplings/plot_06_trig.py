@@ -1,5 +1,6 @@
-"""Do orthogonal frequencies improve random Fourier features?
-=============================================================
+"""
+Do orthogonal frequencies improve random Fourier features?
+==========================================================
 
 The figure shows the exact variance of a kernel estimate from one block of d orthogonal
 frequencies, relative to d independent frequencies, as a function of the distance
@@ -27,6 +28,7 @@ ax.axhline(1, color="grey", linewidth=1, label="independent")
 ax.set(xlabel="distance $|x - y|$ for $\\sigma = 1$", ylabel="ratio of the variances")
 ax.legend()
 
-# %% The variance decreases most for neighbouring rows and in high dimension: for d = 64
-# it is 20 times smaller. It does not decrease for distant rows. Where a curve is above
-# the grey line, orthogonality increases the variance, here by at most 2 %.
+# %%
+# The variance decreases most for neighbouring rows and in high dimension: for d = 64 it
+# is 20 times smaller. It does not decrease for distant rows. Where a curve is above the
+# grey line, orthogonality increases the variance, here by at most 2 %.

@@ -1,5 +1,6 @@
-"""By how much does a simplex reduce the variance?
-==================================================
+"""
+By how much does a simplex reduce the variance?
+===============================================
 
 If the frequencies of positive features point to the corners of a simplex, the angles
 between them are as large as possible, and the variance is smaller than with orthogonal
@@ -11,7 +12,8 @@ import numpy as np
 
 from sklearn_crt import OPRFSampler, PositiveRBFSampler
 
-# %% The curves show the exact variance with one block of d frequencies, relative to d
+# %%
+# The curves show the exact variance with one block of d frequencies, relative to d
 # independent frequencies, for A = 0 (left), and for the value of A that OPRF chooses
 # for each pair (right).
 sums = np.geomspace(1e-2, 10, 60)
@@ -38,8 +40,9 @@ axes[0].set_ylabel("variance relative to independent")
 axes[1].legend(loc="upper left", bbox_to_anchor=(1, 1))
 plt.show()
 
-# %% Orthogonal frequencies (dashed) reduce the variance only if x + y has a moderate
-# norm. If the norm is small, the error is proportional to the sum of all frequencies,
-# which is nearly zero for a simplex: for d = 64 less than one percent of the variance
+# %%
+# Orthogonal frequencies (dashed) reduce the variance only if x + y has a moderate norm.
+# If the norm is small, the error is proportional to the sum of all frequencies, which
+# is nearly zero for a simplex: for d = 64 less than one percent of the variance
 # remains. If the norm is large, no coupling helps, because the error is dominated by
 # rare large features. With OPRF this happens only for larger norms.

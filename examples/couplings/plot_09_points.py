@@ -1,5 +1,6 @@
-"""Blocks of frequencies or quasi-random points?
-================================================
+"""
+Blocks of frequencies or quasi-random points?
+=============================================
 
 Orthogonal and simplex frequencies are drawn in independent blocks, so the squared error
 is inversely proportional to the number of blocks. All points of a Sobol sequence depend
@@ -12,8 +13,9 @@ import numpy as np
 
 from sklearn_crt import PositiveRBFSampler, TrigRBFSampler
 
-# %% The figure shows the median over pairs of rows of the squared error, averaged over
-# 20 draws. The rows are normally distributed.
+# %%
+# The figure shows the median over pairs of rows of the squared error, averaged over 20
+# draws. The rows are normally distributed.
 rng = np.random.default_rng(0)
 couplings = "iid", "orthogonal", "simplex", "sobol"
 panels = {
@@ -51,7 +53,8 @@ for ax, (title, (sampler, d)) in zip(axes, panels.items(), strict=True):
 axes[0].legend()
 plt.show()
 
-# %% In four dimensions Sobol points have a smaller error from a few blocks on, for both
+# %%
+# In four dimensions Sobol points have a smaller error from a few blocks on, for both
 # kinds of features. In sixteen dimensions the simplex is better for the first blocks.
 # All these estimates are unbiased, but ``kernel_variance`` predicts the error only for
 # blocks.

@@ -1,5 +1,6 @@
-"""When are structured frequencies faster?
-==========================================
+"""
+When are structured frequencies faster?
+=======================================
 
 Blocks of frequencies need a random rotation of all columns. The structured couplings
 replace it by products of random signs and Hadamard matrices, which are applied as fast
@@ -13,7 +14,8 @@ import numpy as np
 
 from sklearn_crt import SimplexRBFSampler
 
-# %% Left: processor time of ``fit`` and ``transform`` for 500 rows, with as many
+# %%
+# Left: processor time of ``fit`` and ``transform`` for 500 rows, with as many
 # frequencies as columns. Right: error of the kernel over all pairs of 40 rows in 1024
 # dimensions, as the mean over eight seeds with its standard error.
 rng = np.random.default_rng(0)
@@ -73,5 +75,6 @@ for ax in axes:
     ax.legend()
 plt.show()
 
-# %% The errors of both decrease with the number of frequencies in the same way. In 1024
+# %%
+# The errors of both decrease with the number of frequencies in the same way. In 1024
 # dimensions, the bias of the structured directions is too small to be visible.

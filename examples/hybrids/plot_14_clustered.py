@@ -1,5 +1,6 @@
-"""How accurate are clustered hybrids?
-======================================
+"""
+How accurate are clustered hybrids?
+===================================
 
 For each pair of clusters of queries and keys there are exponential features whose
 estimate is exact at the two centres. This example shows how the error grows with the
@@ -11,7 +12,8 @@ import numpy as np
 
 from sklearn_crt import PositiveRBFSampler, TrigRBFSampler, clustered_hybrid
 
-# %% There are two clusters of queries and two clusters of keys in 20 dimensions, whose
+# %%
+# There are two clusters of queries and two clusters of keys in 20 dimensions, whose
 # centres have norm 1. Every sampler has 200 features.
 rng = np.random.default_rng(0)
 centers = rng.normal(size=(4, 20))
@@ -46,9 +48,10 @@ ax.grid(alpha=0.3)
 ax.legend()
 plt.show()
 
-# %% With complex diagonals the error decreases with the width of the clusters. By
-# default, the diagonals depend on the second moments of the clusters. Then the hybrid
-# is as accurate as the other samplers even if the clusters are as wide as they are
-# apart, whereas it is less accurate with diagonals that depend only on the centres. A
-# real diagonal cannot cancel coordinates in which the two centres have the same sign,
-# which is the case for half of them here.
+# %%
+# With complex diagonals the error decreases with the width of the clusters. By default,
+# the diagonals depend on the second moments of the clusters. Then the hybrid is as
+# accurate as the other samplers even if the clusters are as wide as they are apart,
+# whereas it is less accurate with diagonals that depend only on the centres. A real
+# diagonal cannot cancel coordinates in which the two centres have the same sign, which
+# is the case for half of them here.

@@ -1,5 +1,6 @@
-"""By how much do couplings reduce the variance for heavy tails?
-================================================================
+"""
+By how much do couplings reduce the variance for heavy tails?
+=============================================================
 
 The figure shows the variance of one block of d = 16 frequencies relative to that of
 independent frequencies for three kernels, with orthogonal directions, and with
@@ -32,7 +33,8 @@ def sample_variance(sampler, coupling):
     return np.cos(phases).mean(axis=2).var(axis=1)
 
 
-# %% The curves for orthogonal directions are exact (``kernel_variance``). Those for
+# %%
+# The curves for orthogonal directions are exact (``kernel_variance``). Those for
 # stratified norms are sample variances of 3000 blocks, with bands of two standard
 # errors.
 figure, axes = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained", sharey=True)
@@ -52,7 +54,8 @@ axes[0].set_ylabel("variance relative to independent")
 axes[0].legend()
 plt.show()
 
-# %% Orthogonal directions alone reduce the variance by 15 % for the Laplacian kernel,
-# and by 85 % for the Gaussian kernel. Norms with a heavy-tailed distribution vary so
-# much that the angles hardly matter. Stratified norms cover the tail in every block,
-# and halve the variance for neighbouring rows.
+# %%
+# Orthogonal directions alone reduce the variance by 15 % for the Laplacian kernel, and
+# by 85 % for the Gaussian kernel. Norms with a heavy-tailed distribution vary so much
+# that the angles hardly matter. Stratified norms cover the tail in every block, and
+# halve the variance for neighbouring rows.

@@ -28,7 +28,8 @@ options = {"sigma": 1.0, "n_components": 2 * n_frequencies, "coupling": "iid"}
 r = np.linspace(0, 3, 200)
 rows = np.outer(r, np.eye(16)[0])
 
-# %% Left: the kernels. Right: the proportion of frequencies with a norm above R in 16
+# %%
+# Left: the kernels. Right: the proportion of frequencies with a norm above R in 16
 # dimensions, among 200,000 that were drawn.
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
 R = np.geomspace(0.5, 1e4, 200)
@@ -45,6 +46,7 @@ for ax in (left, right):
     ax.grid(alpha=0.3)
 plt.show()
 
-# %% On the right, a straight line corresponds to a power law. Its exponent is alpha for
+# %%
+# On the right, a straight line corresponds to a power law. Its exponent is alpha for
 # the exponential power kernel, and 2 nu for the Matern kernel. One in a hundred
 # frequencies of the Laplacian kernel has a norm above 300.

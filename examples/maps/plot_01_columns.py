@@ -21,7 +21,8 @@ from sklearn_crt import OPRFSampler, PositiveRBFSampler, TrigRBFSampler
 X, y = load_digits(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
 
-# %% The inputs are multiplied by ``sigma``, so ``gamma = sigma^2 / 2``. The default
+# %%
+# The inputs are multiplied by ``sigma``, so ``gamma = sigma^2 / 2``. The default
 # ``sigma="scale"`` is equivalent to ``gamma="scale"`` of :class:`~sklearn.svm.SVC`.
 gamma = 0.5 * TrigRBFSampler(sigma="scale").fit(X_train).sigma_ ** 2
 maps = {
@@ -45,7 +46,8 @@ for name, sampler in maps.items():
             model = RidgeClassifier(1e-3).fit(sampler.transform(X_train), y_train)
             scores[name][i, seed] = model.score(features, y_test)
 
-# %% The curves are means over three draws. Those of scikit-learn's samplers are dashed.
+# %%
+# The curves are means over three draws. Those of scikit-learn's samplers are dashed.
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 for name in maps:
     style = "--" if name in ("RBFSampler", "Nystroem") else "-"
@@ -63,7 +65,8 @@ for ax in axes:
 axes[1].legend()
 plt.show()
 
-# %% Orthogonal frequencies have a smaller error than the independent frequencies of
+# %%
+# Orthogonal frequencies have a smaller error than the independent frequencies of
 # ``RBFSampler`` for every number of features. Nystroem adapts its features to the data,
 # and is even better on this small data set; its cost grows with the cube of the number
 # of features. Of the two samplers of positive features, the one with the optimal

@@ -1,5 +1,6 @@
-"""When are optimal positive features better?
-=============================================
+"""
+When are optimal positive features better?
+==========================================
 
 The variance of a Gaussian kernel value that is estimated from positive features depends
 on the norm of x + y. ``OPRFSampler`` has a parameter A that makes this variance small
@@ -11,9 +12,10 @@ import numpy as np
 
 from sklearn_crt import OPRFSampler, PositiveRBFSampler
 
-# %% The pairs are x = y on one axis, so the norm of x + y is twice that of x. If
-# ``fit`` is called with one such pair, A is optimal for this pair. The reference is A =
-# 0, that is, ``PositiveRBFSampler``.
+# %%
+# The pairs are x = y on one axis, so the norm of x + y is twice that of x. If ``fit``
+# is called with one such pair, A is optimal for this pair. The reference is A = 0, that
+# is, ``PositiveRBFSampler``.
 sums = np.linspace(0.05, 8, 60)
 options = {"sigma": 1.0, "n_components": 1, "center": False, "coupling": "iid"}
 
@@ -49,8 +51,9 @@ for ax, title in zip(axes, titles, strict=True):
 axes[0].set_ylabel("log variance minus that for A = 0")
 plt.show()
 
-# %% Left: if A is chosen for each pair, the variance is never larger than with A = 0,
-# and the improvement grows without bound. Right: in practice there is one A for all
-# pairs. The variance is much smaller if the norm of x + y is large. It is larger if the
-# norm is far below the value for which A was chosen, but the variance is small there in
-# any case.
+# %%
+# Left: if A is chosen for each pair, the variance is never larger than with A = 0, and
+# the improvement grows without bound. Right: in practice there is one A for all pairs.
+# The variance is much smaller if the norm of x + y is large. It is larger if the norm
+# is far below the value for which A was chosen, but the variance is small there in any
+# case.

@@ -1,5 +1,6 @@
-"""Is a complex parameter useful?
-=================================
+"""
+Is a complex parameter useful?
+==============================
 
 Random Fourier features and positive features belong to a family with a sign s and a
 complex parameter A, from which ``GERFSampler`` chooses the best member. This example
@@ -40,9 +41,10 @@ def mean_log_variance_of(s, A, X):
     return np.mean(np.log(moment - np.exp(2 * inner - total)))
 
 
-# %% Left: the mean over all pairs of rows for each sampler. Right: the mean for the
-# best member of the family, and for members whose parameter rho = 1 / (1 - 8A) is
-# rotated by an angle. The formula is given in :class:`~sklearn_crt.GERFSampler`.
+# %%
+# Left: the mean over all pairs of rows for each sampler. Right: the mean for the best
+# member of the family, and for members whose parameter rho = 1 / (1 - 8A) is rotated by
+# an angle. The formula is given in :class:`~sklearn_crt.GERFSampler`.
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 for name, sampler in maps.items():
     sampler.set_params(n_components=128, coupling="iid")
@@ -66,6 +68,7 @@ for ax in axes:
     ax.legend()
 plt.show()
 
-# %% The best member is real. For a small sigma it is close to random Fourier features,
+# %%
+# The best member is real. For a small sigma it is close to random Fourier features,
 # with A > 0, and for a large sigma it is OPRF. Each rotation away from the real axis
 # increases the variance, as in all trials known to us.

@@ -27,7 +27,8 @@ def mean_log_second_moment(feature_map):
     return np.log(variance + kernel**2 / n).mean() + np.log(n)
 
 
-# %% The distribution of the exponents is an attribute of the feature map, so a map with
+# %%
+# The distribution of the exponents is an attribute of the feature map, so a map with
 # another distribution can be created.
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
 for ax, positive in zip(axes, (False, True), strict=True):
@@ -50,7 +51,8 @@ axes[1].plot([], [], "k:", label="OPRFSampler, in the colour of its sigma")
 figure.legend(*axes[1].get_legend_handles_labels(), loc="outside lower center", ncols=4)
 plt.show()
 
-# %% The circle marks the fitted value, which is at the minimum of each curve. Without
-# the shift, a ``lambda`` that is ten times too large or too small increases the
-# variance by a factor of 3 for ``sigma=0.1`` and of 2e7 for ``sigma=0.4``. The dotted
-# lines show OPRF, whose features are positive without a shift.
+# %%
+# The circle marks the fitted value, which is at the minimum of each curve. Without the
+# shift, a ``lambda`` that is ten times too large or too small increases the variance by
+# a factor of 3 for ``sigma=0.1`` and of 2e7 for ``sigma=0.4``. The dotted lines show
+# OPRF, whose features are positive without a shift.

@@ -34,7 +34,8 @@ sigmas = np.geomspace(0.05, 2, 16)
 # fit warns if the error exceeds the kernel; here the curves show it
 warnings.filterwarnings("ignore", message=".*stated error")
 
-# %% Each curve is the median over all pairs of rows of the variance for 128 features.
+# %%
+# Each curve is the median over all pairs of rows of the variance for 128 features.
 figure, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
 for name, sampler in maps.items():
     sampler.set_params(n_components=128)
@@ -50,7 +51,8 @@ ax.grid(alpha=0.3)
 ax.legend()
 plt.show()
 
-# %% Samplers of positive features are dashed. For a small ``sigma``, where all kernel
+# %%
+# Samplers of positive features are dashed. For a small ``sigma``, where all kernel
 # values are close to one, random Fourier features have the smallest variance; for a
 # large ``sigma`` OPRF does. Of the samplers with discrete exponents,
 # ``GeometricSampler(positive=True)`` is the closest to OPRF there, and

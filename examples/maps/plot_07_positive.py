@@ -26,7 +26,8 @@ for cls in samplers:
             wrong.append(np.mean(sums <= 0))
         share[cls.__name__].append(100 * np.mean(wrong))
 
-# %% The figure shows the proportion of queries for which the estimated sum of kernel
+# %%
+# The figure shows the proportion of queries for which the estimated sum of kernel
 # values is not positive.
 figure, ax = plt.subplots(figsize=(5.5, 3.6), layout="constrained")
 for name, values in share.items():
@@ -34,7 +35,8 @@ for name, values in share.items():
 ax.set(xlabel="sigma", ylabel="queries without a valid denominator (%)")
 ax.legend()
 
-# %% With random Fourier features, up to half of the queries have no valid average if
+# %%
+# With random Fourier features, up to half of the queries have no valid average if
 # ``sigma`` is large, because the true sums are far smaller than the noise. With
 # positive features every query has a valid average. Its accuracy depends on the
 # variance of the features, which is smaller with OPRF.

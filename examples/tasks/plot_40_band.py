@@ -1,5 +1,6 @@
-"""A prediction interval, and the training rows behind a prediction
-===================================================================
+"""
+A prediction interval, and the training rows behind a prediction
+================================================================
 
 How heavy is an abalone of a given length, in which interval do most weights lie, and on
 which observations is the prediction based? Local linear regression on 600 observations
@@ -14,9 +15,10 @@ from sklearn.model_selection import train_test_split
 from sklearn_crt import LocalLinearRegressor
 from sklearn_crt.datasets import fetch_uci
 
-# %% The abalone data from UCI contain the length and the weight of shellfish. If they
-# are neither on this machine nor available for download, the diabetes data of
-# scikit-learn are used instead.
+# %%
+# The abalone data from UCI contain the length and the weight of shellfish. If they are
+# neither on this machine nor available for download, the diabetes data of scikit-learn
+# are used instead.
 try:
     data = fetch_uci("abalone").data[:, [1, 4]].astype(float)
     x, y = 200 * data[:, :1], 200 * data[:, 1]  # stored in units of 200
@@ -27,7 +29,8 @@ except OSError:
 n_train = min(600, len(y) // 2)
 x, x_new, y, y_new = train_test_split(x, y, train_size=n_train, random_state=0)
 
-# %% No parameter has to be chosen. The width of the kernel is selected by the
+# %%
+# No parameter has to be chosen. The width of the kernel is selected by the
 # leave-one-out error, and ``predict_interval`` is based on the errors of neighbouring
 # rows.
 model = LocalLinearRegressor().fit(x, y)
@@ -37,9 +40,10 @@ at = np.quantile(x, [0.2, 0.9])[:, None]
 weights = model.kernel_weights(at).toarray()
 numbers = model.effective_sample_size(at)
 
-# %% Each cross is a prediction. The number next to it is the effective number of
-# training rows. The coloured points are the training rows that contribute to it, and
-# darker points have larger weights.
+# %%
+# Each cross is a prediction. The number next to it is the effective number of training
+# rows. The coloured points are the training rows that contribute to it, and darker
+# points have larger weights.
 figure, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
 ax.fill_between(curve[:, 0], low, high, color="0.85", label="interval for 90 %")
 ax.plot(curve[:, 0], model.predict(curve), "black", zorder=3, label="prediction")
@@ -59,7 +63,8 @@ ax.set(xlabel=names[0], ylabel=names[1])
 ax.legend(loc="upper left")
 plt.show()
 
-# %% The band is wide where the targets vary widely, and narrow where they do not. It
+# %%
+# The band is wide where the targets vary widely, and narrow where they do not. It
 # contains the following proportion of the test rows:
 low, high = model.predict_interval(x_new, coverage=0.9).T
 print(f"{np.mean((low <= y_new) & (y_new <= high)):.1%} of {len(y_new)}")

@@ -1,5 +1,6 @@
-"""Class probabilities from 50,000 rows in seconds
-==================================================
+"""
+Class probabilities from 50,000 rows in seconds
+===============================================
 
 What is the probability that a matrix product is faster than most others? Predicted
 probabilities are calibrated if, for example, seven out of ten of the rows with a
@@ -26,8 +27,9 @@ from sklearn_crt import (
 )
 from sklearn_crt.datasets import fetch_uci
 
-# %% The sgemm data from UCI contain 14 settings of a program and its running time. If
-# they are neither on this machine nor available for download, generated data are used
+# %%
+# The sgemm data from UCI contain 14 settings of a program and its running time. If they
+# are neither on this machine nor available for download, generated data are used
 # instead.
 try:
     table = fetch_uci("sgemm")
@@ -38,11 +40,12 @@ fast = times < np.median(times)
 parts = train_test_split(X, fast, train_size=50_000, test_size=4000, random_state=0)
 X_train, X_test, y_train, y_test = parts
 
-# %% A kernel average is the weighted proportion of a class among the neighbours of a
-# row, so it is a probability. Its accuracy depends on which rows are neighbours, that
-# is, on the metric, which ``LearnedMetric`` learns from the targets. Least-squares
-# classifiers have no probabilities; scikit-learn's ``CalibratedClassifierCV`` computes
-# them from their scores.
+# %%
+# A kernel average is the weighted proportion of a class among the neighbours of a row,
+# so it is a probability. Its accuracy depends on which rows are neighbours, that is, on
+# the metric, which ``LearnedMetric`` learns from the targets. Least-squares classifiers
+# have no probabilities; scikit-learn's ``CalibratedClassifierCV`` computes them from
+# their scores.
 scale, metric = StandardScaler(), LearnedMetric(method="nca", random_state=0)
 average = NadarayaWatsonClassifier()
 features = TrigRBFSampler(n_components=512, random_state=0)
@@ -73,7 +76,8 @@ figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", nco
 right.set_title("50,000 training and 4000 test rows")
 plt.show()
 
-# %% Left: a model is calibrated if its curve is close to the dotted line. The
+# %%
+# Left: a model is calibrated if its curve is close to the dotted line. The
 # probabilities of the kernel average without a learned metric are not extreme enough:
 # where it predicts 30 %, the true proportion is lower, and where it predicts 70 %, it
 # is higher, because many of the neighbours are not similar. Right: calibrated

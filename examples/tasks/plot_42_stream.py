@@ -1,5 +1,6 @@
-"""A stream of a million rows, with a penalty that is chosen along the way
-==========================================================================
+"""
+A stream of a million rows, with a penalty that is chosen along the way
+=======================================================================
 
 Each batch of rows is read once and not stored. The model keeps the Gram matrix of the
 features, from which the coefficients for every penalty can be computed. The best
@@ -17,7 +18,8 @@ from tqdm import tqdm
 
 from sklearn_crt import RandomFeatureRidge, TrigRBFSampler
 
-# %% The batches are generated when they are needed, as if they came from a file or a
+# %%
+# The batches are generated when they are needed, as if they came from a file or a
 # network. They have ten columns, and half of the variance of the target is noise. The
 # sampler is fitted to the first batch and stays the same, so no rows have to be kept.
 # ``alpha_`` and ``score_path()`` need one eigendecomposition for all 31 penalties
@@ -50,9 +52,10 @@ model.score_path()
 end = time.process_time()
 print(f"a batch: {middle - start:.3f} s, its penalties: {end - middle:.3f} s")
 
-# %% Left: the error of the predictions, compared with targets without noise. Middle:
-# the first few rows need a large penalty. With more rows the best penalty is smaller,
-# and its exact value matters less. In the white region the expected error, which
+# %%
+# Left: the error of the predictions, compared with targets without noise. Middle: the
+# first few rows need a large penalty. With more rows the best penalty is smaller, and
+# its exact value matters less. In the white region the expected error, which
 # ``score_path()`` returns, is close to the minimum. Right: the memory does not grow.
 figure, axes = plt.subplots(1, 3, figsize=(11, 3.7), layout="constrained")
 axes[0].semilogx(seen, errors, "o-")

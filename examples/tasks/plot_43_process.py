@@ -1,5 +1,6 @@
-"""A Gaussian process on 100,000 rows
-=====================================
+"""
+A Gaussian process on 100,000 rows
+==================================
 
 A Gaussian process predicts a number and its standard deviation. Its time grows with the
 cube of the number of rows, which limits it to a few thousand. With random features the
@@ -19,8 +20,9 @@ from sklearn.model_selection import train_test_split
 from sklearn_crt import LearnedMetric, RandomFeatureRidge
 from sklearn_crt.datasets import fetch_uci
 
-# %% The sgemm data from UCI contain 14 settings of a program and its running time. If
-# they are neither on this machine nor available for download, generated data are used
+# %%
+# The sgemm data from UCI contain 14 settings of a program and its running time. If they
+# are neither on this machine nor available for download, generated data are used
 # instead.
 try:
     table = fetch_uci("sgemm")
@@ -31,7 +33,8 @@ X = X.astype(np.float32)
 parts = train_test_split(X, y, train_size=100_000, test_size=2000, random_state=0)
 X, X_test, y, y_test = parts
 
-# %% Both models are fitted in a metric that is learned from 2000 rows, so that
+# %%
+# Both models are fitted in a metric that is learned from 2000 rows, so that
 # neighbouring rows have similar targets. Both choose the width of their kernel.
 metric = LearnedMetric(method="agop", random_state=0).fit(X[:2000], y[:2000])
 X, X_test = metric.transform(X), metric.transform(X_test)
@@ -49,7 +52,8 @@ models = {
     "RandomFeatureRidge": (on_features, (1000, 10_000, 100_000)),
 }
 
-# %% The intervals for 90 % extend 1.645 standard deviations to both sides.
+# %%
+# The intervals for 90 % extend 1.645 standard deviations to both sides.
 titles = (
     "processor seconds of fit",
     "root mean squared error",
@@ -78,7 +82,8 @@ axes[2].set(ylim=(80, 100))
 axes[2].legend()
 plt.show()
 
-# %% On sgemm, the exact Gaussian process has a smaller error for the same number of
-# rows, because features are only an approximation. However, the model on features can
-# use a hundred times as many rows in a few times the time, and its error continues to
+# %%
+# On sgemm, the exact Gaussian process has a smaller error for the same number of rows,
+# because features are only an approximation. However, the model on features can use a
+# hundred times as many rows in a few times the time, and its error continues to
 # decrease. From 1000 rows on, the coverage of both kinds of intervals is close to 90 %.

@@ -19,8 +19,9 @@ from torch import nn
 
 from sklearn_crt.attention.torch import LinearAttention, calibrate, replace_attention
 
-# %% Each image is a sequence of 32 pairs of pixels, which is processed by two layers
-# with four heads each.
+# %%
+# Each image is a sequence of 32 pairs of pixels, which is processed by two layers with
+# four heads each.
 torch.manual_seed(0)
 images, labels = load_digits(return_X_y=True)
 images = torch.tensor(images / 16, dtype=torch.float32).reshape(-1, 32, 2)
@@ -59,8 +60,9 @@ def train(model, n_epochs):
     return found
 
 
-# %% ``replace_attention`` keeps the weights, and ``calibrate`` adapts the features of
-# the new layers to some of the data. Both models are then trained for two more epochs.
+# %%
+# ``replace_attention`` keeps the weights, and ``calibrate`` adapts the features of the
+# new layers to some of the data. Both models are then trained for two more epochs.
 model = Reader()
 before = train(model, 6)
 linear = copy.deepcopy(model)
@@ -68,7 +70,8 @@ replace_attention(linear, n_components=32, random_state=0)
 calibrate(linear, X.split(100))
 curves = {"exact attention": train(model, 2), "linear attention": train(linear, 2)}
 
-# %% The time of one layer of each kind is measured for sequences of increasing length.
+# %%
+# The time of one layer of each kind is measured for sequences of increasing length.
 exact = nn.MultiheadAttention(32, 4, batch_first=True)
 layers = [exact, LinearAttention.from_multihead(exact, n_components=32, random_state=0)]
 lengths = 256, 512, 1024, 2048, 4096, 8192
@@ -93,7 +96,8 @@ for ax in (left, right):
     ax.legend()
 plt.show()
 
-# %% Left: features only approximate the attention that was trained, so the accuracy
+# %%
+# Left: features only approximate the attention that was trained, so the accuracy
 # decreases at first. It recovers after one epoch. Right: for sequences as short as
 # these images, linear attention is not faster. For long sequences it is, and the more
 # so the longer they are.

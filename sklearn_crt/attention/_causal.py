@@ -122,7 +122,7 @@ def _numerators_by_halving(queries, keys, values):
 
 
 def _early(array, size):
-    """Return the first halves of blocks of 2 size rows, (..., n_blocks, size, c)."""
+    """Return the first halves of blocks of 2 * size rows, (..., n_blocks, size, c)."""
     return _blocks(array, size)[..., :size, :]
 
 

@@ -213,8 +213,8 @@ def coreset_attention(
     See Also
     --------
     linear_attention : Attention that is approximated by features, and can be causal.
-    softmax_attention : What is approximated. sklearn_crt.Prototypes : The same
-    approximation for Nadaraya-Watson estimators.
+    softmax_attention : What is approximated.
+    sklearn_crt.Prototypes : The same approximation for Nadaraya-Watson estimators.
 
     Notes
     -----

@@ -67,10 +67,9 @@ class RandomFeatureRidgeClassifier(
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Predicted indicators of a row whose features are all zero.
     loo_errors_ : ndarray of shape (n_sigmas, n_alphas)
-        Leave-one-out errors: mean squared errors of the indicators of rows that are
-        predicted without themselves, summed over the indicators. An error is infinite
-        if it cannot be computed, or if a penalty of ``alpha="auto"`` is too small for
-        the variance of the indicators.
+        Leave-one-out errors: mean squared errors of the predicted indicators, summed
+        over the indicators. An error is infinite if it cannot be computed, or if a
+        penalty of ``alpha="auto"`` is too small for the variance of the indicators.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)

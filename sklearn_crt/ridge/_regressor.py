@@ -70,9 +70,10 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         Prediction for a row whose features are all zero.
     loo_errors_ : ndarray of shape (n_sigmas, n_alphas) or \
             (n_sigmas, n_alphas, n_outputs)
-        Leave-one-out errors: mean squared errors of rows that are predicted without
-        themselves. An error is infinite if it cannot be computed, or if a penalty of
-        ``alpha="auto"`` is too small for the variance of the targets (see Notes).
+        Leave-one-out errors: mean squared errors of rows that are predicted by models
+        fitted without them. An error is infinite if it cannot be computed, or if a
+        penalty of ``alpha="auto"`` is too small for the variance of the targets (see
+        Notes).
     noise_variance_ : float or ndarray of shape (n_outputs,)
         Estimate of the variance of the targets about their expectation.
     n_features_in_ : int

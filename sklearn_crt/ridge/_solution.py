@@ -28,7 +28,7 @@ _EXACT = 2e-12
 # penalty), relative to that of the targets. With a larger one, predictions for rows far
 # from the others become unreasonably large.
 _MOST_SPREAD = 5.0
-# The error of a row cannot be computed without the row itself if the row determines its
+# The leave-one-out error of a row cannot be computed if the row alone determines its
 # prediction up to rounding: if 1 minus its leverage is below this limit, or below
 # _ROUNDING times the machine epsilon of the features.
 _LEAST_LEFT, _ROUNDING = 1e-10, 30
@@ -254,7 +254,7 @@ class Regression:
         return self._n_fixed / self.moments.weight
 
     def _leave_one_out(self, rows: HeldOut) -> None:
-        """Compute the errors of rows that are predicted without themselves.
+        """Compute leave-one-out errors.
 
         With leverage h, the error of such a prediction is the residual divided by 1 -
         h. The leverage of a row that represents several equal rows is that of all of

@@ -52,7 +52,7 @@ FEWEST, MOST, _MANY = 1024, 2048, 2**14
 _WIDE = 1024
 # rows per column from which sigma is chosen: more rows would hardly change the choice
 _ROWS_A_COLUMN = 16
-# Maximum number of distinct rows that are predicted without themselves. At most
+# Maximum number of distinct rows with leave-one-out predictions. At most
 # _SAMPLED_ENTRIES of their entries are kept, but at least _LEAST_SAMPLED rows.
 _N_SAMPLED, _LEAST_SAMPLED, _SAMPLED_ENTRIES = 4096, 256, 2**20
 

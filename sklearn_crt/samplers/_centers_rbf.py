@@ -175,8 +175,8 @@ class CentersRBFSampler(
         = sigma**2 / 2``. ``"median"`` is the inverse of the median distance between up
         to 1000 rows.
     n_components : int, default=100
-        Number of features, one per centre. There are fewer if there are fewer distinct
-        rows.
+        Number of features, one per centre. If there are fewer distinct rows, each of
+        them is a centre.
     centers : {"kmeans", "rpcholesky", "random"} or array-like, default="kmeans"
         How the centres are chosen.
 

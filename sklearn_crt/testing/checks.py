@@ -201,7 +201,7 @@ def assert_nested(sampler: BaseFeatureSampler, X: np.ndarray) -> None:
 
     With the same seed, the frequencies of a sampler with fewer columns must be the
     first frequencies of a sampler with more columns. For a composed map this must hold
-    for each of its components, between numbers of columns that have the same
+    for each of its components, for numbers of columns at which it has the same
     components.
 
     Parameters
