@@ -22,7 +22,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-def _call(estimator: Any, method: str, X: Any, *options: Any) -> np.ndarray:
+def _query(estimator: Any, method: str, X: Any, *options: Any) -> np.ndarray:
     """Call a method of an estimator, or of the last step of a pipeline."""
     if hasattr(estimator, "steps"):
         X = estimator[:-1].transform(X) if len(estimator.steps) > 1 else X
@@ -169,7 +169,7 @@ class PredictionIntervalDisplay:
             values=values,
             predictions=np.asarray(estimator.predict(grid)),
             intervals=np.stack(
-                [_call(estimator, "predict_interval", grid, c) for c in coverages]
+                [_query(estimator, "predict_interval", grid, c) for c in coverages]
             ),
             coverages=coverages,
             feature_name=f"x{feature}" if names is None else str(names[feature]),
@@ -310,9 +310,9 @@ class CoverageDisplay:
         check_scalar(n_groups, "n_groups", Integral, min_val=1)
         check_consistent_length(X, y)
         targets = np.asarray(y)
-        ends = [_call(estimator, "predict_interval", X, c) for c in requested]
+        ends = [_query(estimator, "predict_interval", X, c) for c in requested]
         inside = np.stack([(e[:, 0] <= targets) & (targets <= e[:, 1]) for e in ends])
-        order = np.argsort(_call(estimator, "score_samples", X), kind="stable")
+        order = np.argsort(_query(estimator, "score_samples", X), kind="stable")
         groups = np.array_split(order, min(n_groups, len(order)))
         display = cls(
             requested=requested,
