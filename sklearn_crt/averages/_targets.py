@@ -226,7 +226,7 @@ class LocalLinear(Targets):
         return weights[:, None] * xp.concat([plain, x, products], axis=1)
 
     def n_products(self, n_features: int) -> int:
-        """Return the number of second moments of the rows, and with the targets."""
+        """Return the number of products of columns with each other and with targets."""
         return n_features * (n_features + 1) // 2 + self.n_averages * n_features
 
     def spread_of(
