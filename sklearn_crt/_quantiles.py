@@ -11,7 +11,8 @@ from sklearn.utils import check_array, check_scalar
 
 # so that values with almost no weight are not the quantile of level 0
 _LEAST_LEVEL = 1e-13
-_ROUNDING = 1e-12  # relative rounding error by which cumulated weights may miss a level
+# relative rounding error by which cumulative weights may miss a level
+_ROUNDING = 1e-12
 
 
 def weighted_quantiles(

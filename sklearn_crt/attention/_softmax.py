@@ -225,9 +225,10 @@ def coreset_attention(
     .. math:: \frac{\sum_p W_p e^{q_i \cdot \bar k_p / \sqrt d}\, \bar v_p}
        {\sum_p W_p e^{q_i \cdot \bar k_p / \sqrt d}} ,
 
-    which is exact attention with :math:`\log W_p` added to the scores, as in [1]_,
-    equation 1, where tokens have sizes. Nothing overflows at any scale. The error is of
-    the order of the covariance between scores and values within the clusters.
+    which is exact attention with :math:`\log W_p` added to the scores, as in equation 1
+    of [1]_, where each token represents several others. Nothing overflows at any scale.
+    The error is of the order of the covariance between scores and values within the
+    clusters.
 
     The clusters are found by three steps of k-means, initialised by k-means++ on a
     sample of the keys with a fixed seed. The result does not depend on the order of the

@@ -238,7 +238,7 @@ def averages_of_values(numerators: LogSum) -> Array:
 
 
 def _averages_where_positive(values):
-    """Return averages, which are 0 if the denominator is not positive, and its sign."""
+    """Return averages, or 0, and a mask that is True for positive denominators."""
     xp, weights = namespace_of(values), values[..., -1:]
     positive = ~(weights <= 0)  # NaN remains NaN
     found = values[..., :-1] / xp.where(positive, weights, xp.ones_like(weights))

@@ -48,9 +48,9 @@ class HybridSampler(BaseFeatureSampler):
         Unfitted base maps. The weight of the last one is one minus the sum of the other
         weights. The hybrid sets their parameters ``n_components``, ``sigma``,
         ``kernel`` and ``random_state``, so ``fit`` raises ValueError if a base map has
-        a different value. Every object works that has ``fit``, ``transform``,
-        ``exact_kernel``, ``kernel_variance``, and, if it is asymmetric,
-        ``transform_key``. None means ``[OPRFSampler(coupling="antithetic"),
+        a different value. They may be any objects with the methods ``fit``,
+        ``transform``, ``exact_kernel``, ``kernel_variance`` and, if they are
+        asymmetric, ``transform_key``. None means ``[OPRFSampler(coupling="antithetic"),
         TrigRBFSampler()]``, that is, optimal positive features of w and -w, which are
         accurate for opposite rows, and random Fourier features, which are accurate for
         equal rows.
