@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,12 +19,15 @@ if TYPE_CHECKING:
 __all__ = ["CoverageDisplay", "PredictionIntervalDisplay"]
 
 
+_N_VALUES, _N_GROUPS = 200, 10  # of a column; of rows, by similarity
+
+
 def __dir__() -> list[str]:
     return __all__
 
 
-def _query(estimator: Any, method: str, X: Any, *options: Any) -> np.ndarray:
-    """Call a method of an estimator, or of the last step of a pipeline."""
+def _result(estimator: Any, method: str, X: Any, *options: Any) -> np.ndarray:
+    """Return what a method of an estimator, or of the last step of a pipeline, returns."""
     if hasattr(estimator, "steps"):
         X = estimator[:-1].transform(X) if len(estimator.steps) > 1 else X
         estimator = estimator[-1]
@@ -38,6 +42,7 @@ def _axes(ax: Any) -> Any:
     return ax
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PredictionIntervalDisplay:
     """Predictions and prediction intervals along one column.
 
@@ -74,27 +79,12 @@ class PredictionIntervalDisplay:
     CoverageDisplay : Whether the intervals contain as many targets as requested.
     """
 
-    ax_: Any
-    figure_: Any
-    bands_: list[Any]
-    line_: Any
-
-    def __init__(
-        self,
-        *,
-        values: np.ndarray,
-        predictions: np.ndarray,
-        intervals: np.ndarray,
-        coverages: Sequence[float],
-        feature_name: str | None = None,
-        rows: tuple[np.ndarray, np.ndarray] | None = None,
-    ):
-        self.values = values
-        self.predictions = predictions
-        self.intervals = intervals
-        self.coverages = coverages
-        self.feature_name = feature_name
-        self.rows = rows
+    values: np.ndarray
+    predictions: np.ndarray
+    intervals: np.ndarray
+    coverages: Sequence[float]
+    feature_name: str | None = None
+    rows: tuple[np.ndarray, np.ndarray] | None = None
 
     @classmethod
     def from_estimator(
@@ -105,7 +95,6 @@ class PredictionIntervalDisplay:
         *,
         feature: int | str = 0,
         coverages: Sequence[float] = (0.5, 0.9),
-        grid_resolution: int = 200,
         ax: Axes | None = None,
     ) -> Self:
         """Draw predictions and intervals while one column varies.
@@ -124,8 +113,6 @@ class PredictionIntervalDisplay:
             Position of the column, or its name in a DataFrame.
         coverages : sequence of float, default=(0.5, 0.9)
             Requested coverages, between 0 and 1.
-        grid_resolution : int, default=200
-            Number of values of the column.
         ax : matplotlib Axes, default=None
             Axes to draw on; new ones if None.
 
@@ -146,7 +133,6 @@ class PredictionIntervalDisplay:
         'x0'
         """
         coverages = sorted(map(check_coverage, coverages))
-        check_scalar(grid_resolution, "grid_resolution", Integral, min_val=2)
         names = list(X.columns) if hasattr(X, "iloc") else None  # of pandas
         rows = check_array(X)
         if isinstance(feature, str):
@@ -158,8 +144,8 @@ class PredictionIntervalDisplay:
             feature = names.index(feature)
         check_scalar(feature, "feature", Integral, min_val=0, max_val=rows.shape[1] - 1)
         own = rows[:, feature]
-        grid: Any = np.tile(np.median(rows, axis=0), (grid_resolution, 1))
-        grid[:, feature] = np.linspace(own.min(), own.max(), grid_resolution)
+        grid: Any = np.tile(np.median(rows, axis=0), (_N_VALUES, 1))
+        grid[:, feature] = np.linspace(own.min(), own.max(), _N_VALUES)
         values = grid[:, feature]
         if names is not None:
             grid = type(X)(grid, columns=names)  # type: ignore[call-arg]
@@ -169,7 +155,7 @@ class PredictionIntervalDisplay:
             values=values,
             predictions=np.asarray(estimator.predict(grid)),
             intervals=np.stack(
-                [_query(estimator, "predict_interval", grid, c) for c in coverages]
+                [_result(estimator, "predict_interval", grid, c) for c in coverages]
             ),
             coverages=coverages,
             feature_name=f"x{feature}" if names is None else str(names[feature]),
@@ -212,13 +198,14 @@ class PredictionIntervalDisplay:
         return self
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class CoverageDisplay:
     """Empirical coverage of prediction intervals over the requested coverage.
 
     Create it with :meth:`from_estimator`. One line is that of all rows. The others are
-    those of groups of equal size, from the rows that are least similar to the training
-    data to those that are most similar. For calibrated intervals all lines follow the
-    diagonal, up to chance.
+    those of the deciles of ``score_samples``, from the rows that are least similar to
+    the training data to those that are most similar. For calibrated intervals all lines
+    follow the diagonal, up to chance.
 
     Parameters
     ----------
@@ -227,7 +214,7 @@ class CoverageDisplay:
     observed : ndarray of shape (n_coverages,)
         Proportion of the targets inside the intervals.
     by_similarity : ndarray of shape (n_groups, n_coverages)
-        The same for groups of rows, in ascending order of ``score_samples``.
+        The same for deciles of the rows, in ascending order of ``score_samples``.
 
     Attributes
     ----------
@@ -244,20 +231,9 @@ class CoverageDisplay:
     sklearn.calibration.CalibrationDisplay : The same for class probabilities.
     """
 
-    ax_: Any
-    figure_: Any
-    lines_: list[Any]
-
-    def __init__(
-        self,
-        *,
-        requested: np.ndarray,
-        observed: np.ndarray,
-        by_similarity: np.ndarray,
-    ):
-        self.requested = requested
-        self.observed = observed
-        self.by_similarity = by_similarity
+    requested: np.ndarray
+    observed: np.ndarray
+    by_similarity: np.ndarray
 
     @classmethod
     def from_estimator(
@@ -267,7 +243,6 @@ class CoverageDisplay:
         y: ArrayLike,
         *,
         coverages: Sequence[float] = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),
-        n_groups: int = 10,
         ax: Axes | None = None,
     ) -> Self:
         """Compare the coverage of intervals on test rows with the requested one.
@@ -283,8 +258,6 @@ class CoverageDisplay:
             Their targets.
         coverages : sequence of float, default=(0.1, 0.2, ..., 0.9)
             Requested coverages, between 0 and 1.
-        n_groups : int, default=10
-            Number of groups of rows, by ``score_samples``; 10 are deciles.
         ax : matplotlib Axes, default=None
             Axes to draw on; new ones if None.
 
@@ -307,13 +280,12 @@ class CoverageDisplay:
         True
         """
         requested = np.array(sorted(map(check_coverage, coverages)))
-        check_scalar(n_groups, "n_groups", Integral, min_val=1)
         check_consistent_length(X, y)
         targets = np.asarray(y)
-        ends = [_query(estimator, "predict_interval", X, c) for c in requested]
+        ends = [_result(estimator, "predict_interval", X, c) for c in requested]
         inside = np.stack([(e[:, 0] <= targets) & (targets <= e[:, 1]) for e in ends])
-        order = np.argsort(_query(estimator, "score_samples", X), kind="stable")
-        groups = np.array_split(order, min(n_groups, len(order)))
+        order = np.argsort(_result(estimator, "score_samples", X), kind="stable")
+        groups = np.array_split(order, min(_N_GROUPS, len(order)))
         display = cls(
             requested=requested,
             observed=inside.mean(axis=1),

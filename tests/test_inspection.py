@@ -37,10 +37,10 @@ def test_bands_along_a_column(model, table):
     X, y = table
     model.fit(X, y)
     display = PredictionIntervalDisplay.from_estimator(
-        model, X, y, feature=1, coverages=[0.9, 0.5], grid_resolution=7
+        model, X, y, feature=1, coverages=[0.9, 0.5]
     )
-    grid = np.full((7, 2), np.median(X[:, 0]))
-    grid[:, 1] = np.linspace(X[:, 1].min(), X[:, 1].max(), 7)
+    grid = np.full((200, 2), np.median(X[:, 0]))
+    grid[:, 1] = np.linspace(X[:, 1].min(), X[:, 1].max(), 200)
     last, rows = model, grid
     if hasattr(model, "steps"):
         last, rows = model[-1], model[:-1].transform(grid)
@@ -71,17 +71,17 @@ def test_coverage_by_similarity(model, table):
     X, y = table
     model.fit(X[:300], y[:300])
     X, y = X[300:], y[300:]
-    display = CoverageDisplay.from_estimator(model, X, y, coverages=[0.8], n_groups=3)
+    display = CoverageDisplay.from_estimator(model, X, y, coverages=[0.8])
     last, rows = model, X
     if hasattr(model, "steps"):
         last, rows = model[-1], model[:-1].transform(X)
     low, high = last.predict_interval(rows, 0.8).T
     inside, order = (low <= y) & (y <= high), np.argsort(last.score_samples(rows))
     assert_allclose(display.observed, [inside.mean()])
-    groups = inside[order].reshape(3, 100).mean(axis=1)
+    groups = inside[order].reshape(10, 30).mean(axis=1)
     assert_allclose(display.by_similarity[:, 0].mean(), groups.mean())
-    assert_allclose(display.by_similarity[:, 0], groups, atol=0.02)  # ties of scores
-    assert len(display.lines_) == 4
+    assert_allclose(display.by_similarity[:, 0], groups, atol=0.07)  # ties of scores
+    assert len(display.lines_) == 11
 
 
 def test_options_are_checked(table):
@@ -92,9 +92,5 @@ def test_options_are_checked(table):
             display.from_estimator(model, X, y, coverages=[90])
         with pytest.raises(ValueError, match="inconsistent numbers"):
             display.from_estimator(model, X, y[1:])
-    with pytest.raises(ValueError, match="grid_resolution"):
-        PredictionIntervalDisplay.from_estimator(model, X, grid_resolution=1)
-    with pytest.raises(ValueError, match="n_groups"):
-        CoverageDisplay.from_estimator(model, X, y, n_groups=0)
     with pytest.raises(ValueError, match="feature"):
         PredictionIntervalDisplay.from_estimator(model, X, feature=2)

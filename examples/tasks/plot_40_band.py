@@ -14,6 +14,7 @@ from sklearn.model_selection import train_test_split
 
 from sklearn_crt import LocalLinearRegressor
 from sklearn_crt.datasets import fetch_uci
+from sklearn_crt.inspection import CoverageDisplay, PredictionIntervalDisplay
 
 # %%
 # The abalone data from UCI contain the length and the weight of shellfish. If they are
@@ -31,23 +32,20 @@ x, x_new, y, y_new = train_test_split(x, y, train_size=n_train, random_state=0)
 
 # %%
 # No parameter has to be chosen. The width of the kernel is selected by the
-# leave-one-out error, and ``predict_interval`` is based on the errors of neighbouring
-# rows.
+# leave-one-out error, and the intervals are scaled by the errors of similar rows.
 model = LocalLinearRegressor().fit(x, y)
-curve = np.linspace(*np.quantile(x, [0.005, 0.995]), 400)[:, None]
-low, high = model.predict_interval(curve, coverage=0.9).T
 at = np.quantile(x, [0.2, 0.9])[:, None]
 weights = model.kernel_weights(at).toarray()
 numbers = model.effective_sample_size(at)
 
 # %%
-# Each cross is a prediction. The number next to it is the effective number of training
-# rows. The coloured points are the training rows that contribute to it, and darker
-# points have larger weights.
+# Half of the new rows are expected in the dark band, and nine of ten in the light one.
+# Where there are hardly any training rows, the bands are as wide as the spread of all
+# targets. Each cross is a prediction. The number next to it is the effective number of
+# training rows. The coloured points are the training rows that contribute to it, and
+# darker points have larger weights.
 figure, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
-ax.fill_between(curve[:, 0], low, high, color="0.85", label="interval for 90 %")
-ax.plot(curve[:, 0], model.predict(curve), "black", zorder=3, label="prediction")
-ax.scatter(x[:, 0], y, s=6, color="0.6", label="training rows")
+PredictionIntervalDisplay.from_estimator(model, x, y, ax=ax)
 for own, color in zip(weights, ("Blues", "Oranges"), strict=True):
     near = own > 0.1 * own.max()
     shade = 0.2 + 0.8 * own[near] / own.max()
@@ -60,11 +58,14 @@ for place, number in zip(at, numbers, strict=True):
     text = f"{value:.0f}, from {number:.0f} rows"
     ax.annotate(text, (place[0], value), color="red", **note)
 ax.set(xlabel=names[0], ylabel=names[1])
-ax.legend(loc="upper left")
 plt.show()
 
 # %%
-# The band is wide where the targets vary widely, and narrow where they do not. It
-# contains the following proportion of the test rows:
+# The band is wide where the targets vary widely, and narrow where they do not. The
+# second figure compares the proportion of new rows inside the intervals with the
+# requested one, for all rows and for deciles of their similarity to the training rows.
+figure, ax = plt.subplots(figsize=(5, 4.5), layout="constrained")
+CoverageDisplay.from_estimator(model, x_new, y_new, ax=ax)
+plt.show()
 low, high = model.predict_interval(x_new, coverage=0.9).T
 print(f"{np.mean((low <= y_new) & (y_new <= high)):.1%} of {len(y_new)}")

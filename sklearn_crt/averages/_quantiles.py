@@ -30,7 +30,7 @@ _ROWS_OF_PRIOR = 2.0  # number of rows that the mean of all squared residuals co
 _ROWS_OF_FIT = 3.0  # the variance of a prediction from n rows is so many nths
 # Rows with a lower score are unlike the training rows. The standard deviation of their
 # errors increases up to that of the targets times a factor, at a score of 0.
-_LEAST_SCORE, _DISTANT_DEVIATIONS = 0.03, 1.8
+_LEAST_SCORE, _DISTANT_DEVIATIONS = 0.01, 1.8
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +190,7 @@ class QuantilesMixin:
         :math:`s^2` the mean over all of them. The last term widens the distribution for
         rows unlike the training data: :math:`s_y` is the standard deviation of the
         targets, and :math:`\delta` increases from 0 to 1 as :meth:`score_samples`
-        decreases from 0.03 to 0. The residuals are computed in the first call, which
+        decreases from 0.01 to 0. The residuals are computed in the first call, which
         takes as long as predicting these rows.
 
         This is the normalised form of conformal prediction [1]_ with leave-one-out

@@ -67,7 +67,7 @@ def test_definition(model, rows):
     squares, found = (y - left_out) ** 2, model.predict_quantiles(Q, LEVELS)
     for k in range(2):
         far, far_rows = (
-            1.8 * np.maximum(1 - s / 0.03, 0) * y[:, k].std() for s in (scores, of_rows)
+            1.8 * np.maximum(1 - s / 0.01, 0) * y[:, k].std() for s in (scores, of_rows)
         )
         options = squares, k
         own = deviations_by_hand(model, X, left_out, X, left_out, *options, far_rows)

@@ -15,7 +15,7 @@ from sklearn_crt import (
     OPRFSampler,
     Prototypes,
 )
-from sklearn_crt.averages._smoothing import _AMOUNTS, _EXPONENTS
+from sklearn_crt.averages._classifier import _AMOUNTS, _EXPONENTS
 
 KINDS = [
     NadarayaWatsonClassifier(sigma=2.0),
@@ -110,7 +110,7 @@ def test_smoothing_depends_on_content_alone(model, table, rng):
 
 
 def test_few_of_many_rows_are_left_out_by_content(table, rng, monkeypatch):
-    monkeypatch.setattr("sklearn_crt.averages._smoothing._MOST_ROWS", 100)
+    monkeypatch.setattr("sklearn_crt.averages._classifier._MOST_ROWS", 100)
     X, y = table
     order = rng.permutation(400)
     for model in KINDS:
