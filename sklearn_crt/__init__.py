@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         clustered_hybrid,
         gaussian_hybrid,
     )
-    from .tables import AnovaSampler
+    from .tables import AnovaSampler, KernelClassifier, KernelRegressor
 
 __version__ = "0.1.0"
 
@@ -64,6 +64,8 @@ __all__ = [
     "GERFSampler",
     "GeometricSampler",
     "HybridSampler",
+    "KernelClassifier",
+    "KernelRegressor",
     "LaplacianSampler",
     "LearnedMetric",
     "LocalLinearClassifier",
@@ -96,6 +98,8 @@ _HOMES = {
     "GERFSampler": "samplers",
     "GeometricSampler": "samplers",
     "HybridSampler": "samplers",
+    "KernelClassifier": "tables",
+    "KernelRegressor": "tables",
     "LaplacianSampler": "samplers",
     "LearnedMetric": "metric",
     "LocalLinearClassifier": "averages",

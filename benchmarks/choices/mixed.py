@@ -17,7 +17,13 @@ from sklearn.metrics import accuracy_score, log_loss, mean_squared_error, r2_sco
 from sklearn.model_selection import train_test_split
 from tqdm import tqdm
 
-from sklearn_crt import AnovaSampler, RandomFeatureRidge, RandomFeatureRidgeClassifier
+from sklearn_crt import (
+    AnovaSampler,
+    KernelClassifier,
+    KernelRegressor,
+    RandomFeatureRidge,
+    RandomFeatureRidgeClassifier,
+)
 
 from ..tables import Table
 from .ridge_models import Results
@@ -59,8 +65,8 @@ NUMBERS = {
 }
 PLAIN = "airfoil", "autos", "concrete", "elevators", "energy", "housing"
 PLAIN += "parkinsons", "pendulum", "protein", "pumadyn32nm", "stock", "wine"
-NAMES = "boosting", "CatBoost", "ANOVA"
-OWN = {"ANOVA"}
+NAMES = "boosting", "CatBoost", "ANOVA", "blend"
+OWN = {"ANOVA", "blend"}
 
 
 class _Candidate(NamedTuple):
@@ -174,6 +180,8 @@ def _measured(method, table, X, X_test, y, y_test):
         )
         options = {"allow_writing_files": False, "thread_count": 1, "verbose": False}
         model = kind(cat_features=texts, random_seed=0, **options)
+    elif method == "blend":
+        model = (KernelClassifier if labels else KernelRegressor)(random_state=0)
     elif labels:
         model = RandomFeatureRidgeClassifier(AnovaSampler(random_state=0))
     else:

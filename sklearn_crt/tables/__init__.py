@@ -6,15 +6,20 @@ from .._names import names_on_demand
 
 if TYPE_CHECKING:
     from ._display import EffectsDisplay
+    from ._models import KernelClassifier, KernelRegressor
     from ._sampler import AnovaSampler
 
 __all__ = [
     "AnovaSampler",
     "EffectsDisplay",
+    "KernelClassifier",
+    "KernelRegressor",
 ]
 
 _HOMES = {
     "AnovaSampler": "_sampler",
     "EffectsDisplay": "_display",
+    "KernelClassifier": "_models",
+    "KernelRegressor": "_models",
 }
 __getattr__, __dir__ = names_on_demand(__name__, _HOMES)

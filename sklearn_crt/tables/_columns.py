@@ -60,6 +60,7 @@ class Missing(NamedTuple):
     """Whether the number of a column is missing."""
 
     source: int
+    n_codes: int = 2
 
     def transform(self, values: np.ndarray) -> np.ndarray:
         """Return 1 for missing numbers and 0 for others."""
@@ -79,6 +80,11 @@ class Level(NamedTuple):
         levels, places = np.unique(values, return_inverse=True)
         counts = np.bincount(places, weights, len(levels))
         return cls(source, levels[counts >= _LEAST_COUNT * (1 - 1e-9)])
+
+    @property
+    def n_codes(self) -> int:
+        """Number of codes, with that of all rare levels."""
+        return len(self.levels) + 1
 
     def transform(self, values: np.ndarray) -> np.ndarray:
         """Return 0 for rare and unknown levels, positive codes for frequent ones."""

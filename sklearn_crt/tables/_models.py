@@ -1,0 +1,543 @@
+"""Blends of additive, ANOVA and local linear models for raw tables."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+
+from .._compat import (
+    Interval,
+    RandomState,
+    StrOptions,
+    TypedBaseEstimator,
+    _fit_context,
+)
+from .._fitted import value_of
+from .._quantiles import check_coverage, check_levels
+from .._state import copied
+from ..ridge._calibration import Errors, LeftOut
+from ..ridge._effects import Effects
+from ..rows import TableLike, as_numbers, read_weights, weighted_rows
+from ..rows.raw_table import (
+    CATEGORY,
+    TableReader,
+    read_table_and_targets,
+    validated_table,
+)
+from ..rows.sample import DistinctSample
+from ._columns import Encoding
+from ._parts import (
+    Additive,
+    Anova,
+    LocalLinear,
+    TableRows,
+    Targets,
+    blend_weights,
+    range_of,
+)
+from ._sampler import AnovaSampler
+
+_LEAST_ROWS = 40  # for several parts; with fewer there is only the ANOVA kernel
+_LEAST_WEIGHT = 0.01  # parts of less weight are left out
+_POWERS = 0.8, 0.9, 1.0, 1.1, 1.2, 1.35  # of blended probabilities
+
+
+class Blend(NamedTuple):
+    """The fitted parts and their weights."""
+
+    reader: TableReader
+    targets: Targets
+    additives: list[Additive]  # one per fold
+    anova: Anova
+    local: LocalLinear | None
+    weights: dict[str, float]
+    losses: dict[str, float]
+    power: float
+    errors: Errors | None  # of rows predicted without themselves; None for labels
+
+    def predict(self, V: np.ndarray) -> np.ndarray:
+        """Return predictions, (n, k)."""
+        total, additive = np.zeros(1), None
+        if self.additives:
+            additive = np.mean([part.predict(V) for part in self.additives], axis=0)
+            total = self.weights["additive"] * additive
+        if self.weights["ANOVA"]:
+            total = total + self.weights["ANOVA"] * self.anova.predict(V)
+        if self.local is not None and additive is not None:
+            found = self.local.predict(V, additive)
+            total = total + self.weights["local linear"] * found
+        return calibrated(total, self.power, self.targets)
+
+
+def calibrated(found: np.ndarray, power: float, targets: Targets) -> np.ndarray:
+    """Return numbers as they are, and a power of probabilities, which sums to 1."""
+    if targets.n_classes is None:
+        return found
+    found = found**power
+    return found / found.sum(axis=1, keepdims=True)
+
+
+class BaseKernelModel(TypedBaseEstimator):
+    """A convex combination of an additive, an ANOVA and a local linear model.
+
+    Parameters
+    ----------
+    n_folds : int, default=4
+        Number of folds whose left-out predictions determine the weights of the parts.
+    n_jobs : int, default=None
+        Number of processes for the folds; -1 uses all processors, None is one.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the landmarks and of the learned metric.
+    """
+
+    _parameter_constraints: dict = {
+        "n_folds": [Interval(Integral, 2, None, closed="left")],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+    }
+    _value: Blend
+
+    def __init__(
+        self,
+        *,
+        n_folds: int = 4,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+    ):
+        self.n_folds = n_folds
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Fit the parts and their weights.
+
+        Parameters
+        ----------
+        X : {data frame, array-like} of shape (n_samples, n_features)
+            Table with columns of numbers, booleans, dates, strings or categories, which
+            may have missing values.
+        y : array-like of shape (n_samples,)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative weights; a row of weight w counts as w rows.
+
+        Returns
+        -------
+        self : object
+            The fitted model.
+
+        Raises
+        ------
+        ValueError
+            If a parameter, X, y or a weight is out of range.
+        """
+        model: Any = copied(self)  # so that a fit that fails changes nothing
+        V, y, reader = read_table_and_targets(model, X, y, None, None, reset=True)
+        y, sample_weight = model._read_targets(
+            column_or_1d(y, warn=True), V, sample_weight
+        )
+        V, y, weights, _ = weighted_rows(V, y, sample_weight)
+        sample = DistinctSample.of([(V, y, weights)], len(y))
+        rows = TableRows(sample.X, sample.y, sample.weights)
+        model._value = model._blend(rows, reader, model._targets_of(y))
+        self.__dict__ = model.__dict__
+        return self
+
+    def _blend(self, rows: TableRows, reader: TableReader, targets: Targets) -> Blend:
+        """Return the fitted parts and their weights."""
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        categories = [j for j, kind in enumerate(reader.kinds) if kind == CATEGORY]
+        sampler = AnovaSampler(categories=categories, random_state=seed)
+        anova = Anova(targets, sampler).fit(rows)
+        folds = _folds(rows, targets, self.n_folds)
+        if len(rows.y) < _LEAST_ROWS or not targets.vary(rows.y, folds):
+            alone = {"ANOVA": 1.0}
+            return Blend(reader, targets, [], anova, None, alone, {}, 1.0, None)
+        unit = min(1.0, float(rows.weights.mean()))
+        encoding = Encoding.of(rows.V, rows.weights / unit, reader.kinds, ())
+        parallel = Parallel(n_jobs=self.n_jobs)
+        additives = parallel(
+            delayed(Additive(targets, encoding).fit)(rows.some(train))
+            for train, _ in folds
+        )
+        found = {"additive": _left_out(rows, folds, additives)}
+        local = LocalLinear(targets, encoding, seed, None)
+        local.fit(rows, found["additive"])
+        fits: Any = parallel(
+            delayed(_fit_fold)(anova, local, rows, found["additive"], train, test)
+            for train, test in folds
+        )
+        for place, name in enumerate(("ANOVA", "local linear")):
+            found[name] = np.empty_like(found["additive"])
+            for (_, test), fit in zip(folds, fits, strict=True):
+                found[name][test] = fit[place]
+        share = rows.weights / rows.weights.sum()
+        losses = {
+            name: float(share @ targets.losses(each, rows.y))
+            for name, each in found.items()
+        }
+        values = blend_weights([*found.values()], rows, targets)
+        values = np.where(values < _LEAST_WEIGHT, 0, values)
+        values /= values.sum()
+        weights = {name: float(w) for name, w in zip(found, values, strict=True)}
+        blended = sum(w * found[name] for name, w in weights.items())
+        power, errors = 1.0, None
+        if targets.n_classes is None:
+            known = LeftOut(blended, rows.y[:, None], 0 * blended, rows.weights)
+            errors = Errors.of(known, None)
+        else:
+            powers = [calibrated(blended, power, targets) for power in _POWERS]
+            by_power = [share @ targets.losses(each, rows.y) for each in powers]
+            power = _POWERS[int(np.argmin(by_power))]
+        used = local if weights["local linear"] else None
+        keep = additives if used or weights["additive"] else []
+        if not keep:
+            weights["additive"] = 0.0
+        return Blend(reader, targets, keep, anova, used, weights, losses, power, errors)
+
+    def _matrix(self, X: Any) -> np.ndarray:
+        """Return the matrix of a table of the user."""
+        reader = value_of(self).reader
+        return reader.read(validated_table(self, X, reset=False))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether the model is fitted."""
+        return "_value" in vars(self)
+
+    @property
+    def weights_(self) -> dict[str, float]:
+        """The weight of each part."""
+        return dict(self._value.weights)
+
+    @property
+    def losses_(self) -> dict[str, float]:
+        """The mean loss of each part on rows that it was not fitted to."""
+        return dict(self._value.losses)
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Share of each column of X in the effects of the ANOVA part, of sum 1."""
+        return self._value.anova.model.kernel_.feature_importances_
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: raw tables."""
+        tags = super().__sklearn_tags__()
+        inputs = tags.input_tags
+        inputs.allow_nan = inputs.string = inputs.categorical = True
+        return tags
+
+
+def _folds(
+    rows: TableRows, targets: Targets, n_folds: int
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return training and test rows of folds; the order of the rows is random."""
+    n_rows = len(rows.y)
+    order = np.arange(n_rows)
+    if targets.n_classes is not None:
+        order = np.argsort(rows.y, kind="stable")
+    of_fold = np.empty(n_rows, np.intp)
+    of_fold[order] = np.arange(n_rows) % n_folds
+    return [
+        (np.flatnonzero(of_fold != fold), np.flatnonzero(of_fold == fold))
+        for fold in range(min(n_folds, n_rows))
+    ]
+
+
+def _left_out(rows: TableRows, folds: Any, models: Any) -> np.ndarray:
+    """Return the predictions of rows by the models of folds without them."""
+    parts = [
+        model.predict(rows.V[test])
+        for model, (_, test) in zip(models, folds, strict=True)
+    ]
+    out = np.empty((len(rows.y), parts[0].shape[1]))
+    for (_, test), part in zip(folds, parts, strict=True):
+        out[test] = part
+    return out
+
+
+def _fit_fold(
+    anova: Anova,
+    local: LocalLinear,
+    rows: TableRows,
+    additive: np.ndarray,
+    train: np.ndarray,
+    test: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the predictions of the test rows of a fold by two parts."""
+    some = rows.some(train)
+    own = local.within_folds(rows).fit(some, additive[train])
+    return (
+        anova.within_folds(rows).fit(some).predict(rows.V[test]),
+        own.predict(rows.V[test], additive[test]),
+    )
+
+
+class KernelRegressor(RegressorMixin, BaseKernelModel):
+    """Regression on raw tables by a blend of three kinds of smooth functions.
+
+    Numbers, categories, dates and missing values go in as they are. The prediction is a
+    weighted average of an additive model (splines of each number), ridge regression
+    with the ANOVA kernel of :class:`AnovaSampler`, and local linear regression in a
+    learned metric, which sees the additive predictions as one more column. The weights
+    minimise the squared error of predictions of rows left out (stacking [1]_).
+
+    Attributes
+    ----------
+    weights_ : dict of str and float
+        The weight of each part: ``"additive"``, ``"ANOVA"`` and ``"local linear"``. A
+        part of weight 0 is not used. With fewer than 40 rows there is only ``"ANOVA"``.
+    losses_ : dict of str and float
+        The mean squared error of each part on rows that it was not fitted to.
+    feature_importances_ : ndarray of shape (n_features,)
+        Share of each column of X in the effects of the ANOVA part, of sum 1.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``; defined only if all of them are strings.
+
+    See Also
+    --------
+    RandomFeatureRidge : With ``AnovaSampler()`` one of the parts, which is faster.
+    KernelClassifier : The same for labels.
+
+    Notes
+    -----
+    With 600 rows or more, kernel and metric are learned from all rows, and folds fit
+    the coefficients; with fewer rows they are learned within the folds. Predictions of
+    each part are limited to the range of the targets and a fifth of it on both sides.
+
+    References
+    ----------
+    .. [1] L. Breiman, "Stacked Regressions", Machine Learning 24 (1996),
+       :doi:`10.1007/BF00117832`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_crt import KernelRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> size, kind = rng.normal(size=300), rng.choice(["a", "b", None], 300)
+    >>> X = np.array([size, kind], dtype=object).T
+    >>> y = np.sin(2 * size) * np.where(kind == "a", 1, -1)
+    >>> model = KernelRegressor(random_state=0).fit(X[:200], y[:200])
+    >>> model.score(X[200:], y[200:]) > 0.9
+    True
+    """
+
+    def _read_targets(self, y: np.ndarray, V: np.ndarray, sample_weight: Any) -> Any:
+        return as_numbers(y), sample_weight
+
+    def _targets_of(self, y: np.ndarray) -> Targets:
+        return range_of(y)
+
+    def predict(self, X: TableLike) -> np.ndarray:
+        """Predict targets.
+
+        Parameters
+        ----------
+        X : {data frame, array-like} of shape (n_samples, n_features)
+            Rows for which predictions are made.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Predicted targets.
+        """
+        V = self._matrix(X)
+        return self._value.predict(V)[:, 0].astype(V.dtype, copy=False)
+
+    def predict_interval(self, X: TableLike, coverage: float = 0.9) -> np.ndarray:
+        """Predict intervals that contain a given proportion of new targets.
+
+        Their width is that of the errors of rows left out, the same for all rows.
+
+        Parameters
+        ----------
+        X : {data frame, array-like} of shape (n_samples, n_features)
+            Rows for which predictions are made.
+        coverage : float, default=0.9
+            Proportion of new targets that the intervals should contain.
+
+        Returns
+        -------
+        ends : ndarray of shape (n_samples, 2)
+            Lower and upper ends of the intervals.
+        """
+        coverage, errors = check_coverage(coverage), value_of(self).errors
+        V = self._matrix(X)
+        if errors is None:
+            return self._value.anova.model.predict_interval(V, coverage)
+        mean = self._value.predict(V)
+        margin = errors.margins(np.ones_like(mean), coverage)
+        return np.concatenate([mean - margin, mean + margin], axis=1)
+
+    def predict_quantiles(
+        self, X: TableLike, quantiles: float | ArrayLike
+    ) -> np.ndarray:
+        """Predict quantiles of the targets.
+
+        Parameters
+        ----------
+        X : {data frame, array-like} of shape (n_samples, n_features)
+            Rows for which predictions are made.
+        quantiles : float or array-like of shape (n_quantiles,)
+            Levels of the quantiles, between 0 and 1.
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples,) or (n_samples, n_quantiles)
+            The quantiles: the prediction plus those of the errors of rows left out.
+        """
+        levels, errors = check_levels(quantiles), value_of(self).errors
+        V = self._matrix(X)
+        if errors is None:
+            return self._value.anova.model.predict_quantiles(V, quantiles)
+        mean = self._value.predict(V)
+        values = mean + errors.quantiles(np.ones_like(mean), levels)[:, 0]
+        return values[:, 0] if np.ndim(quantiles) == 0 else values
+
+    def effects(self, X: TableLike) -> Effects:
+        """Split the predictions into effects of columns and of pairs of columns.
+
+        Parameters
+        ----------
+        X : {data frame, array-like} of shape (n_samples, n_features)
+            Rows whose predictions are explained.
+
+        Returns
+        -------
+        effects : Effects
+            As of :meth:`RandomFeatureRidge.effects`: those of the ANOVA part times its
+            weight. The last one, ``"remainder"``, is what the other parts add.
+        """
+        V, weight = self._matrix(X), value_of(self).weights["ANOVA"]
+        found = self._value.anova.model.effects(V)
+        known = getattr(self, "feature_names_in_", None)
+        labels = [f"x{j}" for j in range(V.shape[1])] if known is None else known
+        keep = [e for e, columns in enumerate(found.columns) if columns]
+        values = weight * found.values[:, keep]
+        names = [" & ".join(labels[j] for j in found.columns[e]) for e in keep]
+        rest = self._value.predict(V)[:, 0] - found.intercept - values.sum(axis=1)
+        values = np.column_stack([values, rest])
+        columns = [*(found.columns[e] for e in keep), ()]
+        return Effects(values, [*names, "remainder"], columns, found.intercept)
+
+
+class KernelClassifier(ClassifierMixin, BaseKernelModel):
+    """Classification of raw tables by a blend of three kinds of smooth functions.
+
+    The class probabilities are a weighted average of those of an additive logistic
+    regression, of ridge classification with the ANOVA kernel of :class:`AnovaSampler`,
+    and of local linear regression in a learned metric. The weights minimise the log
+    loss of rows left out; a power of the average calibrates it.
+
+    Parameters
+    ----------
+    class_weight : dict or "balanced", default=None
+        Weights of the classes, by label, by which the weights of their rows are
+        multiplied. ``"balanced"`` gives all classes the same total weight.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    weights_ : dict of str and float
+        The weight of each part: ``"additive"``, ``"ANOVA"`` and ``"local linear"``. A
+        part of weight 0 is not used. With fewer than 40 rows there is only ``"ANOVA"``.
+    losses_ : dict of str and float
+        The mean log loss of each part on rows that it was not fitted to.
+    feature_importances_ : ndarray of shape (n_features,)
+        Share of each column of X in the effects of the ANOVA part, of sum 1.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``; defined only if all of them are strings.
+
+    See Also
+    --------
+    RandomFeatureRidgeClassifier : With ``AnovaSampler()`` one of the parts.
+    KernelRegressor : The same for numbers, with more on the method.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_crt import KernelClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> size, kind = rng.normal(size=300), rng.choice(["a", "b", None], 300)
+    >>> X = np.array([size, kind], dtype=object).T
+    >>> y = (size > 0) == (kind == "a")
+    >>> model = KernelClassifier(random_state=0).fit(X[:200], y[:200])
+    >>> model.score(X[200:], y[200:]) > 0.9
+    True
+    """
+
+    _parameter_constraints: dict = {
+        **BaseKernelModel._parameter_constraints,
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+    }
+    classes_: np.ndarray
+
+    def __init__(
+        self,
+        *,
+        n_folds: int = 4,
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+    ):
+        super().__init__(n_folds=n_folds, n_jobs=n_jobs, random_state=random_state)
+        self.class_weight = class_weight
+
+    def _read_targets(self, y: np.ndarray, V: np.ndarray, sample_weight: Any) -> Any:
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if self.class_weight is not None:
+            factors = compute_sample_weight(self.class_weight, y)
+            sample_weight = factors * read_weights(V, sample_weight)
+        return codes, sample_weight
+
+    def _targets_of(self, y: np.ndarray) -> Targets:
+        return Targets(len(self.classes_))
+
+    def predict_proba(self, X: TableLike) -> np.ndarray:
+        """Return class probabilities, none of which is 0 or 1.
+
+        Parameters
+        ----------
+        X : {data frame, array-like} of shape (n_samples, n_features)
+            Rows for which predictions are made.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            Probabilities of the classes in the order of ``classes_``.
+        """
+        V = self._matrix(X)
+        return self._value.predict(V).astype(V.dtype, copy=False)
+
+    def predict(self, X: TableLike) -> np.ndarray:
+        """Return the most probable labels.
+
+        Parameters
+        ----------
+        X : {data frame, array-like} of shape (n_samples, n_features)
+            Rows for which predictions are made.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Predicted labels.
+        """
+        found = self.predict_proba(X)
+        return self.classes_[np.argmax(found, axis=1)]

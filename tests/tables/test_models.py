@@ -1,0 +1,167 @@
+"""Blends of additive, ANOVA and local linear models."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+from sklearn.base import clone
+from sklearn.metrics import log_loss
+
+from sklearn_crt import KernelClassifier, KernelRegressor
+from sklearn_crt.tables._parts import TableRows, Targets, blend_weights
+
+from .test_anova_sampler import mixed_table
+
+pd = pytest.importorskip("pandas")
+
+
+@pytest.fixture(scope="module")
+def table():
+    return mixed_table(400)
+
+
+@pytest.fixture(scope="module")
+def model(table):
+    X, y = table
+    return KernelRegressor(random_state=0).fit(X[:300], y[:300])
+
+
+@pytest.fixture(scope="module")
+def classifier(table):
+    X, y = table
+    labels = np.where(y > 0, "yes", "no")
+    return KernelClassifier(random_state=0).fit(X[:300], labels[:300])
+
+
+def test_blend_is_the_weighted_average_of_its_parts(table, model, value_of):
+    X, y = table
+    assert sum(model.weights_.values()) == pytest.approx(1)
+    assert model.weights_.keys() == {"additive", "ANOVA", "local linear"}
+    assert model.losses_["additive"] > 2 * model.losses_["ANOVA"]  # of an interaction
+    assert model.score(X[300:], y[300:]) > 0.7
+    value = value_of(model)
+    V = value.reader.read(X)
+    additive = np.mean([part.predict(V) for part in value.additives], axis=0)
+    total = model.weights_["additive"] * additive
+    total = total + model.weights_["ANOVA"] * value.anova.predict(V)
+    if value.local is not None:
+        total += model.weights_["local linear"] * value.local.predict(V, additive)
+    np.testing.assert_allclose(model.predict(X), total[:, 0], atol=1e-12)
+
+
+def test_weights_have_the_least_loss(rng):
+    y = rng.normal(size=200)
+    found = [y[:, None] + rng.normal(0, s, (200, 1)) for s in (0.5, 1.0)]
+    rows = TableRows(np.empty((200, 0)), y, rng.integers(1, 4, 200).astype(float))
+
+    def loss(w, found=found):
+        blended = w * found[0] + (1 - w) * found[1]
+        return rows.weights @ (blended[:, 0] - y) ** 2
+
+    best = minimize_scalar(loss, bounds=(0, 1), method="bounded").x
+    weights = blend_weights(found, rows, Targets(None))
+    np.testing.assert_allclose(weights, [best, 1 - best], atol=1e-4)
+
+    codes = rng.integers(0, 2, 200)
+    right = np.clip(0.5 + 0.3 * rng.normal(size=(2, 200)) + 0.2, 0.05, 0.95)
+    ps = [
+        np.where(np.c_[codes == 0, codes == 1], p[:, None], 1 - p[:, None])
+        for p in right
+    ]
+    rows = rows._replace(y=codes)
+
+    def log_loss_of(w):
+        blended = w * ps[0] + (1 - w) * ps[1]
+        return -rows.weights @ np.log(blended[np.arange(200), codes])
+
+    best = minimize_scalar(log_loss_of, bounds=(0, 1), method="bounded").x
+    weights = blend_weights(ps, rows, Targets(2))
+    np.testing.assert_allclose(weights[0], best, atol=0.02)
+
+
+def test_intervals_cover(table, model):
+    X, y = table
+    low, high = model.predict_interval(X[300:], coverage=0.8).T
+    covered = np.mean((low <= y[300:]) & (y[300:] <= high))
+    assert abs(covered - 0.8) < 4 * np.sqrt(0.8 * 0.2 * (1 / 100 + 1 / 300))
+    median = model.predict_quantiles(X, 0.5)
+    ends = model.predict_quantiles(X, [0.1, 0.9])
+    assert np.all((ends[:, 0] < median) & (median < ends[:, 1]))
+
+
+def test_effects_and_remainder_sum_to_predictions(table, model):
+    X, _ = table
+    found = model.effects(X)
+    total = found.values.sum(axis=1) + found.intercept
+    np.testing.assert_allclose(total, model.predict(X), atol=1e-10)
+    assert found.names[0] == "size"
+    assert found.names[-1] == "remainder"
+    assert model.feature_importances_.argmax() in (0, 1)
+
+
+def test_probabilities(table, classifier):
+    X, y = table
+    p = classifier.predict_proba(X[300:])
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    labels = np.where(y > 0, "yes", "no")[300:]
+    assert log_loss(labels, p) < 0.5
+    assert classifier.score(X[300:], labels) > 0.85
+    assert classifier.classes_.tolist() == ["no", "yes"]
+    best = min(classifier.losses_.values())
+    assert classifier.losses_["additive"] > best
+
+
+def test_order_of_rows_and_processes_do_not_matter(table, model):
+    X, y = table
+    shuffled = np.random.default_rng(0).permutation(300)
+    other = clone(model).set_params(n_jobs=2).fit(X.iloc[shuffled], y[shuffled])
+    np.testing.assert_allclose(other.predict(X), model.predict(X), atol=1e-6)
+    restored = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(restored.predict(X), model.predict(X))
+
+
+def test_class_weights_move_probabilities(table, classifier):
+    X, y = table
+    labels = np.where(y > 0, "yes", "no")
+    heavy = KernelClassifier(class_weight={"yes": 10.0}, random_state=0)
+    p = heavy.fit(X[:300], labels[:300]).predict_proba(X)[:, 1]
+    assert p.mean() > classifier.predict_proba(X)[:, 1].mean() + 0.03
+
+
+@pytest.mark.parametrize("n", [1, 20, 39])
+def test_few_rows_leave_one_part(table, n):
+    X, y = table
+    model = KernelRegressor(random_state=0).fit(X[:n], y[:n])
+    assert model.weights_ == {"ANOVA": 1.0}
+    assert np.isfinite(model.predict(X)).all()
+    assert model.effects(X).values.shape[0] == len(X)
+    assert model.predict_interval(X[:3]).shape == (3, 2)
+
+
+def test_a_level_that_a_fold_lacks():
+    X, y = mixed_table(600)  # enough that folds use the metric of all rows
+    X.loc[3, "shape"] = None
+    X["shape"] = X["shape"].astype(object).fillna("once")
+    model = KernelRegressor(random_state=0).fit(X, y)
+    assert np.isfinite(model.losses_["local linear"])
+
+
+def test_targets_without_variation(table):
+    X, y = table
+    np.testing.assert_allclose(KernelRegressor().fit(X, 0 * y + 3).predict(X), 3)
+    one = KernelClassifier().fit(X, np.full(len(y), "a"))
+    assert (one.predict(X) == "a").all()
+    rare = np.where(np.arange(len(y)) == 7, "rare", "often")
+    assert KernelClassifier().fit(X, rare).predict_proba(X).shape == (400, 2)
+    eleven = np.append(np.digitize(y[1:], np.quantile(y, np.arange(1, 10) / 10)), 99)
+    p = KernelClassifier(random_state=0).fit(X, eleven).predict_proba(X)
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+
+
+def test_a_fit_that_fails_changes_nothing(table, model):
+    X, _ = table
+    before = model.predict(X)
+    with pytest.raises(ValueError, match="y contains NaN"):
+        model.fit(X[["size"]], np.full(len(X), np.nan))
+    np.testing.assert_array_equal(model.predict(X), before)
