@@ -67,5 +67,3 @@ plt.show()
 figure, ax = plt.subplots(figsize=(5, 4.5), layout="constrained")
 CoverageDisplay.from_estimator(model, x_new, y_new, ax=ax)
 plt.show()
-low, high = model.predict_interval(x_new, coverage=0.9).T
-print(f"{np.mean((low <= y_new) & (y_new <= high)):.1%} of {len(y_new)}")
