@@ -27,7 +27,7 @@ def __dir__() -> list[str]:
 
 
 def _result(estimator: Any, method: str, X: Any, *options: Any) -> np.ndarray:
-    """Return the result of a method of an estimator or of the last step of a pipeline."""
+    """Return what a method of an estimator, or of a last step, returns."""
     if hasattr(estimator, "steps"):
         X = estimator[:-1].transform(X) if len(estimator.steps) > 1 else X
         estimator = estimator[-1]

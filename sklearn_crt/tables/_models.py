@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
+from .._calibration import Errors, LeftOut
 from .._compat import (
     Interval,
     RandomState,
@@ -23,7 +24,6 @@ from .._compat import (
 from .._fitted import value_of
 from .._quantiles import check_coverage, check_levels
 from .._state import copied
-from ..ridge._calibration import Errors, LeftOut
 from ..ridge._effects import Effects
 from ..rows import TableLike, as_numbers, read_weights, weighted_rows
 from ..rows.raw_table import (
