@@ -27,7 +27,7 @@ def __dir__() -> list[str]:
 
 
 def _result(estimator: Any, method: str, X: Any, *options: Any) -> np.ndarray:
-    """Return what a method of an estimator, or of a last step, returns."""
+    """Return the result of a method of an estimator, or of the last of its steps."""
     if hasattr(estimator, "steps"):
         X = estimator[:-1].transform(X) if len(estimator.steps) > 1 else X
         estimator = estimator[-1]
@@ -90,7 +90,7 @@ class PredictionIntervalDisplay:
     def from_estimator(
         cls,
         estimator: Any,
-        X: ArrayLike,
+        X: Any,
         y: ArrayLike | None = None,
         *,
         feature: int | str = 0,
@@ -148,7 +148,7 @@ class PredictionIntervalDisplay:
         grid[:, feature] = np.linspace(own.min(), own.max(), _N_VALUES)
         values = grid[:, feature]
         if names is not None:
-            grid = type(X)(grid, columns=names)  # type: ignore[call-arg]
+            grid = type(X)(grid, columns=names)
         if y is not None:
             check_consistent_length(X, y)
         display = cls(
@@ -190,7 +190,8 @@ class PredictionIntervalDisplay:
             )
             for k in order
         ]
-        (self.line_,) = ax.plot(self.values, self.predictions, "C0", label="prediction")
+        lines = ax.plot(self.values, self.predictions, "C0", label="prediction")
+        self.line_: Any = lines[0]
         if self.rows is not None:
             ax.scatter(*self.rows, s=6, color="0.4", zorder=1, label="rows")
         ax.set(xlabel=self.feature_name, ylabel="target")
@@ -239,7 +240,7 @@ class CoverageDisplay:
     def from_estimator(
         cls,
         estimator: Any,
-        X: ArrayLike,
+        X: Any,
         y: ArrayLike,
         *,
         coverages: Sequence[float] = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),

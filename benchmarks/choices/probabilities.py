@@ -15,6 +15,7 @@ from sklearn_crt import (
     RandomFeatureRidgeClassifier,
 )
 from sklearn_crt._calibration import LeftOut
+from sklearn_crt.averages._jackknife import probabilities
 from sklearn_crt.ridge._link import Link
 
 from ..tables import Table
@@ -78,11 +79,8 @@ def _ridge():
 
 
 def _frequencies(model, X):
-    scores = model.decision_function(X)
-    if scores.ndim == 1:
-        scores = np.stack([1 - scores, 1 + scores], axis=1) / 2
-    scores = np.maximum(scores, 0)
-    return scores / scores.sum(axis=1, keepdims=True)
+    """Return class frequencies before they are smoothed."""
+    return model._decode(model._value, X, probabilities, "")
 
 
 def _indicators(shares):

@@ -9,7 +9,6 @@ import os
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
@@ -121,6 +120,8 @@ def _read(file):
 
 def _mixed(file, target):
     """Return one-hot columns and labels of a table that has a row of names."""
+    import pandas as pd  # for these tables only
+
     for folder in os.environ.get("SKLEARN_CRT_DATA", "").split(os.pathsep):
         path = Path(folder, "mixed", f"{file}.csv.gz")
         if folder and path.exists():

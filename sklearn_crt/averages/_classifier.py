@@ -32,7 +32,8 @@ from ._targets import OneHot
 
 # Amounts and exponents to choose from. The bounds matter in a learned metric, in which
 # leave-one-out probabilities are too good, because the metric has seen all labels.
-_AMOUNTS, _EXPONENTS = np.geomspace(0.05, 10, 9), np.linspace(0.6, 1.5, 10)
+_AMOUNTS = np.geomspace(0.05, 10, 9).tolist()
+_EXPONENTS = np.linspace(0.6, 1.5, 10).tolist()
 _MOST_ROWS, _LEAST_ROWS = 1000, 200  # training rows that are left out
 _MOST_PRODUCTS = 2**33  # of kernel values and targets, fewer if there are many rows
 
@@ -60,12 +61,12 @@ class Smoothing(NamedTuple):
         X, y, weights = all_rows(keys)
         if not isinstance(value, ExactAverages):
             # without the rows there are no leave-one-out frequencies
-            return cls(rows_per_weight=max(1.0, len(y) / weights.sum()))
+            return cls(rows_per_weight=max(1.0, float(len(y) / weights.sum())))
         n_columns = keys.targets.n_averages + keys.targets.n_products(X.shape[1])
         n_rows = int(_MOST_PRODUCTS // (len(y) * n_columns))
         n_rows = min(max(n_rows, _LEAST_ROWS), _MOST_ROWS)
         few = DistinctSample.of([(X, y, weights)], n_rows)
-        scale = number_of_distinct_rows(few) / weights.sum()
+        scale = float(number_of_distinct_rows(few) / weights.sum())
         parts = [sums.scores for _, sums in keys.sums(few.X, sigma, left_out=True)]
         scores = np.maximum(np.concatenate(parts)[:, : keys.targets.n_averages], 0)
         total = scores.sum(axis=1, keepdims=True)
@@ -306,12 +307,16 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         """
         value = self._check_rows(X, "predict_proba")
         instead = "the class prior is predicted there, in part or altogether"
-        found = self._decode(value, X, probabilities, instead)
-        if isinstance(value, RowAverages):
-            _, rows = self._host_rows(X, "predict_proba")
-            sizes = effective_sizes(value.keys, rows, value.sigma)
-            found = Smoothing.of(value).probabilities(found, sizes)
-        return self._cast(found, X)
+        return self._cast(self._probabilities(value, X, probabilities, instead), X)
+
+    def _probabilities(self, value, X, function, instead):
+        """Return smoothed probabilities, or values of a function without smoothing."""
+        if not isinstance(value, RowAverages):
+            return self._decode(value, X, function, instead)
+        shares = self._decode(value, X, probabilities, instead)
+        _, rows = self._host_rows(X, "predict_proba")
+        sizes = effective_sizes(value.keys, rows, value.sigma)
+        return Smoothing.of(value).probabilities(shares, sizes)
 
     def decision_function(self, X: TableLike) -> np.ndarray:
         """Return normalised class scores, whose largest is that of the predicted class.
@@ -324,16 +329,15 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         Returns
         -------
         scores : ndarray of shape (n_samples, n_classes) or (n_samples,)
-            Kernel sums of the classes, divided by the sum of those that are positive.
-            These are the frequencies from which ``predict_proba`` is computed, with the
-            same order of the classes. Scores from features of both signs and from local
-            linear fits can be negative.
-            With two classes there is one number per row, as usual in scikit-learn: the
-            score of the second class minus that of the first.
+            The class probabilities; with features the kernel sums of the classes,
+            divided by the sum of those that are positive, which differ from
+            probabilities in that they can be negative. With two classes there is one
+            number per row, as usual in scikit-learn: the score of the second class
+            minus that of the first.
         """
         value = self._check_rows(X, "decision_function")
         instead = "their scores are replaced by the class prior, in part or altogether"
-        scores = self._decode(value, X, normalised, instead)
+        scores = self._probabilities(value, X, normalised, instead)
         if self.classes_.size == 2:
             scores = scores[:, 1] - scores[:, 0]
         return self._cast(scores, X)

@@ -44,7 +44,7 @@ class Residuals:
     squares: np.ndarray  # (n_rows, n_outputs), of the residuals
     weights: np.ndarray  # (n_rows,), with mean 1
     spread: np.ndarray  # (n_outputs,), standard deviations of the targets
-    errors: Errors | None = None  # the residuals relative to their deviations
+    errors: Any = None  # an Errors: the residuals relative to their deviations
 
     @classmethod
     def of(cls, value: Any) -> Residuals:

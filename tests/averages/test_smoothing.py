@@ -16,6 +16,7 @@ from sklearn_crt import (
     Prototypes,
 )
 from sklearn_crt.averages._classifier import _AMOUNTS, _EXPONENTS
+from sklearn_crt.averages._jackknife import probabilities
 
 KINDS = [
     NadarayaWatsonClassifier(sigma=2.0),
@@ -25,11 +26,7 @@ KINDS = [
 
 def frequencies(model, X):
     """Return the shares of the classes before they are smoothed."""
-    found = model.decision_function(X)
-    if found.ndim == 1:
-        found = np.stack([1 - found, 1 + found], axis=1) / 2
-    found = np.maximum(found, 0)
-    return found / found.sum(axis=1, keepdims=True)
+    return model._decode(model._value, X, probabilities, "")
 
 
 def smoothed(shares, sizes, amount, exponent):
