@@ -34,7 +34,7 @@ def group_columns(index: np.ndarray | None, n_components: int) -> np.ndarray:
 
 
 def group_shares(index: np.ndarray | None, n_components: int) -> np.ndarray:
-    """Return the proportion of the frequencies that is in each group, (16,)."""
+    """Return the proportion of the frequencies in each group, (16,)."""
     frequencies = np.arange(n_components) if index is None else np.unique(index)
     sizes = np.bincount(frequencies % N_GROUPS, minlength=N_GROUPS)
     return sizes / frequencies.size

@@ -148,8 +148,8 @@ class FeatureMap(ABC):
         Parameters
         ----------
         rows : Inputs
-            What ``frame`` makes of raw rows; ``rows.output(n_components)`` is memory
-            that may be returned.
+            Rows that ``frame`` has centred and scaled. ``rows.output(n_components)`` is
+            memory into which the result may be written.
         key : bool, default=False
             Whether to compute the features of keys instead of queries.
 

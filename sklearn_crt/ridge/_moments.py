@@ -143,7 +143,7 @@ class MomentSums:
         return self._block[rows], self._targets[rows]
 
     def _add_products(self) -> None:
-        """Add the products of the rows of the block, and make it empty."""
+        """Add the products of the rows of the block, and empty the block."""
         centred = self._block[: self._n_in_block]
         targets = self._targets[: self._n_in_block]
         self._n_in_block = 0

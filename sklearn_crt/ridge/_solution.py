@@ -20,9 +20,9 @@ N_ALPHAS = 30  # number of penalties of alpha="auto"
 _LEAST, _MOST = 1e-7, 10.0
 # standard deviation, relative to the mean, below which targets count as constant
 _CONSTANT = 1e-14
-# Mean squared errors below this share of the variance of the targets count as equal.
-# Their rounding errors are about a thousandth of it, so neither the order of the rows
-# nor the number of threads affects the choice of sigma.
+# Mean squared errors below this proportion of the variance of the targets count as
+# equal. Their rounding errors are about a thousandth of it, so neither the order of the
+# rows nor the number of threads affects the choice of sigma.
 _EXACT = 2e-12
 # Maximum prior standard deviation of the function (by the prior that corresponds to a
 # penalty), relative to that of the targets. With a larger one, predictions for rows far

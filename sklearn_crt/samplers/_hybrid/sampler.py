@@ -89,7 +89,7 @@ class HybridSampler(BaseFeatureSampler):
     a_ : list of float
         Constant parts of the coefficients.
     spare_ : FeatureMap or None
-        The map for the features that remain after the layout.
+        The spare map, for features that the layout does not use.
     center_ : ndarray of shape (n_features,)
         The vector that is subtracted from the rows; zero if ``center=False``.
 
