@@ -287,10 +287,10 @@ class ExactAverages(RowAverages):
         encoded = targets.encode(few.y, few.weights, np.float64, rows)
         options = self.kernel, rows, encoded, targets
         if not self._is_auto:
-            _, targets = best_multiple(*options, rows.shape[0], np.ones(1))
-            return Choice(first, targets)
-        best, targets = best_multiple(*options, number_of_distinct_rows(few))
-        return Choice(first * best, targets)
+            best = best_multiple(*options, rows.shape[0], np.ones(1))
+            return Choice(first, best.targets)
+        best = best_multiple(*options, number_of_distinct_rows(few))
+        return Choice(first * best.multiple, best.targets)
 
     def converted(self, converter: Callable[[Any], Any]) -> ExactAverages:
         """Return the averages with rows in another array library or on a device."""

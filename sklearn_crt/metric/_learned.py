@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -27,12 +27,11 @@ from .._compat import (
     _fit_context,
 )
 from .._fitted import Batch, LifeCycle, check_same_params, value_of
-from .._kernels import dense_product
 from ..rows import TableLike, as_numbers, plain_targets, weighted_rows
 from ._candidates import Parameters
+from ._columns import mapped
 from ._value import MetricValue
 
-_MAX_ITER, _VALIDATION_FRACTION = 8, 0.25
 _MOST_WHOLE = 2.0**53  # below which every integer is a float64
 
 
@@ -177,11 +176,9 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
 
     _parameter_constraints: dict = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "method": [StrOptions({"auto", "none", "diagonal", "agop", "nca"})],
-        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
+        "method": [StrOptions({"auto", "evidence", "agop", "nca"})],
+        "columns": [StrOptions({"auto", "linear", "hats"})],
         "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
     }
 
     _value: MetricValue
@@ -191,18 +188,14 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         self,
         n_components: int | None = None,
         *,
-        method: Literal["auto", "none", "diagonal", "agop", "nca"] = "auto",
-        max_iter: int | None = None,
-        validation_fraction: float | None = None,
+        method: Literal["auto", "evidence", "agop", "nca"] = "auto",
+        columns: Literal["auto", "linear", "hats"] = "auto",
         random_state: RandomState = None,
-        n_jobs: int | None = None,
     ):
         self.n_components = n_components
         self.method = method
-        self.max_iter = max_iter
-        self.validation_fraction = validation_fraction
+        self.columns = columns
         self.random_state = random_state
-        self.n_jobs = n_jobs
 
     # ------------------------------------------------------------------ fitting
     @_fit_context(prefer_skip_nested_validation=True)
@@ -274,15 +267,13 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
 
     def _check_same_model(self, other: Any) -> None:
         pair = self._value, other._value
-        mine, theirs = (one.parameters._replace(seed=0, n_jobs=None) for one in pair)
+        mine, theirs = (one.parameters._replace(seed=0) for one in pair)
         check_same_params(mine._asdict(), theirs._asdict())
 
     def _read(  # type: ignore[override]
         self, X: Any, y: Any, sample_weight: Any, *, first: bool, final: bool
     ) -> Batch:
         self._note_namespace(X, y, sample_weight, first=first)
-        if first:
-            self._check_used()
         options: Any = {"multi_output": True, "ensure_min_samples": 2 if final else 1}
         y = plain_targets(y)
         X, y = validate_rows(self, X, reset=first, y=y, **options)
@@ -303,29 +294,8 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
                 "method='nca' needs labels, but y has fractions or several outputs. "
                 "Use method='agop', or pass labels in one column."
             )
-        parameters = Parameters(
-            n_components,
-            self.method,
-            _MAX_ITER if self.max_iter is None else self.max_iter,
-            self.validation_fraction or _VALIDATION_FRACTION,
-            int(check_random_state(self.random_state).randint(2**31 - 1)),
-            self.n_jobs,
-        )
-        return MetricValue(parameters)
-
-    def _check_used(self) -> None:
-        """Raise ValueError if a parameter is set that the method would ignore."""
-        for name, methods in (
-            ("validation_fraction", ("auto",)),
-            ("max_iter", ("auto", "agop")),
-        ):
-            value = getattr(self, name)
-            if value is not None and self.method not in methods:
-                allowed = " or ".join(map(repr, methods))
-                raise ValueError(
-                    f"{name}={value!r} is for method={allowed}, and method="
-                    f"{self.method!r} does not use it. Leave it None."
-                )
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        return MetricValue(Parameters(n_components, self.method, self.columns, seed))
 
     def _labels_or_numbers(self, y: np.ndarray) -> np.ndarray:
         """Return labels and integers in one column as they are, and other numbers.
@@ -347,22 +317,21 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
     # --------------------------------------------------------------- attributes
     @property
     def components_(self) -> np.ndarray:
-        """The linear map, for the columns of X in their own units."""
-        metric = value_of(self).metric
-        return metric.components * metric.sigma
+        """Mean derivatives of the transformed columns in the columns of X."""
+        return value_of(self).metric.slopes
 
     @property
     def metric_(self) -> np.ndarray:
-        """The metric, for the columns of X in their own units."""
-        components = self.components_
-        return components.T @ components
+        """Mean products of these derivatives."""
+        return value_of(self).metric.metric
 
     @property
     def feature_importances_(self) -> np.ndarray:
         """Diagonal of the metric for standardised columns, scaled to sum to 1."""
-        squares = np.sum(value_of(self).metric.components ** 2, axis=0)
-        total = squares.sum()
-        return squares / total if total > 0 else np.full(squares.size, 1 / squares.size)
+        metric = value_of(self).metric
+        found = np.diagonal(metric.metric) * metric.deviation**2
+        total = found.sum()
+        return found / total if total > 0 else np.full(found.size, 1 / found.size)
 
     @property
     def method_(self) -> str:
@@ -370,19 +339,18 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         return value_of(self).metric.method
 
     @property
+    def columns_(self) -> str:
+        """Whether the metric has hat functions of the columns."""
+        return "hats" if value_of(self).metric.features.has_hats else "linear"
+
+    @property
     def scores_(self) -> dict[str, float]:
-        """The score of each metric on rows that were not used to learn it."""
+        """The score of each candidate on rows that were not used to learn it."""
         return dict(value_of(self).metric.scores)
 
     @property
-    def n_iter_(self) -> int:
-        """Number of rounds of AGOP."""
-        return value_of(self).metric.n_iter
-
-    @property
     def _n_features_out(self) -> int:
-        n_components = self._value.parameters.n_components
-        return self.n_features_in_ if n_components is None else n_components
+        return len(value_of(self).metric.components)
 
     # ------------------------------------------------------------- transforming
     def transform(self, X: TableLike) -> Array:
@@ -409,8 +377,8 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         check_fit_namespace(self, X, "transform")
         rows = validate_rows(self, X, reset=False)
         refuse_device(self, rows, "")
-        made = dense_product(rows, self.components_.astype(rows.dtype).T)
-        return to_namespace_of(np.ascontiguousarray(made), X)
+        metric = value_of(self).metric
+        return to_namespace_of(mapped(metric.features, metric.components, rows), X)
 
     def __sklearn_tags__(self):
         """Return scikit-learn's tags: targets are required, several are supported."""
