@@ -20,7 +20,7 @@ from ._columns import ColumnFeatures
 from ._nca import learn_nca
 
 MOST_COLUMNS = 24  # of the output, unless their number is given
-_QUERIES, _KEYS = 500, 3000  # rows of the comparison
+_QUERIES, _KEYS = 500, 2000  # rows of the comparison
 _SHARE = 0.4  # largest share of the rows that are predicted in the comparison
 _MOST_ROWS = {"evidence": _evidence.MOST_ROWS, "agop": _agop.MOST_ROWS}
 

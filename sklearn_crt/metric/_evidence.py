@@ -14,7 +14,9 @@ import numpy as np
 from scipy.linalg import blas, lapack
 from scipy.optimize import minimize
 
-STAGES = (400, 15), (800, 15)  # numbers of rows, and of iterations of L-BFGS
+# Number of rows, of iterations of L-BFGS, and the gain in log evidence below which it
+# stops. The last stage goes on only for targets with little noise.
+STAGES = (400, 15, 0.0), (800, 15, 0.0), (800, 30, 0.3)
 MOST_ROWS = STAGES[-1][0]
 _PENALTY = 0.3  # of the squared distance of log scales from a common one
 _COMMON = 2.0 ** np.arange(-3, 2)  # common scales, in units of sqrt(2 / n_columns)
@@ -111,7 +113,7 @@ def learn_metric(
     # X (n, d), targets (n, k), weights (n,) -> (d, d)
     d, parameters = X.shape[1], np.zeros(0)
     common, bounds = np.zeros(0), []
-    for n_rows, max_iter in STAGES:
+    for n_rows, max_iter, gain in STAGES:
         some = X[:n_rows], targets[:n_rows], weights.mean() / weights[:n_rows]
         process = GaussianProcess(*some)
         if not parameters.size:
@@ -129,10 +131,8 @@ def learn_metric(
             jac=True,
             method="L-BFGS-B",
             bounds=bounds,
-            options={"maxiter": max_iter},
+            options={"maxiter": max_iter, "ftol": gain / len(process.X)},
         ).x
-        if len(X) <= n_rows:
-            break
     squares = np.exp(2 * parameters[:-1])
     products = process.gradient_products(parameters)
     trace = max(np.trace(products), np.finfo(float).tiny)
