@@ -74,10 +74,10 @@ class Ridge(NamedTuple):
         """Return the regression of targets (n, k), with held (n,) rows held out."""
         m = frequencies.shape[1]
         F = sincos(X @ frequencies, 1 / math.sqrt(m), m)
-        sums = [
-            ((F[side].T * share[side]) @ F[side], (F[side].T * share[side]) @ targets[side])
-            for side in (~held, held)
-        ]
+        sums = []
+        for side in (~held, held):
+            left = F[side].T * share[side]
+            sums.append((left @ F[side], left @ targets[side]))
         (gram, cross), rest = sums
         errors = []
         for penalty in _PENALTIES:

@@ -89,9 +89,7 @@ class ColumnFeatures:
         return np.hstack(found) / self.scales, np.array(columns, dtype=int)
 
 
-def mapped(
-    features: ColumnFeatures, components: np.ndarray, X: Rows
-) -> np.ndarray:
+def mapped(features: ColumnFeatures, components: np.ndarray, X: Rows) -> np.ndarray:
     """Return the features of rows times components, block by block."""
     # components (r, n_features) -> (n_rows, r)
     out = np.empty((X.shape[0], len(components)), X.dtype)

@@ -101,9 +101,7 @@ class GaussianProcess:
         return total * scales * scales[:, None]
 
 
-def learn_metric(
-    X: np.ndarray, targets: np.ndarray, weights: np.ndarray
-) -> np.ndarray:
+def learn_metric(X: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the metric of the scales and gradients of most evidence.
 
     The rows, of standardised columns and in a random order, are used from the first up

@@ -63,16 +63,16 @@ class MetricValue(FittedValue):
     def __add__(self, other: MetricValue) -> MetricValue:
         if self.sample is None or other.sample is None:
             return other if self.sample is None else self
-        kinds, samples = {self.kind, other.kind}, (self.sample, other.sample)
-        shapes = {sample.y.shape[1:] for sample in samples}
-        if kinds >= {"labels", "numbers"} or len(shapes) > 1:
-            found = [
-                "labels" if one.kind == "labels" else f"{n} columns of numbers"
-                for one, n in zip((other, self), (s.y.reshape(len(s.y), -1).shape[1] for s in samples[::-1]))
-            ]
+        samples, kinds = (self.sample, other.sample), {self.kind, other.kind}
+        shapes = [sample.y.shape[1:] for sample in samples]
+        if kinds >= {"labels", "numbers"} or shapes[0] != shapes[1]:
+            before, found = (
+                f"{np.prod(shape, dtype=int)} columns of {kind}"
+                for shape, kind in zip(shapes, (self.kind, other.kind), strict=True)
+            )
             raise ValueError(
-                f"y has {found[0]}, but the earlier rows had {found[1]}. Labels are "
-                "strings, booleans or integers; numbers are floats."
+                f"y has {found}, but the earlier rows had {before}. Labels are "
+                "strings, booleans or integers in one column; numbers are floats."
             )
         kind = (kinds - {"integers"} or kinds).pop()
         return replace(self, sample=samples[0] + samples[1], kind=kind, known=None)
