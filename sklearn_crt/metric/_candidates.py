@@ -22,6 +22,8 @@ from ._nca import learn_nca
 MOST_COLUMNS = 24  # of the output, unless their number is given
 _QUERIES, _KEYS = 500, 2000  # rows of the comparison
 _SHARE = 0.4  # largest share of the rows that are predicted in the comparison
+_ROWS_PER_HAT = 10  # least number of rows per feature, for hats that are not asked for
+_TURNS = 1024.0  # times that a score goes around the unit interval that orders rows
 _MOST_ROWS = {"evidence": _evidence.MOST_ROWS, "agop": _agop.MOST_ROWS}
 
 
@@ -49,7 +51,11 @@ class Metric:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Training rows in a random order, with standardised targets."""
+    """Training rows in a random order, with standardised targets.
+
+    The order depends on the standardised rows alone, so that neither their order in the
+    table matters nor the units of the columns.
+    """
 
     X: np.ndarray  # (n_rows, n_columns)
     weights: np.ndarray  # (n_rows,)
@@ -61,6 +67,10 @@ class Table:
         cls, X: np.ndarray, y: np.ndarray, weights: np.ndarray, *, by_class: bool
     ) -> Table:
         """Return the table of labels or of numbers."""
+        S = ColumnFeatures.of(X, weights, hats=False)(X)
+        along = np.random.default_rng(0).normal(scale=_TURNS, size=S.shape[1])
+        order = np.argsort((S * along).sum(axis=1) % 1.0, kind="stable")
+        X, y, weights = X[order], y[order], weights[order]
         codes, ones = y.reshape(len(y), -1), np.ones(len(y))
         if by_class:
             classes, codes = np.unique(y, return_inverse=True)
@@ -131,19 +141,23 @@ class Learner:
         return min(_QUERIES, int(_SHARE * len(self.table.X)))
 
     def _candidates(self) -> list[Candidate]:
-        """Return the candidates that the parameters allow."""
-        _, method, columns, _ = self.parameters
-        hats = columns != "linear" and self._features(hats=True).has_hats
-        if method != "auto":
-            linear = columns != "hats" or not hats
-            found = [Candidate(method, False)] if linear else []
-            return found + ([Candidate(method, True)] if hats else [])
-        found = []
-        if columns != "hats" or not hats:
-            found = [Candidate("evidence", False), Candidate("agop", False)]
-            if self.table.by_class:
-                found.append(Candidate("nca", False))
-        return found + ([Candidate("evidence", True)] if hats else [])
+        """Return the candidates that the parameters allow.
+
+        With many features for the rows, a comparison would choose hats by chance.
+        """
+        method, columns = self.parameters.method, self.parameters.columns
+        features = None if columns == "linear" else self._features(hats=True)
+        has_hats = features is not None and features.has_hats
+        if has_hats and columns == "auto" and features is not None:
+            has_hats = _ROWS_PER_HAT * features.means.size <= len(self.table.X)
+        methods = [method]
+        if method == "auto":
+            methods = ["evidence", "agop", "nca"][: 3 if self.table.by_class else 2]
+        linear = [Candidate(each, False) for each in methods]
+        hats = [Candidate("evidence" if method == "auto" else method, True)]
+        if not has_hats:
+            return linear
+        return hats if columns == "hats" else linear + hats
 
     def _features(self, *, hats: bool) -> ColumnFeatures:
         X, weights = self.table.X, self.table.weights

@@ -88,7 +88,7 @@ class MetricValue(FittedValue):
     def learned(self, step: Step = no_step) -> Metric:
         """Return the metric, learned from the sample."""
         assert self.sample is not None
-        sample = self.sample.ordered_by_rows()
+        sample = self.sample
         X = sample.X if isinstance(sample.X, np.ndarray) else sample.X.toarray()
         by_class = self.kind == "labels" or (
             self.kind == "integers"

@@ -45,12 +45,6 @@ class DistinctSample:
         )
         return reduce(add, parts)
 
-    def ordered_by_rows(self) -> DistinctSample:
-        """Return the sample in a random order that depends on X, not on the targets."""
-        order = np.lexsort((self.keys, _hashes(self.X, self.y[:, None][:, :0])))
-        parts = self.X, self.y, self.weights, self.keys
-        return DistinctSample(*(taken(part, order) for part in parts), self.size)
-
     def __add__(self, other: DistinctSample) -> DistinctSample:
         """Return the sample of the rows of both."""
         return _smallest(
