@@ -34,7 +34,12 @@ from ..rows import (
     type_for_weights,
 )
 from ..rows.sample import DistinctSample
-from ._sigma import N_KEYS, best_multiple, number_of_distinct_rows
+from ._sigma import (
+    N_KEYS,
+    N_KEYS_OF_FITS,
+    best_multiple,
+    number_of_distinct_rows,
+)
 from ._sums import Averages, KernelSums, add_block, log_kernel
 from ._targets import Targets
 
@@ -278,7 +283,8 @@ class ExactAverages(RowAverages):
         if is_given and not self.targets.is_wide(self.parts[0][0].shape[1]):
             return Choice(first, self.targets)
         parts = (tuple(map(to_host, part)) for part in self.parts)
-        few = DistinctSample.of(parts, N_KEYS)
+        is_fit = len(self.targets.candidates()) > 1
+        few = DistinctSample.of(parts, N_KEYS_OF_FITS if is_fit else N_KEYS)
         frame, kind = self._keys().frame(few.X, first)
         rows = frame.rows(as_kind(few.X, kind))
         targets = self.targets.adapted(rows, few.weights)

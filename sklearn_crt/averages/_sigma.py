@@ -23,8 +23,9 @@ OCTAVES = 2.0 ** np.arange(-1, 6)
 # the finer grid around the best octave; half octaves suffice for local linear fits
 _QUARTERS = 2.0 ** np.arange(-0.75, 1, 0.25)
 _HALVES = 2.0 ** np.arange(-0.5, 1, 0.5)
-# rows that are predicted by kernel averages and by local linear fits, and training rows
-_N_QUERIES, _N_FITS, N_KEYS = 1000, 500, 10_000
+# rows that are predicted, and training rows, for kernel averages and for local fits
+_N_QUERIES, N_KEYS = 1000, 10_000
+_N_FITS, N_KEYS_OF_FITS = 500, 5000
 # products of kernel weights and targets per multiple, which take about 0.3 s
 _MOST_PRODUCTS = 2**32
 # Multiple of the Brier score that is added to the error rate for labels. Because few

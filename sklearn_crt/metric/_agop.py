@@ -13,7 +13,7 @@ from scipy.linalg import solve
 
 from .._kernels import sincos
 
-MOST_ROWS = 2**13
+MOST_ROWS = 2**12
 _MOST_FREQUENCIES = 256
 _MOST_ROUNDS = 3
 _PENALTIES = 1e-5, 1e-4, 1e-3, 1e-2  # of ridge regression, per row

@@ -20,9 +20,10 @@ from ._columns import ColumnFeatures
 from ._nca import learn_nca
 
 MOST_COLUMNS = 24  # of the output, unless their number is given
-_QUERIES, _KEYS = 500, 2000  # rows of the comparison
+_QUERIES, _KEYS = 500, 1500  # rows of the comparison
 _SHARE = 0.4  # largest share of the rows that are predicted in the comparison
 _ROWS_PER_HAT = 10  # least number of rows per feature, for hats that are not asked for
+_MANY = 2500  # rows, from which the metric need not be learned again with all rows
 _TURNS = 1024.0  # times that a score goes around the unit interval that orders rows
 _MOST_ROWS = {"evidence": _evidence.MOST_ROWS, "agop": _agop.MOST_ROWS}
 
@@ -132,6 +133,7 @@ class Learner:
                 scores[candidate.name] = self._score(errors[-1])
                 self.step()
             best = candidates[int(np.argmin(errors))]
+            n_rows = n_seen if n_seen >= _MANY else n_rows
         root = self._root(best, n_rows)
         return self._metric(best.method, scores, self._features(hats=best.hats), root)
 

@@ -120,12 +120,12 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
       of the gradients of the posterior mean. Classes are one output each, with the same
       scales.
     * ``"agop"`` replaces the process by ridge regression on random Fourier features of
-      up to 8192 rows. Its average gradient outer product [2]_ is the metric, from which
+      up to 4096 rows. Its average gradient outer product [2]_ is the metric, from which
       the frequencies of the next round are drawn. The first frequencies are drawn from
       the metric of ``"evidence"``. The rounds end when the error on a fifth of the rows
       no longer falls.
     * ``"nca"`` is neighbourhood components analysis [3]_. It minimises the log loss of
-      leave-one-out kernel averages by 300 steps of Adam on minibatches of 1000 rows,
+      leave-one-out kernel averages by 150 steps of Adam on minibatches of 1000 rows,
       and starts from the metric of ``"evidence"``.
 
     ``partial_fit`` adds rows, and ``merge`` adds the rows of another transformer. The

@@ -84,7 +84,7 @@ def learn_nca(
     *,
     seed: int,
     step: Callable[[], None] = lambda: None,
-    n_steps: int = 300,
+    n_steps: int = 150,
     n_queries: int = 256,
     n_keys: int = 1000,
 ) -> np.ndarray:
