@@ -171,7 +171,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
     }
 
     _value: MetricValue
-    _unit_of_work = "round"
+    _unit_of_work = "candidate"
 
     def __init__(
         self,

@@ -540,7 +540,7 @@ def test_steps_are_reported(rng):
     recorder = Recorder()
     X, y = noisy(rng, 120)
     LearnedMetric(random_state=0).set_callbacks(recorder).fit(X, y)
-    assert recorder.ended.count("round") >= 6
+    assert recorder.ended.count("candidate") >= 4
     assert recorder.ended[-1] == "fit"
 
 
