@@ -136,8 +136,9 @@ def metric(rows=5000, seeds=5, sets=LABELS + NUMBERS, methods=NAMES):
     of labels, R2 of numbers, in percent, means over random splits (70 % training rows).
     Everything is as constructed, but for ``l2_regularization=1`` of boosting for labels
     (it fails on rare classes without), ``C=10`` of support vectors (whose numbers are
-    standardised), and xRFM, which is the best of three bandwidths on a fifth of the training rows. The second
-    table has seconds of processor time to fit and predict, one thread.
+    standardised), and xRFM, which is the best of three bandwidths on a fifth of the
+    training rows. The second table has seconds of processor time to fit and predict,
+    one thread.
     """
     scores, seconds, names = {}, {}, [name for name in NAMES if name in methods]
     for name in tqdm([s for s in LABELS + NUMBERS if s in sets], file=sys.stderr):

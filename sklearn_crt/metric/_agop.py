@@ -6,7 +6,6 @@ The frequencies of each round are drawn in the metric of the round before.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import solve
@@ -31,7 +30,7 @@ def learn_agop(
     *,
     seed: int,
 ) -> np.ndarray:
-    """Return the metric of the last round whose held-out error is lower.
+    """Return the metric of the last round that lowers the error on held-out rows.
 
     ``metric`` is that of the frequencies of the first round.
     """
@@ -41,72 +40,55 @@ def learn_agop(
     share, held = weights / weights.sum(), np.arange(len(X)) % _HELD_OUT == 0
     found, lowest, size, steps = metric, math.inf, 1.0, _MULTIPLES
     for draws in np.random.default_rng(seed).spawn(_MOST_ROUNDS):
-        values, vectors = np.linalg.eigh(metric)
+        values, vectors = np.linalg.eigh(found)
         # the symmetric root does not depend on the signs of eigenvectors
         root = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
         W = root @ draws.standard_normal((len(root), m))
         W += math.sqrt(_SPREAD * np.mean(W**2)) * draws.standard_normal(W.shape)
         W *= size / math.sqrt(np.mean(share @ (X @ W) ** 2))
-        fits = [Ridge.of(X, targets, share, held, step * W) for step in steps]
-        place = min(range(len(fits)), key=lambda i: fits[i].error)
-        best = fits[place]
-        products = best.gradient_products()
+        fits = [one_round(X, targets, share, held, step * W) for step in steps]
+        place = min(range(len(fits)), key=lambda i: fits[i][0])
+        error, products = fits[place]
         trace = np.trace(products)
-        if not (best.error < (1 - _GAIN) * lowest and trace > 0):
+        if not (error < (1 - _GAIN) * lowest and trace > 0):
             break
-        size *= steps[place]
-        found = metric = products / trace
-        lowest, steps = best.error, (1.0,)
+        found, lowest = products / trace, error
+        size, steps = size * steps[place], (1.0,)
     return found
 
 
-class Ridge(NamedTuple):
-    """Ridge regression on the cosines and sines of m frequencies."""
+def one_round(
+    X: np.ndarray,
+    targets: np.ndarray,
+    share: np.ndarray,
+    held: np.ndarray,
+    W: np.ndarray,
+) -> tuple[float, np.ndarray]:
+    """Return the error on held-out rows, and the mean outer product of gradients.
 
-    frequencies: np.ndarray  # (d, m)
-    gram: np.ndarray  # (2 m, 2 m), mean products of features over all rows
-    cross: np.ndarray  # (2 m, k), those with the targets
-    penalty: float
-    error: float  # on rows held out, with the penalty of the lowest error
-
-    @classmethod
-    def of(cls, X, targets, share, held, frequencies) -> Ridge:
-        """Return the regression of targets (n, k), with held (n,) rows held out."""
-        m = frequencies.shape[1]
-        F = sincos(X @ frequencies, 1 / math.sqrt(m), m)
-        sums = []
-        for side in (~held, held):
-            left = F[side].T * share[side]
-            sums.append((left @ F[side], left @ targets[side]))
-        (gram, cross), rest = sums
-        errors = []
-        for penalty in _PENALTIES:
-            coefficients = _solve(gram, cross, penalty)
-            gaps = F[held] @ coefficients - targets[held]
-            errors.append(float(share[held] @ np.sum(gaps**2, axis=1)))
-        best = int(np.argmin(errors))
-        both = gram + rest[0], cross + rest[1]
-        return cls(frequencies, *both, _PENALTIES[best], errors[best])
-
-    def gradient_products(self) -> np.ndarray:
-        """Return the mean outer product of gradients of the fit to all rows.
-
-        The gradient of f = [cos(w.x), sin(w.x)] [a; b] is W t with t = b cos - a sin.
-        So its mean outer product is W H W', and H follows from the mean products of
-        cosines and sines and from those of the coefficients.
-        """
-        # -> (d, d)
-        m, gram = self.frequencies.shape[1], self.gram
-        coefficients = _solve(gram, self.cross, self.penalty)
-        P = coefficients @ coefficients.T
-        mixed = gram[m:, :m] * P[:m, m:]  # of sines in rows, cosines in columns
-        H = gram[m:, m:] * P[:m, :m] + gram[:m, :m] * P[m:, m:] - mixed - mixed.T
-        M = self.frequencies @ H @ self.frequencies.T
-        return (M + M.T) / 2
+    The gradient of f = [cos(w.x), sin(w.x)] [a; b] is W t with t = b cos - a sin. So
+    its mean outer product is W H W', and H follows from the mean products of cosines
+    and sines and from those of the coefficients.
+    """
+    # share and held (n,), W (d, m) -> (d, d)
+    m = W.shape[1]
+    F = sincos(X @ W, 1 / math.sqrt(m), m)
+    left, rest = (F[side].T * share[side] for side in (~held, held))
+    gram, cross = left @ F[~held], left @ targets[~held]
+    errors = []
+    for penalty in _PENALTIES:
+        gaps = F[held] @ _solve(gram, cross, penalty) - targets[held]
+        errors.append(float(share[held] @ np.sum(gaps**2, axis=1)))
+    gram, cross = gram + rest @ F[held], cross + rest @ targets[held]
+    coefficients = _solve(gram, cross, _PENALTIES[int(np.argmin(errors))])
+    P = coefficients @ coefficients.T
+    mixed = gram[m:, :m] * P[:m, m:]  # of sines in rows, cosines in columns
+    H = gram[m:, m:] * P[:m, :m] + gram[:m, :m] * P[m:, m:] - mixed - mixed.T
+    M = W @ H @ W.T
+    return min(errors), (M + M.T) / 2
 
 
 def _solve(gram: np.ndarray, cross: np.ndarray, penalty: float) -> np.ndarray:
     """Return the coefficients of ridge regression."""
-    penalized = gram.copy(order="F")
-    penalized[np.diag_indices_from(penalized)] += penalty
+    penalized = gram + penalty * np.eye(len(gram))
     return solve(penalized, cross, assume_a="pos", overwrite_a=True, check_finite=False)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import eigh
 
+from .._compat import cached_property
 from .._fitted import Step, computed_once, no_step
 from .._kernels import one_hot_weights
 from ..averages._sigma import Best, best_multiple
@@ -92,179 +93,145 @@ class Table:
         """Whether targets are labels."""
         return self.codes.ndim == 1
 
-
-class Candidate(NamedTuple):
-    """How a metric is learned."""
-
-    method: str
-    hats: bool
+    @property
+    def n_held(self) -> int:
+        """Number of rows that are predicted in the comparison."""
+        return min(_QUERIES, int(_SHARE * len(self.X)))
 
     @property
-    def name(self) -> str:
-        """The name among the scores."""
-        return f"{self.method}, hats" if self.hats else self.method
+    def n_seen(self) -> int:
+        """Number of the other rows."""
+        return len(self.X) - self.n_held
+
+
+def learn(table: Table, parameters: Parameters, step: Step = no_step) -> Metric:
+    """Return the metric of the method, or the candidate of the lowest error.
+
+    The candidates are learned without the last rows, which are then predicted by local
+    linear fits to all other rows. A metric would be judged too well on rows from which
+    it was learned. With many features for the rows, hats would be chosen by chance.
+    """
+    method, columns = parameters.method, parameters.columns
+    linear, hats = (Learner(table, parameters, kind, step) for kind in (False, True))
+    if not (table.targets.size and linear.unit):
+        return linear.metric("none", np.eye(linear.features.means.size), {})
+    if columns != "linear" and not hats.features.has_hats:
+        columns = "linear"
+    n_rows = len(table.X)
+    if columns == "auto" and _ROWS_PER_HAT * hats.features.means.size > n_rows:
+        columns = "linear"
+    methods = ["evidence", "agop", "nca"][: 3 if table.by_class else 2]
+    candidates = [] if columns == "hats" else [(linear, each) for each in methods]
+    candidates += [] if columns == "linear" else [(hats, methods[0])]
+    if method != "auto":
+        kinds = {"linear": [linear], "hats": [hats], "auto": [linear, hats]}
+        candidates = [(learner, method) for learner in kinds[columns]]
+    learner, method = candidates[0]
+    scores = {}
+    if len(candidates) > 1 and table.n_held:
+        errors = []
+        for each, name in candidates:
+            errors.append(each.fit(name).error)
+            name += ", hats" if each.hats else ""
+            n_outputs = table.targets.shape[1]
+            scores[name] = -errors[-1] if table.by_class else 1 - errors[-1] / n_outputs
+            step()
+        learner, method = candidates[int(np.argmin(errors))]
+        n_rows = table.n_seen if table.n_seen >= _MANY else n_rows
+    return learner.metric(method, learner.root(method, n_rows), scores)
 
 
 @dataclass(frozen=True, eq=False)
 class Learner:
-    """Rows to learn from, and how."""
+    """Features of the columns, and the metrics that are learned from them."""
 
     table: Table
     parameters: Parameters
-    step: Step = no_step
+    hats: bool
+    step: Step
 
-    def learned(self) -> Metric:
-        """Return the metric of the method, or the candidate of the lowest error.
+    @cached_property
+    def features(self) -> ColumnFeatures:
+        """The functions of single columns."""
+        return ColumnFeatures.of(self.table.X, self.table.weights, hats=self.hats)
 
-        The candidates are learned without the last rows, which are then predicted by
-        local linear fits to all other rows. A metric would be judged too well on rows
-        from which it was learned.
-        """
-        n_rows, scores = len(self.table.X), {}
-        plain = self._features(hats=False)
-        if not (self.table.targets.size and plain.kept.size):
-            return self._metric("none", scores, plain, np.eye(plain.means.size))
-        best, *others = candidates = self._candidates()
-        if others and self._n_held:
-            n_seen = n_rows - self._n_held
-            errors = []
-            for candidate in candidates:
-                errors.append(self._fit(candidate, n_seen).error)
-                scores[candidate.name] = self._score(errors[-1])
-                self.step()
-            best = candidates[int(np.argmin(errors))]
-            n_rows = n_seen if n_seen >= _MANY else n_rows
-        root = self._root(best, n_rows)
-        return self._metric(best.method, scores, self._features(hats=best.hats), root)
+    @cached_property
+    def S(self) -> np.ndarray:
+        """The features of all rows, (n_rows, n_features)."""
+        return self.features(self.table.X)
 
     @property
-    def _n_held(self) -> int:
-        """Number of rows that are predicted in the comparison."""
-        return min(_QUERIES, int(_SHARE * len(self.table.X)))
+    def unit(self) -> float:
+        """The sigma of which multiples are tried, 0 if all columns are constant."""
+        n_columns = self.features.kept.size
+        return math.sqrt(2 / n_columns) if n_columns else 0.0
 
-    def _candidates(self) -> list[Candidate]:
-        """Return the candidates that the parameters allow.
-
-        With many features for the rows, a comparison would choose hats by chance.
-        """
-        method, columns = self.parameters.method, self.parameters.columns
-        features = None if columns == "linear" else self._features(hats=True)
-        has_hats = features is not None and features.has_hats
-        if has_hats and columns == "auto" and features is not None:
-            has_hats = _ROWS_PER_HAT * features.means.size <= len(self.table.X)
-        methods = [method]
-        if method == "auto":
-            methods = ["evidence", "agop", "nca"][: 3 if self.table.by_class else 2]
-        linear = [Candidate(each, False) for each in methods]
-        hats = [Candidate("evidence" if method == "auto" else method, True)]
-        if not has_hats:
-            return linear
-        return hats if columns == "hats" else linear + hats
-
-    def _features(self, *, hats: bool) -> ColumnFeatures:
-        X, weights = self.table.X, self.table.weights
-        return computed_once(
-            self, ("features", hats), lambda: ColumnFeatures.of(X, weights, hats=hats)
-        )
-
-    def _rows(self, *, hats: bool) -> np.ndarray:
-        """Return the features of all rows."""
-        features = self._features(hats=hats)
-        return computed_once(self, ("rows", hats), lambda: features(self.table.X))
-
-    def _root(self, candidate: Candidate, n_rows: int) -> np.ndarray:
+    def root(self, method: str, n_rows: int) -> np.ndarray:
         """Return the L of the metric L L' that is learned from the first rows."""
         # -> (n_features, r)
-        n_used = min(n_rows, _MOST_ROWS.get(candidate.method, n_rows))
-        name = "root", *candidate, n_used
-        return computed_once(self, name, lambda: self._learn(*candidate, n_used))
+        n_rows = min(n_rows, _MOST_ROWS.get(method, n_rows))
+        name = "root", method, n_rows
+        return computed_once(self, name, lambda: self._learn(method, n_rows))
 
-    def _learn(self, method: str, hats: bool, n_rows: int) -> np.ndarray:
-        S = self._rows(hats=hats)[:n_rows]
-        targets, weights = self.table.targets[:n_rows], self.table.weights[:n_rows]
+    def _learn(self, method: str, n_rows: int) -> np.ndarray:
+        S, table, seed = self.S[:n_rows], self.table, self.parameters.seed
+        targets, weights = table.targets[:n_rows], table.weights[:n_rows]
         if method == "evidence":
             return root_of(_evidence.learn_metric(S, targets, weights))
-        first, seed = Candidate("evidence", hats), self.parameters.seed
-        root = self._root(first, n_rows)
+        first = self.root("evidence", n_rows)
         if method == "agop":
-            M = _agop.learn_agop(S, targets, weights, root @ root.T, seed=seed)
-            return root_of(M)
-        n_seen = len(self.table.X) - self._n_held
-        start = self._components(root, hats=hats) * self._unit(hats=hats)
-        start *= self._fit(first, n_seen).multiple
-        codes = self.table.codes[:n_rows]
+            M = first @ first.T
+            return root_of(_agop.learn_agop(S, targets, weights, M, seed=seed))
+        start = self.components(first) * self.unit * self.fit("evidence").multiple
+        codes = table.codes[:n_rows]
         return learn_nca(S, codes, weights, start, seed=seed, step=self.step).T
 
-    def _unit(self, *, hats: bool) -> float:
-        """Return the sigma of which multiples are tried."""
-        return math.sqrt(2 / self._features(hats=hats).kept.size)
-
-    def _components(self, root: np.ndarray, *, hats: bool) -> np.ndarray:
+    def components(self, root: np.ndarray) -> np.ndarray:
         """Return the leading principal directions of the rows under the metric.
 
         The total variance of transformed rows is the number of columns not constant.
         """
         # -> (n_components, n_features)
-        S, weights = self._rows(hats=hats), self.table.weights
-        wanted = self.parameters.n_components or min(MOST_COLUMNS, S.shape[1])
-        share, (d, r) = weights / weights.sum(), root.shape
-        covariance, n = (S.T * share) @ S, min(r, wanted)
+        (d, r), share = root.shape, self.table.weights / self.table.weights.sum()
+        wanted = self.parameters.n_components or min(MOST_COLUMNS, d)
+        covariance, n = (self.S.T * share) @ self.S, min(r, wanted)
         found = np.zeros((wanted, d))
         if n:
-            ends = (r - n, r - 1)
+            ends = r - n, r - 1
             _, V = eigh(root.T @ covariance @ root, subset_by_index=ends)
             leading = (root @ V[:, ::-1]).T
             place = np.abs(leading).argmax(axis=1)
-            leading *= np.sign(leading[np.arange(n), place])[:, None]
-            found[:n] = leading
+            found[:n] = leading * np.sign(leading[np.arange(n), place])[:, None]
         variance = np.sum(found @ covariance * found)
-        n_live = self._features(hats=hats).kept.size
-        return found * math.sqrt(n_live / variance) if variance > 0 else found
+        live = self.features.kept.size
+        return found * math.sqrt(live / variance) if variance > 0 else found
 
-    def _fit(self, candidate: Candidate, n_seen: int) -> Best:
-        """Return the best local linear fit in the metric of the first rows.
+    def fit(self, method: str) -> Best:
+        """Return the local linear fit that predicts the rows held out best."""
+        return computed_once(self, ("fit", method), lambda: self._search(method))
 
-        It is the one that predicts the last rows best from all others.
-        """
-        name = "fit", *candidate, n_seen
-        root = self._root(candidate, n_seen)
-        return computed_once(self, name, lambda: self._search(root, candidate.hats))
-
-    def _search(self, root: np.ndarray, hats: bool) -> Best:
+    def _search(self, method: str) -> Best:
         table, last = self.table, slice(None, -_KEYS - 1, -1)
-        Z = self._rows(hats=hats)[last] @ self._components(root, hats=hats).T
-        rows = Frame(self._unit(hats=hats)).rows(Z)
-        plain = RegressionTargets(table.targets.shape[1])
-        if table.by_class:
-            plain = OneHot(int(table.codes.max()) + 1)
-        weights = table.weights[last]
+        root = self.root(method, table.n_seen)
+        rows = Frame(self.unit).rows(self.S[last] @ self.components(root).T)
+        weights, codes = table.weights[last], table.codes[last]
+        is_label, n_outputs = table.by_class, table.targets.shape[1]
+        plain = OneHot(codes.max() + 1) if is_label else RegressionTargets(n_outputs)
         targets = LocalLinear(plain).adapted(rows, weights)
-        encoded = targets.encode(table.codes[last], weights, np.float64, rows)
-        n_queries = max(1, self._n_held)
-        options = Gaussian(), rows, encoded, targets, len(Z)
-        return best_multiple(*options, n_queries=n_queries)
+        encoded = targets.encode(codes, weights, np.float64, rows)
+        options = Gaussian(), rows, encoded, targets, len(weights)
+        return best_multiple(*options, n_queries=max(1, table.n_held))
 
-    def _score(self, error: float) -> float:
-        """Return R2 for numbers, and for labels minus the error."""
-        return -error if self.table.by_class else 1 - error / self.table.codes.shape[1]
-
-    def _metric(
-        self,
-        method: str,
-        scores: dict[str, float],
-        features: ColumnFeatures,
-        root: np.ndarray,
-    ) -> Metric:
+    def metric(self, method: str, root: np.ndarray, scores: dict[str, float]) -> Metric:
         """Return the metric with its derivatives at the training rows."""
+        features, components = self.features, self.components(root)
         X, share = self.table.X, self.table.weights / self.table.weights.sum()
-        components = self._components(root, hats=features.has_hats)
         D, columns = features.slopes(X)
         place = np.eye(X.shape[1])[columns]
-        mean, products = share @ D, (D.T * share) @ D
-        metric = place.T @ (components.T @ components * products) @ place
+        products = components.T @ components * ((D.T * share) @ D)
+        metric, slopes = place.T @ products @ place, (components * (share @ D)) @ place
         deviation = np.zeros(X.shape[1])
         deviation[features.kept] = features.deviation
-        slopes = (components * mean) @ place
         return Metric(method, scores, features, components, slopes, metric, deviation)
 
 

@@ -105,8 +105,8 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
     ``y.astype(float)``.
 
     A standardised value z is replaced by :math:`z / \sqrt{1 + (z / 4)^2}`, which is at
-    most 4. The map is then a linear function of these scores, and of hat functions of
-    the columns if there are any.
+    most 4. The map is a linear function of these scores, and of hat functions of the
+    columns if there are any.
 
     * ``"evidence"`` fits a Gaussian process with covariance
 
@@ -114,16 +114,13 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
          (x_{il} - x_{jl})^2\Bigr) + \lambda\, \delta_{ij}\Bigr)
 
       whose scales s and noise :math:`\lambda` maximise the marginal likelihood, or
-      evidence, minus a small penalty on the logarithms of the scales [1]_. Up to 800
-      rows are used. The metric is the sum of two matrices of trace 1, which are
-      proportional to the diagonal matrix of :math:`s_l^2` and to the mean outer product
-      of the gradients of the posterior mean. Classes are one output each, with the same
-      scales.
-    * ``"agop"`` replaces the process by ridge regression on random Fourier features of
-      up to 4096 rows. Its average gradient outer product [2]_ is the metric, from which
-      the frequencies of the next round are drawn. The first frequencies are drawn from
-      the metric of ``"evidence"``. The rounds end when the error on a fifth of the rows
-      no longer falls.
+      evidence [1]_, on up to 800 rows. The metric is the sum of two matrices of trace
+      1, which are proportional to the diagonal matrix of :math:`s_l^2` and to the mean
+      outer product of the gradients of the posterior mean. Each class is an output.
+    * ``"agop"`` is the average gradient outer product [2]_ of a ridge regression on
+      random Fourier features of up to 4096 rows. The frequencies of the first round are
+      drawn from the metric of ``"evidence"``, and those of the next one from the metric
+      of this one.
     * ``"nca"`` is neighbourhood components analysis [3]_. It minimises the log loss of
       leave-one-out kernel averages by 150 steps of Adam on minibatches of 1000 rows,
       and starts from the metric of ``"evidence"``.

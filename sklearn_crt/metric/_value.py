@@ -13,7 +13,7 @@ from .._compat import cached_property
 from .._fitted import Batch, FittedValue, Step, no_step
 from ..rows import are_labels
 from ..rows.sample import DistinctSample
-from ._candidates import Learner, Metric, Parameters, Table
+from ._candidates import Metric, Parameters, Table, learn
 
 _MOST_ROWS, _MOST_ENTRIES = 2**14, 2**22  # of X in the sample
 
@@ -96,4 +96,4 @@ class MetricValue(FittedValue):
         )
         X = X.astype(np.float64, copy=False)
         table = Table.of(X, sample.y, sample.weights, by_class=by_class)
-        return Learner(table, self.parameters, step).learned()
+        return learn(table, self.parameters, step)

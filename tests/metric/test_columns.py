@@ -43,7 +43,9 @@ def test_hats_are_linear_interpolation(table):
     X, weights = table
     features = ColumnFeatures.of(X, weights, hats=True)
     x, knots = X[:, 0], features.knots[0]
-    assert knots[0] == x.min() and knots[-1] == x.max() and len(knots) == 6
+    assert knots[0] == x.min()
+    assert knots[-1] == x.max()
+    assert len(knots) == 6
     values = np.array([0.3, -1, 2, 0, 1, 5])
     S = np.column_stack([np.ones(300), features(X)[:, 3:8]])
     target = np.interp(x, knots, values)

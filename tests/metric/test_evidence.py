@@ -88,4 +88,3 @@ def test_irrelevant_columns_are_shrunk(rng):
     share = np.diagonal(M) / 2
     assert share[:2].sum() > 0.95
     assert share[:2].min() > 20 * share[2:].max()
-

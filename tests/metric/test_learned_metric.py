@@ -467,9 +467,7 @@ def test_errors(rng):
         (
             "but the earlier rows had 1 columns of labels",
             lambda: (
-                LearnedMetric()
-                .partial_fit(X, y.astype(str))
-                .partial_fit(X, X[:, 0])
+                LearnedMetric().partial_fit(X, y.astype(str)).partial_fit(X, X[:, 0])
             ),
         ),
     ):
