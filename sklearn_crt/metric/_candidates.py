@@ -109,15 +109,18 @@ def learn(table: Table, parameters: Parameters, step: Step = no_step) -> Metric:
 
     The candidates are learned without the last rows, which are then predicted by local
     linear fits to all other rows. A metric would be judged too well on rows from which
-    it was learned. With many features for the rows, hats would be chosen by chance.
+    it was learned. With many features for the rows, hats would be chosen by chance, and
+    for labels they lower the error too seldom.
     """
     method, columns = parameters.method, parameters.columns
     linear, hats = (Learner(table, parameters, kind, step) for kind in (False, True))
     if not (table.targets.size and linear.unit):
         return linear.metric("none", np.eye(linear.features.means.size), {})
+    n_rows = len(table.X)
+    if columns == "auto" and method == "auto" and table.by_class:
+        columns = "linear"
     if columns != "linear" and not hats.features.has_hats:
         columns = "linear"
-    n_rows = len(table.X)
     if columns == "auto" and _ROWS_PER_HAT * hats.features.means.size > n_rows:
         columns = "linear"
     methods = ["evidence", "agop", "nca"][: 3 if table.by_class else 2]

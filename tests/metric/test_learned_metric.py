@@ -54,18 +54,18 @@ def test_directions_of_many_columns(rng):
 
 def test_sparse_structure_in_batches(rng):
     """Three of 32 columns have effects, as two of them do together."""
-    X = rng.normal(size=(1500, 32))
-    y = X[:, 3] * np.sin(X[:, 7]) + 0.5 * X[:, 20] + 0.1 * rng.normal(size=1500)
+    X = rng.normal(size=(900, 32))
+    y = X[:, 3] * np.sin(X[:, 7]) + 0.5 * X[:, 20] + 0.1 * rng.normal(size=900)
     metric = LearnedMetric(random_state=0)
-    for part in np.array_split(np.arange(1500), 6):
+    for part in np.array_split(np.arange(900), 6):
         metric.partial_fit(X[part], y[part])
     assert metric.feature_importances_[[3, 7, 20]].sum() > 0.95
 
 
 def test_hats_represent_effects_that_rise_and_fall(rng):
     """The distance of rows with opposite effects is large, and else it is small."""
-    X = rng.uniform(-1, 1, size=(800, 2))
-    y = np.where(np.abs(X[:, 0]) < 0.5, 1.0, 0.0) + 0.1 * rng.normal(size=800)
+    X = rng.uniform(-1, 1, size=(400, 2))
+    y = np.where(np.abs(X[:, 0]) < 0.5, 1.0, 0.0) + 0.1 * rng.normal(size=400)
     metric = LearnedMetric(random_state=0).fit(X, y)
     assert metric.columns_ == "hats"
     a, b, c = metric.transform([[-0.9, 0.0], [0.9, 0.0], [0.1, 0.0]])
@@ -90,13 +90,16 @@ def test_columns_that_tell_nothing_are_shrunk(method, rng):
 def test_auto_takes_the_candidate_of_the_lowest_error(rng):
     X, y = noisy(rng, 200)
     metric = LearnedMetric(random_state=0).fit(X, y)
-    assert set(metric.scores_) == {*METHODS, "evidence, hats"}
-    best = max(metric.scores_, key=metric.scores_.get)
-    assert best == metric.method_ + (", hats" if metric.columns_ == "hats" else "")
+    assert set(metric.scores_) == set(METHODS)
+    assert metric.method_ == max(metric.scores_, key=metric.scores_.get)
+    assert metric.columns_ == "linear"
+    X = rng.normal(size=(400, 6))
     y = X[:, 0] + 0.1 * X[:, 1]
     numbers = LearnedMetric(random_state=0).fit(X, y)
     assert set(numbers.scores_) == {"evidence", "agop", "evidence, hats"}
-    assert max(numbers.scores_.values()) > 0.95
+    best = max(numbers.scores_, key=numbers.scores_.get)
+    assert best == numbers.method_ + (", hats" if numbers.columns_ == "hats" else "")
+    assert numbers.scores_[best] > 0.95
     linear = LearnedMetric(random_state=0, columns="linear").fit(X, y)
     assert linear.columns_ == "linear"
     assert linear.scores_.items() <= numbers.scores_.items()
@@ -105,10 +108,17 @@ def test_auto_takes_the_candidate_of_the_lowest_error(rng):
 
 
 def test_candidates_are_judged_by_rows_that_they_have_not_seen(rng):
-    """A target without any relation to the columns has no positive score."""
-    X, y = rng.normal(size=(150, 30)), rng.normal(size=150)
-    metric = LearnedMetric(random_state=0).fit(X, y)
-    assert max(metric.scores_.values()) < 0.15  # 60 rows have a correlation by chance
+    """A target without any relation to the columns has no score above 0 on average.
+
+    A score is one minus a ratio of mean squares over 40 rows, whose standard deviation
+    is sqrt(2 / 40), so that of the mean is .08. Judged by rows from which they were
+    learned, the candidates have mean scores of about .35.
+    """
+    metric, scores = LearnedMetric(columns="linear", random_state=0), []
+    for _ in range(8):
+        metric.fit(rng.normal(size=(100, 60)), rng.normal(size=100))
+        scores.append(max(metric.scores_.values()))
+    assert np.mean(scores) < 0.2
 
 
 @pytest.mark.each_value
@@ -294,7 +304,7 @@ def test_integers_are_labels_or_numbers_by_all_rows(rng):
 
 def test_nca_takes_many_integers_as_labels(rng):
     X, y = rng.normal(size=(204, 3)), np.arange(204) // 2
-    metric = LearnedMetric(method="nca", random_state=0)
+    metric = LearnedMetric(method="nca", columns="linear", random_state=0)
     names = np.char.zfill(y.astype(str), 3)  # in the same order
     expected = clone(metric).fit(X, names).metric_
     for labels in (y, y.astype(float)):
@@ -425,12 +435,12 @@ def test_small_tables(method, table):
 
 
 def test_many_columns(rng):
-    X = rng.normal(size=(80, 1200))
+    X = rng.normal(size=(80, 600))
     y = (X[:, 0] > 0).astype(int)
     for method in METHODS:
         metric = LearnedMetric(5, method=method, columns="linear", random_state=0)
         metric.fit(X, y)
-        assert metric.components_.shape == (5, 1200)
+        assert metric.components_.shape == (5, 600)
         assert np.linalg.matrix_rank(metric.components_) == 5
 
 
