@@ -39,7 +39,6 @@ except ImportError:
 LABELS = "abalone", "banknote", "breast_cancer", "car", "chess", "cmc"
 LABELS += "digits", "letter", "nursery", "wifi", "yeast"
 NUMBERS = "abalone_rings", "diabetes", "housing", "sgemm"
-MOST_COLUMNS, FEW_COLUMNS = 40, 20  # of local linear averages
 BANDWIDTHS = 3.0, 10.0, 30.0
 NAMES = "k neighbours", "exact", "local linear", "boosting", "support vectors", "xRFM"
 NAMES += "metric, ridge", "metric, exact", "metric, local linear"
@@ -98,10 +97,9 @@ class BestBandwidth(BaseEstimator):
         return self._score(self._best, self._tensor(X), y)
 
 
-def models_of(labels, n_features, seed):
+def models_of(labels, seed):
     """Return the models, as constructed but for what is said in the table."""
-    few = FEW_COLUMNS if n_features > MOST_COLUMNS else None
-    metric = LearnedMetric(few, random_state=seed)
+    metric = LearnedMetric(random_state=seed)
     if labels:
         linear, average = LocalLinearClassifier(), NadarayaWatsonClassifier()
         neighbours, support = KNeighborsClassifier(), SVC(C=10)
@@ -126,8 +124,6 @@ def models_of(labels, n_features, seed):
     }
     if xRFM is None:
         del found["xRFM"]
-    if few is not None:
-        del found["local linear"]
     return found
 
 
@@ -138,9 +134,9 @@ def metric(rows=5000, seeds=5, sets=LABELS + NUMBERS, methods=NAMES):
     of labels, R2 of numbers, in percent, means over random splits (70 % training rows).
     Everything is as constructed, but for ``l2_regularization=1`` of boosting for labels
     (it fails on rare classes without), ``C=10`` of support vectors (whose numbers are
-    standardised), 20 columns of the metric where there are more than 40, and xRFM,
-    which is the best of three bandwidths on a fifth of the training rows. The second
-    table has seconds of processor time to fit and predict, one thread.
+    standardised), and xRFM, which is the best of three bandwidths on a fifth of the
+    training rows. The second table has seconds of processor time to fit and predict,
+    one thread.
     """
     scores, seconds, names = {}, {}, [name for name in NAMES if name in methods]
     for name, X, y in sets_here([s for s in LABELS + NUMBERS if s in sets], rows):
@@ -157,7 +153,7 @@ def _scores(X, y, labels, seeds, names):
         X_train, X_test, y_train, y_test = parts
         scaler = StandardScaler().fit(X_train)
         X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
-        models, values = models_of(labels, X.shape[1], seed), []
+        models, values = models_of(labels, seed), []
         for name in names:
             if name not in models:
                 values.append((np.nan, np.nan))
