@@ -13,7 +13,8 @@ from .._compat import cached_property
 from .._fitted import Step, computed_once, no_step
 from .._kernels import one_hot_weights
 from ..averages._sigma import Best, best_multiple
-from ..averages._targets import LocalLinear, OneHot, RegressionTargets
+from ..averages._local_targets import LocalLinear
+from ..averages._targets import OneHot, RegressionTargets
 from ..maps import Gaussian
 from ..rows import Frame
 from . import _agop, _evidence
