@@ -4,6 +4,7 @@
 
 * defaults: those of the kernel averages against k neighbours
 * metric: learned metrics and local linear averages beside boosting and others
+* evidence: local linear regression in each candidate of a metric, beside boosting
 * ridge: ridge regression from sums beside searches
 * ridge_tables, ridge_time: ridge on features beside other models; its time by rows
 * quantiles: quantiles and intervals beside a forest and boosting
@@ -141,6 +142,11 @@ CHOICES = (
         metric.metric,
         "metric.inc",
         {"seeds": 2, "rows": 500, "sets": ("banknote", "diabetes")},
+    ),
+    Choice(
+        metric.evidence,
+        "evidence.inc",
+        {"splits": 1, "rows": 500, "sets": ("energy", "stock")},
     ),
     Choice(
         ridge.ridge,
