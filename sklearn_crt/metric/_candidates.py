@@ -12,8 +12,8 @@ from scipy.linalg import eigh
 from .._compat import cached_property
 from .._fitted import Step, computed_once, no_step
 from .._kernels import one_hot_weights
-from ..averages._sigma import Best, best_multiple
 from ..averages._local_targets import LocalLinear
+from ..averages._sigma import Best, best_multiple
 from ..averages._targets import OneHot, RegressionTargets
 from ..maps import Gaussian
 from ..rows import Frame
@@ -221,7 +221,7 @@ class Learner:
         weights, codes = table.weights[last], table.codes[last]
         is_label, n_outputs = table.by_class, table.targets.shape[1]
         plain = OneHot(codes.max() + 1) if is_label else RegressionTargets(n_outputs)
-        targets = LocalLinear(plain).adapted(rows, weights)
+        targets = LocalLinear(plain, remainder=0.0).adapted(rows, weights)
         encoded = targets.encode(codes, weights, np.float64, rows)
         options = Gaussian(), rows, encoded, targets, len(weights)
         return best_multiple(*options, n_queries=max(1, table.n_held))

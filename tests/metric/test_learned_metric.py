@@ -64,8 +64,8 @@ def test_sparse_structure_in_batches(rng):
 
 def test_hats_represent_effects_that_rise_and_fall(rng):
     """The distance of rows with opposite effects is large, and else it is small."""
-    X = rng.uniform(-1, 1, size=(400, 2))
-    y = np.where(np.abs(X[:, 0]) < 0.5, 1.0, 0.0) + 0.1 * rng.normal(size=400)
+    X = rng.uniform(-1, 1, size=(800, 2))
+    y = np.where(np.abs(X[:, 0]) < 0.5, 1.0, 0.0) + 0.1 * rng.normal(size=800)
     metric = LearnedMetric(random_state=0).fit(X, y)
     assert metric.columns_ == "hats"
     a, b, c = metric.transform([[-0.9, 0.0], [0.9, 0.0], [0.1, 0.0]])
