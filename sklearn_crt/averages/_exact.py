@@ -131,8 +131,10 @@ class RowAverages(Averages):
         pairs = {
             "kernel": (self.unfitted, other.unfitted),
             "sigma": (self.sigma_parameter, other.sigma_parameter),
-            "alpha": tuple(getattr(v.targets, "alphas", None) for v in (self, other)),
         }
+        for name in ("alphas", "remainder"):
+            mine, theirs = (getattr(v.targets, name, None) for v in (self, other))
+            pairs[name.removesuffix("s")] = mine, theirs
         for name, (mine, theirs) in pairs.items():
             if not same(mine, theirs):
                 raise ValueError(

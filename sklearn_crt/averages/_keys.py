@@ -171,14 +171,13 @@ class Keys:
         return total
 
     def _moments(
-        self, stored: StoredRows, weights: Array, workspace: Workspace | None
+        self, stored: StoredRows, kernel: Array, workspace: Workspace | None
     ) -> Array:
         """Return the moments of local fits, given the kernel values of all rows."""
-        # weights (n_queries, n_rows) -> (n_queries, n_columns)
-        weights = in_type(weights, float_types(weights)[0], workspace)
-        if stored.weights is not None:
-            weights *= stored.weights
-        return cast(LocalLinear, self.targets).moments(weights, *stored.columns)
+        # kernel (n_queries, n_rows) -> (n_queries, n_columns)
+        targets, columns = cast(LocalLinear, self.targets), stored.columns
+        kernel = in_type(kernel, float_types(kernel)[0], workspace)
+        return targets.moments(kernel, stored.weights, *columns)
 
     def log_kernel(
         self,
@@ -216,6 +215,7 @@ class Keys:
             stacked = np.hstack([rows.matrix, *ends])
             rows = rows.inside(stacked)
         columns = self.targets.prepared(y, weights, dtype, rows, *spread)
+        weights = xp.astype(weights, float_types(weights)[0])
         if on_host(X) and np.all(weights == 1):
             weights = None
         return StoredRows(frame, kind, rows, weights, columns, stacked)

@@ -62,6 +62,11 @@ class LocalLinearMixin(BaseNadarayaWatson):
         largest of them is kept unless the error of another is lower by more than one
         standard error. ``"auto"`` compares infinity, the powers of ten from 10 to
         0.0001, and 0.
+    remainder : float, default=1e-3
+        Largest proportion of the kernel weight of the training rows that a prediction
+        may leave out to save time, 0 or more and less than 1. Training rows whose
+        kernel is at most ``remainder`` times the mean of all training rows are left
+        out. 0 uses all rows.
 
     Attributes
     ----------
@@ -75,16 +80,18 @@ class LocalLinearMixin(BaseNadarayaWatson):
 
     _value: RowAverages
     alpha: float | ArrayLike | Literal["auto"]
+    remainder: float
     _parameter_constraints: dict = {
         "kernel": [*ROW_KERNEL_CONSTRAINTS, Prototypes],
         "sigma": SIGMA_CONSTRAINTS,
         "alpha": _ALPHA_CONSTRAINTS,
+        "remainder": [Interval(Real, 0, 1, closed="left")],
     }
 
     def _encoder(self):
         plain = super()._encoder()  # of the Nadaraya-Watson base class
         if is_auto(self.alpha):
-            return LocalLinear(plain)
+            return LocalLinear(plain, self.remainder)
         alphas = np.atleast_1d(np.asarray(self.alpha, dtype=np.float64))
         if alphas.ndim != 1 or not alphas.size or not np.all(alphas >= 0):
             raise ValueError(
@@ -92,7 +99,8 @@ class LocalLinearMixin(BaseNadarayaWatson):
                 "such numbers."
             )
         # from the largest to the smallest, because the largest is preferred
-        return LocalLinear(plain, tuple(np.sort(alphas)[::-1].tolist()))
+        alphas = tuple(np.sort(alphas)[::-1].tolist())
+        return LocalLinear(plain, self.remainder, alphas)
 
     @property
     def alpha_(self) -> float:
@@ -181,11 +189,14 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
     ``sigma`` has one value per feature, the formulas apply to features multiplied by
     it, with :math:`\sigma = 1`. All sums are computed in float64.
 
-    A prediction takes about :math:`d^2 / 2` times as long as a kernel average. If there
-    are more than 40 features, the linear functions therefore vary only along the 24
-    leading principal directions of the training rows, multiplied by ``sigma``; the
-    kernel weights still use all features. A :class:`LearnedMetric` as the first step of
-    a pipeline turns these into the directions along which the targets vary most.
+    Rows whose kernel is at most ``remainder`` times its mean over all training rows are
+    left out. Together they have at most this proportion of the total weight. If most
+    rows are used, a prediction takes about :math:`d^2 / 2` times as long as a kernel
+    average. If there are more than 40 features, the linear functions therefore vary
+    only along the 24 leading principal directions of the training rows, multiplied by
+    ``sigma``; the kernel weights still use all features. A :class:`LearnedMetric` as
+    the first step of a pipeline turns these into the directions along which the targets
+    vary most.
 
     References
     ----------
@@ -221,10 +232,12 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
         *,
         sigma: Sigma = "auto",
         alpha: float | ArrayLike | Literal["auto"] = "auto",
+        remainder: float = 1e-3,
         clip: bool = False,
     ):
         super().__init__(kernel, sigma=sigma)
         self.alpha = alpha
+        self.remainder = remainder
         self.clip = clip
 
     def predict(self, X: TableLike) -> np.ndarray:
@@ -296,6 +309,8 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
         *,
         sigma: Sigma = "auto",
         alpha: float | ArrayLike | Literal["auto"] = "auto",
+        remainder: float = 1e-3,
     ):
         BaseNadarayaWatson.__init__(self, kernel, sigma=sigma)
         self.alpha = alpha
+        self.remainder = remainder

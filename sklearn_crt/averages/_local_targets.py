@@ -24,10 +24,6 @@ _ROUNDING = 1e3
 # _MOST_COLUMNS therefore have slopes in their leading directions only.
 _MOST_COLUMNS, _N_DIRECTIONS = 40, 24
 _MOMENT_ROWS = 2**11  # rows whose products with each other are held at a time
-# The rows of a query are gathered one query after the other if on average fewer than
-# 1 / _DENSE of them are kept, or if there are fewer queries than _DENSE_ROWS or so, for
-# which the products of all rows would not pay.
-_DENSE, _DENSE_ROWS = 4, 16
 
 
 @dataclass(frozen=True)
@@ -42,12 +38,11 @@ class LocalLinear(Targets):
     """
 
     plain: Targets
+    remainder: float  # largest proportion of the weight of a query that is left out
     # penalties to choose from, (n_alphas,); infinity is the kernel average
     alphas: tuple[float, ...] = ALPHAS
     # (d, n_directions), None if there is a slope for each column
     basis: np.ndarray | None = field(default=None, compare=False, repr=False)
-    # largest proportion of the kernel weight of a query that may be left out
-    remainder: float = 0.0
 
     def is_wide(self, n_features: int) -> bool:
         return n_features > _MOST_COLUMNS
@@ -118,26 +113,38 @@ class LocalLinear(Targets):
         products = _products(x, columns[:, : self.n_averages]) + spread
         return namespace_of(columns).concat([columns, products], axis=1)
 
-    def kept(self, weights: Array) -> Array:
-        """Return which of the weights are kept, (n_queries, n_rows).
+    def kept(self, kernel: Array, weights: Array | None) -> Array:
+        """Return which rows are kept, given kernel values and sample weights.
 
-        The others are at most the proportion ``remainder`` of their sum, since each of
-        n weights that are dropped is at most ``remainder / n`` of it.
+        The others have at most the proportion ``remainder`` of the weight of a query,
+        since the kernel of each is at most this proportion of the weighted mean. It
+        makes no difference whether a row has weight 2 or is repeated.
         """
-        sums = namespace_of(weights).sum(weights, axis=1)[:, None]
-        return weights > self.remainder / weights.shape[1] * sums
+        # kernel (n_queries, n_rows), weights (n_rows,) -> (n_queries, n_rows)
+        if weights is None:
+            means = namespace_of(kernel).mean(kernel, axis=1)
+        else:
+            means = kernel @ (weights / namespace_of(weights).sum(weights))
+        return kernel > self.remainder * means[:, None]
 
-    def moments(self, weights: Array, columns: Array, *whole: Array) -> Array:
-        """Return the sums of the encoded rows, for the weights that are kept."""
-        # weights (n_queries, n_rows) -> (n_queries, n_columns)
-        kept = self.kept(weights)
+    def moments(
+        self, kernel: Array, weights: Array | None, columns: Array, *whole: Array
+    ) -> Array:
+        """Return the sums of the encoded rows that are kept, for each query.
+
+        The kernel values are overwritten.
+        """
+        # kernel (n_queries, n_rows), weights (n_rows,) -> (n_queries, n_columns)
+        kept = self.kept(kernel, weights)
+        if weights is not None:
+            kernel *= weights
+        weights = kernel
         if not isinstance(weights, np.ndarray):
             weights = namespace_of(weights).where(kept, weights, 0.0)
-        elif whole or _DENSE * kept.sum() > kept.size + _DENSE_ROWS * kept.shape[1]:
+        elif whole or _are_many(kept, columns.shape[1]):
             weights *= kept
         else:
-            few = zip(weights, map(np.flatnonzero, kept), strict=True)
-            return np.stack([self._moments_of(w[i], columns[i]) for w, i in few])
+            return self._moments_of_kept(weights, kept, columns)
         if whole:
             return weights @ whole[0]
         return sum(
@@ -145,16 +152,25 @@ class LocalLinear(Targets):
             for rows in gen_batches(columns.shape[0], _MOMENT_ROWS)
         )
 
-    def _moments_of(self, weights: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Return the moments of some rows for a single query."""
-        # weights (n,), columns (n, k + d)
-        n_plain = self._n_plain
-        weighted = columns * weights[:, None]
-        products = columns.T @ weighted
-        squares, mixed = np.split(products[:, n_plain:], [n_plain])[::-1]
-        squares = squares[np.triu_indices(len(squares))]
-        mixed = mixed[: self.n_averages].ravel()
-        return np.concatenate([weights @ columns, squares, mixed])
+    def _moments_of_kept(
+        self, weights: np.ndarray, kept: np.ndarray, columns: np.ndarray
+    ) -> np.ndarray:
+        """Return the moments by gathering the rows of one query after the other."""
+        # weights, kept (n_queries, n_rows), columns (n_rows, k + d)
+        n_plain, (n_queries, width) = self._n_plain, (len(kept), columns.shape[1])
+        sums = np.zeros((n_queries, width))
+        products = np.zeros((n_queries, width, width))
+        for j, own in enumerate(weights):
+            index = np.flatnonzero(kept[j])
+            for start in range(0, index.size, _MOMENT_ROWS):
+                some = index[start : start + _MOMENT_ROWS]
+                rows, shares = columns.take(some, axis=0), own.take(some)
+                sums[j] += shares @ rows
+                products[j] += (rows * shares[:, None]).T @ rows
+        i, k = np.triu_indices(width - n_plain)
+        squares = products[:, n_plain + i, n_plain + k]
+        mixed = products[:, : self.n_averages, n_plain:].reshape(n_queries, -1)
+        return np.hstack([sums, squares, mixed])
 
     def n_products(self, n_features: int) -> int:
         """Return the number of second moments of the rows, and with the targets."""
@@ -320,6 +336,18 @@ class Planes(LocalLinear):
         a = np.einsum("qij,qj->qi", fit.directions, gaps) * some[:, None]
         offsets = np.sum(a * fit.centers, axis=1, keepdims=True)
         return np.hstack([a if self.basis is None else a @ self.basis.T, offsets])
+
+
+def _are_many(kept: np.ndarray, width: int) -> bool:
+    """Return whether the products of all rows take less time than gathering the kept.
+
+    A row that is gathered takes a few times as long as one in a product for all
+    queries, and a query as long as some hundred rows; the products of the rows with
+    each other, which are computed for each batch, count as some queries.
+    """
+    n_queries, n_rows = kept.shape
+    n_gathered = np.count_nonzero(kept) + 250 * n_queries
+    return (2 + 50 / width) * n_gathered > (n_queries + 16) * n_rows
 
 
 def _products(x: Array, t: Array) -> Array:

@@ -112,7 +112,7 @@ def prediction_weights(
     for batch, logs in log_kernels(keys, X, sigma):
         shares = shares_of(logs, weights)
         if is_fit:
-            shares *= targets.kept(shares)
+            shares *= targets.kept(shares / weights, weights)
             shares /= shares.sum(axis=1, keepdims=True)
             shares *= 1 + slopes[batch] @ points.T - offsets[batch]
         yield shares

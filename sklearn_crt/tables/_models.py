@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, Literal, NamedTuple, Self
 
@@ -18,14 +20,27 @@ from .._compat import (
     Interval,
     RandomState,
     StrOptions,
-    TypedBaseEstimator,
     _fit_context,
 )
-from .._fitted import value_of
+from .._fitted import (
+    Batch,
+    FittedValue,
+    LifeCycle,
+    Step,
+    check_same_params,
+    computed_once,
+    no_step,
+    value_of,
+)
 from .._quantiles import check_coverage, check_levels
-from .._state import copied
 from ..ridge._effects import Effects
-from ..rows import TableLike, as_numbers, read_weights, weighted_rows
+from ..rows import (
+    TableLike,
+    as_numbers,
+    check_same_classes,
+    read_weights,
+    weighted_rows,
+)
 from ..rows.raw_table import (
     CATEGORY,
     TableReader,
@@ -53,7 +68,6 @@ _POWERS = 0.8, 0.9, 1.0, 1.1, 1.2, 1.35  # of blended probabilities
 class Blend(NamedTuple):
     """The fitted parts and their weights."""
 
-    reader: TableReader
     targets: Targets
     additives: list[Additive]  # one per fold
     anova: Anova
@@ -85,7 +99,105 @@ def calibrated(found: np.ndarray, power: float, targets: Targets) -> np.ndarray:
     return found / found.sum(axis=1, keepdims=True)
 
 
-class BaseKernelModel(TypedBaseEstimator):
+class BlendChoices(NamedTuple):
+    """The parameters, the seed and the kinds of the columns of a fit."""
+
+    n_folds: int
+    n_jobs: int | None
+    seed: int
+    kinds: tuple[str, ...]
+    n_classes: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class BlendValue(FittedValue):
+    """The rows, in an order that follows from their content, and the blend."""
+
+    choices: BlendChoices
+    sample: DistinctSample | None = None
+    known: Blend | None = None  # None until it is needed
+    is_frozen: bool = False
+
+    def plus(self, batch: Batch, step: Step = no_step) -> BlendValue:
+        new = DistinctSample.of([batch], np.iinfo(np.int64).max)
+        sample = new if self.sample is None else self.sample + new
+        return replace(self, sample=sample, known=None)
+
+    def fitted(self, batch: Batch, step: Step = no_step) -> BlendValue:
+        """Return the value with its blend; it keeps the rows."""
+        value = self.plus(batch)
+        return replace(value, known=value._fit(step))
+
+    def __add__(self, other: BlendValue) -> BlendValue:
+        assert self.sample is not None
+        assert other.sample is not None
+        return replace(self, sample=self.sample + other.sample, known=None)
+
+    def frozen(self, step: Step = no_step) -> BlendValue:
+        """Return the blend alone, to which no rows can be added."""
+        return replace(self, sample=None, known=self.blend, is_frozen=True)
+
+    @property
+    def blend(self) -> Blend:
+        """The blend for all rows so far."""
+        return self.known or computed_once(self, "computed", self._fit)
+
+    def _fit(self, step: Step = no_step) -> Blend:
+        """Return the fitted parts and their weights."""
+        sample, (n_folds, n_jobs, seed, kinds, n_classes) = self.sample, self.choices
+        assert sample is not None  # there are rows
+        rows = TableRows(sample.X, sample.y, sample.weights)
+        targets = range_of(rows.y) if n_classes is None else Targets(n_classes)
+        categories = [j for j, kind in enumerate(kinds) if kind == CATEGORY]
+        sampler = AnovaSampler(categories=categories, random_state=seed)
+        anova = Anova(targets, sampler).fit(rows)
+        step()
+        folds = _folds(rows, targets, n_folds)
+        if len(rows.y) < _LEAST_ROWS or not targets.vary(rows.y, folds):
+            return Blend(targets, [], anova, None, {"ANOVA": 1.0}, {}, 1.0, None)
+        unit = min(1.0, float(rows.weights.mean()))
+        encoding = Encoding.of(rows.V, rows.weights / unit, kinds, ())
+        parallel = Parallel(n_jobs=n_jobs)
+        additives = parallel(
+            delayed(Additive(targets, encoding).fit)(rows.some(train))
+            for train, _ in folds
+        )
+        parts = [m.predict(rows.V[b]) for m, (_, b) in zip(additives, folds)]
+        found = {"additive": _in_order(parts, folds)}
+        local = LocalLinear(targets, encoding, seed, None)
+        local.fit(rows, found["additive"])
+        step()
+        fits: Any = parallel(
+            delayed(_fit_fold)(anova, local, rows, found["additive"], *fold)
+            for fold in folds
+        )
+        step()
+        for name, own in zip(("ANOVA", "local linear"), zip(*fits)):
+            found[name] = _in_order(own, folds)
+        share = rows.weights / rows.weights.sum()
+        losses = {
+            name: float(share @ targets.losses(each, rows.y))
+            for name, each in found.items()
+        }
+        values = blend_weights([*found.values()], rows, targets)
+        values = np.where(values < _LEAST_WEIGHT, 0, values)
+        values /= values.sum()
+        weights = {name: float(w) for name, w in zip(found, values, strict=True)}
+        blended = np.tensordot(values, np.stack([*found.values()]), 1)
+        power, errors = 1.0, None
+        if n_classes is None:
+            y, nothing = rows.y[:, None], np.zeros_like(blended)
+            errors = Errors.of(LeftOut(blended, y, nothing, rows.weights), None)
+        else:
+            powers = [calibrated(blended, each, targets) for each in _POWERS]
+            by_power = [share @ targets.losses(each, rows.y) for each in powers]
+            power = _POWERS[int(np.argmin(by_power))]
+        used = local if weights["local linear"] else None
+        keep = additives if used or weights["additive"] else []
+        return Blend(targets, keep, anova, used, weights, losses, power, errors)
+
+
+class BaseKernelModel(LifeCycle):
     """A convex combination of an additive, an ANOVA and a local linear model.
 
     Parameters
@@ -95,7 +207,19 @@ class BaseKernelModel(TypedBaseEstimator):
     n_jobs : int, default=None
         Number of processes for the folds; -1 uses all processors, None is one.
     random_state : int, RandomState instance or None, default=None
-        Seed of the landmarks and of the learned metric.
+        Seed of the landmarks and of the learned metric. Pass an integer for results
+        that can be repeated.
+
+    Attributes
+    ----------
+    weights_ : dict of str and float
+        The weight of each part: ``"additive"``, ``"ANOVA"`` and ``"local linear"``. A
+        part of weight 0 is not used. With fewer than 40 rows there is only ``"ANOVA"``.
+    losses_ : dict of str and float
+        The mean loss of each part on rows that it was not fitted to: squared error for
+        numbers, log loss for labels.
+    feature_importances_ : ndarray of shape (n_features,)
+        Share of each column of X in the effects of the ANOVA part, of sum 1.
     """
 
     _parameter_constraints: dict = {
@@ -103,7 +227,8 @@ class BaseKernelModel(TypedBaseEstimator):
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
-    _value: Blend
+    _value: BlendValue
+    _reader: TableReader
 
     def __init__(
         self,
@@ -135,105 +260,65 @@ class BaseKernelModel(TypedBaseEstimator):
         Returns
         -------
         self : object
-            The fitted model.
+            The fitted model, which keeps the rows until :meth:`freeze` is called.
 
         Raises
         ------
         ValueError
             If a parameter, X, y or a weight is out of range.
         """
-        model: Any = copied(self)  # so that a fit that fails changes nothing
-        V, y, reader = read_table_and_targets(model, X, y, None, None, reset=True)
-        y, sample_weight = model._read_targets(
-            column_or_1d(y, warn=True), V, sample_weight
-        )
-        V, y, weights, _ = weighted_rows(V, y, sample_weight)
-        sample = DistinctSample.of([(V, y, weights)], len(y))
-        rows = TableRows(sample.X, sample.y, sample.weights)
-        model._value = model._blend(rows, reader, model._targets_of(y))
-        self.__dict__ = model.__dict__
-        return self
+        return self._fit_value(X, y, sample_weight)
 
-    def _blend(self, rows: TableRows, reader: TableReader, targets: Targets) -> Blend:
-        """Return the fitted parts and their weights."""
+    def _read(  # type: ignore[override]
+        self, X: Any, y: Any, sample_weight: Any, *, first: bool, final: bool
+    ) -> Batch:
+        self._note_namespace(X, y, sample_weight, first=first)
+        V, y, self._reader = read_table_and_targets(self, X, y, None, None, reset=first)
+        y = column_or_1d(y, warn=True)
+        y, sample_weight = self._read_targets(y, V, sample_weight)
+        return Batch(*weighted_rows(V, y, sample_weight)[:3])
+
+    def _empty_value(self, batch: Batch) -> BlendValue:
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        categories = [j for j, kind in enumerate(reader.kinds) if kind == CATEGORY]
-        sampler = AnovaSampler(categories=categories, random_state=seed)
-        anova = Anova(targets, sampler).fit(rows)
-        folds = _folds(rows, targets, self.n_folds)
-        if len(rows.y) < _LEAST_ROWS or not targets.vary(rows.y, folds):
-            alone = {"ANOVA": 1.0}
-            return Blend(reader, targets, [], anova, None, alone, {}, 1.0, None)
-        unit = min(1.0, float(rows.weights.mean()))
-        encoding = Encoding.of(rows.V, rows.weights / unit, reader.kinds, ())
-        parallel = Parallel(n_jobs=self.n_jobs)
-        additives = parallel(
-            delayed(Additive(targets, encoding).fit)(rows.some(train))
-            for train, _ in folds
+        kinds, classes = self._reader.kinds, getattr(self, "classes_", None)
+        n_classes = None if classes is None else len(classes)
+        return BlendValue(
+            BlendChoices(self.n_folds, self.n_jobs, seed, kinds, n_classes)
         )
-        found = {"additive": _left_out(rows, folds, additives)}
-        local = LocalLinear(targets, encoding, seed, None)
-        local.fit(rows, found["additive"])
-        fits: Any = parallel(
-            delayed(_fit_fold)(anova, local, rows, found["additive"], train, test)
-            for train, test in folds
-        )
-        for place, name in enumerate(("ANOVA", "local linear")):
-            found[name] = np.empty_like(found["additive"])
-            for (_, test), fit in zip(folds, fits, strict=True):
-                found[name][test] = fit[place]
-        share = rows.weights / rows.weights.sum()
-        losses = {
-            name: float(share @ targets.losses(each, rows.y))
-            for name, each in found.items()
-        }
-        values = blend_weights([*found.values()], rows, targets)
-        values = np.where(values < _LEAST_WEIGHT, 0, values)
-        values /= values.sum()
-        weights = {name: float(w) for name, w in zip(found, values, strict=True)}
-        blended = sum(w * found[name] for name, w in weights.items())
-        power, errors = 1.0, None
-        if targets.n_classes is None:
-            known = LeftOut(blended, rows.y[:, None], 0 * blended, rows.weights)
-            errors = Errors.of(known, None)
-        else:
-            powers = [calibrated(blended, power, targets) for power in _POWERS]
-            by_power = [share @ targets.losses(each, rows.y) for each in powers]
-            power = _POWERS[int(np.argmin(by_power))]
-        used = local if weights["local linear"] else None
-        keep = additives if used or weights["additive"] else []
-        if not keep:
-            weights["additive"] = 0.0
-        return Blend(reader, targets, keep, anova, used, weights, losses, power, errors)
 
-    def _matrix(self, X: Any) -> np.ndarray:
-        """Return the matrix of a table of the user."""
-        reader = value_of(self).reader
-        return reader.read(validated_table(self, X, reset=False))
+    def _check_same_model(self, other: Any) -> None:
+        pair = self._value, other._value
+        mine, theirs = (one.choices._replace(seed=0, n_jobs=None) for one in pair)
+        check_same_params(mine._asdict(), theirs._asdict())
+        if mine.n_classes is not None:
+            check_same_classes(self, other)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        """Return whether the model is fitted."""
-        return "_value" in vars(self)
+    def _predictions(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the matrix of a table of the user, and its predictions."""
+        blend = value_of(self).blend
+        V = self._reader.read(validated_table(self, X, reset=False))
+        return V, blend.predict(V).astype(V.dtype, copy=False)
 
     @property
     def weights_(self) -> dict[str, float]:
         """The weight of each part."""
-        return dict(self._value.weights)
+        return dict(self._value.blend.weights)
 
     @property
     def losses_(self) -> dict[str, float]:
         """The mean loss of each part on rows that it was not fitted to."""
-        return dict(self._value.losses)
+        return dict(self._value.blend.losses)
 
     @property
     def feature_importances_(self) -> np.ndarray:
         """Share of each column of X in the effects of the ANOVA part, of sum 1."""
-        return self._value.anova.model.kernel_.feature_importances_
+        return self._value.blend.anova.model.kernel_.feature_importances_
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: raw tables."""
         tags = super().__sklearn_tags__()
         inputs = tags.input_tags
+        inputs.sparse = False
         inputs.allow_nan = inputs.string = inputs.categorical = True
         return tags
 
@@ -254,13 +339,9 @@ def _folds(
     ]
 
 
-def _left_out(rows: TableRows, folds: Any, models: Any) -> np.ndarray:
-    """Return the predictions of rows by the models of folds without them."""
-    parts = [
-        model.predict(rows.V[test])
-        for model, (_, test) in zip(models, folds, strict=True)
-    ]
-    out = np.empty((len(rows.y), parts[0].shape[1]))
+def _in_order(parts: Sequence[np.ndarray], folds: Any) -> np.ndarray:
+    """Return the predictions of the test rows of folds, in the order of the rows."""
+    out = np.empty((sum(map(len, parts)), parts[0].shape[1]))
     for (_, test), part in zip(folds, parts, strict=True):
         out[test] = part
     return out
@@ -291,20 +372,6 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
     with the ANOVA kernel of :class:`AnovaSampler`, and local linear regression in a
     learned metric, which sees the additive predictions as one more column. The weights
     minimise the squared error of predictions of rows left out (stacking [1]_).
-
-    Attributes
-    ----------
-    weights_ : dict of str and float
-        The weight of each part: ``"additive"``, ``"ANOVA"`` and ``"local linear"``. A
-        part of weight 0 is not used. With fewer than 40 rows there is only ``"ANOVA"``.
-    losses_ : dict of str and float
-        The mean squared error of each part on rows that it was not fitted to.
-    feature_importances_ : ndarray of shape (n_features,)
-        Share of each column of X in the effects of the ANOVA part, of sum 1.
-    n_features_in_ : int
-        Number of columns seen by ``fit``.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------
@@ -338,9 +405,6 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
     def _read_targets(self, y: np.ndarray, V: np.ndarray, sample_weight: Any) -> Any:
         return as_numbers(y), sample_weight
 
-    def _targets_of(self, y: np.ndarray) -> Targets:
-        return range_of(y)
-
     def predict(self, X: TableLike) -> np.ndarray:
         """Predict targets.
 
@@ -354,8 +418,7 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
         y : ndarray of shape (n_samples,)
             Predicted targets.
         """
-        V = self._matrix(X)
-        return self._value.predict(V)[:, 0].astype(V.dtype, copy=False)
+        return self._predictions(X)[1][:, 0]
 
     def predict_interval(self, X: TableLike, coverage: float = 0.9) -> np.ndarray:
         """Predict intervals that contain a given proportion of new targets.
@@ -374,11 +437,11 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
         ends : ndarray of shape (n_samples, 2)
             Lower and upper ends of the intervals.
         """
-        coverage, errors = check_coverage(coverage), value_of(self).errors
-        V = self._matrix(X)
+        coverage, (V, mean) = check_coverage(coverage), self._predictions(X)
+        blend = self._value.blend
+        errors = blend.errors
         if errors is None:
-            return self._value.anova.model.predict_interval(V, coverage)
-        mean = self._value.predict(V)
+            return blend.anova.model.predict_interval(V, coverage)
         margin = errors.margins(np.ones_like(mean), coverage)
         return np.concatenate([mean - margin, mean + margin], axis=1)
 
@@ -399,11 +462,11 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
         values : ndarray of shape (n_samples,) or (n_samples, n_quantiles)
             The quantiles: the prediction plus those of the errors of rows left out.
         """
-        levels, errors = check_levels(quantiles), value_of(self).errors
-        V = self._matrix(X)
+        levels, (V, mean) = check_levels(quantiles), self._predictions(X)
+        blend = self._value.blend
+        errors = blend.errors
         if errors is None:
-            return self._value.anova.model.predict_quantiles(V, quantiles)
-        mean = self._value.predict(V)
+            return blend.anova.model.predict_quantiles(V, quantiles)
         values = mean + errors.quantiles(np.ones_like(mean), levels)[:, 0]
         return values[:, 0] if np.ndim(quantiles) == 0 else values
 
@@ -421,14 +484,14 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
             As of :meth:`RandomFeatureRidge.effects`: those of the ANOVA part times its
             weight. The last one, ``"remainder"``, is what the other parts add.
         """
-        V, weight = self._matrix(X), value_of(self).weights["ANOVA"]
-        found = self._value.anova.model.effects(V)
+        (V, mean), blend = self._predictions(X), self._value.blend
+        weight, found = blend.weights["ANOVA"], blend.anova.model.effects(V)
         known = getattr(self, "feature_names_in_", None)
         labels = [f"x{j}" for j in range(V.shape[1])] if known is None else known
         keep = [e for e, columns in enumerate(found.columns) if columns]
         values = weight * found.values[:, keep]
         names = [" & ".join(labels[j] for j in found.columns[e]) for e in keep]
-        rest = self._value.predict(V)[:, 0] - found.intercept - values.sum(axis=1)
+        rest = mean[:, 0] - found.intercept - values.sum(axis=1)
         values = np.column_stack([values, rest])
         columns = [*(found.columns[e] for e in keep), ()]
         return Effects(values, [*names, "remainder"], columns, found.intercept)
@@ -452,17 +515,6 @@ class KernelClassifier(ClassifierMixin, BaseKernelModel):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The labels.
-    weights_ : dict of str and float
-        The weight of each part: ``"additive"``, ``"ANOVA"`` and ``"local linear"``. A
-        part of weight 0 is not used. With fewer than 40 rows there is only ``"ANOVA"``.
-    losses_ : dict of str and float
-        The mean log loss of each part on rows that it was not fitted to.
-    feature_importances_ : ndarray of shape (n_features,)
-        Share of each column of X in the effects of the ANOVA part, of sum 1.
-    n_features_in_ : int
-        Number of columns seen by ``fit``.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------
@@ -507,9 +559,6 @@ class KernelClassifier(ClassifierMixin, BaseKernelModel):
             sample_weight = factors * read_weights(V, sample_weight)
         return codes, sample_weight
 
-    def _targets_of(self, y: np.ndarray) -> Targets:
-        return Targets(len(self.classes_))
-
     def predict_proba(self, X: TableLike) -> np.ndarray:
         """Return class probabilities, none of which is 0 or 1.
 
@@ -523,8 +572,7 @@ class KernelClassifier(ClassifierMixin, BaseKernelModel):
         probabilities : ndarray of shape (n_samples, n_classes)
             Probabilities of the classes in the order of ``classes_``.
         """
-        V = self._matrix(X)
-        return self._value.predict(V).astype(V.dtype, copy=False)
+        return self._predictions(X)[1]
 
     def predict(self, X: TableLike) -> np.ndarray:
         """Return the most probable labels.

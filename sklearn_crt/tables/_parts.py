@@ -6,13 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 from sklearn.base import clone
-from sklearn.compose import make_column_transformer
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression, RidgeCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, SplineTransformer, StandardScaler
 
 from ..averages import LocalLinearClassifier, LocalLinearRegressor
 from ..metric import LearnedMetric
@@ -87,6 +82,11 @@ class Additive:
     """Ridge or logistic regression on splines of numbers and one-hot categories."""
 
     def __init__(self, targets: Targets, encoding: Encoding):
+        # here, because few users need them
+        from sklearn.linear_model import LogisticRegression, RidgeCV
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import SplineTransformer, StandardScaler
+
         self.targets, self.encoding = targets, encoding
         splines = SplineTransformer(
             8, degree=3, knots="quantile", include_bias=False, extrapolation="linear"
@@ -172,6 +172,9 @@ class LocalLinear:
 
 def encoder(encoding: Encoding, numbers: Any) -> Any:
     """Return the transformer of encoded rows: numbers as given, levels one-hot."""
+    from sklearn.compose import make_column_transformer
+    from sklearn.preprocessing import OneHotEncoder
+
     scores = encoding.is_score
     levels = [
         np.arange(column.n_codes, dtype=np.float64)
@@ -197,6 +200,8 @@ def blend_weights(
         for _ in range(300):  # expectation maximisation for a mixture
             weights = weights * (share @ (own / (own @ weights)[:, None]))
         return weights / weights.sum()
+    from scipy.optimize import minimize
+
     errors = np.stack([p[:, 0] for p in found], axis=1) - rows.y[:, None]
     products = errors.T @ (errors * share[:, None])
     products /= max(np.trace(products) / k, 1e-300)
