@@ -151,7 +151,8 @@ class RowWeightsMixin:
 
         They show on which training rows a prediction is based. The prediction of a
         regressor is the sum of the training targets multiplied by these weights; the
-        probability of a class is the sum of the weights of its rows.
+        frequency of a class, which ``predict_proba`` calibrates, is the sum of the
+        weights of its rows.
 
         Parameters
         ----------

@@ -144,10 +144,12 @@ def _minimum(
         every[moved] = parameters
         return loss(every)[1][moved]
 
-    refined = root(gradient, found.x[moved], method="krylov", options=_REFINEMENT)
     minimum = found.x.copy()
-    if refined.success:
-        minimum[moved] = refined.x
+    # otherwise it is the minimum already, for instance if there is a single label
+    if np.abs(gradient(found.x[moved])).max() > _REFINEMENT["fatol"]:
+        refined = root(gradient, found.x[moved], method="krylov", options=_REFINEMENT)
+        if refined.success:
+            minimum[moved] = refined.x
     return minimum, loss(minimum)[0]
 
 
