@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.metrics import log_loss
 
 from sklearn_crt import KernelClassifier, KernelRegressor
-from sklearn_crt.tables._parts import TableRows, Targets, blend_weights
+from sklearn_crt.tables._parts import TableRows, TargetRange, blend_weights
 
 from .test_anova_sampler import mixed_table
 
@@ -60,7 +60,7 @@ def test_weights_have_the_least_loss(rng):
         return rows.weights @ (blended[:, 0] - y) ** 2
 
     best = minimize_scalar(loss, bounds=(0, 1), method="bounded").x
-    weights = blend_weights(found, rows, Targets(None))
+    weights = blend_weights(found, rows, TargetRange(None))
     np.testing.assert_allclose(weights, [best, 1 - best], atol=1e-4)
 
     codes = rng.integers(0, 2, 200)
@@ -76,7 +76,7 @@ def test_weights_have_the_least_loss(rng):
         return -rows.weights @ np.log(blended[np.arange(200), codes])
 
     best = minimize_scalar(log_loss_of, bounds=(0, 1), method="bounded").x
-    weights = blend_weights(ps, rows, Targets(2))
+    weights = blend_weights(ps, rows, TargetRange(2))
     np.testing.assert_allclose(weights[0], best, atol=0.02)
 
 
@@ -144,7 +144,7 @@ def test_a_level_that_a_fold_lacks():
     X.loc[3, "shape"] = None
     X["shape"] = X["shape"].astype(object).fillna("once")
     model = KernelRegressor(random_state=0).fit(X, y)
-    assert np.isfinite(model.losses_["local linear"])
+    assert np.isfinite(model.predict(X)).all()
 
 
 def test_targets_without_variation(table):
