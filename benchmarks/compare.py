@@ -105,10 +105,10 @@ def for_readme(results, facts, n_threads, repeats):
                 with threadpool_limits(n_threads, user_api="blas"):
                     todo = pipelines(case, n_threads)
                     times = interleave(todo, repeats, clock_of(n_threads))
-                name = f"the same with Ridge: fit and predict ({case.dtype})"
+                name = f"64 with Ridge: fit and predict ({case.dtype})"
                 rows.append(_readme_row(name, times))
     title = f"20000 rows to 1024 columns, {n_threads} thread{'s' * (n_threads > 1)}"
-    table = Table(title, ["from columns", *README_MAPS], rows)
+    table = Table(title, ["input columns", *README_MAPS], rows)
     return f"{table.csv()}\n{textwrap.fill('. '.join(facts), 88)}.\n"
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-NEEDED = {"large_data.rst": ["dask.dataframe", "pyarrow"]}
+NEEDED = {"large_data.rst": ["dask.dataframe", "pyarrow"], "skrub.rst": ["skrub"]}
 
 
 def pytest_runtest_setup(item):

@@ -1,10 +1,11 @@
 """
-What is it for?
-===============
+What is this package for?
+=========================
 
-Kernel methods on tables that are too long for them: predictions with an error band, and
-kernels whose error is known beforehand. As a script this takes some seconds and leaves
-the figure in ``quickstart.png``.
+This example fits a kernel method to more rows than exact kernel methods can handle,
+with prediction intervals, and approximates a kernel with an error that can be
+predicted. Run as a script, it takes a few seconds and saves the figure as
+``quickstart.png``.
 """
 
 import time
@@ -25,9 +26,9 @@ from sklearn_crt import (
 )
 
 # %%
-# Predictions with an error band
-# ------------------------------
-# The data are 3000 noisy points of a curve with a gap. Ridge regression on 200 random
+# Predictions with intervals
+# --------------------------
+# The data are 3000 noisy points on a curve, with a gap. Ridge regression on 200 random
 # features approximates a Gaussian process, at a cost that is proportional to the number
 # of rows instead of its cube. ``fit`` selects the penalty and ``sigma``, the inverse
 # length scale of the kernel (``length_scale = 1 / sigma``).
@@ -35,7 +36,7 @@ rng = np.random.default_rng(0)
 
 
 def draw(n):
-    """Return points of the curve, none between 0.5 and 2, and noisy heights."""
+    """Return points on the curve with noise, and none between 0.5 and 2."""
     x = rng.uniform(-3, 1.5, size=n)
     x = (x + 1.5 * (x > 0.5))[:, None]
     return x, np.sin(4 * x[:, 0]) + 0.5 * x[:, 0] + 0.3 * rng.normal(size=n)
@@ -52,14 +53,15 @@ mean, std = model.predict(places, return_std=True)
 x_new, y_new = draw(3000)
 mean_new, std_new = model.predict(x_new, return_std=True)
 inside = 100 * np.mean(abs(y_new - mean_new) < 1.645 * std_new)
-print(f"{inside:.0f} % of new rows are inside the band of 90 %")
+print(f"{inside:.0f} % of new rows lie in the 90 % band")
 
 # %%
-# The same kernel, sooner
-# -----------------------
-# Both maps estimate the Gaussian kernel of the handwritten digits. ``sigma`` multiplies
-# the rows, so ``gamma = sigma**2 / 2``. The processor's clock runs while 17970 rows are
-# mapped. What the error will be, ``kernel_variance`` says without a draw.
+# The same kernel in less time
+# ----------------------------
+# Both samplers approximate the Gaussian kernel of the handwritten digits. The rows are
+# multiplied by ``sigma``, so ``gamma = sigma**2 / 2``. The time is the processor time
+# of ``transform`` for 17970 rows. ``kernel_variance`` predicts the error of the
+# approximation by a formula.
 X = load_digits().data
 many = np.tile(X, (10, 1))
 sigma = TrigRBFSampler(sigma="scale").fit(X).sigma_
@@ -88,41 +90,41 @@ figure = plt.figure(figsize=(10, 4), layout="constrained")
 left, right = (half.subplots() for half in figure.subfigures(1, 2))
 left.plot(*(values[::3] for values in (x[:, 0], y)), ".", color="0.75", ms=3)
 left.fill_between(places[:, 0], mean - 1.645 * std, mean + 1.645 * std, alpha=0.3)
-left.plot(places[:, 0], mean, color="C0", label="RandomFeatureRidge, band of 90 %")
+left.plot(places[:, 0], mean, color="C0", label="RandomFeatureRidge, 90 % band")
 left.set(xlabel="x", ylabel="y", ylim=(-3.5, 4.5))
-left.set_title(f"{inside:.0f} % of new rows are inside the band")
+left.set_title(f"{inside:.0f} % of new rows lie in the band")
 for name, color in {"RBFSampler": "grey", "TrigRBFSampler": "C0"}.items():
     milliseconds = 1000 * np.array(seconds[name])
     right.loglog(milliseconds, errors[name], "o-", color=color, label=name)
-right.loglog(milliseconds, stated, "k:", lw=2, label="stated by kernel_variance")
-right.set(xlabel="processor milliseconds for 17970 rows, 32 to 1024 columns")
-right.set(ylabel="root mean square error of the kernel", ylim=(0.012, 0.5))
+right.loglog(milliseconds, stated, "k:", lw=2, label="predicted by kernel_variance")
+right.set(xlabel="processor milliseconds for 17970 rows, 32 to 1024 features")
+right.set(ylabel="root mean squared error of the kernel", ylim=(0.012, 0.5))
 right.set_yticks([0.02, 0.05, 0.1, 0.2], ["0.02", "0.05", "0.1", "0.2"])
 right.minorticks_off()
-right.set_title("the same error of the kernel, sooner")
+right.set_title("the same error in less time")
 for ax in (left, right):
     ax.grid(alpha=0.3)
     ax.legend()
 figure.savefig("quickstart.png", dpi=150)
 
 # %%
-# Left: the band is as wide as the noise where there are rows, and opens where there are
-# none. Right: pairs of sines and cosines of orthogonal frequencies have a smaller error
-# of this kernel in as many columns, and the transform is written for the caches of a
-# processor. Only the ratio of the times means something; it depends on the machine, and
-# a pipeline, which also fits a model, gains less.
-# :class:`~sklearn.kernel_approximation.Nystroem`, which chooses its features from the
-# rows, needs fewer columns than both on smooth data such as this
+# Left: the band is as wide as the noise where there are training rows, and becomes
+# wider in the gap and beyond the data. Right: with as many features, pairs of sines and
+# cosines of orthogonal frequencies have a smaller error, and ``transform`` makes good
+# use of the processor caches. The absolute times depend on the machine, so only their
+# ratio is meaningful. A pipeline, which also fits a model, gains less.
+# :class:`~sklearn.kernel_approximation.Nystroem`, which adapts its features to the
+# training rows, needs fewer features than both on such smooth data
 # (:ref:`sphx_glr_auto_examples_maps_plot_01_columns.py`).
 reached = np.interp(
     errors["RBFSampler"][-1], errors["TrigRBFSampler"][::-1], widths[::-1]
 )
-print(f"RBFSampler with 1024 columns: error {errors['RBFSampler'][-1]:.4f}")
-print(f"TrigRBFSampler reaches it with {reached:.0f}")
+print(f"RBFSampler with 1024 features: error {errors['RBFSampler'][-1]:.4f}")
+print(f"TrigRBFSampler has the same error with {reached:.0f} features")
 
 # %%
-# A kernel average is a classifier that learns in one pass, from batches too. Positive
-# features keep it valid at every width of the kernel
+# A kernel average can be used as a classifier. It is fitted in a single pass, also in
+# batches. With positive features, its probabilities are valid for every ``sigma``
 # (:ref:`sphx_glr_auto_examples_maps_plot_07_positive.py`).
 model = make_pipeline(
     StandardScaler(),

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from . import datasets as datasets
     from . import exceptions as exceptions
     from . import extend as extend
+    from . import inspection as inspection
     from . import kernels as kernels
     from . import metric as metric
     from . import ridge as ridge
@@ -128,6 +129,7 @@ _SUBMODULES = [
     "datasets",
     "exceptions",
     "extend",
+    "inspection",
     "kernels",
     "metric",
     "ridge",

@@ -1,15 +1,17 @@
-"""Arrays of any library, and the edge where those of users come in and go out.
+"""Support of array libraries, and conversion of the arrays that users pass and get.
 
-With ``sklearn.config_context(array_api_dispatch=True)`` an estimator takes arrays of
-other libraries and returns arrays of that library. There are two ways in:
+With ``sklearn.config_context(array_api_dispatch=True)`` an estimator accepts arrays of
+other libraries and returns arrays of the same library. They are processed in one of two
+ways:
 
-- Arrays in the memory of the host are viewed as NumPy arrays through DLPack, without a
-  copy, and results are returned in the same way. Everything between is NumPy.
-- Arrays on a device stay there. ``fit`` copies statistics to the host, where the map
-  is chosen and drawn, and the arrays of the map are copied to the device once.
+- Arrays in the main memory are viewed as NumPy arrays through DLPack, without a copy,
+  and results are returned in the same way. All computations are done by NumPy.
+- Arrays on a device remain there. ``fit`` copies only statistics to the main memory,
+  where the map is chosen and drawn. The arrays of the map are copied to the device
+  once.
 
-Without dispatch, and before scikit-learn 1.9, every array is converted to NumPy, as
-elsewhere in scikit-learn.
+Without this option, and before scikit-learn 1.9, every array is converted to a NumPy
+array, as in the rest of scikit-learn.
 """
 
 from __future__ import annotations
@@ -37,12 +39,12 @@ from ._compat import (
     supported_float_dtypes,
 )
 
-Array = Any  # of any library that follows the array API standard
+Array = Any  # an array of any library that follows the array API standard
 Namespace = Any
 
 
 def namespace_of(*arrays: Array) -> Namespace:
-    """Return the functions of the library of some arrays."""
+    """Return the array API namespace of some arrays."""
     if len(arrays) == 1 and isinstance(arrays[0], np.ndarray):
         return _NUMPY  # array_namespace takes longer than a short operation
     for kind, namespace in _REGISTERED:
@@ -52,7 +54,7 @@ def namespace_of(*arrays: Array) -> Namespace:
 
 
 def register_namespace(kind: type, namespace: Namespace) -> None:
-    """Use these functions for a library in place of those of array_api_compat."""
+    """Register a namespace that is used for a library instead of array_api_compat."""
     _REGISTERED.append((kind, namespace))
 
 
@@ -65,8 +67,8 @@ def device_of(array: Array) -> Any:
 def values_are_known(array: Array) -> bool:
     """Return whether code may branch on the values of an array without waiting.
 
-    The values are unknown while a program is compiled, and to read them from a device
-    takes until the device has finished its work.
+    The values are unknown while a program is compiled, and reading them from a device
+    has to wait until the device has finished its work.
     """
     if isinstance(array, np.ndarray):
         return True
@@ -79,19 +81,19 @@ _NUMPY = array_namespace(np.empty(0))
 
 
 def on_host(rows: Any) -> bool:
-    """Return whether rows are a NumPy array or a sparse table, or a NumPy number."""
+    """Return whether rows are a NumPy array, a sparse matrix or a NumPy number."""
     return isinstance(rows, (np.ndarray, np.generic)) or issparse(rows)
 
 
 def place_of(X: Any) -> Any:
-    """Return a value that is equal for arrays of one library, device and type."""
+    """Return a key that is equal for arrays of the same library, device and type."""
     if on_host(X):
         return X.dtype
     return namespace_of(X).__name__, str(array_device(X)), str(X.dtype)
 
 
 def like_table(X: Any) -> Array:
-    """Return a small array of the library, the device and the type of a table."""
+    """Return a small array in the library, on the device and in the type of rows."""
     return np.empty(0, X.dtype) if on_host(X) else X[:1, ...]
 
 
@@ -99,15 +101,15 @@ def like_table(X: Any) -> Array:
 def asarray_like(values: Any, like: Array) -> Array:
     """Return numbers in the library, on the device and in the type of an array.
 
-    If they are already there they are returned without a copy, so the result must not
-    be written to.
+    Arrays that are already there are returned without a copy, so the result must not be
+    modified.
     """
     if isinstance(like, (np.ndarray, np.generic)):
         return np.asarray(values, like.dtype)
     xp = namespace_of(like)
     if not on_host(values) and hasattr(values, "shape"):
         return xp.astype(values, like.dtype, copy=False)
-    # a copy: some libraries warn of memory that they may not write to
+    # copied, because some libraries warn about read-only memory
     return xp.asarray(np.array(values), dtype=like.dtype, device=device_of(like))
 
 
@@ -156,12 +158,12 @@ def sq_norms(rows: Array) -> Array:
 
 
 def without_gradient(array: Array) -> Array:
-    """Return an array as a constant, where its library follows gradients."""
+    """Return an array as a constant, without gradients."""
     return array.detach() if hasattr(array, "detach") else array
 
 
 def taken(rows: Array, index: Array) -> Array:
-    """Return some of the rows of a table of any number of axes, where the table is."""
+    """Return rows with given indices of an array with any number of axes."""
     if on_host(rows):
         return rows[index if isinstance(index, np.ndarray) else to_host(index)]
     xp = namespace_of(rows)
@@ -173,38 +175,40 @@ def part(rows: Array, chunk: slice) -> Array:
     return rows[chunk, ...]
 
 
-LEAST_CHUNK, _MOST_ROWS = 256, 1024  # rows of a chunk
-_MOST_IN_PLACE = 8192  # rows, if the features need no memory of their own
-_CHUNK_BYTES = 2**21  # of features: few enough for the cache, enough for the product
-_DEVICE_BYTES = 2**27  # the same on a device, where a launch costs as much as a MiB
+LEAST_CHUNK, _MOST_ROWS = 256, 1024  # limits on the number of rows of a chunk
+_MOST_IN_PLACE = 8192  # rows, if the features are written to their final place
+# bytes of features: few enough for the cache, enough for efficient products
+_CHUNK_BYTES = 2**21
+# the same on a device, where starting a kernel takes as long as processing a MiB
+_DEVICE_BYTES = 2**27
 
 
 def within_working_memory(n_bytes: int) -> int:
-    """Return a number of bytes, at most scikit-learn's ``working_memory``."""
+    """Return a number of bytes, limited to scikit-learn's ``working_memory``."""
     return min(n_bytes, int(get_config()["working_memory"] * 2**20))
 
 
 def row_chunks(X: Any, width: int, *, in_place: bool = False) -> Iterator[slice]:
-    """Yield slices of the rows of a table that becomes ``width`` numbers per row.
+    """Yield slices of rows, for a computation that needs ``width`` numbers per row.
 
-    In the memory of the host a chunk has 256 to 1024 rows, so that its features stay
-    in the cache, or up to 8192 rows if their features are written to their final place.
+    For NumPy, a chunk has 256 to 1024 rows, so that its features remain in the cache,
+    or up to 8192 rows if the features are written to their final place.
     """
     n_rows, d = X.shape
     if on_host(X):
-        # columns of a sparse table count little: most of them hold nothing
+        # columns of sparse rows count less, because most of their entries are zero
         width = max(width, d if isinstance(X, np.ndarray) else d // 32, 1)
         size = max(LEAST_CHUNK, _CHUNK_BYTES // (width * X.dtype.itemsize))
         size = min(size, _MOST_IN_PLACE if in_place else _MOST_ROWS)
     else:
         size = max(1, within_working_memory(_DEVICE_BYTES) // (8 * max(1, width)))
-    # gen_batches takes longer to validate its arguments than a row to be mapped
+    # gen_batches takes longer to validate its arguments than a row takes to be mapped
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
 
 
 def joined(blocks: Sequence[Any], axis: int = 0) -> Any:
-    """Return blocks of rows as one array, or as a sparse table if one of them is."""
+    """Concatenate blocks of rows; the result is sparse if one of them is sparse."""
     if len(blocks) == 1:
         return blocks[0]
     kind = next((type(block) for block in blocks if issparse(block)), None)
@@ -214,7 +218,7 @@ def joined(blocks: Sequence[Any], axis: int = 0) -> Any:
 
 
 def columns(array: Array, index: Array) -> Array:
-    """Return some of the columns of matrices: (..., n, m) -> (..., n, n_index)."""
+    """Return columns with given indices: (..., n, m) -> (..., n, n_index)."""
     if isinstance(array, np.ndarray):
         return array[..., index]
     xp = namespace_of(array)
@@ -224,7 +228,7 @@ def columns(array: Array, index: Array) -> Array:
 
 
 def cut(array: Array, size: int, axis: int = -2, fill: float = 0.0) -> Array:
-    """Cut an axis into pieces of one size, the last padded, along a new axis."""
+    """Split an axis into equal pieces along a new axis; the last one is padded."""
     xp, before = namespace_of(array), array.shape[:axis]
     n, after = array.shape[axis], array.shape[axis:][1:]
     n_pieces = -(-n // size)
@@ -233,9 +237,9 @@ def cut(array: Array, size: int, axis: int = -2, fill: float = 0.0) -> Array:
             rest = constant((*before, n_pieces * size - n, *after), fill, array)
             array = xp.concat([array, rest], axis=axis)
         return xp.reshape(array, (*before, n_pieces, size, *after))
-    # The length is a symbol of a program that is compiled for all lengths. A branch for
-    # lengths without a rest would be another program. The compiler can prove that the
-    # number of pieces divides a product only if that number is not written as a sum.
+    # The length is symbolic in a program that is compiled for all lengths, so there is
+    # no branch for lengths without a remainder. The compiler can prove that the number
+    # of pieces divides a product only if that number is not written as a sum.
     n_pieces = (n + 2 * size - 1) // size
     index = positions(n_pieces * size, array)
     array = xp.take(array, xp.clip(index, 0, n - 1), axis=axis)
@@ -245,19 +249,20 @@ def cut(array: Array, size: int, axis: int = -2, fill: float = 0.0) -> Array:
 
 
 def uncut(pieces: Array, n: int, axis: int = -2) -> Array:
-    """Join the pieces of an axis again, and return the first n of its entries."""
+    """Undo ``cut``: join the pieces, and return the first n entries of the axis."""
     xp, (n_pieces, size, *after) = namespace_of(pieces), pieces.shape[axis - 1 :]
     whole = xp.reshape(pieces, (*pieces.shape[: axis - 1], n_pieces * size, *after))
     if isinstance(n, int):
         return whole[(..., slice(n), *(slice(None) for _ in after))]
-    return xp.take(whole, positions(n, whole), axis=axis)  # a slice asks for its length
+    # a slice would need the length as a number
+    return xp.take(whole, positions(n, whole), axis=axis)
 
 
 _NO_VIEW = AttributeError, BufferError, RuntimeError, TypeError, ValueError
 
 
 def to_host(array: Array) -> Any:
-    """Return an array as a NumPy array; for statistics, not for the rows of a table."""
+    """Copy an array to NumPy; meant for statistics, not for large arrays of rows."""
     if isinstance(array, np.ndarray) or issparse(array):
         return array
     array = without_gradient(array)
@@ -276,18 +281,18 @@ _ROWS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 
 
 def is_foreign(X: Any) -> bool:
-    """Return whether results for X are arrays of another library than NumPy."""
+    """Return whether results for X have to be arrays of a library other than NumPy."""
     if isinstance(X, (np.ndarray, np.generic)):
         return False
     return bool(get_config()["array_api_dispatch"]) and is_array_api_obj(X)
 
 
 def host_view(X: Array) -> np.ndarray | None:
-    """Return a NumPy view of an array, or None if it is in the memory of a device."""
+    """Return a NumPy view of an array, or None if the array is on a device."""
     if isinstance(X, np.ndarray):
         return X
     try:
-        # the device of this library that stands for the memory of NumPy arrays
+        # the device of this library that corresponds to the main memory
         host = array_device(namespace_of(X).from_dlpack(np.empty(1, np.float32)))
         return np.from_dlpack(X) if array_device(X) == host else None
     except _NO_VIEW:
@@ -306,13 +311,13 @@ def to_namespace_of(values: Any, rows: Any) -> Any:
     if not is_foreign(values):
         values = np.asarray(values)
         if values.dtype.kind not in "fiub":
-            return values  # labels that are strings
+            return values  # strings cannot be converted
     xp, device = namespace_of(rows), array_device(rows)
     return move_to(without_gradient(values), xp=xp, device=device)
 
 
 def float_types(X: Array) -> list[Any]:
-    """Return the floating types of rows that need no conversion, widest first."""
+    """Return the floating types of rows that are not converted, widest first."""
     if on_host(X):
         return [np.float64, np.float32]
     xp: Namespace = namespace_of(X)
@@ -321,7 +326,7 @@ def float_types(X: Array) -> list[Any]:
 
 
 def type_name(rows: Any) -> str:
-    """Return the floating type of validated rows as NumPy calls it."""
+    """Return the NumPy name of the floating type of validated rows."""
     if isinstance(rows.dtype, np.dtype):
         return str(np.dtype(rows.dtype).name)
     return "float32" if rows.dtype == namespace_of(rows).float32 else "float64"
@@ -336,9 +341,9 @@ def validate_rows(
     copy: bool = False,
     **targets: Any,
 ) -> Any:
-    """Return rows validated by scikit-learn, on the host or on their device.
+    """Return rows validated by scikit-learn, as NumPy arrays or on their device.
 
-    If ``y`` is among the targets, both are returned. An array in the memory of the host
+    If ``y`` is among the targets, both are returned. An array in the main memory
     becomes a NumPy array unless ``keep_library`` is set.
     """
     refuse_dates(X, "X")
@@ -367,11 +372,12 @@ def validate_rows(
     return rows, column_or_1d(y, warn=True)
 
 
-_NAMES_OF_DATES = "date", "time", "duration", "period"  # how names of types begin
+# beginnings of the names of types
+_NAMES_OF_DATES = "date", "time", "duration", "period"
 
 
 def refuse_dates(table: Any, name: str) -> None:
-    """Raise TypeError for an array or a table with a column of dates or times."""
+    """Raise TypeError if an array or a data frame contains dates or times."""
     schema: Any = getattr(table, "schema", None)
     columns: Any = None
     if hasattr(schema, "types"):  # Arrow
@@ -394,7 +400,7 @@ def refuse_dates(table: Any, name: str) -> None:
 
 
 def refuse_device(estimator: Any, rows: Any, instead: str) -> None:
-    """Raise TypeError for validated rows that are not in the memory of the host."""
+    """Raise TypeError if validated rows are on a device."""
     if not on_host(rows):
         kind = f"{type(rows).__module__.split('.')[0]} {type(rows).__name__}"
         raise TypeError(
@@ -404,19 +410,19 @@ def refuse_device(estimator: Any, rows: Any, instead: str) -> None:
 
 
 def refuse_not_finite(rows: Array, name: str) -> None:
-    """Raise ValueError for an array of NumPy with numbers that are not finite.
+    """Raise ValueError if a NumPy array contains numbers that are not finite.
 
-    A look at the values of another library may wait for its device. There a row with
-    such a number becomes NaN in the output, by ``nan_where_not_finite``.
+    For other libraries, reading the values could have to wait for the device. There the
+    output for a row with such a number is NaN (``nan_where_not_finite``).
     """
     if isinstance(rows, np.ndarray):
         assert_all_finite(rows, input_name=name)
 
 
 def nan_where_not_finite(rows: Array) -> Array | None:
-    """Return 0 for rows of finite numbers and NaN for others, as a column.
+    """Return a column that is 0 for rows of finite numbers and NaN for other rows.
 
-    None for arrays of NumPy, for which ``refuse_not_finite`` has raised an error.
+    It is None for NumPy arrays, for which ``refuse_not_finite`` raises an error.
     """
     if isinstance(rows, np.ndarray):
         return None
@@ -428,8 +434,8 @@ def plain_sparse(rows: Any) -> Any:
     """Return CSR rows without duplicate entries, with 32-bit indices if they fit.
 
     Duplicates are summed, as squares of entries would otherwise be wrong, and some
-    loops of scikit-learn need 32-bit indices. The table of the caller is not changed; a
-    table that is not sparse is returned as it is.
+    loops of scikit-learn need 32-bit indices. The input is not changed; dense rows are
+    returned as they are.
     """
     if not issparse(rows):
         return rows
@@ -442,7 +448,8 @@ def plain_sparse(rows: Any) -> Any:
         return rows
     index = (part.astype(np.int32) for part in (rows.indices, rows.indptr))
     plain = type(rows)((rows.data, *index), shape=rows.shape)
-    plain.has_canonical_format = True  # known; to check it again takes as long as a sum
+    # known here; checking it again would take as long as a sum
+    plain.has_canonical_format = True
     return plain
 
 
@@ -456,7 +463,7 @@ def fit_namespace_of(X: Any) -> Array | None:
 
 
 def check_fit_namespace(estimator: Any, X: Any, method: str) -> None:
-    """Raise scikit-learn's error where rows are not where those of ``fit`` were."""
+    """Raise scikit-learn's error if rows are not on the device used in ``fit``."""
     if estimator._fit_namespace is not None or not isinstance(X, np.ndarray):
         check_same_namespace(X, estimator, attribute="_fit_namespace", method=method)
 
@@ -470,7 +477,7 @@ def to_fit_namespace(estimator: Any, values: np.ndarray) -> Array:
 
 
 def convert_fit_namespace(estimator: Any, converter: Callable[[Any], Any]) -> Any:
-    """Return a copy for rows of another library, a hook of scikit-learn."""
+    """Return a copy for rows of another library (a hook of scikit-learn)."""
     other, fitted_on = copy.copy(estimator), estimator._fit_namespace
     other._fit_namespace = converter(np.empty(0) if fitted_on is None else fitted_on)
     return other
@@ -478,13 +485,13 @@ def convert_fit_namespace(estimator: Any, converter: Callable[[Any], Any]) -> An
 
 # ---------------------------------------------------------------------------- Dask
 def is_lazy(table: Any) -> bool:
-    """Return whether a table is a collection of Dask, without importing Dask."""
+    """Return whether rows are a Dask collection, without importing Dask."""
     graph = getattr(table, "__dask_graph__", None)
     return callable(graph) and graph() is not None
 
 
 def refuse_lazy(estimator: Any, instead: str, *tables: Any) -> None:
-    """Raise TypeError for a collection of Dask, which would be loaded as a whole."""
+    """Raise TypeError for a Dask collection, which would be loaded as a whole."""
     for table in tables:
         if hasattr(table, "__dask_graph__") and is_lazy(table):
             kind = f"{type(table).__module__.split('.')[0]} {type(table).__name__}"

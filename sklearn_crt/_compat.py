@@ -1,6 +1,6 @@
 """The only module that imports private or version-dependent names of scikit-learn.
 
-And those of Python that differ between versions.
+It also contains names of Python that differ between versions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from sklearn.utils.multiclass import _check_partial_fit_first_call
 from sklearn.utils.parallel import _get_threadpool_controller
 from sklearn.utils.validation import _check_sample_weight
 
-if TYPE_CHECKING:  # scikit-learn has no types: here is what users see of it
+# scikit-learn has no type annotations, so the types that users see are declared here
+if TYPE_CHECKING:
     from sklearn.base import BaseEstimator, TransformerMixin
 
     F = TypeVar("F", bound=Callable[..., Any])
@@ -66,7 +67,7 @@ _PAGES = "https://sklearn-crt.readthedocs.io/en/latest/generated/{page}.html"
 
 
 def _page_of(estimator: Any) -> dict[str, str]:
-    """Return the name of the page of an estimator in the reference."""
+    """Return the name of the reference page of an estimator."""
     name = type(estimator).__name__
     is_top = name in sys.modules["sklearn_crt"].__all__
     return {"page": f"sklearn_crt.{name}" if is_top else f"sklearn_crt.samplers.{name}"}
@@ -105,7 +106,7 @@ except ImportError:
         subcontext = call_on_fit_task_begin = call_on_fit_task_end = _nobody_listens
 
 
-try:  # from threadpoolctl 3.7 the threads of OpenBLAS belong to one thread of Python
+try:  # from threadpoolctl 3.7 on, limits of OpenBLAS apply to one Python thread
     from threadpoolctl import OpenBLASController
 
     _clear_controlling_thread = OpenBLASController.clear_controlling_thread
@@ -155,7 +156,7 @@ except ImportError:
         return "cpu"
 
 
-try:  # from scikit-learn 1.9 estimators are judged with arrays of other libraries
+try:  # from scikit-learn 1.9 on, estimators are checked with arrays of other libraries
     from sklearn.externals.array_api_compat import is_array_api_obj, is_writeable_array
     from sklearn.utils._array_api import (
         check_same_namespace,

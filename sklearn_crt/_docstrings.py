@@ -1,20 +1,22 @@
-"""Parameters and attributes of several classes, described once in their base class."""
+"""Completion of docstrings with the shared descriptions of base classes."""
 
 from __future__ import annotations
 
 import inspect
 import re
 
-_HEADER = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)  # of a section of numpydoc
+# the header of a numpydoc section
+_HEADER = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
 
 
 def complete_docstring(cls: type) -> None:
-    """Add the parameters and attributes that a docstring leaves to the base classes.
+    """Add descriptions of parameters and attributes from the base classes.
 
-    What the class itself says comes first, and what a nearer base class says before a
-    farther one. Attributes end with an underscore. Parameters are those of the
-    constructor, in its order; a base class without one may describe them as attributes.
-    A docstring without sections, as most private classes have, stays as it is.
+    The description in the class itself has priority over those in its base classes,
+    which are used in the method resolution order. The names of attributes end with an
+    underscore. Parameters are those of the constructor, in its order; a base class
+    without a constructor may describe them as attributes. A docstring without sections,
+    as most private classes have, is not changed.
     """
     summary, sections = _sections(cls.__doc__)
     if not sections:
@@ -31,7 +33,7 @@ def complete_docstring(cls: type) -> None:
                     attributes.setdefault(name, text)
                 elif name in place and name not in told:
                     parameters.setdefault(name, text)
-    # a parameter that the constructor does not have comes last, and fails the checks
+    # a parameter that is not in the constructor comes last, and the checks report it
     names = sorted(
         parameters, key=lambda each: place.get(each.split(", ")[0], len(place))
     )
@@ -46,7 +48,7 @@ def complete_docstring(cls: type) -> None:
 
 
 def _sections(doc: str | None) -> tuple[str, dict[str, str]]:
-    """Return what stands before the first section, and the sections by name."""
+    """Return the text before the first section, and the sections by name."""
     summary, *parts = _HEADER.split(inspect.cleandoc(doc or ""))
     return summary, dict(zip(parts[::2], parts[1::2], strict=True))
 

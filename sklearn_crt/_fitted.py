@@ -35,7 +35,8 @@ from ._names import name_constructor
 from ._state import copied, get_state, same, set_state
 from ._workers import blas_within_processors
 
-KEPT_ENTRIES = 2**22  # entries of X that are kept before the map is fixed
+# maximum number of entries of X that are kept before the map is fixed
+KEPT_ENTRIES = 2**22
 T = TypeVar("T")
 Step = Callable[[], None]  # called after each part of the work, for progress bars
 
@@ -63,7 +64,8 @@ class FittedValue(ABC):
     if two threads compute the same part at the same time. Cached parts are not pickled.
     """
 
-    is_frozen = False  # True once the parts are gone that only further rows need
+    # True once everything that only further rows need has been discarded
+    is_frozen = False
     owner: ClassVar[str] = "estimator"  # what error messages call the estimator
 
     def __getstate__(self) -> dict[str, Any]:
@@ -128,7 +130,8 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
     _value: Any  # a FittedValue; the attribute does not exist before the first fit
     _fit_namespace: Any = None  # library and device of the rows of fit, None for NumPy
     _fit_params: Any  # parameters of the fit, see ``_note_params``
-    _takes_other_arrays = False  # than those of NumPy
+    # whether arrays of libraries other than NumPy are accepted
+    _takes_other_arrays = False
     _unit_of_work = "rows"  # name of a subtask of ``fit`` in callbacks
     __sklearn_array_api_convert__ = convert_fit_namespace
     __getstate__, __setstate__, __copy__ = get_state, set_state, copied
@@ -148,7 +151,7 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
 
     @abstractmethod
     def _empty_value(self, batch: Batch) -> Any:
-        """Return a value without rows, for the parameters and for rows like these."""
+        """Return a value without rows, for the parameters and columns like these."""
 
     def _batch_of_rows(self, X: Any, y: Any, weights: Any) -> Any:
         """Return a batch of validated rows for a sampler, most of which need no y."""
@@ -351,7 +354,7 @@ def columns_of(estimator: Any) -> dict[str, Any]:
 
 
 def _is_same_param(old: Any, new: Any) -> bool:
-    """Return whether a parameter is unchanged; those of a part are compared apart."""
+    """Return whether a parameter is unchanged, apart from nested parameters."""
     if hasattr(new, "get_params") and not isinstance(new, type):
         return type(old) is type(new)
     return same(old, new)
@@ -372,7 +375,7 @@ def without_value(estimator: Any) -> Any:
 
 
 def with_rows(estimator: Any, X: Any, y: Any, weights: Any) -> Any:
-    """Return a copy of a sampler after further rows, which are validated already."""
+    """Return a copy of a sampler to which validated rows are added."""
     batch = estimator._batch_of_rows(X, y, weights)
     value, noted = vars(estimator).get("_value"), None
     if value is None:
@@ -391,7 +394,7 @@ def frozen_copy(estimator: Any) -> Any:
 
 
 def finished(estimator: Any, value: Any, noted: dict[str, Any]) -> Any:
-    """Return a copy with a value computed elsewhere, with the warnings of ``fit``."""
+    """Return a copy with a value computed elsewhere, and warn as ``fit`` does."""
     model = with_value(estimator, value, noted)
     model._warn_of_sums()
     return model
@@ -412,7 +415,7 @@ def read_rows(estimator: Any, X: Any, *rest: Any) -> tuple[Any, Any]:
 def empty_value(estimator: Any, batch: Any = None) -> Any:
     """Return a value without rows for the parameters of an estimator.
 
-    Estimators other than samplers need to have validated a batch before.
+    Estimators other than samplers must have validated a batch before.
     """
     return estimator._empty_value(batch)
 
@@ -449,7 +452,7 @@ def check_same_columns(one: Any, other: Any) -> None:
 
 
 def check_same_params(mine: dict[str, Any], theirs: dict[str, Any]) -> None:
-    """Raise ValueError if two models to be merged were fitted with other parameters."""
+    """Raise ValueError if two models to be merged have different parameters."""
     for name, value in mine.items():
         if not same(value, theirs[name]):
             raise ValueError(

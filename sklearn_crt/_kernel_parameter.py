@@ -54,7 +54,7 @@ def is_row_kernel(kernel: Any) -> bool:
 def row_kernel(kernel: Any) -> RowKernel:
     """Return the kernel between pairs of rows, which shares no state with the caller's.
 
-    A name stands for the kernel with default parameters. Functions are not copied.
+    A name denotes the kernel with default parameters. Functions are not copied.
     """
     if isinstance(kernel, str):
         return KERNELS[kernel]()

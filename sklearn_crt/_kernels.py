@@ -1,4 +1,4 @@
-"""The innermost computations, for every array library; in place for NumPy.
+"""The innermost computations for all array libraries, in place for NumPy.
 
 Each function states one formula. ``out`` and ``buffer`` are NumPy memory that may be
 overwritten; they are ignored for other libraries. Arrays may have leading axes, such as
@@ -31,7 +31,8 @@ from ._array import (
 )
 from ._workers import Workspace
 
-Buffer = Callable[[str, tuple[int, ...]], np.ndarray]  # of a name and a shape
+# function that returns an array for a name and a shape
+Buffer = Callable[[str, tuple[int, ...]], np.ndarray]
 _ENTRIES = 2**16  # phases of a block that fits into the cache
 _PAIRS = 4096  # pairs of rows whose differences are computed at a time
 _ROWS = 2**16  # rows whose classes are encoded at a time
@@ -55,7 +56,8 @@ def exp_features(
         if mantissa is None:
             return features
         lost = mantissa == 0
-        if exponent.shape[-1] == 1:  # the gradient of the others is needed
+        # gradients with respect to the other factors are needed
+        if exponent.shape[-1] == 1:
             lost = lost & xp.isinf(features)
         features = mantissa * features
         # zero times infinity is zero
@@ -69,7 +71,7 @@ def exp_features(
         return np.exp(exponent, out=out)
     scale = np.exp(exponent, out=exponent)
     if scale.shape[-1] == 1 and math.isinf(scale.max(initial=0)):
-        # zero times infinity is zero, where one scale is that of a whole row
+        # zero times infinity is zero here, as one scale belongs to a whole row
         mantissa = np.broadcast_to(mantissa, (*scale.shape[:-1], mantissa.shape[-1]))
         scale = np.where(mantissa == 0, 1, scale)
     return np.multiply(mantissa, scale, out=out)
@@ -103,15 +105,48 @@ def affine(
         xp = namespace_of(rows)
         whole = xp.concat([rows, xp.ones_like(row_term), row_term], axis=-1)
         return xp.matmul(whole, stacked)
+    return np.matmul(with_terms(rows, row_term, buffer), stacked, out=out)
+
+
+def with_terms(
+    rows: np.ndarray, row_term: np.ndarray, buffer: Buffer | None = None
+) -> np.ndarray:
+    """Return (x, 1, row_term) for each row x, the left side of ``affine``."""
     *leading, d = rows.shape
     shape = (*leading, d + 2)
     whole = np.empty(shape, rows.dtype) if buffer is None else buffer("stacked", shape)
     whole[..., :d] = rows
     whole[..., d] = 1
-    # a product with minus infinity is invalid; squares may overflow in float32
+    # products with minus infinity would be NaN, and squares may overflow in float32
     least = np.finfo(row_term.dtype).min / 4
     np.maximum(row_term, least, out=whole[..., d + 1 :])
-    return np.matmul(whole, stacked, out=out)
+    return whole
+
+
+@cache
+def fast_exponential() -> tuple[np.ufunc, float]:
+    """Return the fastest exponential of NumPy, and the factor of its argument.
+
+    Where NumPy computes powers of two by vector instructions, they take less time than
+    exponentials, a third less in float32.
+    """
+    return (np.exp2, 1 / math.log(2)) if has_fast_tangent() else (np.exp, 1.0)
+
+
+def exp_products(left: np.ndarray, right: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Write exponentials of left @ right.T, which include the factor of the argument.
+
+    Those below the normal range of float32 are replaced by its lower end, since
+    computations with subnormal numbers are slow.
+    """
+    # left (n, d), right (m, d) -> (n, m)
+    exponential, factor = fast_exponential()
+    logs = np.matmul(left, right.T, out=out)
+    if logs.itemsize == 4:
+        least = np.float32(_LEAST_NORMAL * factor)
+        if logs.min() < least:
+            np.maximum(logs, least, out=logs)
+    return exponential(logs, out=logs)
 
 
 def with_opposites(
@@ -119,8 +154,8 @@ def with_opposites(
 ) -> Array:
     """Return the exponents of w and of -w for pairs, then those of single frequencies.
 
-    The exponent of -w is twice the part that is even in w, row term plus offset, less
-    that of w. On NumPy ``plus`` stands in the first columns of ``out``.
+    The exponent of -w is twice the part that is even in w (row term plus offset) minus
+    the exponent of w. For NumPy, ``plus`` is in the first columns of ``out``.
     """
     # plus (..., n, m), even (..., n, 1) and (..., 1, m) -> (..., n, m + n_pairs)
     row_term, offsets = even
@@ -137,7 +172,7 @@ def with_opposites(
 
 
 def log_magnitudes(x: Array, log_scale: float, of_zero: float) -> Array:
-    """Return log|x| - log_scale, and a number for x = 0."""
+    """Return log|x| - log_scale, and a finite number for x = 0."""
     if isinstance(x, np.ndarray):
         magnitudes = np.abs(x)
         with np.errstate(divide="ignore"):
@@ -161,8 +196,9 @@ def sincos(
 ) -> Array:
     """Return scale * cos of all pairs, then scale * sin, then single cosines.
 
-    The last frequencies, beyond ``n_pairs``, have a column sqrt(2) cos(w.x + b) each.
-    The phases are overwritten. ``scale`` is a number, or one for each frequency.
+    Each of the last frequencies, beyond ``n_pairs``, has a single column sqrt(2)
+    cos(w.x + b). The phases are overwritten. ``scale`` is a number, or one number per
+    frequency.
     """
     # phases (..., n, m) -> (..., n, m + n_pairs)
     has_single = n_pairs < phases.shape[-1]
@@ -176,7 +212,7 @@ def sincos(
             scale = xp.concat([scale[..., :n_pairs], scale], axis=-1)
         return scale * xp.concat(parts, axis=-1)
     of_each = not isinstance(scale, float)  # frequency, a scale
-    if of_each and np.ndim(scale) > 2:  # one for each frequency of each head
+    if of_each and np.ndim(scale) > 2:  # one scale for each frequency of each head
         features = sincos(phases, 1.0, n_pairs, single_phase, out, buffer)
         features *= np.concatenate([scale[..., :n_pairs], scale], axis=-1)
         return features
@@ -224,17 +260,18 @@ def _write_cos_sin(
 
 @cache
 def has_fast_tangent() -> bool:
-    """Return whether NumPy computes tangents by vector instructions on this processor.
+    """Return whether NumPy computes tangents with vector instructions on this machine.
 
-    Then sines and cosines computed from the tangent of half the angle take half the
-    time in float32, and a quarter in float64.
+    In this case, sines and cosines computed from the tangent of half the angle take
+    half the time in float32, and a quarter of the time in float64.
     """
     if not sys.platform.startswith("linux"):
         return False
     config: dict[str, Any] = np.show_config(mode="dicts") or {}  # type: ignore[assignment]
     extensions = config.get("SIMD Extensions", {})
     known = {*extensions.get("baseline", ()), *extensions.get("found", ())}
-    return not known.isdisjoint({"X86_V4", "AVX512_SKX"})  # since NumPy 2.4, and before
+    # names since NumPy 2.4, and before
+    return not known.isdisjoint({"X86_V4", "AVX512_SKX"})
 
 
 def _one_by_one(phases, scale, cosines, sines, work):
@@ -252,13 +289,15 @@ def _from_tangents(phases, scale, cosines, sines, work):
     np.multiply(tangents, share, out=sines)
 
 
-# Without such tangents a quotient of polynomials is 4 to 5 times as fast in float64
-# (benchmarks, the group without AVX-512).
-_LARGEST = 2.0**26  # of a phase that a multiple of pi can be taken from exactly
-# pi = _PI + _REST, and the multiples of _PI up to 2^26 are exact: it has 27 bits
+# Without fast tangents, a quotient of polynomials is 4 to 5 times as fast in float64
+# (see the benchmarks without AVX-512).
+# largest phase from which a multiple of pi can be subtracted exactly
+_LARGEST = 2.0**26
+# pi = _PI + _REST, where multiples of _PI up to 2^26 are exact, as it has 27 bits
 _PI = 0x3243F6A8 / 2**28
 _REST = 1.984187159361081e-09
-_ROUND = 1.5 * 2**52  # x + _ROUND - _ROUND is the next integer, last bit of x + _ROUND
+# x + _ROUND - _ROUND is the nearest integer; its parity is the last bit of x + _ROUND
+_ROUND = 1.5 * 2**52
 # tan(x / 2) = x P(x^2) / Q(x^2) for |x| <= pi / 2, to 6e-18: least largest error of the
 # angle (q, p) for these degrees (Lawson's algorithm, in 50 digits), Q of leading 1
 _P = (-153465.63859292312, 4921.938458946029, -26.917773112891773, 0.017955969091933446)
@@ -267,10 +306,10 @@ _Q = (-306931.27718584624, 35421.48335004539, -447.86518217858406)
 
 def _from_quotients(phases, scale, cosines, sines, work):
     if not -_LARGEST < phases.min(initial=0) <= phases.max(initial=0) < _LARGEST:
-        _one_by_one(phases, scale, cosines, sines, work)  # also where one is no number
+        _one_by_one(phases, scale, cosines, sines, work)  # also if one of them is NaN
         return
     turns, square, p, odd = work
-    # less the multiple of pi in two parts, of which the first has no rounding error
+    # the multiple of pi is subtracted in two parts, the first without rounding errors
     np.multiply(phases, 1 / math.pi, out=turns)
     turns += _ROUND
     signs = np.left_shift(turns.view(np.int64), 63, out=odd.view(np.int64))
@@ -294,7 +333,7 @@ def _from_quotients(phases, scale, cosines, sines, work):
     cosine -= length
     share = np.divide(scale, q, out=q)
     bits = share.view(np.int64)
-    np.bitwise_xor(bits, signs, out=bits)  # minus for odd multiples
+    np.bitwise_xor(bits, signs, out=bits)  # negative for odd multiples
     np.multiply(cosine, share, out=cosines)
     share += share
     np.multiply(p, share, out=sines)
@@ -308,7 +347,7 @@ def flip_odd(values: Array, counts: Array) -> Array:
         return values * (1 - 2 * (counts - 2 * xp.floor(0.5 * counts)))
     word, shift = np.dtype(f"u{values.itemsize}"), 8 * values.itemsize - 1
     if counts.dtype.kind == "f":
-        # above this number the last bit of the fraction is the parity
+        # above this number, the last bit of the fraction is the parity
         counts += 2.0 ** (np.finfo(counts.dtype).nmant)
         masks = np.left_shift(counts.view(word), shift, out=counts.view(word))
     else:
@@ -319,12 +358,13 @@ def flip_odd(values: Array, counts: Array) -> Array:
 
 
 # ----------------------------------------------------------------- sums in log space
-_LEAST_LOG = {4: -1e37, 8: -1e300}  # of no weight at all; differences stay finite
-_LEAST_NORMAL = -87.0  # log of about the least normal number of single precision
+_LEAST_LOG = {4: -1e37, 8: -1e300}  # represents log(0), so that differences are finite
+# approximately the log of the smallest normal number in single precision
+_LEAST_NORMAL = -87.0
 
 
 def itemsize(array: Array) -> int:
-    """Return the bytes of an entry, 4 or 8."""
+    """Return the number of bytes of an entry, 4 or 8."""
     if isinstance(array, np.ndarray):
         return array.itemsize
     return 8 if "float64" in str(array.dtype) else 4
@@ -368,11 +408,12 @@ def weights_from_logs(
     overwrite: bool = False,
     normal: bool = False,
 ) -> tuple[Array, Array]:
-    """Return mantissa * exp(logs - largest of each row), and the largest.
+    """Return mantissa * exp(logs - maximum of each row), and the maximum.
 
-    With ``overwrite`` the result is written to the memory of one of them. With
-    ``normal`` weights below the normal range of float32 are replaced by its lower end,
-    except in rows without weight, since computations with subnormal numbers are slow.
+    If ``overwrite`` is True, the result is written to the memory of one of the inputs.
+    If ``normal`` is True, weights below the normal range of float32 are replaced by its
+    lower end, except in rows without weight, because computations with subnormal
+    numbers are slow.
     """
     # logs (..., r, s) -> (..., r, s), (..., r, 1)
     log_scale = largest_log(logs, -1)
@@ -401,7 +442,7 @@ def log_sum(
 ) -> LogSum:
     """Return sum_s mantissa exp(logs) targets, without overflow or underflow.
 
-    Products are taken in the type of the targets.
+    Products are computed in the floating type of the targets.
     """
     # logs, mantissa (..., r, s), targets (..., s, k)
     options = {"overwrite": overwrite, "normal": normal}
@@ -412,7 +453,7 @@ def log_sum(
 def in_type(
     values: Array, dtype: DTypeLike, workspace: Workspace | None = None
 ) -> Array:
-    """Return values in another type; NumPy arrays in the memory of a workspace."""
+    """Convert values to another type; for NumPy in the memory of a workspace."""
     if values.dtype == dtype:
         return values
     if workspace is None or not isinstance(values, np.ndarray):
@@ -432,9 +473,9 @@ def sq_distances(
 ) -> Array:
     """Return |x - y|^2 of all pairs, from their products and squared norms.
 
-    For close pairs they are computed from the differences of the rows, since
-    ``|x|^2 + |y|^2 - 2 x.y`` would lose half of the digits. For NumPy the products are
-    overwritten, and ``difference`` returns the squared norms of the differences of
+    For close pairs they are computed from the differences of the rows, because ``|x|^2
+    + |y|^2 - 2 x.y`` would lose half of the digits. For NumPy the products are
+    overwritten, and ``difference`` returns the squared norms of the differences between
     pairs of rows, which may be sparse.
     """
     # rows (n, d), keys (m, d) -> (n, m)
@@ -450,7 +491,7 @@ def sq_distances(
     squares = own + transposed(other) - 2 * products
     share = math.sqrt(float(xp.finfo(rows.dtype).eps))
     close = xp.any(squares < share * (own + xp.max(other)), axis=1)
-    mend = np.flatnonzero(to_host(close))  # rows with a close pair
+    mend = np.flatnonzero(to_host(close))  # rows that belong to a close pair
     if mend.size == 0:
         return squares
     blocks = []
@@ -485,7 +526,7 @@ def _mend_pairs(squares, rows, keys, own, other, difference):
 
 
 def one_hot_weights(codes: Array, weights: Array, n_classes: int, dtype: Any) -> Array:
-    """Return the weights of rows in the column of their class, (n_rows, n_classes)."""
+    """Return an array with the weight of each row in the column of its class."""
     if isinstance(codes, np.ndarray):
         targets = np.zeros((codes.size, n_classes), dtype=dtype)
         targets[np.arange(codes.size), codes] = weights
@@ -497,7 +538,7 @@ def one_hot_weights(codes: Array, weights: Array, n_classes: int, dtype: Any) ->
 
 
 def class_sums(codes: Array, weights: Array, n_classes: int) -> np.ndarray:
-    """Return the sums of the weights of each class, on the host."""
+    """Return the sums of the weights of each class as a NumPy array."""
     if isinstance(codes, np.ndarray):
         return np.bincount(codes, weights, minlength=n_classes)
     wide, total = float_types(weights)[0], np.zeros(n_classes)

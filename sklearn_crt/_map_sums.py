@@ -145,7 +145,7 @@ class MapSums(FittedValue):
         return replace(self, sampler=sampler)
 
     def check_columns(self, X: Any) -> None:
-        """Raise scikit-learn's error if the sampler expects another column count."""
+        """Raise scikit-learn's error if the number of columns does not match."""
         expected = getattr(self.sampler, "n_features_in_", X.shape[1])
         if expected != X.shape[1]:
             name = type(getattr(self.sampler, "estimator", self.sampler)).__name__

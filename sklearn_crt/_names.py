@@ -14,7 +14,7 @@ def names_on_demand(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` of a package (PEP 562).
 
-    ``modules`` has the module of each name, ``submodules`` what is public itself.
+    ``modules`` maps each name to its module, and ``submodules`` are public modules.
     """
 
     def get(name: str) -> Any:

@@ -1,16 +1,18 @@
-"""Quantiles of weighted values, and the levels at which users ask for them."""
+"""Distributions of weighted values, and the levels of quantiles."""
 
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_array, check_scalar
 
-_LEAST_LEVEL = 1e-13  # so that values of (nearly) no weight are no quantile of level 0
-_ROUNDING = 1e-12  # relative rounding error by which cumulated weights may miss a level
+# so that values with almost no weight are not the quantile of level 0
+_LEAST_LEVEL = 1e-13
+# relative rounding error by which cumulative weights may miss a level
+_ROUNDING = 1e-12
 
 
 def weighted_quantiles(
@@ -31,6 +33,23 @@ def weighted_quantiles(
         places = np.count_nonzero(sums < least * sums[:, -1:], axis=1)
         found[:, i] = values[order[np.minimum(places, len(order) - 1)]]
     return found
+
+
+class Distribution(NamedTuple):
+    """The distribution of a number over training rows."""
+
+    values: np.ndarray  # (n_rows,), in ascending order
+    shares: np.ndarray  # (n_rows + 1,), of the weight of the first rows
+
+    @classmethod
+    def of(cls, values: np.ndarray, weights: np.ndarray) -> Self:
+        order = np.argsort(values, kind="stable")
+        sums = np.append(0.0, np.cumsum(weights[order]))
+        return cls(values[order], sums / sums[-1])
+
+    def shares_below(self, values: np.ndarray) -> np.ndarray:
+        """Return the proportion of the rows with at most these values."""
+        return self.shares[np.searchsorted(self.values, values, side="right")]
 
 
 def check_levels(quantiles: ArrayLike) -> np.ndarray:

@@ -104,7 +104,8 @@ def _unpacked(value: Any, known: dict[int, Any]) -> Any:
         return {name: _unpacked(each, known) for name, each in value.items()}
     if id(value) not in known:
         module, name = value[_TYPE]
-        if module.partition(".")[0] != _PACKAGE:  # a file may name any type
+        # only types of this package are restored, because a file may name any type
+        if module.partition(".")[0] != _PACKAGE:
             raise ValueError(f"{module}.{name} is no type of {_PACKAGE}.")
         kind = getattr(import_module(module), name)
         content = _unpacked(value["content"], known)

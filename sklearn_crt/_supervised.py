@@ -48,8 +48,8 @@ class SupervisedLifeCycle(LifeCycle):
     ) -> Batch:
         """Return validated rows with positive weights, with targets and weights."""
         self._note_namespace(X, y, sample_weight, first=first)
-        # The caller may write the next batch to the same array, so rows that are kept
-        # are copied. Of many rows only sums are kept after ``fit``.
+        # Rows that are kept are copied, because the caller may write the next batch to
+        # the same array. If there are many rows, only sums are kept after ``fit``.
         few = math.prod(getattr(X, "shape", ())) <= KEPT_ENTRIES
         copy = not final or few or self._keeps_rows
         options = {"copy": copy, "y": plain_targets(y)}

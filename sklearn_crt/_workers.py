@@ -1,4 +1,4 @@
-"""Threads for parts of a table, limits on those of BLAS, and memory for chunks."""
+"""Threads for slices of rows, limits on BLAS threads, and memory for chunks."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from sklearn.utils import gen_even_slices
 from ._array import LEAST_CHUNK
 from ._compat import _clear_controlling_thread, _get_threadpool_controller
 
-_WORK = 2**22  # numbers from which two threads are faster than one by the clock
-_KEPT_BYTES = 2**20  # of a buffer that stays between two loops
+_WORK = 2**22  # number of entries from which two threads are faster than one
+_KEPT_BYTES = 2**20  # size of a buffer that is kept between two loops
 Result = TypeVar("Result")
 
 
@@ -30,11 +30,11 @@ Result = TypeVar("Result")
 def effective_n_threads(
     n_jobs: int | None, n_rows: int, width: int | None = None
 ) -> int:
-    """Return the number of threads for rows, which become ``width`` numbers each.
+    """Return the number of threads for rows that need ``width`` numbers each.
 
     As in scikit-learn, except that None does not mean a single thread. It means as many
     as BLAS would use, at most one per processor that this process may use, and the
-    number set by joblib inside its workers and contexts. A small table gets one thread.
+    number set by joblib inside its workers and contexts. Small inputs get one thread.
     """
     n_chunks = n_rows // LEAST_CHUNK
     if n_chunks < 2 or (width is not None and n_rows * width < _WORK):
@@ -49,10 +49,10 @@ def in_threads(
 ) -> list[Result]:
     """Call a function on slices of the rows, in threads with one BLAS thread each.
 
-    BLAS is limited to one thread even if we use a single one: its threads would wait
-    for each other after each short product of a chunk. joblib is not used because its
-    pool sleeps between checks for results, for longer than a small transform takes, and
-    its processes would each write to a copy of the output.
+    BLAS is limited to one thread even if there is only one slice, because its threads
+    would wait for each other after the short product of each chunk. joblib is not used
+    because its pool sleeps between checks for results, for longer than a small
+    transform takes, and its processes would each write to a copy of the output.
     """
     if n_rows <= LEAST_CHUNK:  # a single chunk
         return [function(slice(None))]
@@ -70,7 +70,7 @@ _n_serving = 0
 
 
 def _shared(function: Callable[[slice], Result], parts: list[slice]) -> list[Result]:
-    """Return results from threads, which are kept, as it takes long to start them."""
+    """Return results from threads that are reused, because starting threads is slow."""
     global _n_serving
     while _n_serving < len(parts):
         _thread.start_new_thread(_serve, ())
@@ -86,7 +86,7 @@ def _shared(function: Callable[[slice], Result], parts: list[slice]) -> list[Res
 
 
 def _serve() -> None:
-    """Run the calls of the queue, without holding their arrays between two calls."""
+    """Run the calls of the queue, without keeping references to their arrays."""
     while True:
         _run_call(*_calls.get())
 
@@ -94,7 +94,7 @@ def _serve() -> None:
 def _run_call(
     function: Callable[[slice], Any], part: slice, i: int, done: SimpleQueue[Any]
 ) -> None:
-    """Put the number of a part with its result, or with the error, into a queue."""
+    """Put the index of a part with its result, or with the error, into a queue."""
     try:
         done.put((i, function(part), None))
     except BaseException as error:  # raised again in the thread that waits
@@ -102,7 +102,7 @@ def _run_call(
 
 
 def _is_outermost() -> bool:
-    """Return whether this is neither a worker nor inside a context of joblib."""
+    """Return whether this is neither in a joblib worker nor in a joblib context."""
     backend, n_jobs = get_active_backend()
     return n_jobs in (None, 1) and not backend.nesting_level
 
@@ -114,14 +114,14 @@ _before: list[tuple[Any, int]] | None = None  # result of _blas_now before the l
 
 
 def _n_blas_threads() -> int:
-    """Return the number of threads of BLAS before any limit of ours."""
+    """Return the number of BLAS threads without the limit set by this module."""
     with _lock:
         libraries = _blas_now() if _before is None else _before
     return max((n_threads for _, n_threads in libraries), default=1)
 
 
 def _blas_now() -> list[tuple[Any, int]]:
-    """Return the libraries of BLAS, and the number of threads of each."""
+    """Return the BLAS libraries, and the number of threads of each."""
     libraries = _get_threadpool_controller().lib_controllers
     return [(lib, lib.num_threads) for lib in libraries if lib.user_api == "blas"]
 
@@ -135,10 +135,11 @@ def with_one_blas_thread(
     lifts it. If each user restored the number it had seen, overlapping users would
     restore a wrong one.
     """
-    # Python may raise KeyboardInterrupt after any call of C and at the beginning of any
-    # Python function, such as __exit__, even while another one is being handled. So a
-    # user is removed by a single call of C; a second one starts a thread, in which no
-    # signals are raised, that completes the work if it was interrupted.
+    # Python may raise KeyboardInterrupt after any call of a C function, and at the
+    # beginning of any Python function such as __exit__, even while another one is being
+    # handled. A user is therefore removed by a single call of a C function. A second
+    # call starts a thread, in which no signals are raised, that completes the work if
+    # it was interrupted.
     user = object()
     try:
         try:
@@ -171,7 +172,7 @@ def _set_or_lift() -> None:
 
 
 def _set_threads(numbers: list[tuple[Any, int]]) -> None:
-    """Set the numbers of threads, from any thread: not only from the first user's."""
+    """Set the numbers of BLAS threads; this may be called from any thread."""
     _clear_controlling_thread(force=True)
     for library, n_threads in numbers:
         library.set_num_threads(n_threads)
@@ -179,13 +180,14 @@ def _set_threads(numbers: list[tuple[Any, int]]) -> None:
 
 
 def blas_within_processors(n_rows: int) -> Callable[..., Any]:
-    """Return a caller of functions that limits BLAS if it has more threads than CPUs.
+    """Return a function that calls functions, with BLAS limited to the processors.
 
     This occurs under the quota of a container, or in a process bound to one processor.
-    In a loop over chunks the threads of BLAS wait for each other at each chunk. If
+    In a loop over chunks, the BLAS threads wait for each other at each chunk. If
     several of them share a processor, that takes ten times as long or more.
     """
-    if n_rows <= LEAST_CHUNK or _n_blas_threads() <= cpu_count():  # which reads files
+    # cpu_count reads files
+    if n_rows <= LEAST_CHUNK or _n_blas_threads() <= cpu_count():
         return operator.call
     return with_one_blas_thread
 
@@ -219,7 +221,7 @@ class Workspace:
 
     def __init__(self) -> None:
         self._memory: dict[str, np.ndarray] = {}
-        self._last: dict[str, np.ndarray] = {}  # the arrays returned last
+        self._last: dict[str, np.ndarray] = {}  # the arrays that were returned last
         self._lent: tuple[str, np.ndarray] | None = None
 
     def buffer(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
@@ -240,7 +242,7 @@ class Workspace:
         return self._last[name]
 
     def lend(self, name: str, array: np.ndarray) -> None:
-        """Use an array, into which results are to be written, as the next buffer."""
+        """Use an array that is to be filled with results as the next buffer."""
         self._lent = name, array
 
     def drop_large(self) -> None:
@@ -256,7 +258,7 @@ _kept = threading.local()
 
 @contextmanager
 def kept_workspace() -> Iterator[Workspace]:
-    """Provide the workspace of this thread, which is kept: new pages take long."""
+    """Provide the workspace of this thread; it is kept, as new pages are slow."""
     workspace = getattr(_kept, "workspace", None) or Workspace()
     _kept.workspace = None
     try:

@@ -1,4 +1,4 @@
-"""Errors of random features: the number of columns for an error, measured errors."""
+"""The number of features for a given error, and measured errors of samplers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_SIDE = 8  # rows per side of the blocks of pairs
+_SIDE = 8  # number of queries and of keys in a block of pairs
 _MOST = 10**7  # frequencies
 
 
@@ -46,51 +46,51 @@ def n_components_for(
     n_pairs: int = 4096,
     random_state: RandomState = None,
 ) -> int:
-    r"""Return the number of columns for a given error of the kernel.
+    r"""Return the number of features for a given error of the kernel.
 
-    The number follows from the closed form of the variance of random Fourier features;
-    no features are drawn. Positive features are refused: their errors have heavy tails,
-    so the mean is dominated by rare draws that a single fit does not contain;
-    :func:`compare_samplers` measures them instead.
+    The number is computed from the closed form of the variance of random Fourier
+    features, without drawing any features. Samplers of positive features raise an
+    error, because their errors have heavy tails: the mean is dominated by rare draws
+    that a single fit does not contain. Use :func:`compare_samplers` for them.
 
     Parameters
     ----------
     sampler : sampler
         Sampler with the parameters to use, such as ``TrigRBFSampler(sigma=0.3)`` or
-        ``MaternSampler()``; ``n_components`` is ignored. It is not changed.
+        ``MaternSampler()``; ``n_components`` is ignored. The sampler is not changed.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Rows; at least two.
     rms_error : float
-        Root mean squared difference between estimate and kernel, over pairs of distinct
-        rows and draws of the frequencies. The kernel is at most 1, so 0.01 means two
-        digits.
+        Root mean squared difference between the estimate and the kernel, over pairs of
+        distinct rows and draws of the frequencies. Kernel values are at most 1, so 0.01
+        corresponds to two correct digits.
     n_pairs : int, default=4096
-        Approximate number of random pairs of rows in the average.
+        Approximate number of random pairs of rows over which the error is averaged.
     random_state : int, RandomState instance or None, default=None
-        Seed of the choice of pairs.
+        Seed of the random choice of pairs.
 
     Returns
     -------
     n_components : int
-        The least number with at most this expected error, a multiple of the columns per
-        frequency.
+        The smallest number of features whose expected error is at most ``rms_error``, a
+        multiple of the number of features per frequency.
 
     Raises
     ------
     ValueError
-        If the features of the sampler are not sines and cosines, if there are fewer
-        than two rows, or if more than 10 million frequencies would be needed.
+        If the sampler does not compute random Fourier features, if there are fewer than
+        two rows, or if more than 10 million frequencies would be needed.
 
     See Also
     --------
-    compare_samplers : Measured errors of any samplers.
+    compare_samplers : Measure the errors of any samplers.
 
     Notes
     -----
     With m frequencies, p of whose ordered pairs share a block, the mean over the pairs
     of rows of the variance is :math:`(m \alpha - p \beta) / m^2`; alpha and beta follow
     from ``kernel_variance`` of one and of two frequencies. Couplings without a closed
-    form count as independent frequencies, so the answer is then too large.
+    form are treated as independent frequencies, so the number is too large for them.
 
     Examples
     --------
@@ -127,9 +127,9 @@ def n_components_for(
 
 
 def _fit_with_frequencies(sampler, X, n_frequencies, seed):
-    """Fit with as many frequencies; refuse maps of other kinds."""
+    """Fit the sampler with a given number of frequencies, or raise an error."""
     fitted = clone(sampler).set_params(random_state=seed, n_components=2)
-    with warnings.catch_warnings():  # the error of few columns is expected here
+    with warnings.catch_warnings():  # the warning about few features is expected here
         warnings.filterwarnings("ignore", ".*on a sample of rows the stated error")
         width = n_frequencies * fitted.fit(X).map_.columns_per_frequency
         if width != 2:
@@ -154,7 +154,7 @@ def _pair_blocks(X, n_pairs, rng):
 
 
 def _least(is_enough):
-    """Return the least number that is enough, by bisection."""
+    """Return the smallest sufficient number, found by bisection."""
     high = 1
     while not is_enough(high):
         high *= 2
@@ -183,20 +183,20 @@ _HEADER = "error", "standard error", "ms per 1000 rows"
 class Comparison(dict[str, Any]):
     """Table of the errors of several samplers, as :func:`compare_samplers` returns it.
 
-    A dictionary of columns, which ``pandas.DataFrame`` accepts. At the prompt it prints
-    as a table with the least error first, and notebooks display it as HTML.
+    A dictionary of columns, which ``pandas.DataFrame`` accepts. Printing it shows a
+    table that is sorted by error, and notebooks display it as HTML.
 
     Parameters
     ----------
     names : list of str
         Names of the samplers.
     errors : ndarray of shape (n_samplers, n_draws)
-        Error of each sampler in each draw. In one draw all samplers see the same rows,
-        so differences between samplers are paired.
+        Error of each sampler in each draw. All samplers use the same rows in a draw, so
+        differences between samplers are paired.
     seconds : ndarray of shape (n_samplers,)
-        Shortest time of ``transform`` over the draws, for 1000 rows.
+        Minimum time of ``transform`` over the draws, for 1000 rows.
     target : {"kernel", "posterior"}
-        What the errors measure.
+        Description of the error measure.
 
     Examples
     --------
@@ -225,7 +225,7 @@ class Comparison(dict[str, Any]):
 
     @property
     def best(self) -> str:
-        """Name of the sampler with the least mean error."""
+        """Name of the sampler with the lowest mean error."""
         return self["sampler"][int(np.argmin(self["error"]))]
 
     def against(self, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -239,7 +239,8 @@ class Comparison(dict[str, Any]):
         Returns
         -------
         differences, standard_errors : ndarray of shape (n_samplers,)
-            Differences are positive where a sampler has a larger error.
+            Mean differences and standard errors by name. A difference is positive if
+            the sampler has a larger error than the given one.
         """
         differences = self.errors - self.errors[self["sampler"].index(name)]
         return differences.mean(axis=1), _error_of_mean(differences)
@@ -250,7 +251,7 @@ class Comparison(dict[str, Any]):
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw on; new ones if None, which needs matplotlib.
+            Axes to draw on. If None, new axes are created with matplotlib.
 
         Returns
         -------
@@ -272,7 +273,7 @@ class Comparison(dict[str, Any]):
         return f"{_TITLES[self.target]}, mean over n_draws={self.errors.shape[1]}"
 
     def _rows(self) -> list[tuple[str, ...]]:
-        """Return the cells as texts, the least error first."""
+        """Return the cells of the table as text, sorted by error."""
         rows = sorted(zip(*self.values(), strict=True), key=lambda row: row[1])
         return [
             (name, f"{mean:.4f}", f"{error:.4f}", f"{seconds * 1e3:.2f}")
@@ -332,44 +333,44 @@ def compare_samplers(
     Parameters
     ----------
     samplers : list of sampler, or dict of str to sampler
-        Samplers with the parameters to use; they are cloned. Give all of them the same
-        ``sigma``, since a smaller one makes every error smaller.
+        Samplers with the parameters to use, by name. They are cloned. Use the same
+        ``sigma`` for all of them, because every error decreases with ``sigma``.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Rows, scaled as for the samplers.
+        Rows, scaled as they will be for the samplers.
     y : array-like of shape (n_samples,), default=None
         Classes, for ``target="posterior"``.
     target : {"kernel", "posterior"}, default="kernel"
         ``"kernel"``: the relative error :math:`|\hat K - K|_F / |K|_F` between queries
         and rows. ``"posterior"``: the mean over the queries of the total variation
         :math:`\frac12 \sum_c |\hat p_c - p_c|` between the Nadaraya-Watson class
-        probabilities of the estimate and of the kernel; negative scores count as 0, and
-        a query without a positive score gets the class frequencies.
+        probabilities from the estimate and from the kernel. Negative scores are
+        replaced by 0, and a query without a positive score gets the class frequencies.
     n_rows, n_queries : int, default=1000, 200
-        Number of rows that the samplers are fitted on, and of further rows that serve
-        as queries; fewer, in the same proportion, where X has fewer.
+        Number of rows on which the samplers are fitted, and number of further rows that
+        are used as queries. If X has fewer rows, both are reduced in proportion.
     n_draws : int, default=5
-        Number of draws of rows and frequencies.
+        Number of repetitions, each with its own rows and frequencies.
     random_state : int, RandomState instance or None, default=None
-        Seed of the draws.
+        Seed of the repetitions.
 
     Returns
     -------
     table : Comparison
         A dictionary with the columns ``"sampler"``, ``"error"``, ``"standard_error"``
         and ``"seconds"`` (of ``transform``, for 1000 rows), in the order of
-        ``samplers``. It prints as a table, ``table.plot()`` draws error against time,
-        and ``pandas.DataFrame(table)`` converts it.
+        ``samplers``. Printing it shows a table, ``table.plot()`` plots the error
+        against the time, and ``pandas.DataFrame(table)`` converts it.
 
     Raises
     ------
     ValueError
-        If there is no sampler, or no y for ``target="posterior"``.
+        If there is no sampler, or if y is None and ``target="posterior"``.
     TypeError
-        If ``samplers`` holds something else.
+        If ``samplers`` contains an object that is not a sampler.
 
     See Also
     --------
-    n_components_for : The number of columns for a given error.
+    n_components_for : Compute the number of features for a given error.
 
     Examples
     --------
@@ -419,7 +420,7 @@ def compare_samplers(
 
 
 def _measure(sampler, rows, queries, onehot, seed):
-    """Return the error of one fit, and the seconds of 1000 rows."""
+    """Return the error of one fit, and the time for 1000 rows in seconds."""
     fitted = clone(sampler).set_params(random_state=seed).fit(rows)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "(All features of|Features of)")

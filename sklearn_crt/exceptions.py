@@ -1,4 +1,4 @@
-"""Warnings of the package, to be filtered as one."""
+"""The warning class of the package, with which all warnings can be filtered."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ def __dir__() -> list[str]:
 
 
 class ApproximationWarning(RuntimeWarning):
-    """Random features are too few, or a float type too short, for a reliable result.
+    """Warning that an approximation by random features or a result may be inaccurate.
 
-    All warnings about the quality of an approximation are of this class: features that
-    estimate the kernel poorly, predictions whose kernel weights vanish, features that
-    under- or overflow, and phases that the float type does not resolve. A query raises
-    it at most once, with the number of rows that are affected. A grid search over
-    ``sigma`` tries values for which such warnings are expected; this class lets you
+    All warnings about the quality of an approximation belong to this class: features
+    that estimate the kernel poorly, predictions whose kernel weights vanish, features
+    that overflow or underflow, and phases that are too large for the floating type. A
+    query raises it at most once, with the number of affected rows. In a grid search
+    over ``sigma``, such warnings are expected for some values. With this class you can
     silence them without hiding other warnings.
 
     See Also
     --------
-    sklearn_crt.NadarayaWatsonClassifier : Has ``approximation_error``.
-    sklearn_crt.compare_samplers : The errors of several samplers on your rows.
+    sklearn_crt.NadarayaWatsonClassifier : Estimates errors by ``approximation_error``.
+    sklearn_crt.compare_samplers : Measure the errors of several samplers.
 
     Examples
     --------

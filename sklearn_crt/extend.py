@@ -1,7 +1,7 @@
-"""What couplings, maps, kernels and samplers of your own are built from.
+"""Base classes for your own couplings, feature maps, kernels and samplers.
 
-The rest of ``sklearn_crt.frequencies``, ``sklearn_crt.maps`` and ``sklearn_crt.rows``
-is private and may change with any release.
+Everything else in ``sklearn_crt.frequencies``, ``sklearn_crt.maps`` and
+``sklearn_crt.rows`` is private and may change in any release.
 """
 
 from .frequencies import (

@@ -1,4 +1,4 @@
-"""Kernels as values for the parameter ``kernel``, and as functions of two tables."""
+"""Kernels as objects for the parameter ``kernel``, and as functions of rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_BLOCK_ENTRIES = 2**17  # kernel values computed at a time, a megabyte
+_BLOCK_ENTRIES = 2**17  # kernel values that are computed at a time (a megabyte)
 
 _SHARED: dict[str, list[Any]] = {
     "X": ["array-like", "sparse matrix"],
@@ -51,7 +51,7 @@ def matern_kernel(
     sigma: Sigma = 1.0,
     shape_matrix: ArrayLike | None = None,
 ) -> np.ndarray:
-    r"""Matern kernel of smoothness nu.
+    r"""Compute the Matern kernel with smoothness nu.
 
     .. math:: k(r) = \frac{2^{1-\nu}}{\Gamma(\nu)} \left(\sqrt{2\nu} r\right)^\nu
        K_\nu\left(\sqrt{2\nu} r\right), \qquad r = |\sigma (x - y)|_M
@@ -59,39 +59,39 @@ def matern_kernel(
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_X, n_features) or (n_features,)
-        Rows, or a single row.
+        Rows, or a single row of shape (n_features,).
     Y : {array-like, sparse matrix}, default=None
-        Other rows, of shape (n_Y, n_features), or (n_features,) where X is a single
-        row; X if None.
+        Other rows, or a single row if X is a single row. X if None.
     nu : float, default=1.5
-        Smoothness, positive; infinity is the Gaussian kernel exp(-r^2 / 2).
+        Positive smoothness; infinity gives the Gaussian kernel exp(-r^2 / 2).
     sigma : float or array-like of shape (n_features,), default=1.0
-        Multiplies the rows: one over the length scale.
+        Inverse length scale, by which the rows are multiplied.
     shape_matrix : array-like of shape (n_features, n_features), default=None
         Symmetric positive definite M of the norm sqrt(u' M u); None for the identity.
 
     Returns
     -------
     kernel : ndarray of shape (n_X, n_Y), or float for two single rows
-        Values in [0, 1]; float32 where X and Y are.
+        Kernel values in [0, 1]; float32 if X and Y are float32.
 
     Raises
     ------
     ValueError
-        If a parameter is out of range or the shapes do not fit.
+        If a parameter is out of range, or if the shapes do not match.
 
     See Also
     --------
-    sklearn_crt.MaternSampler : Its random features.
-    sklearn.gaussian_process.kernels.Matern : The same as an object.
+    sklearn_crt.MaternSampler : Random features of this kernel.
+    sklearn.gaussian_process.kernels.Matern : The same kernel for Gaussian processes.
 
     Notes
     -----
-    Half-integer nu is a polynomial times an exponential, an integer nu needs two Bessel
-    functions for which SciPy has fast code; from nu = 25 on the uniform expansion of
-    the Bessel function for large order is exact to rounding, any other nu takes
-    :data:`scipy.special.kve` or, for many pairs, a spline through its values (to
-    1e-11). The matrix is computed in blocks of rows.
+    For a half-integer nu the kernel is a polynomial times an exponential. An integer nu
+    needs two Bessel functions, for which SciPy has fast implementations. From nu = 25
+    on, the uniform expansion of the Bessel function for large order is exact up to
+    rounding. For any other nu, :data:`scipy.special.kve` is used or, for many pairs, a
+    spline through its values, with an error of 1e-11. The matrix is computed in blocks
+    of rows.
 
     References
     ----------
@@ -109,7 +109,7 @@ def matern_kernel(
     array([[1.     , 0.55198],
            [0.55198, 1.     ]])
 
-    For scikit-learn's tools that call a kernel on pairs of single rows:
+    Some functions of scikit-learn call a kernel with two single rows:
 
     >>> pairwise_kernels(X, metric=matern_kernel, nu=4, sigma=0.2).round(6)
     array([[1.     , 0.55198],
@@ -127,22 +127,21 @@ def laplacian_kernel(
     sigma: Sigma = 1.0,
     shape_matrix: ArrayLike | None = None,
 ) -> np.ndarray:
-    r"""Laplacian kernel, the exponential of minus a distance.
+    r"""Compute the Laplacian kernel, the exponential of the negative distance.
 
     .. math:: k = \exp(-|\sigma (x - y)|)
 
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_X, n_features) or (n_features,)
-        Rows, or a single row.
+        Rows, or a single row of shape (n_features,).
     Y : {array-like, sparse matrix}, default=None
-        Other rows, of shape (n_Y, n_features), or (n_features,) where X is a single
-        row; X if None.
+        Other rows, or a single row if X is a single row. X if None.
     norm : {"l2", "l1"}, default="l2"
-        ``"l2"`` is the Matern kernel of nu = 1/2; ``"l1"`` is
+        ``"l2"`` gives the Matern kernel with nu = 1/2, and ``"l1"`` the kernel of
         :func:`sklearn.metrics.pairwise.laplacian_kernel`.
     sigma : float or array-like of shape (n_features,), default=1.0
-        Multiplies the rows: one over the length scale.
+        Inverse length scale, by which the rows are multiplied.
     shape_matrix : array-like of shape (n_features, n_features), default=None
         Symmetric positive definite M of the norm sqrt(u' M u), for ``norm="l2"``;
         None for the identity.
@@ -150,16 +149,16 @@ def laplacian_kernel(
     Returns
     -------
     kernel : ndarray of shape (n_X, n_Y), or float for two single rows
-        Values in [0, 1]; float32 where X and Y are.
+        Kernel values in [0, 1]; float32 if X and Y are float32.
 
     Raises
     ------
     ValueError
-        If a parameter is out of range or the shapes do not fit.
+        If a parameter is out of range, or if the shapes do not match.
 
     See Also
     --------
-    sklearn_crt.LaplacianSampler : Its random features.
+    sklearn_crt.LaplacianSampler : Random features of this kernel.
 
     References
     ----------
@@ -199,30 +198,30 @@ def exponential_power_kernel(
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_X, n_features) or (n_features,)
-        Rows, or a single row.
+        Rows, or a single row of shape (n_features,).
     Y : {array-like, sparse matrix}, default=None
-        Other rows, of shape (n_Y, n_features), or (n_features,) where X is a single
-        row; X if None.
+        Other rows, or a single row if X is a single row. X if None.
     alpha : float, default=1.0
-        Exponent in (0, 2]; 1 is the Laplacian kernel, 2 a Gaussian one, exp(-r^2).
+        Exponent in (0, 2]; 1 gives the Laplacian kernel, and 2 the Gaussian kernel
+        exp(-r^2).
     sigma : float or array-like of shape (n_features,), default=1.0
-        Multiplies the rows: one over the length scale.
+        Inverse length scale, by which the rows are multiplied.
     shape_matrix : array-like of shape (n_features, n_features), default=None
         Symmetric positive definite M of the norm sqrt(u' M u); None for the identity.
 
     Returns
     -------
     kernel : ndarray of shape (n_X, n_Y), or float for two single rows
-        Values in [0, 1]; float32 where X and Y are.
+        Kernel values in [0, 1]; float32 if X and Y are float32.
 
     Raises
     ------
     ValueError
-        If a parameter is out of range or the shapes do not fit.
+        If a parameter is out of range, or if the shapes do not match.
 
     See Also
     --------
-    sklearn_crt.ExponentialPowerSampler : Its random features.
+    sklearn_crt.ExponentialPowerSampler : Random features of this kernel.
 
     References
     ----------
@@ -249,8 +248,8 @@ def _radial(
 ) -> Any:
     """Return the kernel at the distances |sigma (x - y)|_M of all pairs.
 
-    That of two single rows is a float. Only scikit-learn's tools ask for it, so the
-    public functions have the type of all other results.
+    The kernel of two single rows is a float. Only functions of scikit-learn need this,
+    so the public functions are annotated with the type of all other results.
     """
     if np.ndim(X) == 1:
         u = _difference(X, Y, sigma)
@@ -265,7 +264,7 @@ def _radial(
     factor = shape_factor(shape_matrix, X.shape[1])
     X, Y = (Z.astype(np.float64, copy=False) for Z in (X, Y))
     dense = not (sparse.issparse(X) or sparse.issparse(Y))
-    # distances lose less about a centre
+    # distances between centred rows are more accurate
     frame = Frame(check_sigma(sigma, X.shape[1]), Y.mean(axis=0) if dense else None)
     keys = frame.rows(Y).times(factor)
     out = np.empty((X.shape[0], Y.shape[0]), dtype=dtype)

@@ -67,7 +67,7 @@ FURTHER = [
     CentersRBFSampler(n_components=3, sigma="median", n_jobs=2),
     CentersRBFSampler(n_components=3, centers="rpcholesky", random_state=0),
     CentersRBFSampler(n_components=3, centers="random", random_state=0),
-    CentersRBFSampler(n_components=3, whiten=True, random_state=0),
+    CentersRBFSampler(n_components=3, whiten=False, random_state=0),
     LocalLinearClassifier(Prototypes(20, random_state=0)),
     LocalLinearRegressor("laplacian", alpha=0.1, clip=True),
     LocalLinearRegressor(Prototypes(20, random_state=0)),

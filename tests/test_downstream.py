@@ -2,9 +2,22 @@
 
 import numpy as np
 import pytest
+from sklearn.base import is_classifier
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import RidgeClassifier, SGDClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from sklearn_crt import OPRFSampler, TrigRBFSampler
+from sklearn_crt import (
+    LocalLinearClassifier,
+    LocalLinearRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+    OPRFSampler,
+    RandomFeatureRidge,
+    RandomFeatureRidgeClassifier,
+    TrigRBFSampler,
+)
 
 
 def test_pipeline_that_resamples():
@@ -29,7 +42,7 @@ def test_pipeline_that_resamples():
 
 
 def test_pipeline_of_a_table():
-    """skrub makes numbers of a table, and takes the sampler before its model."""
+    """skrub encodes a data frame, and accepts a sampler in front of the last step."""
     skrub = pytest.importorskip("skrub")
     pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(20240607)
@@ -44,3 +57,40 @@ def test_pipeline_of_a_table():
         model.steps[-1:-1] = [("sampler", one) for one in steps[:-1]]
         scores.append(model.fit(table[:200], y[:200]).score(table[200:], y[200:]))
     assert scores[0] < 0.8 < 0.9 < scores[1]
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        RandomFeatureRidge(n_components=200, random_state=0),
+        NadarayaWatsonRegressor(),
+        LocalLinearRegressor(),
+        RandomFeatureRidgeClassifier(n_components=200, random_state=0),
+        NadarayaWatsonClassifier(),
+        LocalLinearClassifier(),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+@pytest.mark.parametrize("whole", [True, False], ids=["tabular", "vectorizer"])
+def test_estimators_fit_data_frames_by_skrub(estimator, whole):
+    """Numbers, categories, dates and missing values in front of each estimator."""
+    skrub = pytest.importorskip("skrub")
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(20240607)
+    n = 400
+    colour = rng.choice(["red", "green", "blue"], size=n)
+    size = rng.normal(size=n)
+    day = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), "D")
+    value = (colour == "red") * 2.0 + size
+    table = pd.DataFrame({"colour": colour, "size": size, "day": day})
+    table["size"] = table["size"].mask(rng.random(n) < 0.05)
+    y = value > 0.5 if is_classifier(estimator) else value
+    if whole:
+        model = skrub.tabular_pipeline(estimator)
+    else:
+        steps = skrub.TableVectorizer(), SimpleImputer(), StandardScaler()
+        model = make_pipeline(*steps, estimator)
+    model.fit(table[:300], y[:300])
+    baseline = max(np.mean(y), 1 - np.mean(y)) if is_classifier(estimator) else 0.0
+    assert model.score(table[300:], y[300:]) > baseline + 0.15
+    assert model.predict(table.iloc[[0]]).shape == (1,)

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -150,6 +151,29 @@ def fork_beside_threads(n_forks):
     print(f"status {status} lifted {lifted()}")
 
 
+def fork_during_a_change():
+    """Print how many calls of a library had begun and not ended where it was forked."""
+    begun, ended, is_inside = [], [], threading.Event()
+
+    class Library:
+        def set_num_threads(self, number):
+            begun.append(number)
+            is_inside.set()
+            time.sleep(0.2)
+            ended.append(number)
+
+    _workers._blas_now = lambda: [(Library(), N_THREADS)]
+    user = threading.Thread(target=_workers.with_one_blas_thread, args=(int,))
+    user.start()
+    is_inside.wait()
+    child = os.fork()
+    if child == 0:
+        os._exit(len(begun) - len(ended))
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    user.join()
+    print(status)
+
+
 # ---------------------------------------------------------------------------- tests
 def run(name, *numbers):
     """Return what a function of this file prints in a process of its own."""
@@ -174,6 +198,12 @@ def test_interrupts_leave_blas_as_it_was(n_threads, widths):
 def test_forks_beside_threads_leave_blas_as_it_was():
     """The child has the threads of BLAS from before any limit, and can transform."""
     assert run("fork_beside_threads", 10) == "status 0 lifted True"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forks")
+def test_forks_wait_while_a_thread_is_inside_a_library():
+    """A lock that the thread holds in the library would stay locked in the child."""
+    assert run("fork_during_a_change") == "0"
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ PUBLIC = (
     ".datasets",
     ".exceptions",
     ".extend",
+    ".inspection",
     ".kernels",
     ".metric",
     ".ridge",

@@ -8,6 +8,8 @@
 * ridge: ridge regression from sums beside searches
 * ridge_tables, ridge_time: ridge on features beside other models; its time by rows
 * quantiles: quantiles and intervals beside a forest and boosting
+* coverage: intervals on tables, by similarity to the training rows, and shifted
+* log_losses: class probabilities of averages and local fits beside boosting and ridge
 * density: log densities beside KernelDensity
 * sampler_sigma: sigma of averages with random features, selected or "scale"
 * prototypes: prototypes beside features and the exact kernel
@@ -18,6 +20,7 @@
 * derf: DERF and FAVOR++ while a module of torch is trained
 * pairs: orthogonal frequencies or antithetic pairs
 * linear_models: ridge on features beside Nystroem and boosting
+* logistic: linear classifiers behind samplers, and without
 * intervals: error bars of ridge on features, Gaussian processes and forests
 * few_columns: pairs of sines and cosines or single cosines, by the number of columns
 * centers: columns at centres beside random features, for ridge
@@ -38,12 +41,15 @@ from ..tables import header, report
 from . import (
     attention,
     averages,
+    coverage,
     hybrids,
     linear,
+    logistic,
     metric,
     mixed,
     modules,
     positive,
+    probabilities,
     processes,
     quantiles,
     ridge,
@@ -166,6 +172,16 @@ CHOICES = (
         {"seeds": 1, "rows": 400, "sets": ("diabetes", "friedman1")},
     ),
     Choice(
+        coverage.coverage,
+        "coverage.inc",
+        {"splits": 1, "rows": 300, "sets": ("housing", "stock")},
+    ),
+    Choice(
+        probabilities.log_losses,
+        "log_losses.inc",
+        {"splits": 1, "sets": ("wifi", "rare_phoneme")},
+    ),
+    Choice(
         quantiles.density,
         "density.inc",
         {"rows": (4000,)},
@@ -202,6 +218,11 @@ CHOICES = (
         linear.linear_models,
         "linear_models.inc",
         {"widths": (50,), "seeds": 1, "sets": ("letter",)},
+    ),
+    Choice(
+        logistic.logistic,
+        "logistic.inc",
+        {"widths": (50,), "sets": ("iris", "wine")},
     ),
     Choice(processes.intervals, "intervals.inc", {"rows": 500, "sets": ("housing",)}),
     Choice(

@@ -102,15 +102,35 @@ def _against_neighbours(title, found):
 
 
 def some_rows(name, most):
-    """Return at most so many rows of a set and targets; None where there is no file."""
+    """Return at most so many rows of a data set, and their targets.
+
+    If the data set is not on this machine, this prints which file is missing and where
+    it comes from, and returns None.
+    """
     try:
         X, y = load(name)
-    except OSError:
+    except OSError as error:
+        tqdm.write(f"{name} is left out: {error}", file=sys.stderr)
         return None
     if hasattr(datasets, f"load_{name}"):
         return X, y
     keep = np.random.default_rng(0).permutation(len(y))[:most]
     return X[keep], y[keep]
+
+
+def sets_here(names, most):
+    """Yield the name, the rows and the targets of each data set on this machine.
+
+    If there are none, the program ends with a message instead of an empty table.
+    """
+    found = False
+    for name in tqdm(names, file=sys.stderr):
+        rows = some_rows(name, most)
+        if rows is not None:
+            found = True
+            yield name, *rows
+    if not found:
+        raise SystemExit(f"No data set of {', '.join(names)} is on this machine.")
 
 
 def _scores(X, y, methods, seeds):

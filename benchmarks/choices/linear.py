@@ -41,7 +41,8 @@ LINEAR = {
 }
 N_TRAIN = {"letter": 15000, "chess": 20000, "sgemm": 40000}
 FACTORS = 0.25, 1.0, 4.0  # of sqrt(2 / d)
-RAW = "CentersRBFSampler", "CentersRBFSampler, plain penalty"
+RAW_CENTERS = "CentersRBFSampler, whiten=False"
+RAW = RAW_CENTERS, f"{RAW_CENTERS}, plain penalty"
 LARGE = "digits", "letter", "chess", "nursery", "sgemm", "magic", "penbased"
 LARGE += "satimage", "spambase", "texture"
 PENALTIES = np.logspace(-6, 1, 8)
@@ -330,16 +331,15 @@ class KMeansNystroem(Nystroem):
 def _maps_and_centers(sigma, width, seed):
     theirs = {"gamma": sigma**2 / 2, "n_components": width, "random_state": seed}
     ours = {"sigma": sigma, "n_components": width, "random_state": seed}
-    at_centers = crt.CentersRBFSampler(**ours)
+    at_centers = crt.CentersRBFSampler(whiten=False, **ours)
     return {
         "RBFSampler": RBFSampler(**theirs),
         "TrigRBFSampler": crt.TrigRBFSampler(**ours),
         "DERFSampler, antithetic": crt.DERFSampler(coupling="antithetic", **ours),
         "Nystroem": Nystroem(**theirs),
         "Nystroem, k-means": KMeansNystroem(**theirs),
-        "CentersRBFSampler": at_centers,
-        "CentersRBFSampler, plain penalty": at_centers,
-        "CentersRBFSampler, whiten=True": crt.CentersRBFSampler(whiten=True, **ours),
+        **dict.fromkeys(RAW, at_centers),
+        "CentersRBFSampler": crt.CentersRBFSampler(**ours),
     }
 
 
@@ -409,7 +409,7 @@ def _errors_and_scores(name, widths, seeds):
                 estimate = F_test[:500] @ F[:1000].T
                 error = np.linalg.norm(estimate - kernel) / np.linalg.norm(kernel)
                 penalty = np.eye(F.shape[1])
-                if label == "CentersRBFSampler":
+                if label == RAW_CENTERS:
                     penalty = sampler.penalty_
                 cell = error, _best_score(F, y_train, penalty, F_test, y_test, labels)
                 found.setdefault((width, label), []).append(cell)

@@ -1,6 +1,5 @@
 """Table of learned metrics and local linear averages beside what a user would pick."""
 
-import sys
 import time
 import warnings
 
@@ -17,7 +16,6 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
-from tqdm import tqdm
 
 from sklearn_crt import (
     LearnedMetric,
@@ -30,7 +28,7 @@ from sklearn_crt import (
 )
 
 from ..tables import Table
-from .averages import some_rows
+from .averages import sets_here
 
 try:
     import torch
@@ -145,11 +143,9 @@ def metric(rows=5000, seeds=5, sets=LABELS + NUMBERS, methods=NAMES):
     table has seconds of processor time to fit and predict, one thread.
     """
     scores, seconds, names = {}, {}, [name for name in NAMES if name in methods]
-    for name in tqdm([s for s in LABELS + NUMBERS if s in sets], file=sys.stderr):
-        found = some_rows(name, rows)
-        if found is not None:
-            values = _scores(*found, name in LABELS, seeds, names)
-            scores[name], seconds[name] = values[..., 0], values[..., 1]
+    for name, X, y in sets_here([s for s in LABELS + NUMBERS if s in sets], rows):
+        values = _scores(X, y, name in LABELS, seeds, names)
+        scores[name], seconds[name] = values[..., 0], values[..., 1]
     return [_table("percent", scores, names), _table("seconds", seconds, names)]
 
 

@@ -1,6 +1,5 @@
 """Table of ridge regression on features beside Gaussian processes and forests."""
 
-import sys
 import time
 import warnings
 
@@ -9,12 +8,11 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from tqdm import tqdm
 
 from sklearn_crt import LearnedMetric, RandomFeatureRidge
 
 from ..tables import Table
-from .averages import some_rows
+from .averages import sets_here
 
 try:
     import gpytorch
@@ -43,8 +41,7 @@ def intervals(rows=20000, sets=SETS):
     for each column, 60 steps of Adam at a rate of 0.1.
     """
     found = []
-    for name in tqdm(sets, file=sys.stderr):
-        X, y = some_rows(name, rows)
+    for name, X, y in sets_here(sets, rows):
         y = np.log(y) if name == "sgemm" else y.astype(float)
         order = np.random.default_rng(0).permutation(len(y))
         n_queries = min(MOST_QUERIES, len(y) * 3 // 10)

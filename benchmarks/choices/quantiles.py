@@ -1,6 +1,5 @@
 """Tables of quantiles, intervals and densities from the weights of rows."""
 
-import sys
 import time
 
 import numpy as np
@@ -9,17 +8,16 @@ from sklearn.metrics import mean_pinball_loss
 from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KernelDensity
 from sklearn.preprocessing import StandardScaler
-from tqdm import tqdm
 
 from sklearn_crt import (
     LearnedMetric,
     LocalLinearRegressor,
     NadarayaWatsonRegressor,
 )
-from sklearn_crt.averages._quantiles import weighted_quantiles
+from sklearn_crt._quantiles import weighted_quantiles
 
 from ..tables import Table, interleave
-from .averages import some_rows
+from .averages import sets_here
 
 TABLES = "abalone_rings", "diabetes", "friedman1", "friedman2", "housing", "sgemm"
 LEVELS = 0.05, 0.25, 0.5, 0.75, 0.95
@@ -81,11 +79,8 @@ def quantiles(rows=4000, seeds=4, sets=TABLES):
     quantiles, fit included.
     """
     losses, shares, seconds = {}, {}, {}
-    for name in tqdm([s for s in TABLES if s in sets], file=sys.stderr):
-        found = some_rows(name, rows)
-        if found is None:
-            continue
-        scores = [_scores(*found, seed) for seed in range(seeds)]
+    for name, X, y in sets_here([s for s in TABLES if s in sets], rows):
+        scores = [_scores(X, y, seed) for seed in range(seeds)]
         losses[name], times, covers = map(np.array, zip(*scores, strict=True))
         shares[name], seconds[name] = covers, times
     ends = ["average", "local linear", "metric, local linear"]

@@ -1,6 +1,5 @@
 """Tables of ridge regression from sums: accuracy and intervals."""
 
-import sys
 import time
 import warnings
 from unittest.mock import patch
@@ -10,7 +9,6 @@ from sklearn.linear_model import RidgeClassifierCV, RidgeCV
 from sklearn.model_selection import GridSearchCV, KFold, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from tqdm import tqdm
 
 from sklearn_crt import (
     RandomFeatureRidge,
@@ -20,7 +18,7 @@ from sklearn_crt import (
 from sklearn_crt.ridge import _solution
 
 from ..tables import Table
-from .averages import some_rows
+from .averages import sets_here
 
 LABELS = "banknote", "car", "cmc", "letter", "wifi", "yeast"
 NUMBERS = "abalone_rings", "diabetes", "friedman1", "housing", "sgemm"
@@ -41,12 +39,9 @@ def ridge(rows=3000, seeds=2, sets=LABELS + NUMBERS):
     intervals of 90 %, from leave-one-out errors and from the standard deviation.
     """
     scores, spreads, held = {}, {}, {}
-    for name in tqdm([s for s in LABELS + NUMBERS if s in sets], file=sys.stderr):
-        found = some_rows(name, rows)
-        if found is None:
-            continue
+    for name, X, y in sets_here([s for s in LABELS + NUMBERS if s in sets], rows):
         for seed in range(seeds):
-            parts = _standardised(*found, name in LABELS, seed)
+            parts = _standardised(X, y, name in LABELS, seed)
             scores.setdefault(name, []).append(_scores(*parts, name in LABELS))
             spreads.setdefault(name, []).append(_of_spreads(*parts, name in LABELS))
             if name in NUMBERS:

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from ..cases import load
 
 MOST, MOST_TEST = 8000, 2000  # rows of a split
-MOST_SHIFTED = 3000
+MOST_SHIFTED, MOST_ALONG_TARGET = 3000, 1500
 MOST_LABELS, MOST_RARE = 5000, 8000
 SHARE = 0.02  # of the positives of a rare table
 # what is positive, of a table of labels, whose rows are then thinned out to SHARE
@@ -49,11 +49,32 @@ def shift_of(name, place):
     table = _read(f"ucireg/{name}.csv.gz")
     distinct = [len(np.unique(column)) for column in table[:, :-1].T]
     column = table[:, np.argsort(distinct, kind="stable")[::-1][place]]
-    lower = column <= np.median(column)
-    rng = np.random.default_rng(place)
-    train = _some(table[lower], MOST_SHIFTED, rng)
+    return _two_sides(table, column, MOST_SHIFTED, place)
+
+
+def shift_along_target(name):
+    """Return rows on both sides of the median of a column, as ``split_of``.
+
+    The column is the one that is most correlated with the target.
+    """
+    table = _read(f"ucireg/{name}.csv.gz")
+    varies = table[:, :-1].std(axis=0) > 0
+    columns = table[:, :-1][:, varies]
+    correlations = np.corrcoef(columns.T, table[:, -1])[-1, :-1]
+    column = columns[:, np.abs(correlations).argmax()]
+    return _two_sides(table, column, MOST_ALONG_TARGET, 0)
+
+
+def _two_sides(table, column, most, seed):
+    """Return rows with values up to the median of a column, and the other rows."""
+    lower, rng = column <= np.median(column), np.random.default_rng(seed)
+    train = _some(table[lower], most, rng)
     test = _some(table[~lower], MOST_TEST, rng)
     return _standardised(train, test)
+
+
+# files and target columns of tables of numbers and categories, which become one-hot
+MIXED = {"churn": ("mlc_churn", "churn"), "hpc": ("hpc_data", "class")}
 
 
 def labels_of(name, split):
@@ -63,6 +84,8 @@ def labels_of(name, split):
     if source == "phoneme":
         table = _read("labels/phoneme.csv.gz")
         X, y = table[:, :-1], table[:, -1]
+    elif source in MIXED:
+        X, y = _mixed(*MIXED[source])
     else:
         X, y = load(source)
     keep = rng.permutation(len(y))
@@ -93,6 +116,19 @@ def _read(file):
         if path.exists():
             return np.loadtxt(path, delimiter=",")
     raise OSError(f"SKLEARN_CRT_DATA names no folder with {file}")
+
+
+def _mixed(file, target):
+    """Return one-hot columns and labels of a table that has a row of names."""
+    import pandas as pd  # for these tables only
+
+    for folder in os.environ.get("SKLEARN_CRT_DATA", "").split(os.pathsep):
+        path = Path(folder, "mixed", f"{file}.csv.gz")
+        if folder and path.exists():
+            table = pd.read_csv(path).drop(columns="rownames")
+            y = table.pop(target).to_numpy()
+            return pd.get_dummies(table).fillna(0).to_numpy(float), y
+    raise OSError(f"SKLEARN_CRT_DATA names no folder with mixed/{file}.csv.gz")
 
 
 def _some(rows, most, rng):

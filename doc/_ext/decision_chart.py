@@ -1,8 +1,8 @@
-"""The decision chart: ``.. decision-chart::`` draws TREE as a picture with links.
+"""The decision chart: ``.. decision-chart::`` draws TREE as an SVG image with links.
 
-It is SVG inside the page, so that its colours follow the theme, drawn twice: from left
-to right, and from top to bottom for narrow screens; custom.css shows one of them. Each
-answer is a line of code, which is run while the page is built.
+The SVG is part of the page, so that its colours follow the theme. It is drawn twice,
+from left to right, and from top to bottom for narrow screens; custom.css shows one of
+them. Each answer contains a line of code, which is executed while the page is built.
 """
 
 from html import escape
@@ -18,23 +18,23 @@ from sphinx.util.docutils import SphinxDirective
 import sklearn_crt
 from sklearn_crt.attention import coreset_attention
 
-# task: its page, and for each case the name to take, a line of code and the page
+# for each task its page, and for each case the recommended name, a line of code, a page
 TREE = {
     "Predict numbers or classes": (
         "user_guide/tables",
         {
-            "up to 20,000 rows: most accurate": (
+            "up to 20,000 rows": (
                 "LocalLinearClassifier",
                 "make_pipeline(LearnedMetric(), LocalLinearClassifier())",
                 "user_guide/local_linear",
             ),
-            "more rows, or a stream": (
+            "more rows, or rows in batches": (
                 "RandomFeatureRidge",
                 "make_pipeline(StandardScaler(), RandomFeatureRidge())",
                 "user_guide/ridge",
             ),
-            "most columns are categories": (
-                "gradient boosting of scikit-learn",
+            "mostly categorical columns": (
+                "HistGradientBoostingClassifier",
                 "HistGradientBoostingClassifier()",
                 "user_guide/learned_metric",
             ),
@@ -44,31 +44,31 @@ TREE = {
         "user_guide/nadaraya_watson",
         {
             "up to 20,000 rows": (
-                "the exact kernel",
+                "NadarayaWatsonClassifier",
                 "NadarayaWatsonClassifier()",
                 "user_guide/nadaraya_watson",
             ),
-            "more rows, a stream, or fast predictions": (
-                "representative points",
+            "more rows, or fast predictions": (
+                "Prototypes",
                 "NadarayaWatsonClassifier(Prototypes())",
                 "generated/sklearn_crt.Prototypes",
             ),
         },
     ),
-    "Features for a model of your own": (
+    "Features for a linear model": (
         "user_guide/linear_models",
         {
-            "up to 1000 columns": (
+            "up to 1000 features": (
                 "CentersRBFSampler",
-                "CentersRBFSampler(n_components=500, whiten=True)",
+                "CentersRBFSampler(n_components=500)",
                 "user_guide/linear_models",
             ),
-            "more columns, or independent of the rows": (
+            "more than 1000 features": (
                 "TrigRBFSampler",
                 "TrigRBFSampler(n_components=2000)",
                 "user_guide/trig_rbf",
             ),
-            "positive, to estimate averages": (
+            "positive features, for averages": (
                 "DERFSampler",
                 'DERFSampler(coupling="antithetic")',
                 "user_guide/derf",
@@ -79,11 +79,11 @@ TREE = {
         "user_guide/attention",
         {
             "long sequences, both directions": (
-                "representative keys",
+                "coreset_attention",
                 "coreset_attention(q, k, v, n_points=128)",
                 "generated/sklearn_crt.attention.coreset_attention",
             ),
-            "causal, or token by token": (
+            "causal, or one token at a time": (
                 "DERFSampler",
                 'DERFSampler(kernel="softmax", coupling="antithetic")',
                 "user_guide/attention",
@@ -97,18 +97,22 @@ for module in (sklearn.ensemble, sklearn.pipeline, sklearn.preprocessing, sklear
 NAMES["coreset_attention"] = coreset_attention
 NAMES |= dict.fromkeys("qkv", np.random.default_rng(0).normal(size=(200, 4)))
 
-LINE, GAP, CODE = 17, 9, 47  # heights of a line and between boxes, characters of code
+LINE, GAP, CODE = (
+    17,
+    9,
+    47,
+)  # line height, gap between boxes, width of code
 
 
 class Drawing:
-    """Boxes, lines and words, from the top down."""
+    """An SVG image that is built from boxes, lines and text."""
 
     def __init__(self, width, uri_of):
         self.width, self.uri_of = width, uri_of
         self.parts = []
 
     def words(self, x, y, lines, kind):
-        """Write lines of text from a height on; return the height below them."""
+        """Write lines of text from y downwards; return the height below them."""
         for line in lines:
             y += LINE
             text = escape(line).replace(" ", "\N{NO-BREAK SPACE}")
@@ -116,7 +120,7 @@ class Drawing:
         return y
 
     def box(self, x, y, width, target, kind, *texts):
-        """Draw a box that is a link, around lines of several kinds; return its end."""
+        """Draw a box with lines of text that is a link; return its lower end."""
         self.parts.append(f'<a class="{kind}" href="{self.uri_of(target)}">')
         place = len(self.parts)
         end = y + 4
@@ -129,20 +133,20 @@ class Drawing:
         return end
 
     def answer(self, x, y, name, code, target):
-        """Draw the box of an answer; return its end."""
+        """Draw the box of an answer; return the height of its end."""
         lines = wrap(code, CODE, subsequent_indent="    ", break_on_hyphens=False)
         texts = ("name", [name]), ("code", lines)
         return self.box(x, y, self.width - x - 1, target, "answer", *texts)
 
     def line(self, *points):
-        """Draw a line through points."""
+        """Draw a line through the points."""
         path = " ".join(f"{x},{y}" for x, y in points)
         self.parts.append(f'<polyline points="{path}"/>')
 
     def svg(self, kind, height):
-        """Return the picture."""
+        """Return the SVG element."""
         size = f'viewBox="0 0 {self.width} {height}"'
-        label = 'role="group" aria-label="Decision chart: what to take for which task"'
+        label = 'role="group" aria-label="Decision chart: an estimator for each task"'
         body = "".join(self.parts)
         return f'<svg class="crt-chart {kind}" {size} {label}>{body}</svg>'
 
@@ -188,14 +192,14 @@ class DecisionChart(SphinxDirective):
     """The directive."""
 
     def run(self):
-        """Return the two drawings, of which the page shows one."""
+        """Return both drawings; the style sheet shows one of them."""
         for _, cases in TREE.values():
             for _, code, _ in cases.values():
                 eval(code, dict(NAMES))
         return [nodes.raw("", wide(self.uri) + narrow(self.uri), format="html")]
 
     def uri(self, target):
-        """Return the address of a page, seen from this one."""
+        """Return the address of a page relative to the current one."""
         if target not in self.env.found_docs:
             raise self.error(f"The chart links to {target}, and there is no such page.")
         return self.env.app.builder.get_relative_uri(self.env.docname, target)

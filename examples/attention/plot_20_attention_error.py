@@ -2,9 +2,8 @@
 How accurate is linear attention?
 =================================
 
-The error of attention from random features falls with the root of the number of
-features, from a level that grows with the exponential of the squared length of queries
-and keys.
+The error of attention from random features decreases with the square root of the number
+of features, but it grows exponentially with the squared norm of queries and keys.
 """
 
 import matplotlib.pyplot as plt
@@ -14,8 +13,9 @@ from sklearn_crt import OPRFSampler, PositiveRBFSampler, TrigRBFSampler
 from sklearn_crt.attention import linear_attention, softmax_attention
 
 # %%
-# One head with d = 64 and 128 rows. The size of the entries of q and k is 0.3, 0.6 and
-# 1; :math:`|x|^2 = |q|^2 / \sqrt d` is 0.7, 2.9 and 8 on average.
+# One head with d = 64 and 128 rows is simulated. The entries of q and k have the
+# standard deviations 0.3, 0.6 and 1, so that :math:`|x|^2 = |q|^2 / \sqrt d` is 0.7,
+# 2.9 and 8 on average.
 D, LENGTH, WIDTHS, N_DRAWS = 64, 128, [64, 128, 256, 512, 1024], 3
 options = {"sigma": D**-0.25, "kernel": "softmax"}
 maps = {
@@ -33,7 +33,7 @@ def relative(found, exact):
 
 
 def errors(q, k, sampler, width):
-    """Mean errors of the attention matrix (the output for v = I) and of the output."""
+    """Return the mean errors of the attention matrix (v = I) and of the output."""
     exact = [softmax_attention(q, k, values) for values in (np.eye(LENGTH), v)]
     found = []
     for seed in range(N_DRAWS):
@@ -48,7 +48,8 @@ def errors(q, k, sampler, width):
 
 
 # %%
-# Above the error of the attention matrix, below that of the output.
+# The upper row shows the error of the attention matrix, the lower row that of the
+# output.
 figure, axes = plt.subplots(
     2, 3, figsize=(11, 6), layout="constrained", sharex=True, sharey=True
 )
@@ -63,7 +64,7 @@ for column, size in zip(axes.T, (0.3, 0.6, 1.0), strict=True):
     column[0].set_title(f"mean |x|^2 = {lengths:.1f}")
     column[1].set_xlabel("features")
     for ax in column:
-        ax.axhline(1, color="grey", linestyle=":", label="the answer 0")
+        ax.axhline(1, color="grey", linestyle=":", label="constant output 0")
         ax.grid(alpha=0.3)
 axes[0, 0].legend()
 axes[0, 0].set_xticks(WIDTHS, WIDTHS)
@@ -74,8 +75,8 @@ for row, what in zip(axes, ("attention matrix", "output"), strict=True):
         ax.set_ylabel(f"error of the {what}")
 
 # %%
-# At entries of unit variance, right, no map is better than an error of 1, which the
-# answer 0 has too. Sines and cosines look best there for a reason that helps nobody:
-# most of their denominators cannot be told from noise, and such rows are given the mean
-# of the values.
+# If the entries have unit variance (right), no features have an error below 1, which
+# the constant output 0 has as well. Random Fourier features only seem to be the best
+# there: most of their denominators cannot be distinguished from noise, and the output
+# for such rows is replaced by the mean of the values.
 plt.show()

@@ -1,9 +1,10 @@
 """
-From which length on is linear attention faster?
-================================================
+For which sequence lengths is linear attention faster?
+======================================================
 
-Exact attention takes a number for each pair of rows; features take sums. Time and
-memory of both against the number of rows.
+Exact attention computes a score for each pair of rows, whereas linear attention
+accumulates sums of features. This example compares the time and the memory of both for
+an increasing number of rows.
 """
 
 import time
@@ -16,8 +17,9 @@ from sklearn_crt import OPRFSampler
 from sklearn_crt.attention import linear_attention, softmax_attention
 
 # %%
-# One head, d = e = 64, m = 256 features, float32, processor seconds of NumPy.
-# ``python -m benchmarks.attention`` goes on to 65536 rows, and does the same for torch.
+# One head is computed by NumPy in float32, with d = e = 64 and m = 256 features. The
+# times are processor times. ``python -m benchmarks.attention`` measures up to 65536
+# rows, and also torch.
 D, M = 64, 256
 lengths = [256, 512, 1024, 2048, 4096]
 q, k, v = 0.3 * np.random.default_rng(0).standard_normal((3, lengths[-1], D), "float32")
@@ -57,5 +59,6 @@ for ax, label in zip(axes, ("processor seconds", "MB beside q, k, v"), strict=Tr
     ax.grid(alpha=0.3)
 
 # %%
-# The dotted line is the length at which both need as many multiplications, about 2 m.
+# The dotted line marks the length for which both need the same number of
+# multiplications, which is about 2 m.
 plt.show()

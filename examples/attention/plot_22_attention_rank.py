@@ -1,10 +1,10 @@
 """
-Is attention beyond the neighbours of low rank?
-===============================================
+Does attention to distant positions have a low rank?
+====================================================
 
-FMMformers treat neighbours exactly and the rest by few features. That needs the rest
-to be of low rank: the numerical rank of attention matrices without a band around the
-diagonal.
+FMMformers compute attention to neighbouring positions exactly, and attention to all
+others from a few features. This requires that the attention matrix without a band
+around its diagonal has a low rank. The example computes this rank numerically.
 """
 
 import matplotlib.pyplot as plt
@@ -13,9 +13,9 @@ import numpy as np
 from sklearn_crt.attention import linear_attention, softmax_attention
 
 # %%
-# Three attention matrices of 128 rows: scores that fall with the distance of rows, as
-# positions make them; random queries and keys in 16 dimensions; and both together. A
-# matrix is the output for v = I.
+# There are three attention matrices of 128 rows. In the first, the scores decrease with
+# the distance between positions; the second has random queries and keys in 16
+# dimensions; the third combines both. Each matrix is the output for v = I.
 L = 128
 rng, place = np.random.default_rng(0), np.arange(L)
 q, k = rng.standard_normal((2, L, 16))
@@ -28,7 +28,7 @@ scores = {
 
 
 def rank_beyond(matrix, band):
-    """Number of singular values above 1 % of the largest one of the whole matrix."""
+    """Return the number of singular values above 1 % of the largest one."""
     rest = np.where(abs(place[:, None] - place) <= band, 0, matrix)
     values = np.linalg.svd(rest, compute_uv=False)
     return int(np.sum(values > 0.01 * np.linalg.norm(matrix, 2)))
@@ -42,13 +42,17 @@ for name, score in scores.items():
     ranks = [rank_beyond(weights, band) for band in bands]
     print(f"{name}: {dict(zip(bands, ranks, strict=True))}")
     ax.plot(bands, ranks, marker="o", label=name)
-ax.set(xlabel="neighbours on each side left out (-1: none)", ylabel="rank to 1 %")
+ax.set(
+    xlabel="removed neighbours on each side (-1: none)",
+    ylabel="rank (singular values above 1 %)",
+)
 ax.legend()
 ax.grid(alpha=0.3)
 
 # %%
-# Where scores fall with the distance a narrow band takes away most of the rank; where
-# they do not, no band does. The rank of a far field is that of its features:
+# If the scores decrease with the distance, removing a narrow band reduces the rank
+# considerably; otherwise no band does. The rank of the approximation of the remaining
+# matrix is determined by its features:
 exact = softmax_attention(q, k, np.eye(L))
 one = linear_attention(q, k, np.eye(L), "elu+1")
 two = one + linear_attention(q, k, np.eye(L), "elu(-)+1")

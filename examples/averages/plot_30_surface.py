@@ -1,6 +1,6 @@
 """
-What does local linear regression gain at the edges of a surface?
-=================================================================
+How much better is local linear regression at the boundary?
+===========================================================
 
 A surface is estimated from 600 noisy points by a kernel average and by local linear
 regression. The arrows are the slopes that local linear regression also returns.
@@ -29,8 +29,9 @@ models = {
 }
 
 # %%
-# At the edges all neighbours lie on one side, so kernel averages are biased towards
-# the values inside. The error of local linear regression, in the lower row, is smaller.
+# At the edges all neighbours lie on one side, so kernel averages are biased towards the
+# values inside. The lower row shows that the error of local linear regression is
+# smaller.
 truth = surface(grid)
 options = {"cmap": "viridis", "vmin": truth.min(), "vmax": truth.max()}
 figure, axes = plt.subplots(
@@ -49,7 +50,7 @@ places = grid.reshape(60, 60, 2)[4::10, 4::10].reshape(-1, 2)
 slopes = models["local linear"].slopes(places)[:, :, 0]
 axes[0, 1].quiver(*places.T, *slopes.T, color="white", scale=30)
 figure.colorbar(heights, ax=axes[0]).set_label("height")
-figure.colorbar(errors, ax=axes[1]).set_label("predicted less true")
+figure.colorbar(errors, ax=axes[1]).set_label("prediction error")
 plt.show()
 
 # %%

@@ -1,9 +1,9 @@
 """
-Which columns decide?
-=====================
+Which columns are important?
+============================
 
-The weights of the columns in a learned metric, compared with permutation importances of
-gradient boosting.
+The weights of the columns in a learned metric are compared with the permutation
+importances of gradient boosting.
 """
 
 import matplotlib.pyplot as plt
@@ -25,8 +25,8 @@ for each in (model, boosting):
     print(f"R2 {each.fit(X_train, y_train).score(X_test, y_test):.2f}")
 
 # %%
-# ``feature_importances_`` is the diagonal of the metric of standardised columns. It
-# shows how fast the target changes along each column. Permutation importance answers
+# ``feature_importances_`` contains the diagonal of the metric for standardised columns.
+# It shows how much the target changes along each column. Permutation importance answers
 # another question: how much worse the predictions become if a column is shuffled.
 metric = model[0].feature_importances_
 shuffled = [
@@ -42,6 +42,6 @@ figure, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
 for k, (name, values) in enumerate(names.items()):
     ax.barh(height + 0.27 * (1 - k), values[order], height=0.25, label=name)
 ax.set_yticks(height, X.columns[order])
-ax.set(xlabel="share of the importance", ylabel="column")
+ax.set(xlabel="proportion of the importance", ylabel="column")
 ax.legend()
 plt.show()

@@ -1,10 +1,10 @@
 """
-What does a metric do to the boundary between two classes?
-==========================================================
+How does a learned metric change a decision boundary?
+=====================================================
 
-Two classes on a chequered board of two columns that are hidden in eight: each is the
-sum of two, and four more are noise. Without a metric, the noise decides which rows are
-near.
+The two classes form a chequerboard in two hidden variables. The data have eight
+columns: each hidden variable is the sum of two columns, and the other four are noise.
+Without a learned metric, the distances between rows are dominated by noise.
 """
 
 import matplotlib.pyplot as plt
@@ -36,11 +36,12 @@ for ax, (name, classifier) in zip(axes, classifiers.items(), strict=True):
     picture = ax.pcolormesh(side, side, shares, cmap="RdBu", vmin=0, vmax=1)
     truth = np.sin(2.2 * board[:, 0]) * np.sin(2.2 * board[:, 1])
     ax.contour(side, side, truth.reshape(150, 150), [0], colors="black", linewidths=1)
-    ax.set(title=f"{name}: {100 * score:.0f} % right", xlabel="first hidden column")
+    ax.set(title=f"{name}: {100 * score:.0f} % correct", xlabel="first hidden column")
 axes[0].set_ylabel("second hidden column")
 bar = figure.colorbar(picture, ax=axes)
 bar.set_label("probability of the second class")
 plt.show()
 
 # %%
-# The picture is a cut through the eight columns; the black lines are the true boundary.
+# The figure shows a section through the space of the eight columns. The black lines are
+# the true boundary.

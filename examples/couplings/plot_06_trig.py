@@ -1,9 +1,10 @@
 """
-Do orthogonal frequencies help sines and cosines?
-=================================================
+Do orthogonal frequencies improve random Fourier features?
+==========================================================
 
-The exact variance of one block of d orthogonal frequencies over that of d independent
-ones, against the distance of the two rows.
+The figure shows the exact variance of a kernel estimate from one block of d orthogonal
+frequencies, relative to d independent frequencies, as a function of the distance
+between the two rows.
 """
 
 import matplotlib.pyplot as plt
@@ -28,6 +29,6 @@ ax.set(xlabel="distance $|x - y|$ for $\\sigma = 1$", ylabel="ratio of the varia
 ax.legend()
 
 # %%
-# Near rows gain most, and the more the higher the dimension: at d = 64 the variance is
-# 20 times smaller. Far rows gain nothing, and where the curve crosses the grey line
-# orthogonality hurts, here by at most 2 %.
+# The variance decreases most for neighbouring rows and in high dimension: for d = 64 it
+# is 20 times smaller. It does not decrease for distant rows. Where a curve is above the
+# grey line, orthogonality increases the variance, here by at most 2 %.

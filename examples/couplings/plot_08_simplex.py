@@ -1,9 +1,10 @@
 """
-How much does a simplex save?
-=============================
+By how much does a simplex reduce the variance?
+===============================================
 
-Positive features with frequencies at the widest common angle, a simplex, have a smaller
-variance than with orthogonal ones. By how much depends on the length of x + y.
+If the frequencies of positive features point to the corners of a simplex, the angles
+between them are as large as possible, and the variance is smaller than with orthogonal
+frequencies. The reduction depends on the norm of x + y.
 """
 
 import matplotlib.pyplot as plt
@@ -12,8 +13,9 @@ import numpy as np
 from sklearn_crt import OPRFSampler, PositiveRBFSampler
 
 # %%
-# One block of d frequencies, relative to d independent ones, from the exact variance.
-# Left with A = 0, right with the A of OPRF that is the best for each pair.
+# The curves show the exact variance with one block of d frequencies, relative to d
+# independent frequencies, for A = 0 (left), and for the value of A that OPRF chooses
+# for each pair (right).
 sums = np.geomspace(1e-2, 10, 60)
 dimensions = {3: "tab:blue", 16: "tab:orange", 64: "tab:green"}
 styles = {"orthogonal": "--", "simplex": "-"}
@@ -34,12 +36,13 @@ for ax, sampler in zip(axes, (PositiveRBFSampler, OPRFSampler), strict=True):
             ax.loglog(sums, ratio, style, color=color, label=f"{coupling}, d = {d}")
     ax.set(xlabel="|x + y|", title=sampler.__name__)
     ax.grid(alpha=0.3)
-axes[0].set_ylabel("variance, independent = 1")
+axes[0].set_ylabel("variance relative to independent")
 axes[1].legend(loc="upper left", bbox_to_anchor=(1, 1))
 plt.show()
 
 # %%
-# Orthogonal frequencies (dashed) save only where x + y has a moderate length. For short
-# sums the error is that of the sum of all frequencies, which a simplex nearly cancels:
-# at d = 64 less than one percent is left. For long ones nothing helps: rare large
-# features carry the error. OPRF moves that end to longer sums.
+# Orthogonal frequencies (dashed) reduce the variance only if x + y has a moderate norm.
+# If the norm is small, the error is proportional to the sum of all frequencies, which
+# is nearly zero for a simplex: for d = 64 less than one percent of the variance
+# remains. If the norm is large, no coupling helps, because the error is dominated by
+# rare large features. With OPRF this happens only for larger norms.

@@ -1,10 +1,11 @@
 """
-Blocks or evenly spread points?
-===============================
+Blocks of frequencies or quasi-random points?
+=============================================
 
-Orthogonal and simplex frequencies come in independent blocks, so the squared error
-falls as one over their number. Sobol points depend on each other all together, and
-their error falls faster: from some number on they win.
+Orthogonal and simplex frequencies are drawn in independent blocks, so the squared error
+is inversely proportional to the number of blocks. All points of a Sobol sequence depend
+on each other, and their error decreases faster. If there are many frequencies, it is
+therefore smaller.
 """
 
 import matplotlib.pyplot as plt
@@ -13,7 +14,8 @@ import numpy as np
 from sklearn_crt import PositiveRBFSampler, TrigRBFSampler
 
 # %%
-# The median over pairs of rows of the squared error over 20 draws, for normal rows.
+# The figure shows the median over pairs of rows of the squared error, averaged over 20
+# draws. The rows are normally distributed.
 rng = np.random.default_rng(0)
 couplings = "iid", "orthogonal", "simplex", "sobol"
 panels = {
@@ -52,6 +54,7 @@ axes[0].legend()
 plt.show()
 
 # %%
-# In four dimensions Sobol points win from a few blocks on, for both maps. In sixteen
-# the simplex is ahead for the first blocks. All these estimates are unbiased; only for
-# blocks does ``kernel_variance`` know the error beforehand.
+# In four dimensions Sobol points have a smaller error from a few blocks on, for both
+# kinds of features. In sixteen dimensions the simplex is better for the first blocks.
+# All these estimates are unbiased, but ``kernel_variance`` predicts the error only for
+# blocks.

@@ -1,10 +1,10 @@
 """
-When do structured frequencies pay?
-===================================
+When are structured frequencies faster?
+=======================================
 
-Frequencies in blocks need a random rotation of all the columns. The structured
-couplings take products of random signs and Hadamard matrices in its place, which are
-applied as fast transforms and never written out.
+Blocks of frequencies need a random rotation of all columns. The structured couplings
+replace it by products of random signs and Hadamard matrices, which are applied as fast
+transforms, without computing the matrices.
 """
 
 import time
@@ -15,9 +15,9 @@ import numpy as np
 from sklearn_crt import SimplexRBFSampler
 
 # %%
-# Left: as many frequencies as columns, seconds of processor for ``fit`` and
-# ``transform`` of 500 rows. Right: the error of the kernel over all pairs of 40 rows in
-# 1024 dimensions, mean and standard error of eight seeds.
+# Left: processor time of ``fit`` and ``transform`` for 500 rows, with as many
+# frequencies as columns. Right: error of the kernel over all pairs of 40 rows in 1024
+# dimensions, as the mean over eight seeds with its standard error.
 rng = np.random.default_rng(0)
 COUPLINGS = "simplex", "structured-simplex"
 
@@ -76,5 +76,5 @@ for ax in axes:
 plt.show()
 
 # %%
-# Errors fall with the number of frequencies in the same way for both: the bias that
-# the structured directions leave in 1024 dimensions is too small to be seen.
+# The errors of both decrease with the number of frequencies in the same way. In 1024
+# dimensions, the bias of the structured directions is too small to be visible.

@@ -1,10 +1,11 @@
 """
-When does a hybrid pay?
-=======================
+When is a hybrid more accurate?
+===============================
 
-Sines and cosines are exact where two rows are equal, pairs of positive features where
-they are opposite. The angular hybrid of the paper mixes the two by the angle, and its
-error vanishes at both ends for rows of one length.
+The estimate of random Fourier features is exact if two rows are equal, and that of
+pairs of positive features is exact if they are opposite. The angular hybrid of the
+paper combines both, with weights that depend on the angle between the rows. For rows of
+equal norm, its error vanishes for both angles.
 """
 
 import matplotlib.pyplot as plt
@@ -13,10 +14,10 @@ import numpy as np
 from sklearn_crt.theory import hrf_max_relative_error, hrf_relative_error
 
 # %%
-# Rows of length r in 64 dimensions. All maps cost as many multiplications per row as
-# 128 frequencies of sines and cosines: a hybrid has m frequencies, which its base maps
-# share, and n for the coefficient, and (m + n) 64 multiplications for the products and
-# 4m(n + 1) or 4m(2n + 1) for the columns.
+# The rows have norm r and 64 dimensions. All samplers need as many multiplications per
+# row as random Fourier features with 128 frequencies. A hybrid has m frequencies, which
+# its base maps share, and n frequencies for the coefficient. It needs (m + n) 64
+# multiplications for the products, and 4m(n + 1) or 4m(2n + 1) for the features.
 
 n_features, n_frequencies, n = 64, 128, 8
 
@@ -47,8 +48,8 @@ for ax in axes:
 plt.show()
 
 # %%
-# Left: at r = 1.5 the largest error of the angular hybrid is a fifth of that of either
-# map alone. Right: the largest error over all angles; trigonometric and positive maps
-# have the same one, blue under dashes. It grows like exp(2 r^2) for all: hybrids are
-# for short rows. The user guide compares them with optimal positive features
-# (:doc:`/user_guide/hybrid`).
+# Left: for r = 1.5 the largest error of the angular hybrid is a fifth of that of either
+# kind of features alone. Right: the largest error over all angles, which is the same
+# for random Fourier features (blue) and positive features (dashed). For all samplers it
+# grows like exp(2 r^2), so hybrids are useful only for rows with a small norm. The user
+# guide compares them with optimal positive features (:doc:`/user_guide/hybrid`).

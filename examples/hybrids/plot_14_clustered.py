@@ -1,9 +1,10 @@
 """
-What do clusters of queries and keys gain?
-==========================================
+How accurate are clustered hybrids?
+===================================
 
-For each pair of clusters there is an exponential map without any error at the two
-centres. How much of that is left when clusters have a width?
+For each pair of clusters of queries and keys there are exponential features whose
+estimate is exact at the two centres. This example shows how the error grows with the
+width of the clusters.
 """
 
 import matplotlib.pyplot as plt
@@ -12,8 +13,8 @@ import numpy as np
 from sklearn_crt import PositiveRBFSampler, TrigRBFSampler, clustered_hybrid
 
 # %%
-# Two clusters of queries and two of keys in 20 dimensions, centres of length 1, 200
-# columns for every map.
+# There are two clusters of queries and two clusters of keys in 20 dimensions, whose
+# centres have norm 1. Every sampler has 200 features.
 rng = np.random.default_rng(0)
 centers = rng.normal(size=(4, 20))
 centers /= np.linalg.norm(centers, axis=1, keepdims=True)
@@ -48,7 +49,9 @@ ax.legend()
 plt.show()
 
 # %%
-# With complex diagonals the error falls with the width of the clusters. The default,
-# which uses the second moments, loses nothing to the other maps where clusters are as
-# wide as they are apart; diagonals from the centres alone do. A real diagonal cannot
-# cancel coordinates in which the two centres have the same sign: here half of them.
+# With complex diagonals the error decreases with the width of the clusters. By default,
+# the diagonals depend on the second moments of the clusters. Then the hybrid is as
+# accurate as the other samplers even if the clusters are as wide as they are apart,
+# whereas it is less accurate with diagonals that depend only on the centres. A real
+# diagonal cannot cancel coordinates in which the two centres have the same sign, which
+# is the case for half of them here.

@@ -2,7 +2,8 @@
 How do the kernels and their frequencies differ?
 ================================================
 
-A sharper peak of the kernel is a heavier tail of the frequencies.
+The sharper the peak of a kernel is, the heavier is the tail of the distribution of its
+frequencies.
 """
 
 import matplotlib.pyplot as plt
@@ -28,8 +29,8 @@ r = np.linspace(0, 3, 200)
 rows = np.outer(r, np.eye(16)[0])
 
 # %%
-# Left the kernels, right the share of frequencies with a norm above R in 16 dimensions,
-# of 200 000 drawn.
+# Left: the kernels. Right: the proportion of frequencies with a norm above R in 16
+# dimensions, among 200,000 that were drawn.
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
 R = np.geomspace(0.5, 1e4, 200)
 for name, sampler in samplers.items():
@@ -40,12 +41,12 @@ for name, sampler in samplers.items():
     right.loglog(R, np.maximum(above, 1e-9) / n_frequencies, label=name)
 left.set(xlabel="distance r", ylabel="kernel")
 left.legend()
-right.set(xlabel="R", ylabel="share of frequencies with |w| > R", ylim=(1e-5, 2))
+right.set(xlabel="R", ylabel="proportion with |w| > R", ylim=(1e-5, 2))
 for ax in (left, right):
     ax.grid(alpha=0.3)
 plt.show()
 
 # %%
-# On the right a straight line is a power law: of exponent alpha for the exponential
-# power kernel, 2 nu for the Matern kernel. One Laplacian frequency in a hundred is
-# above 300.
+# On the right, a straight line corresponds to a power law. Its exponent is alpha for
+# the exponential power kernel, and 2 nu for the Matern kernel. One in a hundred
+# frequencies of the Laplacian kernel has a norm above 300.

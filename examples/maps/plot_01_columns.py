@@ -2,8 +2,9 @@
 How many random features does a kernel need?
 ============================================
 
-On the digits that scikit-learn ships: the error of the kernel and the accuracy of a
-linear classifier on the features, against the number of columns.
+The error of the approximated kernel, and the accuracy of a linear classifier on the
+features, are shown as functions of the number of features for the digits data of
+scikit-learn.
 """
 
 import matplotlib.pyplot as plt
@@ -21,8 +22,8 @@ X, y = load_digits(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
 
 # %%
-# ``sigma`` multiplies the inputs, so ``gamma = sigma^2 / 2``; ``sigma="scale"``, the
-# default, is the ``gamma="scale"`` of :class:`~sklearn.svm.SVC`.
+# The inputs are multiplied by ``sigma``, so ``gamma = sigma^2 / 2``. The default
+# ``sigma="scale"`` is equivalent to ``gamma="scale"`` of :class:`~sklearn.svm.SVC`.
 gamma = 0.5 * TrigRBFSampler(sigma="scale").fit(X_train).sigma_ ** 2
 maps = {
     "RBFSampler": RBFSampler(gamma=gamma),
@@ -46,7 +47,7 @@ for name, sampler in maps.items():
             scores[name][i, seed] = model.score(features, y_test)
 
 # %%
-# Random features, and scikit-learn's own dashed; means over three draws.
+# The curves are means over three draws. Those of scikit-learn's samplers are dashed.
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 for name in maps:
     style = "--" if name in ("RBFSampler", "Nystroem") else "-"
@@ -58,14 +59,15 @@ axes[0].set(xscale="log", yscale="log", ylabel="relative error of the kernel mat
 axes[0].set_yticks([0.05, 0.1, 0.2], ["0.05", "0.1", "0.2"])
 axes[1].set(xscale="log", ylabel="test accuracy of RidgeClassifier")
 for ax in axes:
-    ax.set(xlabel="n_components (columns)", xticks=widths, xticklabels=widths)
+    ax.set(xlabel="n_components", xticks=widths, xticklabels=widths)
     ax.minorticks_off()
     ax.grid(alpha=0.3)
 axes[1].legend()
 plt.show()
 
 # %%
-# Orthogonal frequencies have a smaller error than the independent ones of
-# ``RBFSampler`` at every width. Nystroem looks at the data, and is better still on
-# this small set; its cost grows with the cube of the number of columns. Of the maps
-# whose features are all positive, the one with the optimal parameter is the better.
+# Orthogonal frequencies have a smaller error than the independent frequencies of
+# ``RBFSampler`` for every number of features. Nystroem adapts its features to the data,
+# and is even better on this small data set; its cost grows with the cube of the number
+# of features. Of the two samplers of positive features, the one with the optimal
+# parameter is better.

@@ -1,10 +1,10 @@
 """
-Where do optimal positive features help?
-========================================
+When are optimal positive features better?
+==========================================
 
-Positive features of the Gaussian kernel at x and y have a variance that depends on
-x + y. With one parameter A, ``OPRFSampler`` makes it small at the length of x + y that
-is typical of the data.
+The variance of a Gaussian kernel value that is estimated from positive features depends
+on the norm of x + y. ``OPRFSampler`` has a parameter A that makes this variance small
+for the norms that are typical of the data.
 """
 
 import matplotlib.pyplot as plt
@@ -13,8 +13,9 @@ import numpy as np
 from sklearn_crt import OPRFSampler, PositiveRBFSampler
 
 # %%
-# Pairs x = y along one axis, so x + y is twice as long as x. ``fit`` on one such
-# pair tunes A for it; A = 0, ``PositiveRBFSampler``, is the map to compare with.
+# The pairs are x = y on one axis, so the norm of x + y is twice that of x. If ``fit``
+# is called with one such pair, A is optimal for this pair. The reference is A = 0, that
+# is, ``PositiveRBFSampler``.
 sums = np.linspace(0.05, 8, 60)
 options = {"sigma": 1.0, "n_components": 1, "center": False, "coupling": "iid"}
 
@@ -41,16 +42,18 @@ for d in (4, 16, 64):
 for typical in (1, 2, 4, 8):
     ratio = np.log(variances(tuned_for(typical, 64), 64)) - log_classical(64)
     axes[1].plot(sums, ratio, label=f"A for |x + y| = {typical}")
-titles = "a parameter for each pair", "one parameter for all pairs (d = 64)"
+titles = "one A for each pair", "one A for all pairs (d = 64)"
 for ax, title in zip(axes, titles, strict=True):
     ax.axhline(0, color="black", linewidth=0.8, label="A = 0")
     ax.set(xlabel="|x + y|", title=title, ylim=(-60, 20))
     ax.grid(alpha=0.3)
     ax.legend()
-axes[0].set_ylabel("log variance, less that for A = 0")
+axes[0].set_ylabel("log variance minus that for A = 0")
 plt.show()
 
 # %%
-# Left: tuned for each pair, A never loses, and the gain grows without bound. Right: one
-# A for all pairs, as in practice. It gains much where x + y is long, and loses where
-# it is far shorter than that A is tuned for, where the variance is small anyway.
+# Left: if A is chosen for each pair, the variance is never larger than with A = 0, and
+# the improvement grows without bound. Right: in practice there is one A for all pairs.
+# The variance is much smaller if the norm of x + y is large. It is larger if the norm
+# is far below the value for which A was chosen, but the variance is small there in any
+# case.

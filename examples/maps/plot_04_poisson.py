@@ -2,8 +2,9 @@
 How much does the mean of Poisson exponents matter?
 ===================================================
 
-Any mean ``lambda`` gives unbiased Poisson features. Their variance as a function of it,
-on the wine data that scikit-learn ships, and the value that ``fit`` takes.
+Poisson features are unbiased for every mean ``lambda`` of the exponents. The figure
+shows their variance as a function of ``lambda`` for the wine data of scikit-learn, and
+the value that ``fit`` chooses.
 """
 
 from dataclasses import replace
@@ -19,7 +20,7 @@ X = StandardScaler().fit_transform(load_wine(return_X_y=True)[0])
 
 
 def mean_log_second_moment(feature_map):
-    """Return that of one product of features, of the independent ones of a map."""
+    """Return the mean log second moment of one product of features of a map."""
     rows = feature_map.frame.rows(X)
     variance, kernel = feature_map.variance(rows, rows), feature_map.kernel(rows, rows)
     n = feature_map.n_components
@@ -27,8 +28,8 @@ def mean_log_second_moment(feature_map):
 
 
 # %%
-# The distribution of the exponents is a part of the map, so a map of another one can be
-# made.
+# The distribution of the exponents is an attribute of the feature map, so a map with
+# another distribution can be created.
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
 for ax, positive in zip(axes, (False, True), strict=True):
     for color, sigma in zip(("C0", "C1", "C2"), (0.1, 0.2, 0.4), strict=True):
@@ -51,6 +52,7 @@ figure.legend(*axes[1].get_legend_handles_labels(), loc="outside lower center", 
 plt.show()
 
 # %%
-# The circle, the fitted value, is the minimum of each curve. A ``lambda`` ten times too
-# large or too small costs a factor of 3 at ``sigma=0.1`` and of 2e7 at ``sigma=0.4``
-# without the shift. The dotted lines are OPRF, whose features are positive without one.
+# The circle marks the fitted value, which is at the minimum of each curve. Without the
+# shift, a ``lambda`` that is ten times too large or too small increases the variance by
+# a factor of 3 for ``sigma=0.1`` and of 2e7 for ``sigma=0.4``. The dotted lines show
+# OPRF, whose features are positive without a shift.

@@ -2,8 +2,9 @@
 Which random features for which sigma?
 ======================================
 
-The variance of six maps of the Gaussian kernel against ``sigma``, on the wine data
-that scikit-learn ships: no random numbers, since every map knows its variance.
+The figure shows the variance of six samplers of the Gaussian kernel as a function of
+``sigma``, for the wine data of scikit-learn. It needs no random numbers, because every
+sampler has a formula for its variance.
 """
 
 import warnings
@@ -30,11 +31,11 @@ maps = {
     "GeometricSampler, positive": GeometricSampler(positive=True),
 }
 sigmas = np.geomspace(0.05, 2, 16)
-# where the error exceeds the kernel fit says so; here the curves do
+# fit warns if the error exceeds the kernel; here the curves show it
 warnings.filterwarnings("ignore", message=".*stated error")
 
 # %%
-# The median over all pairs of rows of the variance of an estimate from 128 columns.
+# Each curve is the median over all pairs of rows of the variance for 128 features.
 figure, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
 for name, sampler in maps.items():
     sampler.set_params(n_components=128)
@@ -51,7 +52,8 @@ ax.legend()
 plt.show()
 
 # %%
-# Maps with positive features are dashed. Sines and cosines win at small ``sigma``,
-# where all kernel values are near one, OPRF at large ``sigma``. Of the discrete maps
-# the geometric one with ``positive=True`` stays closest to OPRF there, and the Poisson
-# one with ``positive=True`` is the one to avoid.
+# Samplers of positive features are dashed. For a small ``sigma``, where all kernel
+# values are close to one, random Fourier features have the smallest variance; for a
+# large ``sigma`` OPRF does. Of the samplers with discrete exponents,
+# ``GeometricSampler(positive=True)`` is the closest to OPRF there, and
+# ``PoissonSampler(positive=True)`` should be avoided.

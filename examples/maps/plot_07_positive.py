@@ -2,8 +2,8 @@
 Why positive features?
 ======================
 
-A kernel average divides by an estimated sum of kernel values. Sines and cosines can
-estimate a sum that is negative; positive features can not.
+A kernel average divides by an estimated sum of kernel values. With random Fourier
+features this estimate can be negative, which is impossible with positive features.
 """
 
 import matplotlib.pyplot as plt
@@ -27,7 +27,8 @@ for cls in samplers:
         share[cls.__name__].append(100 * np.mean(wrong))
 
 # %%
-# The share of queries whose sum of kernel values is estimated as zero or less.
+# The figure shows the proportion of queries for which the estimated sum of kernel
+# values is not positive.
 figure, ax = plt.subplots(figsize=(5.5, 3.6), layout="constrained")
 for name, values in share.items():
     ax.plot(sigmas, values, marker="o", label=name)
@@ -35,6 +36,7 @@ ax.set(xlabel="sigma", ylabel="queries without a valid denominator (%)")
 ax.legend()
 
 # %%
-# With sines and cosines up to half of the queries have no valid average at large sigma,
-# where the true sums are far smaller than the noise. The two positive maps always have
-# one; how good it is, is a matter of their variance, which OPRF makes small.
+# With random Fourier features, up to half of the queries have no valid average if
+# ``sigma`` is large, because the true sums are far smaller than the noise. With
+# positive features every query has a valid average. Its accuracy depends on the
+# variance of the features, which is smaller with OPRF.

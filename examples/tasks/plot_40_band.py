@@ -1,9 +1,10 @@
 """
-A curve with its band, and the rows behind it
-=============================================
+A prediction interval, and the training rows behind a prediction
+================================================================
 
-How heavy is a shell of this length, how far may the next one be off, and which shells
-of the table say so? A curve through 600 of them answers all three.
+How heavy is an abalone of a given length, in which interval do most weights lie, and on
+which observations is the prediction based? Local linear regression on 600 observations
+answers all three questions.
 """
 
 import matplotlib.pyplot as plt
@@ -13,10 +14,12 @@ from sklearn.model_selection import train_test_split
 
 from sklearn_crt import LocalLinearRegressor
 from sklearn_crt.datasets import fetch_uci
+from sklearn_crt.inspection import CoverageDisplay, PredictionIntervalDisplay
 
 # %%
-# The table is abalone of UCI: shellfish, their length and weight. Where it is neither
-# on this machine nor to be downloaded, the diabetes table of scikit-learn stands in.
+# The abalone data from UCI contain the length and the weight of shellfish. If they are
+# neither on this machine nor available for download, the diabetes data of scikit-learn
+# are used instead.
 try:
     data = fetch_uci("abalone").data[:, [1, 4]].astype(float)
     x, y = 200 * data[:, :1], 200 * data[:, 1]  # stored in units of 200
@@ -28,23 +31,21 @@ n_train = min(600, len(y) // 2)
 x, x_new, y, y_new = train_test_split(x, y, train_size=n_train, random_state=0)
 
 # %%
-# Nothing is to be chosen. The width of the window is found by leaving out each row in
-# turn, and ``predict_interval`` takes the errors of the near rows.
+# No parameter has to be chosen. The width of the kernel is selected by the
+# leave-one-out error, and the intervals are scaled by the errors of similar rows.
 model = LocalLinearRegressor().fit(x, y)
-curve = np.linspace(*np.quantile(x, [0.005, 0.995]), 400)[:, None]
-low, high = model.predict_interval(curve, coverage=0.9).T
 at = np.quantile(x, [0.2, 0.9])[:, None]
 weights = model.kernel_weights(at).toarray()
 numbers = model.effective_sample_size(at)
 
 # %%
-# A cross is an answer, beside it the number of rows of equal weight that would be as
-# much evidence. The coloured points are the rows behind it, darker where they weigh
-# more.
+# Half of the new rows are expected in the dark band, and nine of ten in the light one.
+# Where there are hardly any training rows, the bands are as wide as the spread of all
+# targets. Each cross is a prediction. The number next to it is the effective number of
+# training rows. The coloured points are the training rows that contribute to it, and
+# darker points have larger weights.
 figure, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
-ax.fill_between(curve[:, 0], low, high, color="0.85", label="nine of ten new rows")
-ax.plot(curve[:, 0], model.predict(curve), "black", zorder=3, label="prediction")
-ax.scatter(x[:, 0], y, s=6, color="0.6", label="training rows")
+PredictionIntervalDisplay.from_estimator(model, x, y, ax=ax)
 for own, color in zip(weights, ("Blues", "Oranges"), strict=True):
     near = own > 0.1 * own.max()
     shade = 0.2 + 0.8 * own[near] / own.max()
@@ -57,11 +58,12 @@ for place, number in zip(at, numbers, strict=True):
     text = f"{value:.0f}, from {number:.0f} rows"
     ax.annotate(text, (place[0], value), color="red", **note)
 ax.set(xlabel=names[0], ylabel=names[1])
-ax.legend(loc="upper left")
 plt.show()
 
 # %%
-# The band is wide where the rows scatter and narrow where they do not. Of the rows that
-# were kept apart it holds
-low, high = model.predict_interval(x_new, coverage=0.9).T
-print(f"{np.mean((low <= y_new) & (y_new <= high)):.1%} of {len(y_new)}")
+# The band is wide where the targets vary widely, and narrow where they do not. The
+# second figure compares the proportion of new rows inside the intervals with the
+# requested one, for all rows and for deciles of their similarity to the training rows.
+figure, ax = plt.subplots(figsize=(5, 4.5), layout="constrained")
+CoverageDisplay.from_estimator(model, x_new, y_new, ax=ax)
+plt.show()

@@ -1,9 +1,10 @@
 """
-Probabilities of classes, from 50,000 rows in seconds
-=====================================================
+Class probabilities from 50,000 rows in seconds
+===============================================
 
-Will this matrix product be faster than most? The answer is a probability, and it is
-calibrated where of all rows with "70 %" seven in ten are.
+What is the probability that a matrix product is faster than most others? Predicted
+probabilities are calibrated if, for example, seven out of ten of the rows with a
+predicted probability of 70 % belong to the class.
 """
 
 import time
@@ -27,8 +28,9 @@ from sklearn_crt import (
 from sklearn_crt.datasets import fetch_uci
 
 # %%
-# The table is sgemm of UCI, 14 settings of a program and how long it ran. Where it is
-# neither on this machine nor to be downloaded, rows that are made up stand in.
+# The sgemm data from UCI contain 14 settings of a program and its running time. If they
+# are neither on this machine nor available for download, generated data are used
+# instead.
 try:
     table = fetch_uci("sgemm")
     X, times = table.data.astype(np.float32), table.target
@@ -39,10 +41,11 @@ parts = train_test_split(X, fast, train_size=50_000, test_size=4000, random_stat
 X_train, X_test, y_train, y_test = parts
 
 # %%
-# A kernel average is the share of a class among the near rows, so it is a probability
-# as it stands, and as sharp as the notion of "near" is good: ``LearnedMetric`` learns
-# that first. Least squares know no probabilities, and scikit-learn's
-# ``CalibratedClassifierCV`` makes some of their scores.
+# A kernel average is the weighted proportion of a class among the neighbours of a row,
+# so it is a probability. Its accuracy depends on which rows are neighbours, that is, on
+# the metric, which ``LearnedMetric`` learns from the targets. Least-squares classifiers
+# have no probabilities; scikit-learn's ``CalibratedClassifierCV`` computes them from
+# their scores.
 scale, metric = StandardScaler(), LearnedMetric(method="nca", random_state=0)
 average = NadarayaWatsonClassifier()
 features = TrigRBFSampler(n_components=512, random_state=0)
@@ -65,16 +68,18 @@ for name, model in models.items():
     shares, stated = calibration_curve(y_test, found, n_bins=8)
     left.plot(stated, shares, "o-", markersize=4, label=name)
     right.plot(seconds, loss, "o", markersize=10)
-left.set(xlabel="probability that was stated", ylabel="share that was fast")
-right.set(xlabel="processor seconds", ylabel="log loss, less is better")
+left.set(xlabel="predicted probability", ylabel="observed proportion")
+right.set(xlabel="processor seconds", ylabel="log loss (lower is better)")
 right.margins(x=0.1)
-right.set(xlim=(0, None), ylim=(0, 0.7))  # a coin has 0.69
+right.set(xlim=(0, None), ylim=(0, 0.7))  # random guessing has 0.69
 figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=5)
-right.set_title("50,000 rows to learn, 4000 to answer")
+right.set_title("50,000 training and 4000 test rows")
 plt.show()
 
 # %%
-# Left: what is near the dotted line is calibrated. The average without a metric is too
-# cautious: where it says 30 % fewer are, and where it says 70 % more, since many of the
-# rows near to it are not alike. Right: to be calibrated is not yet to be sharp. Lower
-# points have probabilities that come closer to 0 and 1, rightly.
+# Left: a model is calibrated if its curve is close to the dotted line. The
+# probabilities of the kernel average without a learned metric are not extreme enough:
+# where it predicts 30 %, the true proportion is lower, and where it predicts 70 %, it
+# is higher, because many of the neighbours are not similar. Right: calibrated
+# probabilities are not necessarily informative. Models with a lower log loss have
+# probabilities that are rightly closer to 0 and 1.

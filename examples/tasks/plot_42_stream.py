@@ -1,6 +1,6 @@
 """
-A million rows as a stream, with a penalty that is chosen on the way
-====================================================================
+A stream of a million rows, with a penalty that is chosen along the way
+=======================================================================
 
 Each batch of rows is read once and not stored. The model keeps the Gram matrix of the
 features, from which the coefficients for every penalty can be computed. The best
@@ -19,13 +19,12 @@ from tqdm import tqdm
 from sklearn_crt import RandomFeatureRidge, TrigRBFSampler
 
 # %%
-# Batches are generated when they are needed, as if they came from a file or a network:
-# ten columns, and a target that is half noise. The sampler is fitted to the first batch
-# and stays the same, so no rows have to be kept. ``alpha_`` and ``score_path()`` need
-# one eigendecomposition for all 31 penalties together, and no second pass over the
-# rows. ``Ridge`` would need all rows, and ``SGDRegressor`` would have to start again:
-# this is
-# `scikit-learn's issue 33914
+# The batches are generated when they are needed, as if they came from a file or a
+# network. They have ten columns, and half of the variance of the target is noise. The
+# sampler is fitted to the first batch and stays the same, so no rows have to be kept.
+# ``alpha_`` and ``score_path()`` need one eigendecomposition for all 31 penalties
+# together, and no second pass over the rows. ``Ridge`` would need all rows, and
+# ``SGDRegressor`` would have to start again: this is `scikit-learn's issue 33914
 # <https://github.com/scikit-learn/scikit-learn/issues/33914>`_.
 N_ROWS, N_BATCH, N_COLUMNS = 1_000_000, 2000, 256
 X_test, y_test = make_friedman1(5000, noise=0, random_state=1_000_000)
@@ -54,24 +53,24 @@ end = time.process_time()
 print(f"a batch: {middle - start:.3f} s, its penalties: {end - middle:.3f} s")
 
 # %%
-# Left: the error of predictions, beside targets without noise. Middle: at first few
-# rows need a large penalty. With more rows it may be smaller, and matters less: the
-# white region is where the expected error, which ``score_path()`` returns, is close to
-# the least. Right: memory does not grow.
+# Left: the error of the predictions, compared with targets without noise. Middle: the
+# first few rows need a large penalty. With more rows the best penalty is smaller, and
+# its exact value matters less. In the white region the expected error, which
+# ``score_path()`` returns, is close to the minimum. Right: the memory does not grow.
 figure, axes = plt.subplots(1, 3, figsize=(11, 3.7), layout="constrained")
 axes[0].semilogx(seen, errors, "o-")
-axes[0].set(ylabel="root mean square error", ylim=(0, None))
+axes[0].set(ylabel="root mean squared error", ylim=(0, None))
 options = {"cmap": "Blues", "vmin": 0, "vmax": 5}
 shades = axes[1].pcolormesh(seen, penalties, np.transpose(excess), **options)
 axes[1].loglog(seen, chosen, "o-", color="red", label="chosen")
 axes[1].set(ylabel="penalty")
-figure.colorbar(shades, ax=axes[1]).set_label("expected error over the least (%)")
+figure.colorbar(shades, ax=axes[1]).set_label("expected error above the minimum (%)")
 features = 4 * np.array(seen) * N_COLUMNS / 2**20
-axes[2].loglog(seen, features, ":", color="black", label="features of all the rows")
-axes[2].loglog(seen, memory, "o-", label="most memory in use")
+axes[2].loglog(seen, features, ":", color="black", label="features of all rows")
+axes[2].loglog(seen, memory, "o-", label="peak memory")
 axes[2].set(ylabel="MB")
 for ax in axes:
-    ax.set(xlabel="rows seen")
+    ax.set(xlabel="number of rows")
 for ax in axes[1:]:
     ax.legend(loc="upper left")
 plt.show()

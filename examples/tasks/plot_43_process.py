@@ -1,10 +1,11 @@
 """
-A Gaussian process of 100,000 rows
+A Gaussian process on 100,000 rows
 ==================================
 
-A Gaussian process predicts a number and says how far off it may be. Its time grows with
-the cube of the rows, so it must make do with a few thousand. On random features the
-time grows with the rows, and more rows are a smaller error.
+A Gaussian process predicts a number and its standard deviation. Its time grows with the
+cube of the number of rows, which limits it to a few thousand. With random features the
+time is proportional to the number of rows, so more rows can be used, which reduces the
+error.
 """
 
 import time
@@ -20,8 +21,9 @@ from sklearn_crt import LearnedMetric, RandomFeatureRidge
 from sklearn_crt.datasets import fetch_uci
 
 # %%
-# The table is sgemm of UCI, 14 settings of a program and how long it ran. Where it is
-# neither on this machine nor to be downloaded, rows that are made up stand in.
+# The sgemm data from UCI contain 14 settings of a program and its running time. If they
+# are neither on this machine nor available for download, generated data are used
+# instead.
 try:
     table = fetch_uci("sgemm")
     X, y = table.data, np.log(table.target)
@@ -32,15 +34,15 @@ parts = train_test_split(X, y, train_size=100_000, test_size=2000, random_state=
 X, X_test, y, y_test = parts
 
 # %%
-# Both models get columns in which near rows have similar targets, learned from 2000
-# rows. Both choose the width of their kernel by the rows.
+# Both models are fitted in a metric that is learned from 2000 rows, so that
+# neighbouring rows have similar targets. Both choose the width of their kernel.
 metric = LearnedMetric(method="agop", random_state=0).fit(X[:2000], y[:2000])
 X, X_test = metric.transform(X), metric.transform(X_test)
 process = GaussianProcessRegressor(RBF(4.0) + WhiteKernel(0.1), normalize_y=True)
 
 
 def on_features(X, y):
-    """Choose the width by the first 2000 rows, then add the others."""
+    """Choose the width of the kernel on the first 2000 rows, then add the others."""
     model = RandomFeatureRidge().fit(X[:2000], y[:2000])
     return model.partial_fit(X[2000:], y[2000:]) if len(X) > 2000 else model
 
@@ -51,10 +53,10 @@ models = {
 }
 
 # %%
-# An interval of 90 % reaches 1.645 standard deviations to both sides.
+# The intervals for 90 % extend 1.645 standard deviations to both sides.
 titles = (
     "processor seconds of fit",
-    "root mean square error",
+    "root mean squared error",
     "test rows inside the interval (%)",
 )
 figure, axes = plt.subplots(1, 3, figsize=(11, 3.7), layout="constrained")
@@ -75,13 +77,13 @@ for ax, title in zip(axes, titles, strict=True):
 axes[0].set(yscale="log", yticks=[0.1, 1, 10], yticklabels=["0.1", "1", "10"])
 axes[0].minorticks_off()
 axes[1].set(ylim=(0, None))
-axes[2].axhline(90, color="black", linestyle=":", label="as it should be")
+axes[2].axhline(90, color="black", linestyle=":", label="nominal")
 axes[2].set(ylim=(80, 100))
 axes[2].legend()
 plt.show()
 
 # %%
-# On sgemm the exact process has the smaller error of as many rows: features are an
-# approximation. But they take a hundred times the rows in a few times the seconds, and
-# their error goes on falling. From 1000 rows on the intervals of both hold about what
-# they promise.
+# On sgemm, the exact Gaussian process has a smaller error for the same number of rows,
+# because features are only an approximation. However, the model on features can use a
+# hundred times as many rows in a few times the time, and its error continues to
+# decrease. From 1000 rows on, the coverage of both kinds of intervals is close to 90 %.

@@ -2,9 +2,10 @@
 Linear attention in a small torch model
 =======================================
 
-A transformer reads digits. Its attention is replaced after training by one whose time
-grows with the length of a sequence, not with its square. What does that do to the
-accuracy, and from which length on is it faster? This example needs torch.
+A transformer classifies images of digits. After training, its attention is replaced by
+linear attention, whose time is proportional to the length of a sequence instead of its
+square. How does this change the accuracy, and for which lengths is it faster? This
+example needs torch.
 """
 
 import copy
@@ -19,7 +20,8 @@ from torch import nn
 from sklearn_crt.attention.torch import LinearAttention, calibrate, replace_attention
 
 # %%
-# Each image is a sequence of 32 pairs of pixels; two layers of four heads read them.
+# Each image is a sequence of 32 pairs of pixels, which is processed by two layers with
+# four heads each.
 torch.manual_seed(0)
 images, labels = load_digits(return_X_y=True)
 images = torch.tensor(images / 16, dtype=torch.float32).reshape(-1, 32, 2)
@@ -28,7 +30,7 @@ X, X_test, y, y_test = parts
 
 
 class Reader(nn.Module):
-    """Pixels with learned places, a transformer, and the mean of what comes out."""
+    """A transformer on pixels with learned positions, whose outputs are averaged."""
 
     def __init__(self, width=32):
         super().__init__()
@@ -44,7 +46,7 @@ class Reader(nn.Module):
 
 
 def train(model, n_epochs):
-    """Return the accuracy in per cent before training and after each epoch."""
+    """Return the accuracy in percent before training and after each epoch."""
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     found = []
     for epoch in range(n_epochs + 1):
@@ -59,8 +61,8 @@ def train(model, n_epochs):
 
 
 # %%
-# ``replace_attention`` keeps the weights, and ``calibrate`` lets the new layers read
-# some rows. Both models are then trained for two epochs more.
+# ``replace_attention`` keeps the weights, and ``calibrate`` adapts the features of the
+# new layers to some of the data. Both models are then trained for two more epochs.
 model = Reader()
 before = train(model, 6)
 linear = copy.deepcopy(model)
@@ -69,7 +71,7 @@ calibrate(linear, X.split(100))
 curves = {"exact attention": train(model, 2), "linear attention": train(linear, 2)}
 
 # %%
-# The clock runs for one layer of each kind on longer and longer sequences.
+# The time of one layer of each kind is measured for sequences of increasing length.
 exact = nn.MultiheadAttention(32, 4, batch_first=True)
 layers = [exact, LinearAttention.from_multihead(exact, n_components=32, random_state=0)]
 lengths = 256, 512, 1024, 2048, 4096, 8192
@@ -95,6 +97,7 @@ for ax in (left, right):
 plt.show()
 
 # %%
-# Left: features only estimate the attention that was trained, so some of the accuracy
-# is lost at first. One epoch brings it back. Right: sequences as short as these images
-# gain no time. Long ones do, and the longer the more.
+# Left: features only approximate the attention that was trained, so the accuracy
+# decreases at first. It recovers after one epoch. Right: for sequences as short as
+# these images, linear attention is not faster. For long sequences it is, and the more
+# so the longer they are.

@@ -2,8 +2,8 @@
 What decides the price of a house?
 ==================================
 
-Ridge regression on a raw table with categories and missing values, and the largest effects
-of its columns.
+Ridge regression on a raw table with categories and missing values, and the largest
+effects of its columns.
 """
 
 import os
@@ -19,8 +19,9 @@ from sklearn_crt import AnovaSampler, RandomFeatureRidge
 from sklearn_crt.tables import EffectsDisplay
 
 # %%
-# The house prices of Ames (73 columns, 40 of them categories) are read from a folder that
-# ``SKLEARN_CRT_DATA`` names. Without one, the table is the diabetes data of scikit-learn.
+# The house prices of Ames (73 columns, 40 of them categories) are read from a folder
+# that ``SKLEARN_CRT_DATA`` names. Without it, the table is the diabetes data of
+# scikit-learn.
 folders = os.environ.get("SKLEARN_CRT_DATA", "").split(os.pathsep)
 paths = [Path(folder, "mixed", "ames.csv.gz") for folder in folders if folder]
 path = next((path for path in paths if path.exists()), None)

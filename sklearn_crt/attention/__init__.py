@@ -1,4 +1,4 @@
-"""Attention in linear time from feature maps, and exact attention beside it."""
+"""Attention in linear time from feature maps, and exact attention for comparison."""
 
 from .._names import names_on_demand
 from ._linear import fit_heads, fmm_attention, linear_attention

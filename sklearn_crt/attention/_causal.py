@@ -26,7 +26,8 @@ from .._kernels import (
 )
 from ._features import Features
 
-_GROUP = 8  # chunks whose sums are added first, in the running sums over many chunks
+# number of chunks whose sums are added first in running sums over many chunks
+_GROUP = 8
 # range of exponents in which products of features keep all digits, by bytes of a number
 _SAFE = {4: 30.0, 8: 300.0}
 
@@ -38,7 +39,8 @@ def causal_block(
 
     The numerator of a row is a sum over all keys up to that row. If the exponents of
     the keys lie close together, one product of the features suffices. Otherwise a key
-    may underflow beside a later one, and the chunk is divided into halves recursively.
+    may underflow relative to a later one, so the chunk is divided into halves
+    recursively.
     """
     # values (..., n_rows, n_values + 1)
     inside = keys.sum_over_rows(values)
@@ -70,7 +72,7 @@ def _one_product(before, after, queries, keys, values):
 
 
 def _is_narrow(before, after, keys):
-    """Return whether no key that a row needs underflows on the scale of the chunk."""
+    """Return whether no key that a row needs underflows at the scale of the chunk."""
     if not values_are_known(keys.exponent):  # halving is correct for any exponents
         return False
     xp, exponent = namespace_of(after.values), without_gradient(keys.exponent)
@@ -87,7 +89,7 @@ def _is_narrow(before, after, keys):
 
 
 def _numerators_by_halving(queries, keys, values):
-    """Return the numerators inside a chunk, from halves of blocks of n ... 4, 2 rows.
+    """Return the numerators within a chunk, from halves of smaller and smaller blocks.
 
     At each level the rows of the second half of a block see all keys of the first half.
     """
@@ -120,7 +122,7 @@ def _numerators_by_halving(queries, keys, values):
 
 
 def _early(array, size):
-    """Return the first halves of blocks of 2 size rows, (..., n_blocks, size, c)."""
+    """Return the first halves of blocks of 2 * size rows, (..., n_blocks, size, c)."""
     return _blocks(array, size)[..., :size, :]
 
 
@@ -135,11 +137,12 @@ def _blocks(array, size):
 
 # ------------------------------------------------------------------ all chunks at once
 # In a compiled program and on a device, no branch depends on values or on the number of
-# chunks. So one program serves all lengths, and no step waits for the device.
+# chunks. A single compiled program therefore works for all lengths, and no step waits
+# for the device.
 def causal_blocks(
     before: LogSum | None, queries: Features, keys: Features, values: Array, size: int
 ) -> tuple[LogSum, LogSum]:
-    """Return the results of ``causal_block`` for the chunks of all rows, at once."""
+    """Return the results of ``causal_block`` for all chunks at once."""
     # values (..., n_rows, n_values + 1)
     n = values.shape[-2]
     while isinstance(n, int) and size >= 2 * n:

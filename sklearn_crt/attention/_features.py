@@ -48,7 +48,7 @@ class DeterministicMap:
     """Positive features without randomness, one for each coordinate of the raw rows."""
 
     is_positive = True
-    n_components = 0  # as many as the rows have columns
+    n_components = 0  # equals the number of columns of the rows
     frame = Frame()
 
     def __init__(self, name: str):
@@ -80,13 +80,14 @@ class Features(NamedTuple):
         key: bool = False,
         bias: Array | None = None,
     ) -> Features:
-        """Compute the features of rows, times exp(bias) where there is one."""
+        """Compute the features of rows, multiplied by exp(bias) unless it is None."""
         lost = nan_where_not_finite(rows)
         unit = feature_map.frame.rows(rows if lost is None else rows + lost)
         mantissa, exponent = feature_map.log_features(unit, key=key)
         if exponent is None:
             exponent = constant((1,) * (rows.ndim - 2) + (rows.shape[-2], 1), 0.0, rows)
-        if lost is not None and exponent.shape[-1] == 1:  # a wide one is NaN already
+        # otherwise the exponents are NaN already
+        if lost is not None and exponent.shape[-1] == 1:
             exponent = exponent + lost
         return cls(mantissa, exponent if bias is None else exponent + bias)
 
@@ -96,7 +97,7 @@ class Features(NamedTuple):
         return Features(mantissa, function(self.exponent))
 
     def sum_over_rows(self, values: Array) -> LogSum:
-        """Return the sums of these features of keys times values, (..., m, k)."""
+        """Return sums over keys of these features times values, (..., m, k)."""
         turned = self.map(transposed)
         return log_sum(turned.exponent, values, turned.mantissa)
 
@@ -107,7 +108,7 @@ class Features(NamedTuple):
 
 
 def resolve(feature_map: Any, like: Array) -> Any:
-    """Return the map of a ``feature_map`` argument, for rows like an array.
+    """Return the map for a ``feature_map`` argument and rows like a given array.
 
     A list with one map for each head becomes a single map with a leading axis if the
     maps are of the same kind and size.
@@ -143,7 +144,7 @@ def resolve(feature_map: Any, like: Array) -> Any:
 
 
 def _at_scale(feature_map, d):
-    """Return the map with the sigma of the scores q.k / sqrt(d)."""
+    """Return the map with the sigma that belongs to the scores q.k / sqrt(d)."""
     gaussian = getattr(feature_map, "gaussian", getattr(feature_map, "factor", None))
     if gaussian is None or not gaussian.softmax:
         raise ValueError(
@@ -179,7 +180,7 @@ def _resolve_heads(maps: Sequence[Any], like: Array) -> Any:
 
 
 def stack_heads(maps: Sequence[Any], like: Array) -> Any:
-    """Return maps as one map with a leading axis; ValueError if they differ in kind."""
+    """Combine maps into one map with a leading axis, or raise ValueError."""
     if isinstance(maps[0], DeterministicMap):
         if len({getattr(feature_map, "name", None) for feature_map in maps}) > 1:
             raise ValueError("maps of different kinds")
@@ -188,7 +189,7 @@ def stack_heads(maps: Sequence[Any], like: Array) -> Any:
     def stacked(_, *values):
         if isinstance(values[0], float):
             arrays = [constant((1, 1), value, like) for value in values]
-        else:  # centres of parts may be vectors
+        else:  # the centres of parts may be vectors
             arrays = [value if value.ndim > 1 else value[None, :] for value in values]
         if len({array.shape for array in arrays}) > 1:
             raise ValueError("maps of different sizes")

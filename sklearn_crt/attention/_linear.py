@@ -31,8 +31,8 @@ from ._features import DETERMINISTIC, check_attention_inputs, resolve
 from ._softmax import softmax_attention
 from ._state import LinearAttentionState, logs_of_mask, with_column_of_ones
 
-_BLOCK_BYTES = 2**20  # of the features of a chunk, about the size of an L2 cache
-_CAUSAL_ROWS = 128  # rows of a causal chunk, inside which all pairs are computed
+_BLOCK_BYTES = 2**20  # bytes of the features of a chunk, about the size of an L2 cache
+_CAUSAL_ROWS = 128  # rows of a causal chunk, within which all pairs are computed
 _SIGNED_ROWS = 32  # the same if all pairs are computed for each group of frequencies
 
 
@@ -48,10 +48,10 @@ def linear_attention(
 ) -> Array:
     r"""Estimate softmax attention in time and memory linear in the number of rows.
 
-    Attention replaces each query by an average of the values, with weights
-    :math:`e^{q \cdot k / \sqrt d}`, a number for each pair of rows. With features f, g
-    whose inner products estimate these, sums over the keys are taken once, and each
-    query reads them.
+    Attention returns, for each query, an average of the values with weights :math:`e^{q
+    \cdot k / \sqrt d}`, so exact attention computes a number for each pair of rows.
+    With features f and g whose inner products estimate these weights, sums over the
+    keys are computed once and used for all queries.
 
     Parameters
     ----------
@@ -63,57 +63,62 @@ def linear_attention(
     v : array of shape (..., n_keys, e)
         Values.
     feature_map : fitted sampler, FeatureMap, str, or list of these
-        A sampler with ``kernel="softmax"``, fitted on rows like q (and k as its
-        ``X_key``) with ``sigma=d**-0.25``, or its ``map_``. The scores are
-        q.k / sqrt(d) whatever its sigma was, and remain unbiased; but the best A of
-        :class:`~sklearn_crt.OPRFSampler` is the one for that sigma. One of the names
-        ``"elu+1"``, ``"elu(-)+1"``, ``"relu"`` stands for deterministic features, which
-        estimate nothing but are an attention of their own. A list has one map per head,
-        for arrays (..., n_heads, n_rows, d).
+        A sampler with ``kernel="softmax"``, or its ``map_``, fitted on rows like q (and
+        k as its ``X_key``) with ``sigma=d**-0.25``. The scores are q.k / sqrt(d) and
+        their estimate is unbiased whatever its sigma was, but the parameter A of
+        :class:`~sklearn_crt.OPRFSampler` is optimal only for this sigma. The names
+        ``"elu+1"``, ``"elu(-)+1"`` and ``"relu"`` denote deterministic features, which
+        do not approximate softmax attention but define a different kind of attention. A
+        list contains one map per head, for arrays of shape (..., n_heads, n_rows, d).
     causal : bool, default=False
-        Whether row i sees the keys 0 ... i alone. The parameters of the map must not
-        come from these rows then: a fit on the whole sequence tells early rows about
-        later ones. Fit it on earlier batches.
+        Whether row i attends only to the keys 0 to i. In this case, fit the map on
+        earlier batches: parameters that are computed from the whole sequence would leak
+        information about later rows.
     key_mask : array of shape (..., n_keys), default=None
-        True for the keys that count; or numbers that are added to the scores of keys.
+        Boolean mask that is True for the keys to attend to, or numbers that are added
+        to the scores of the keys.
     chunk_size : int, default=None
-        Rows at a time; a power of two where causal. By default as many as fit into a
-        cache, 128 where causal (32 for features of both signs).
+        Number of rows that are processed at a time; a power of two if ``causal``. By
+        default as many as fit into a cache; 128 if ``causal`` (32 for features of both
+        signs).
 
     Returns
     -------
     output : array of shape (..., n_queries, e)
-        Averages of the values, in the library and type of q. 0 for a query that sees no
-        key. Where a map has features of both signs and its estimated denominator is not
-        well above its error, the mean of the values that the query sees, in part or
-        altogether, as the Nadaraya-Watson estimators do. NaN for a query that is not
-        finite or sees a key that is not, as exact attention has it.
+        Averages of the values, in the library and type of q. The output is 0 for a
+        query that attends to no key. If a map has features of both signs and the
+        estimated denominator is not well above its error, the output is partly or
+        completely replaced by the mean of the values that the query attends to, as in
+        the Nadaraya-Watson estimators. As in exact attention, it is NaN if the query or
+        one of these keys is not finite.
 
     Raises
     ------
     TypeError, ValueError
-        If arrays or map do not fit together, or q or k is of NumPy and not finite.
+        If the shapes of the arrays and the map do not match, or if q or k is a NumPy
+        array with values that are not finite.
 
     See Also
     --------
     softmax_attention : What is estimated.
-    LinearAttentionState : Causal attention token by token.
+    LinearAttentionState : Causal attention, one token at a time.
 
     Notes
     -----
-    With m features the cost is O(L m (d + e)), where causal O(L C (m + e)) more for
-    chunks of C rows. Output i is
+    With m features the cost is O(L m (d + e)). Causal attention with chunks of C rows
+    needs another O(L C (m + e)). Output i is
 
     .. math:: \frac{f(q_i)^\top \sum_j g(k_j) v_j}{f(q_i)^\top \sum_j g(k_j)}
 
-    (equation 3 of [1]_; [2]_). It is computed from the logs of the features: the
-    largest log of each feature over the keys moves to the queries, then each query is
-    divided by its largest term. Both cancel in the ratio. So positive features give a
-    weighted average of the values at any scale of q and k, in float32 too. Where causal
-    the maximum is a running one.
+    (equation 3 of [1]_; [2]_). The output is computed from the logarithms of the
+    features. The maximum of each log feature over the keys is moved to the queries, and
+    each query is then divided by its largest term; both factors cancel in the ratio.
+    Positive features therefore give a weighted average of the values at any scale of q
+    and k, also in float32. In causal attention, running maxima are used.
 
-    It does not make the estimate accurate. With entries of unit variance and d = 64 no
-    map of affordable width is; and below about 2 m rows exact attention is faster.
+    This does not make the estimate accurate. With entries of unit variance and d = 64,
+    no affordable number of features is accurate. For fewer than about 2 m rows, exact
+    attention is faster.
 
     References
     ----------
@@ -169,10 +174,11 @@ def fmm_attention(
     causal: bool = False,
     key_mask: Array | None = None,
 ) -> Array:
-    r"""Add exact attention to near keys and linear attention to all keys.
+    r"""Combine exact attention to neighbouring keys with linear attention to all keys.
 
-    Attention between rows that stand far apart often varies slowly, and a few features
-    do for it; between neighbours it does not. So neighbours are treated exactly.
+    Attention between distant positions often varies slowly, so a few features
+    approximate it well. Attention between neighbouring positions does not, so it is
+    computed exactly.
 
     Parameters
     ----------
@@ -183,22 +189,25 @@ def fmm_attention(
     v : array of shape (..., n_rows, e)
         Values.
     feature_maps : list, default=("elu+1", "elu(-)+1")
-        The r maps of the far field, each a ``feature_map`` of :func:`linear_attention`.
+        The r feature maps of the far field, each as ``feature_map`` in
+        :func:`linear_attention`.
     band : int
-        The near field of row i are the keys with abs(i - j) <= band.
+        The near field of row i consists of the keys with abs(i - j) <= band.
     near_weight, far_weight : float or array, default=0.5
-        Weights of the near field and of each far field. Positive numbers, for instance
-        the sigmoid of free parameters; arrays broadcast against (..., n_rows, e), one a
-        head for instance.
+        Weights of the near field and of each far field. They are positive, for instance
+        the sigmoid of free parameters. Arrays, for instance with one weight per head,
+        are broadcast against (..., n_rows, e).
     causal : bool, default=False
-        Whether row i sees the keys 0 ... i alone.
+        Whether row i attends only to the keys 0 to i.
     key_mask : array of shape (..., n_rows), default=None
-        True for the keys that count; or numbers that are added to the scores of keys.
+        Boolean mask that is True for the keys to attend to, or numbers that are added
+        to the scores of the keys.
 
     Returns
     -------
     output : array of shape (..., n_rows, e)
-        The weights of the values in a row add up to near_weight + r far_weight.
+        Attention outputs. The weights of the values in a row add up to near_weight + r
+        far_weight.
 
     Raises
     ------
@@ -212,9 +221,9 @@ def fmm_attention(
     .. math:: w_1 D V + w_2 \sum_{l=1}^r \frac{\phi_l(Q) (\phi_l(K)^\top V)}
        {\phi_l(Q) (\phi_l(K)^\top 1)} ,
 
-    in time O(L (band + r m) (d + e)). One map of m columns makes a matrix of rank m,
-    not 1; r maps make one of rank r m - (r - 1) at most, since all keep the vector of
-    ones.
+    in time O(L (band + r m) (d + e)). A map with m features approximates the matrix by
+    one of rank m. With r maps the rank is at most r m - (r - 1), because all matrices
+    preserve the vector of ones.
 
     References
     ----------
@@ -239,7 +248,7 @@ def fmm_attention(
 
 
 def _head(arrays, h, n_heads):
-    """Return the arrays of one head; an axis of one stands for all heads."""
+    """Return the arrays of one head; an axis of length one applies to all heads."""
     for array in arrays:
         if array is None or array.ndim < 3:
             yield array
@@ -313,21 +322,22 @@ S = TypeVar("S")
 
 
 def fit_heads(sampler: S, q: Array, k: Array) -> list[S]:
-    """Fit one sampler per head, each with frequencies and parameters of its own.
+    """Fit one sampler per head, each with its own frequencies and parameters.
 
     Parameters
     ----------
     sampler : sampler
-        With ``kernel="softmax"``; it is cloned, and its sigma is set to d^(-1/4).
+        Sampler with ``kernel="softmax"``. It is cloned, and ``sigma`` of the copies is
+        set to d^(-1/4).
     q, k : array of shape (..., n_heads, n_rows, d)
-        Queries and keys; a head is fitted on its rows in all batches. Where attention
-        is causal take earlier batches, never the rows that it is applied to.
+        Queries and keys. Each head is fitted on its rows in all batches. For causal
+        attention, use earlier batches, never the rows to which attention is applied.
 
     Returns
     -------
     samplers : list of sampler
-        The ``feature_map`` of :func:`linear_attention`. With ``partial_fit`` a sampler
-        takes in more rows of its head.
+        The ``feature_map`` of :func:`linear_attention`. The fitted samplers. More rows
+        of a head can be added by ``partial_fit`` of its sampler.
 
     Examples
     --------

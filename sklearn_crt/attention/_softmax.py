@@ -1,4 +1,4 @@
-"""Exact attention to all keys or to a band, and attention to a few mean keys."""
+"""Exact attention to all keys or to a band, and attention to a few cluster means."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .._kernels import least_log, weights_from_logs
 from ._features import check_attention_inputs
 from ._state import logs_of_mask
 
-_LEAST_BLOCK = 32  # rows of a block of the band, so that products are worth their calls
+_LEAST_BLOCK = 32  # rows in a block of the band, enough for efficient products
 
 
 def softmax_attention(
@@ -40,8 +40,8 @@ def softmax_attention(
 ) -> Array:
     r"""Average values with weights softmax(q.k / sqrt(d)), for all pairs of rows.
 
-    The yardstick of :func:`linear_attention`: exact, but the time and the memory grow
-    with the square of the number of rows, unless a band is given.
+    This is exact attention, for comparison with :func:`linear_attention`. Time and
+    memory grow with the square of the number of rows, unless ``band`` is set.
 
     Parameters
     ----------
@@ -53,32 +53,32 @@ def softmax_attention(
     v : array of shape (..., n_keys, e)
         Values.
     causal : bool, default=False
-        Whether row i sees the keys 0 ... i alone.
+        Whether row i attends only to the keys 0 to i.
     band : int, default=None
-        Row i sees the keys with abs(i - j) <= band alone, in time and memory
-        O(L band (d + e)); needs as many queries as keys. None for all.
+        If set, row i attends only to the keys with abs(i - j) <= band, in time and
+        memory O(L band (d + e)). This requires as many queries as keys. None for all.
     key_mask : array of shape (..., n_keys), default=None
-        True for the keys that count; or numbers that are added to the scores of keys.
+        Boolean mask that is True for the keys to attend to, or numbers that are added
+        to the scores of the keys.
 
     Returns
     -------
     output : array of shape (..., n_queries, e)
-        Weighted averages of the values; 0 for a query that sees no key.
+        Weighted averages of the values; 0 for a query that attends to no key.
 
     Raises
     ------
     TypeError, ValueError
-        If arrays do not fit together, or band is negative.
+        If the shapes of the arrays do not match, or if band is negative.
 
     See Also
     --------
-    linear_attention : In time linear in the number of rows.
+    linear_attention : Approximate attention in linear time.
 
     Notes
     -----
-    :math:`\mathrm{softmax}(q k^\top / \sqrt d + M) v`, where the mask M has minus
-    infinity, not 0, for keys that are not seen: with 0 they would keep a weight of
-    :math:`e^0`.
+    :math:`\mathrm{softmax}(q k^\top / \sqrt d + M) v`, where the mask M is minus
+    infinity for masked keys. With 0 instead, they would keep a weight of :math:`e^0`.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def _banded(q, k, v, causal, band, bias):
     """Return attention block by block, to the previous, the same and the next block."""
     xp, n, d = namespace_of(q, k, v), q.shape[-2], q.shape[-1]
     size = max(band, _LEAST_BLOCK)
-    if values_are_known(q):  # a compiled program is to serve all lengths
+    if values_are_known(q):  # a compiled program has to work for all lengths
         size = min(size, n)
     offsets = (-1, 0) if causal else (-1, 0, 1)
     q = cut(q * d**-0.5, size)
@@ -159,8 +159,8 @@ def _banded(q, k, v, causal, band, bias):
 
 # ------------------------------------------------ means of groups of similar keys
 # k-means++ on all keys, or k-means until convergence, takes many times as long and
-# reduces the error very little. With random keys in place of k-means++ the error is
-# much larger for the keys of trained models.
+# reduces the error very little. With random keys instead of k-means++, the error is
+# much larger for keys of trained models.
 _SAMPLED = 8  # sampled keys per point, among which the initial points are chosen
 _STEPS = 3
 
@@ -174,10 +174,11 @@ def coreset_attention(
     causal: bool = False,
     key_mask: Array | None = None,
 ) -> Array:
-    r"""Average values with softmax weights of a few points that stand for the keys.
+    r"""Average values with softmax weights of a few points that represent the keys.
 
-    For long sequences with scores so large that features of affordable width fail
-    (:func:`linear_attention`). The points are the means of groups of like keys.
+    Use it for long sequences with scores so large that an affordable number of features
+    is not accurate (:func:`linear_attention`). The points are means of clusters of
+    keys.
 
     Parameters
     ----------
@@ -189,52 +190,55 @@ def coreset_attention(
     v : array of shape (..., n_keys, e)
         Values.
     n_points : int, default=128
-        Number of points, for each batch and head. With as many as there are different
-        keys attention is exact.
+        Number of points, for each batch and head. Attention is exact if there are as
+        many points as distinct keys.
     causal : bool, default=False
-        Must be False: points would tell early rows about later keys.
+        Must be False, because the points would leak information about later keys.
     key_mask : array of shape (..., n_keys), default=None
-        True for the keys that count; or numbers that are added to the scores of keys.
+        Boolean mask that is True for the keys to attend to, or numbers that are added
+        to the scores of the keys.
 
     Returns
     -------
     output : array of shape (..., n_queries, e)
         Weighted averages of the values, in the library and type of q; 0 for a query
-        that sees no key.
+        that attends to no key.
 
     Raises
     ------
     TypeError, ValueError
-        If arrays do not fit together, n_points is below 1, causal is True, or k, or q
-        of NumPy, is not finite.
+        If the shapes of the arrays do not match, n_points is below 1, causal is True,
+        or k (or q, if it is a NumPy array) contains values that are not finite.
 
     See Also
     --------
-    linear_attention : From features, also where causal.
+    linear_attention : Attention that is approximated by features, and can be causal.
     softmax_attention : What is approximated.
-    sklearn_crt.Prototypes : The same for the Nadaraya-Watson estimators.
+    sklearn_crt.Prototypes : The same approximation for Nadaraya-Watson estimators.
 
     Notes
     -----
-    With the sum of weights :math:`W_p` (the number of keys where there is no mask), the
-    mean key :math:`\bar k_p` and the mean value :math:`\bar v_p` of group p, output i
-    is
+    Let :math:`W_p` be the sum of weights of cluster p (the number of its keys if there
+    is no mask), :math:`\bar k_p` its mean key and :math:`\bar v_p` its mean value.
+    Output i is
 
     .. math:: \frac{\sum_p W_p e^{q_i \cdot \bar k_p / \sqrt d}\, \bar v_p}
        {\sum_p W_p e^{q_i \cdot \bar k_p / \sqrt d}} ,
 
-    the attention of [1]_, equation 1, whose tokens have sizes: exact attention with
-    :math:`\log W_p` added to the scores. Nothing overflows at any scale. The error
-    is of the order of the covariance of scores and values in the groups.
+    which is exact attention with :math:`\log W_p` added to the scores, as in equation 1
+    of [1]_, where each token represents several others. Nothing overflows at any scale.
+    The error is of the order of the covariance between scores and values within the
+    clusters.
 
-    The groups are those of k-means, three steps from k-means++ on a sample of the keys
-    with a fixed seed, so the order of the keys does not matter, nor a vector added to
-    all of them. Keys are copied to the host for it, once for each batch and head, so
-    ``torch.compile`` and ``jax.jit`` cannot trace it. All else is computed where q is,
-    and gradients flow to q, k, v and a mask of numbers, as if the groups were
-    constants.
+    The clusters are found by three steps of k-means, initialised by k-means++ on a
+    sample of the keys with a fixed seed. The result does not depend on the order of the
+    keys, and does not change if a vector is added to all of them. The keys are copied
+    to the CPU for this purpose, once for each batch and head, so ``torch.compile`` and
+    ``jax.jit`` cannot trace the function. Everything else is computed on the device of
+    q, and gradients are propagated to q, k, v and a numeric mask as if the clusters
+    were constant.
 
-    Time is O(L n_points (d + e)) and memory O(L n_points).
+    The time is O(L n_points (d + e)), and the memory O(L n_points).
 
     References
     ----------
@@ -263,7 +267,7 @@ def coreset_attention(
     if n_points < 1:
         raise ValueError(f"n_points must be at least 1, got {n_points}.")
     bias = logs_of_mask(key_mask, k)
-    if bias is not None:  # masks may have the least number in place of -infinity
+    if bias is not None:  # masks may contain the smallest number instead of -infinity
         nothing = constant((1,) * bias.ndim, -np.inf, bias)
         bias = namespace_of(bias).where(bias > least_log(k), bias, nothing)
         bias = asarray_like(bias, k)
@@ -289,7 +293,7 @@ def _points(k, v, bias, groups):
 
 
 def _groups(k, bias, n_points):
-    """Return the group of each key, for each batch and head."""
+    """Return the cluster of each key, for each batch and head."""
     # k (..., n_keys, d), bias (..., n_keys, 1) -> (..., n_keys)
     keys, seen = to_host(k), np.ones(k.shape[:-1], dtype=bool)
     assert_all_finite(keys, input_name="k")
@@ -304,9 +308,9 @@ def _groups(k, bias, n_points):
 
 
 def _cluster(keys: np.ndarray, n_points: int) -> np.ndarray:
-    """Return the group of each key; only equal keys share one if there are few keys."""
+    """Return the cluster of each key; a few distinct keys each form a cluster."""
     rng = np.random.RandomState(0)
-    rows = keys / (np.abs(keys).max() or 1.0)  # so that squares stay finite
+    rows = keys / (np.abs(keys).max() or 1.0)  # so that squares are finite
     # Equal keys have equal products with a random vector, and different keys almost
     # surely have different ones. The order of the products depends neither on the order
     # of the keys nor on a vector that is added to all of them.
@@ -320,7 +324,8 @@ def _cluster(keys: np.ndarray, n_points: int) -> np.ndarray:
     some = rng.permutation(first.size)[: _SAMPLED * n_points]
     init = _initial_points(rows[some], n_points, rng)
     model = KMeans(n_points, init=init, n_init=1, max_iter=_STEPS)
-    with warnings.catch_warnings():  # of keys that differ only by rounding
+    # k-means warns about keys that differ only by rounding
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(rows, sample_weight=np.bincount(groups)).labels_[groups]
 
@@ -329,7 +334,8 @@ def _initial_points(
     rows: np.ndarray, n_points: int, rng: np.random.RandomState
 ) -> np.ndarray:
     """Return initial points by k-means++: rows drawn by their squared distances."""
-    # scikit-learn's function validates all rows for each point, which would dominate
+    # scikit-learn's function validates all rows for each point, which would take most
+    # of the time
     chosen, left = [rng.randint(len(rows))], np.full(len(rows), np.inf)
     while len(chosen) < n_points:
         left = np.minimum(left, sq_norms(rows - rows[chosen[-1]])[:, 0])

@@ -32,33 +32,33 @@ from ._features import Features, Map, check_rows, check_values, resolve
 
 @dataclass(frozen=True, eq=False)
 class LinearAttentionState:
-    r"""Sums over the keys seen so far: attention one token at a time.
+    r"""Sums over the keys so far, for causal attention one token at a time.
 
-    A language model that writes text asks for one row of causal attention after
-    another. Exact attention reads all earlier keys for it; this state has a fixed size
-    and a new token costs O(m (d + e)) for m features, d columns of keys and e of
-    values.
+    A language model that generates text computes one row of causal attention after
+    another. Exact attention reads all earlier keys for each row. This state has a fixed
+    size, and a new token needs O(m (d + e)) operations for m features, d columns of
+    keys and e columns of values.
 
-    A state never changes: ``update`` returns a new one, so that a beam of continuations
-    may share a beginning.
+    States are immutable: ``update`` returns a new state, so that several continuations
+    can share a common beginning, as in beam search.
 
     Parameters
     ----------
     feature_map : fitted sampler, FeatureMap, str, or list of these
-        As in :func:`linear_attention`, but all heads of one kind.
+        As in :func:`linear_attention`, but all heads must have the same kind of map.
 
     See Also
     --------
-    linear_attention : All rows at once.
+    linear_attention : Attention of all rows at once.
 
     Notes
     -----
-    Kept are, for each feature r, the running maximum :math:`c_r` of the logs of the
-    keys' features and the sums
+    For each feature r, the state contains the running maximum :math:`c_r` of the log
+    features of the keys, and the sums
 
     .. math:: S_r = \sum_j e^{\log f_r(k_j) - c_r} (v_j, 1) ,
 
-    which are rescaled where the maximum grows, so nothing overflows.
+    which are rescaled whenever the maximum grows, so that nothing overflows.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class LinearAttentionState:
     def update(
         self, k: Array, v: Array, *, key_mask: Array | None = None
     ) -> LinearAttentionState:
-        """Return the state after some more tokens.
+        """Return the state after one or more further tokens.
 
         Parameters
         ----------
@@ -97,7 +97,7 @@ class LinearAttentionState:
         Returns
         -------
         state : LinearAttentionState
-            Over the tokens before and these.
+            State that includes the earlier tokens and these.
         """
         check_rows(k, "k")
         check_values(k, v)
@@ -112,12 +112,12 @@ class LinearAttentionState:
         Parameters
         ----------
         q : array of shape (..., n_queries, d)
-            Queries, which see all the tokens so far.
+            Queries, which attend to all tokens so far.
 
         Returns
         -------
         output : array of shape (..., n_queries, e)
-            One row per query.
+            Averages of the values, one row per query.
         """
         check_rows(q, "q")
         refuse_not_finite(q, "q")
@@ -180,7 +180,7 @@ class LinearAttentionState:
         return self._sums, self._seen, self._groups
 
     def _with_arrays(self, arrays):
-        """Return the state of these sums."""
+        """Return the state with given sums."""
         state = self._with(_sums=LogSum(arrays["values"], arrays["log_scale"]))
         if self.feature_map.is_positive:
             return state
@@ -207,7 +207,7 @@ def with_column_of_ones(v: Array) -> Array:
 
 
 def logs_of_mask(key_mask: Array | None, like: Array) -> Array | None:
-    """Return the logs of the weights that a mask gives to keys, as a column."""
+    """Return the logarithms of the weights that a mask assigns to keys, as a column."""
     # key_mask (..., n_keys), like (..., n_keys, d) -> (..., n_keys, 1)
     if key_mask is None:
         return None
@@ -227,11 +227,10 @@ def logs_of_mask(key_mask: Array | None, like: Array) -> Array | None:
 # With positive features the denominator is positive if the query sees a key. Features
 # of both signs estimate the denominator S with a standard error s. The output follows
 # the rule of the Nadaraya-Watson estimators: the average is clipped to the range of the
-# values that the query sees, and mixed with the mean of these values. Its weight is
-# min(1, max(S, 0) / 2 s)^2. The error is the grouped jackknife over the frequencies,
-#     s^2 = G / (G - 1) sum_g (S_g - n_g / m S)^2,
-# with the part S_g of S from the n_g of the m frequencies that are dealt to group g of
-# G = 16 in turn.
+# values that the query attends to, and combined with the mean of these values. Its
+# weight is min(1, max(S, 0) / 2 s)^2. The error is the grouped jackknife over the
+# frequencies, s^2 = G / (G - 1) sum_g (S_g - n_g / m S)^2, with the part S_g of S from
+# the n_g of the m frequencies that are assigned to group g of G = 16 in turn.
 def averages_of_values(numerators: LogSum) -> Array:
     """Return the ratios of numerators and denominators, for positive features."""
     # -> (..., n_queries, n_values)
@@ -239,9 +238,9 @@ def averages_of_values(numerators: LogSum) -> Array:
 
 
 def _averages_where_positive(values):
-    """Return averages, 0 without a positive denominator, and where it is positive."""
+    """Return averages, or 0, and a mask that is True for positive denominators."""
     xp, weights = namespace_of(values), values[..., -1:]
-    positive = ~(weights <= 0)  # NaN stays NaN
+    positive = ~(weights <= 0)  # NaN remains NaN
     found = values[..., :-1] / xp.where(positive, weights, xp.ones_like(weights))
     return xp.where(positive, found, xp.zeros_like(found)), positive
 
@@ -282,14 +281,14 @@ class Groups:
         return replace(self, sums=new if self.sums is None else self.sums.plus(new))
 
     def read(self, queries: Features) -> LogSum:
-        """Return the part of the denominators that each group contributes."""
+        """Return the contribution of each group to the denominators."""
         sums: Any = self.sums  # not None, as there are keys
         return self._split(queries).times(sums)
 
     def causal(
         self, queries: Features, keys: Features, ones: Array, block: Callable
     ) -> tuple[LogSum, Groups]:
-        """Return the parts of causal denominators, and the groups with these keys."""
+        """Return parts of causal denominators, and the groups with these keys."""
         # ones (..., n_rows, 1)
         split = self._split(queries), self._split(keys)
         parts, sums = block(self.sums, *split, ones[..., None, :, :])
@@ -310,7 +309,7 @@ class Groups:
         return Features(split(mantissa) * self.counts, split(features.exponent))
 
     def averages(self, numerators: LogSum, parts: LogSum, seen: Seen) -> Array:
-        """Return averages by the rule for features of both signs."""
+        """Return averages according to the rule for features of both signs."""
         # -> (..., n_queries, n_values)
         xp, values = namespace_of(numerators.values), numerators.values
         found, _ = _averages_where_positive(values)
@@ -335,7 +334,7 @@ class Groups:
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """Sums of the values and of ones that each query sees, and their range."""
+    """Sums and range of the values that each query attends to, and their number."""
 
     totals: Array  # (..., n_queries or 1, n_values + 1)
     low: Array  # (..., n_queries or 1, n_values)

@@ -42,6 +42,7 @@ from ._features import FeatureAverages
 from ._jackknife import N_EFFECTIVE, ApproximationError
 from ._prototypes import Prototypes, prototype_averages
 from ._row_weights import RowWeightsMixin, kernel_of
+from ._similarity import SimilarityMixin
 from ._sums import Averages
 
 _N_CHECKED = 256  # training rows whose effective number of features is computed
@@ -59,7 +60,7 @@ def _has_features(model):
     return True
 
 
-class BaseNadarayaWatson(RowWeightsMixin, SupervisedLifeCycle):
+class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
     """Base class of kernel-weighted averages of the training targets.
 
     A subclass encodes the targets as a matrix, and turns averages into predictions.
@@ -67,7 +68,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SupervisedLifeCycle):
     Parameters
     ----------
     kernel : str, kernel, callable or transformer, default="gaussian"
-        What weights the training rows.
+        Kernel that determines the weights of the training rows.
 
         - ``"gaussian"``, ``"laplacian"``, ``"matern"``, or a kernel value with its own
           parameters, such as ``Matern(nu=2.5)`` from :mod:`sklearn_crt.kernels`: the
@@ -77,7 +78,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SupervisedLifeCycle):
           (n, m). The kernels of :mod:`sklearn.gaussian_process.kernels` are of this
           kind.
         - :class:`Prototypes`: the exact kernel with a small number of weighted points
-          in place of all training rows.
+          instead of all training rows.
         - A sampler, such as :class:`OPRFSampler`, or any other transformer: the inner
           products of its features replace the kernel, so that only sums over the
           training rows are needed. The transformer is cloned and fitted, unless it is
@@ -87,22 +88,22 @@ class BaseNadarayaWatson(RowWeightsMixin, SupervisedLifeCycle):
     sigma : float, {"auto", "scale", "median"} or array-like, default="auto"
         Inverse length scale by which the rows are multiplied: a number, or one number
         per column; a larger ``sigma`` is a narrower kernel, and ``length_scale = 1 /
-        sigma``. ``"scale"`` equals scikit-learn's ``gamma="scale"`` with ``gamma =
-        sigma**2 / 2``, and ``"median"`` is one over the median distance of the rows.
-        ``"auto"`` selects the multiple of ``"scale"`` with the lowest leave-one-out
-        error of the predictions (see Notes). If the kernel is a sampler, the
-        predictions are those from its features, and ``"auto"`` keeps a ``sigma`` that
-        was set on the sampler. If the kernel is ``"linear"`` or a transformer of
+        sigma``. ``"scale"`` corresponds to scikit-learn's ``gamma="scale"`` with
+        ``gamma = sigma**2 / 2``, and ``"median"`` is the inverse of the median distance
+        between rows. ``"auto"`` selects the multiple of ``"scale"`` with the lowest
+        leave-one-out error of the predictions (see Notes). If the kernel is a sampler,
+        the predictions are those from its features, and ``"auto"`` keeps a ``sigma``
+        that was set on the sampler. If the kernel is ``"linear"`` or a transformer of
         another package, ``sigma`` must be ``"auto"`` and has no effect.
 
     Attributes
     ----------
     kernel_ : kernel, Prototypes, transformer or "linear"
-        The kernel in use: a kernel value, ``Prototypes`` with the attribute
+        The kernel that is used: a kernel value, ``Prototypes`` with the attribute
         ``prototypes_``, or the fitted transformer.
     sigma_ : float or ndarray of shape (n_features,)
-        The inverse length scale in use. It does not exist if ``kernel`` is ``"linear"``
-        or a transformer without ``sigma_``.
+        The inverse length scale that is used. It does not exist if ``kernel`` is
+        ``"linear"`` or a transformer without ``sigma_``.
     """
 
     _value: Averages
@@ -181,7 +182,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SupervisedLifeCycle):
         return FeatureAverages(targets=targets, selects_sigma=selects, **start)
 
     def _check_no_sigma(self):
-        """Raise ValueError for a ``sigma`` that rows that are features cannot have."""
+        """Raise ValueError if ``sigma`` is set although the rows are features."""
         if not is_auto(self.sigma):
             raise ValueError(
                 f"sigma={self.sigma!r} has no effect with kernel='linear', because the "
@@ -370,7 +371,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SupervisedLifeCycle):
 
     @property
     def sigma_(self) -> float | np.ndarray:
-        """The inverse length scale in use."""
+        """The inverse length scale that is used."""
         return self._value.sigma
 
     def __sklearn_tags__(self):

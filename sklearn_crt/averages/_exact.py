@@ -9,108 +9,27 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import gen_batches
 
 from .._array import (
-    Array,
-    joined,
-    namespace_of,
-    on_host,
-    part,
     to_host,
-    to_namespace_of,
 )
 from .._fitted import Batch, Step, computed_once, no_step
 from .._kernel_parameter import RowKernel, copied_sigma, is_auto, row_kernel
 from .._state import same
-from .._workers import Workspace
 from ..rows import (
-    Frame,
-    Inputs,
     Rows,
     Sigma,
     Statistics,
     resolve_sigma,
-    type_for_weights,
 )
 from ..rows.sample import DistinctSample
+from ._keys import Keys, Part, as_kind
+from ._local_targets import LocalLinear
 from ._sigma import N_KEYS, best_multiple, number_of_distinct_rows
-from ._sums import Averages, KernelSums, add_block, log_kernel
+from ._sums import Averages, KernelSums
 from ._targets import Targets
 
 _SEED = 0, 0, 0, 0  # for the sample of rows that sigma="median" uses
-Part = tuple[Any, ...]  # rows, targets, weights, and for prototypes their moments
-_QUERY_ROWS, _KEY_ROWS = 256, 2048  # block of kernel values computed at a time
-_DEVICE_ROWS = 2**11, 2**13  # the same on other devices: 128 MiB in float64
-
-
-@dataclass(frozen=True)
-class Keys:
-    """Rows or prototypes with targets and weights, over which kernel sums are taken."""
-
-    kernel: RowKernel
-    targets: Targets
-    parts: tuple[Part, ...]
-    origin: np.ndarray  # (n_features,)
-
-    def sums(
-        self, X: Rows, sigma: float | np.ndarray, *, left_out: bool = False
-    ) -> Iterator[tuple[slice, KernelSums]]:
-        """Yield slices of the queries and their kernel sums.
-
-        ``left_out`` excludes the rows at distance 0 from a query.
-        """
-        query_rows, key_rows = (_QUERY_ROWS, _KEY_ROWS) if on_host(X) else _DEVICE_ROWS
-        frame, kind = self.frame(X, sigma)
-        frame.check(X)
-        keys: Any = None
-        if self.targets.n_products(X.shape[1]):  # encoded rows would take much memory
-            query_rows *= 4
-        else:
-            keys = list(self._blocks(frame, X, kind, key_rows))
-        workspace = Workspace() if on_host(X) else None
-        for rows in gen_batches(X.shape[0], query_rows):
-            queries, total = frame.rows(as_kind(part(X, rows), kind)), None
-            for block, targets in keys or self._blocks(frame, X, kind, key_rows):
-                logs = log_kernel(self.kernel, queries, block, workspace)
-                if left_out:
-                    logs[queries.sq_distances(block) == 0] = -np.inf
-                total = add_block(total, logs, targets, workspace)
-            assert total is not None  # there is at least one block
-            values = self.targets.solve(total.values, queries, sigma)
-            yield rows, KernelSums(values, total.log_scale)
-
-    def frame(self, X: Any, sigma: Any) -> tuple[Frame, Any]:
-        """Return the scaling of the inputs, and the type to convert tables to or None.
-
-        The second value is the sparse type of the rows, or ``numpy.ndarray``.
-        """
-        sides = [X, *(rows for rows, *_ in self.parts)]
-        kinds = [type(rows) for rows in sides if sparse.issparse(rows)]
-        if callable(self.kernel):  # it is given rows that are scaled but not centred
-            return Frame(sigma).to(X), None
-        if kinds and not self.targets.n_products(X.shape[1]):
-            return Frame(sigma), kinds[0]  # centring would make sparse rows dense
-        # Centring does not change distances, and reduces their error in float32, which
-        # grows with the norms. The moments of local linear fits, which have few
-        # features, would suffer from cancellation far from zero.
-        return Frame(sigma, self.origin).to(X), np.ndarray if kinds else None
-
-    def _blocks(
-        self, frame: Frame, X: Any, kind: Any, size: int
-    ) -> Iterator[tuple[Inputs, Array]]:
-        """Yield blocks of the stored rows in the data type of X, and their targets."""
-        for some_rows in self.parts:
-            arrays = [to_namespace_of(array, X) for array in some_rows]
-            dtype = type_for_weights(arrays[2], X.dtype)
-            for block in gen_batches(arrays[0].shape[0], size):
-                some, y, weights, *spread = (part(array, block) for array in arrays)
-                if on_host(X):
-                    some = some.astype(X.dtype, copy=False)
-                else:
-                    some = namespace_of(X).astype(some, X.dtype, copy=False)
-                keys = frame.rows(as_kind(some, kind))
-                yield keys, self.targets.encode(y, weights, dtype, keys, *spread)
 
 
 class Choice(NamedTuple):
@@ -151,7 +70,9 @@ class RowAverages(Averages):
     def fitted(self, batch: Batch, step: Step = no_step) -> Self:
         """Return the averages with ``sigma`` chosen; later rows may still change it."""
         value = self.plus(batch, step)
-        return replace(value, known_choice=value.choice)
+        value = replace(value, known_choice=value.choice)
+        value.keys.stored(batch.X, value.sigma)
+        return value
 
     def frozen(self, step: Step = no_step) -> Self:
         """Return the averages with ``sigma``, and with what predictions need."""
@@ -186,12 +107,19 @@ class RowAverages(Averages):
 
     def with_targets(self, targets: Targets) -> Self:
         """Return a copy that computes other predictions from the same kernel sums."""
-        return replace(self, known_choice=self.choice._replace(targets=targets))
+        value = replace(self, known_choice=self.choice._replace(targets=targets))
+        if isinstance(targets, LocalLinear):
+            vars(value)["keys"] = self.keys.with_targets(targets)
+        return value
 
     @property
-    @abstractmethod
     def keys(self) -> Keys:
         """The rows or prototypes to be summed over, with the chosen targets."""
+        return computed_once(self, "keys", self._chosen_keys)
+
+    @abstractmethod
+    def _chosen_keys(self) -> Keys:
+        """Return the rows or prototypes with the chosen targets."""
 
     @property
     def kernel_in_use(self) -> Any:
@@ -203,8 +131,10 @@ class RowAverages(Averages):
         pairs = {
             "kernel": (self.unfitted, other.unfitted),
             "sigma": (self.sigma_parameter, other.sigma_parameter),
-            "alpha": tuple(getattr(v.targets, "alphas", None) for v in (self, other)),
         }
+        for name in ("alphas", "remainder"):
+            mine, theirs = (getattr(v.targets, name, None) for v in (self, other))
+            pairs[name.removesuffix("s")] = mine, theirs
         for name, (mine, theirs) in pairs.items():
             if not same(mine, theirs):
                 raise ValueError(
@@ -300,27 +230,9 @@ class ExactAverages(RowAverages):
         )
         return replace(self, parts=parts)
 
-    @property
-    def keys(self) -> Keys:
+    def _chosen_keys(self) -> Keys:
         return self._keys(self.chosen_targets)
 
     def _keys(self, targets: Targets | None = None) -> Keys:
         origin = self.statistics.query.mean
         return Keys(self.kernel, targets or self.targets, self.parts, origin)
-
-
-def joined_parts(parts: tuple[Part, ...]) -> Part:
-    """Concatenate batches of rows, their targets and their weights."""
-    if len(parts) == 1:
-        return parts[0]
-    X, y, weights = zip(*parts, strict=True)
-    if any(map(sparse.issparse, X)):
-        return sparse.vstack(X).tocsr(), np.concatenate(y), np.concatenate(weights)
-    return tuple(joined(list(blocks)) for blocks in (X, y, weights))
-
-
-def as_kind(X: Any, kind: Any) -> Any:
-    """Convert rows to the type that queries and stored rows are to have."""
-    if kind is np.ndarray:
-        return X.toarray() if sparse.issparse(X) else X
-    return X if kind is None or sparse.issparse(X) else kind(X)

@@ -87,10 +87,10 @@ class Norms:
         """Return why the rows are unlikely to be features of a kernel, or None.
 
         The criterion is the mean inner product of all pairs of rows divided by the mean
-        squared norm. For a kernel that is nowhere negative it is at least one over the
-        number of rows. If it is close to 1, all pairs are alike: either raw rows are
-        far from zero, or features have a very small sigma. Only the features then have
-        norms close to 1.
+        squared norm. For a non-negative kernel it is at least the inverse of the number
+        of rows. If it is close to 1, all pairs have almost the same inner product,
+        either because raw rows are far from zero, or because features have a very small
+        sigma. Only the features then have norms close to 1.
         """
         # sums (n_components,)
         if self.squares <= 0:
@@ -118,7 +118,8 @@ def error_of_signs(features: Array, sums: np.ndarray, norms: Norms) -> Array:
 class FeatureAverages(MapSums, Averages):
     """Fitted sums of features times targets, and the map that computes features."""
 
-    selects_sigma: bool = False  # by leave-one-out error, when the map is fixed
+    # whether sigma is selected by the leave-one-out error when the map is fixed
+    selects_sigma: bool = False
     sums: FeatureSums = field(default_factory=FeatureSums)
     norms: Norms = field(default_factory=Norms)
 

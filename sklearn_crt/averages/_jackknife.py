@@ -1,4 +1,4 @@
-r"""Standard errors of kernel averages from random features, and what follows of them.
+r"""Standard errors of kernel averages from random features, and their consequences.
 
 A kernel average is a ratio with the denominator :math:`S = \sum_m F_m Z_m`, where
 :math:`F_m` are the features of a query and :math:`Z_m` their sums over the training
@@ -34,7 +34,7 @@ def group_columns(index: np.ndarray | None, n_components: int) -> np.ndarray:
 
 
 def group_shares(index: np.ndarray | None, n_components: int) -> np.ndarray:
-    """Return the proportion of the frequencies that is in each group, (16,)."""
+    """Return the proportion of the frequencies in each group, (16,)."""
     frequencies = np.arange(n_components) if index is None else np.unique(index)
     sizes = np.bincount(frequencies % N_GROUPS, minlength=N_GROUPS)
     return sizes / frequencies.size
@@ -53,7 +53,7 @@ def jackknife_variance(
 
 
 def split_sums(sums: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Return the sums of features split into one column per group, else zero."""
+    """Return sums of features as one column per group, with zeros elsewhere."""
     # sums, groups (n_components,) -> (n_components, 16)
     parts = np.zeros((sums.size, N_GROUPS), dtype=sums.dtype)
     parts[np.arange(sums.size), groups] = sums
@@ -168,7 +168,7 @@ def trust(denominators: Array, errors: Array) -> Array:
 
 
 def normalised(scores, prior, weight):
-    """Return scores divided by the sum of those that are positive.
+    """Return scores divided by the sum of the positive scores.
 
     ``weight`` is the weight of the scores in an average with the class prior. It is
     increased if necessary, so that the class that ``predict`` returns has the largest
@@ -182,12 +182,13 @@ def normalised(scores, prior, weight):
     first = xp.argmax(scores, axis=1)
     lead = xp.max(shares, axis=1, keepdims=True) - shares
     behind = at_least(prior - xp.take(prior, first)[:, None], 0.0)
-    least = behind / at_least(lead + behind, 1e-30)  # the bound turns 0 / 0 into 0
+    # the lower bound turns 0 / 0 into 0
+    least = behind / at_least(lead + behind, 1e-30)
     least = xp.max(least, axis=1, keepdims=True)
     weight = at_least(weight, least + 1e-3 * (1 - least))  # avoids ties
     return weight * shares + (1 - weight) * prior
 
 
 def probabilities(scores, prior, weight):
-    """Return probabilities: normalised scores without those that are negative."""
+    """Return probabilities, which are normalised scores with negative ones set to 0."""
     return normalised(at_least(scores, 0.0), prior, weight)

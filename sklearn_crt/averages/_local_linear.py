@@ -25,9 +25,9 @@ from ..rows import Sigma, TableLike
 from ._base import BaseNadarayaWatson
 from ._classifier import NadarayaWatsonClassifier
 from ._exact import RowAverages
+from ._local_targets import LocalLinear, Slopes
 from ._prototypes import Prototypes
 from ._regressor import NadarayaWatsonRegressor
-from ._targets import LocalLinear, Slopes
 
 _ALPHA_CONSTRAINTS = [
     StrOptions({"auto"}),
@@ -62,6 +62,11 @@ class LocalLinearMixin(BaseNadarayaWatson):
         largest of them is kept unless the error of another is lower by more than one
         standard error. ``"auto"`` compares infinity, the powers of ten from 10 to
         0.0001, and 0.
+    remainder : float, default=1e-3
+        Largest proportion of the kernel weight of the training rows that a prediction
+        may leave out to save time, 0 or more and less than 1. Training rows whose
+        kernel is at most ``remainder`` times the mean of all training rows are left
+        out. 0 uses all rows.
 
     Attributes
     ----------
@@ -70,21 +75,23 @@ class LocalLinearMixin(BaseNadarayaWatson):
     kernel_ : kernel or Prototypes
         The kernel in use; ``Prototypes`` have the attribute ``prototypes_``.
     sigma_ : float or ndarray of shape (n_features,)
-        The inverse length scale in use.
+        The inverse length scale that is used.
     """
 
     _value: RowAverages
     alpha: float | ArrayLike | Literal["auto"]
+    remainder: float
     _parameter_constraints: dict = {
         "kernel": [*ROW_KERNEL_CONSTRAINTS, Prototypes],
         "sigma": SIGMA_CONSTRAINTS,
         "alpha": _ALPHA_CONSTRAINTS,
+        "remainder": [Interval(Real, 0, 1, closed="left")],
     }
 
     def _encoder(self):
         plain = super()._encoder()  # of the Nadaraya-Watson base class
         if is_auto(self.alpha):
-            return LocalLinear(plain)
+            return LocalLinear(plain, self.remainder)
         alphas = np.atleast_1d(np.asarray(self.alpha, dtype=np.float64))
         if alphas.ndim != 1 or not alphas.size or not np.all(alphas >= 0):
             raise ValueError(
@@ -92,7 +99,8 @@ class LocalLinearMixin(BaseNadarayaWatson):
                 "such numbers."
             )
         # from the largest to the smallest, because the largest is preferred
-        return LocalLinear(plain, tuple(np.sort(alphas)[::-1].tolist()))
+        alphas = tuple(np.sort(alphas)[::-1].tolist())
+        return LocalLinear(plain, self.remainder, alphas)
 
     @property
     def alpha_(self) -> float:
@@ -126,8 +134,7 @@ class LocalLinearMixin(BaseNadarayaWatson):
         value = self._check_rows(X, "slopes")
         targets, n_features = value.chosen_targets, self.n_features_in_
         if isinstance(targets, LocalLinear):
-            slopes = Slopes(targets.plain, targets.alphas, targets.basis)
-            value = value.with_targets(slopes)
+            value = value.with_targets(targets.solved_for(Slopes))
             sums = [sums.scores for _, sums in self._blocks_of_sums(value, X)]
             values = joined(sums)
         else:
@@ -182,11 +189,14 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
     ``sigma`` has one value per feature, the formulas apply to features multiplied by
     it, with :math:`\sigma = 1`. All sums are computed in float64.
 
-    A prediction takes about :math:`d^2 / 2` times as long as a kernel average. If there
-    are more than 40 features, the linear functions therefore vary only along the 24
-    leading principal directions of the training rows, multiplied by ``sigma``; the
-    kernel weights still use all features. A :class:`LearnedMetric` as the first step of
-    a pipeline turns these into the directions along which the targets vary most.
+    Rows whose kernel is at most ``remainder`` times its mean over all training rows are
+    left out. Together they have at most this proportion of the total weight. If most
+    rows are used, a prediction takes about :math:`d^2 / 2` times as long as a kernel
+    average. If there are more than 40 features, the linear functions therefore vary
+    only along the 24 leading principal directions of the training rows, multiplied by
+    ``sigma``; the kernel weights still use all features. A :class:`LearnedMetric` as
+    the first step of a pipeline turns these into the directions along which the targets
+    vary most.
 
     References
     ----------
@@ -222,10 +232,12 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
         *,
         sigma: Sigma = "auto",
         alpha: float | ArrayLike | Literal["auto"] = "auto",
+        remainder: float = 1e-3,
         clip: bool = False,
     ):
         super().__init__(kernel, sigma=sigma)
         self.alpha = alpha
+        self.remainder = remainder
         self.clip = clip
 
     def predict(self, X: TableLike) -> np.ndarray:
@@ -254,7 +266,8 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
 
     Each class is encoded as a column of zeros and ones, and
     :class:`LocalLinearRegressor` is applied to these columns. Negative values are
-    replaced by 0, and the values of each row are divided by their sum. Near a boundary
+    replaced by 0, the values of each row are divided by their sum, and the result is
+    calibrated as described for :class:`NadarayaWatsonClassifier`. Near a boundary
     between classes the linear fits follow the slope of the probabilities, whereas
     kernel averages are biased towards the side with more rows.
 
@@ -263,8 +276,8 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
     class_count_ : ndarray of shape (n_classes,)
         Sum of the sample weights of each class.
     class_prior_ : ndarray of shape (n_classes,)
-        Proportion of each class, weighted by the sample weights. It is predicted for
-        rows at which all kernel weights vanish.
+        Proportion of each class, weighted by the sample weights. It replaces the
+        frequencies of the classes for rows at which all kernel weights vanish.
 
     See Also
     --------
@@ -296,6 +309,8 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
         *,
         sigma: Sigma = "auto",
         alpha: float | ArrayLike | Literal["auto"] = "auto",
+        remainder: float = 1e-3,
     ):
         BaseNadarayaWatson.__init__(self, kernel, sigma=sigma)
         self.alpha = alpha
+        self.remainder = remainder

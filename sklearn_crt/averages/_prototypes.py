@@ -25,7 +25,8 @@ from .._kernel_parameter import (
 )
 from ..rows import Centers, Frame, Sigma, Statistics, resolve_sigma
 from ..rows.centers import distinct_rows
-from ._exact import Choice, Keys, RowAverages, as_kind
+from ._exact import Choice, RowAverages
+from ._keys import Keys, as_kind
 from ._sigma import WIDE_OCTAVES, HeldOutRows, best_multiple_left
 from ._targets import Targets
 
@@ -358,8 +359,7 @@ class PrototypeAverages(RowAverages):
         rest = targets.encode(*parts), targets, octaves
         return best_multiple_left(self.kernel, left, rows, *rest)
 
-    @property
-    def keys(self) -> Keys:
+    def _chosen_keys(self) -> Keys:
         sigma, _, points = self.choice
         targets = self.chosen_targets
         spread = targets.scaled(points.spread, sigma)
@@ -374,7 +374,7 @@ class PrototypeAverages(RowAverages):
 
 
 def _averages(y, share, labels):
-    """Return the target of each group: the common class of its rows, or their mean."""
+    """Return the target of each group, a common class or the mean of its rows."""
     if y.ndim == 1:
         codes = np.empty(labels.max() + 1, dtype=y.dtype)
         codes[labels] = y

@@ -1,145 +1,119 @@
-"""Conditional quantiles and prediction intervals from kernel weights."""
+"""Conditional quantiles and prediction intervals from leave-one-out residuals."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._array import to_host, to_namespace_of
+from .._calibration import Errors
 from .._compat import available_if
 from .._fitted import computed_once
 from .._kernels import least_log
-from .._quantiles import check_coverage, check_levels, weighted_quantiles
+from .._quantiles import check_coverage, check_levels
 from ..rows import Rows, TableLike
-from ..rows.sample import DistinctSample
-from ._exact import Keys
-from ._prototypes import Prototypes
-from ._row_weights import all_rows, kernel_of, log_kernels, shares_of, stores_rows
-from ._sigma import N_KEYS
-from ._targets import LocalLinear
+from ._keys import Keys
+from ._row_weights import all_rows, log_kernels, shares_of
+from ._similarity import Similarity, keeps_all_rows
 
-_N_HELD_OUT = 2000  # training rows on which intervals are calibrated
 # The variance of the noise usually varies more slowly than the mean, so residuals are
 # weighted by a wider kernel, whose sigma is multiplied by this factor.
 _RESIDUAL_SIGMA = 0.5
-# Noise often grows with the prediction, so residuals with similar predictions weigh
-# more. The unit of this length scale is the standard deviation of the predictions.
+# Noise often grows with the prediction, so residuals with similar predictions have
+# larger weights. The unit of this length scale is the standard deviation of the
+# predictions.
 _PREDICTION_LENGTH_SCALE = 0.5
+_ROWS_OF_PRIOR = 2.0  # number of rows that the mean of all squared residuals counts as
+_ROWS_OF_FIT = 3.0  # the variance of a prediction from n rows is so many nths
+# Rows with a lower score are unlike the training rows. The standard deviation of their
+# errors increases up to that of the targets times a factor, at a score of 0.
+_LEAST_SCORE, _DISTANT_DEVIATIONS = 0.01, 1.8
 
 
-class Residuals(NamedTuple):
-    """Training rows with the values whose conditional distribution is estimated.
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """Leave-one-out residuals of training rows, and what scales them for queries."""
 
-    The values are the targets for kernel averages, and the leave-one-out residuals for
-    local linear regression.
-    """
-
-    keys: Keys  # the rows
-    values: np.ndarray  # (n_rows, n_outputs)
-    sigma: float | np.ndarray
-    predictions: Any  # (n_rows, n_outputs), leave-one-out; None for kernel averages
-    limits: tuple[np.ndarray, np.ndarray] | None  # range of targets if clipped to it
+    similarity: Similarity
+    keys: Keys  # a sample of the training rows
+    sigma: float | np.ndarray  # of the kernel between queries and residuals
+    predictions: np.ndarray  # (n_rows, n_outputs), leave-one-out
+    squares: np.ndarray  # (n_rows, n_outputs), of the residuals
+    weights: np.ndarray  # (n_rows,), with mean 1
+    spread: np.ndarray  # (n_outputs,), standard deviations of the targets
+    errors: Any = None  # an Errors: the residuals relative to their deviations
 
     @classmethod
-    def of(cls, value: Any, limits: tuple[Any, Any] | None) -> Residuals:
-        """Return the targets for kernel averages, residuals for local linear fits."""
-        keys, sigma = value.keys, value.sigma
-        if not isinstance(keys.targets, LocalLinear):
-            return cls(keys, all_rows(keys)[1], sigma, None, None)
-        few, predictions = computed_once(
-            value, "leave-one-out", lambda: cls._leave_one_out(keys, sigma)
-        )
-        if limits is not None:
-            predictions = np.clip(predictions, *limits)
-        (_, y, _), *_ = few.parts
-        return cls(few, y - predictions, _RESIDUAL_SIGMA * sigma, predictions, limits)
+    def of(cls, value: Any) -> Residuals:
+        """Return the residuals of the training rows of kernel averages."""
+        return computed_once(value, "residuals", lambda: cls._computed(value))
 
-    @staticmethod
-    def _leave_one_out(keys, sigma):
-        """Return a sample of the rows, and their leave-one-out predictions."""
-        few = DistinctSample.of([all_rows(keys)], N_KEYS)
-        rows = few.X, few.y, few.weights
-        return replace(keys, parts=(rows,)), leave_one_out_predictions(
-            keys, few.X, sigma
+    @classmethod
+    def _computed(cls, value: Any) -> Residuals:
+        keys, similarity, seen = value.keys, Similarity.of(value), value.seen
+        few = similarity.few
+        predictions = leave_one_out_predictions(keys, few.X, value.sigma)
+        predictions = np.clip(predictions, seen.least, seen.most)
+        residuals = few.y - predictions
+        weights = few.weights * (len(few.weights) / few.weights.sum())
+        share = few.weights / few.weights.sum()
+        found = cls(
+            similarity,
+            replace(keys, parts=((few.X, few.y, weights),)),
+            _RESIDUAL_SIGMA * value.sigma,
+            predictions,
+            residuals**2,
+            weights,
+            np.sqrt(share @ (few.y - share @ few.y) ** 2),
         )
+        scores = similarity.left_out
+        first = slice(len(scores))
+        deviations = found.deviations(
+            few.X[first], predictions[first], scores, left_out=True
+        )
+        ratios = residuals[first] / np.where(deviations > 0, deviations, 1)
+        # one distribution of ratios for all rows, whatever their deviations
+        errors = Errors(ratios, deviations, few.weights[first], most_groups=1)
+        return replace(found, errors=errors)
 
-    def quantiles(
+    def deviations(
         self,
         X: Rows,
-        predictions: np.ndarray | None,
-        levels: np.ndarray,
+        predictions: np.ndarray,
+        scores: np.ndarray,
         *,
         left_out: bool = False,
-    ) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield slices of queries, and their conditional quantiles.
+    ) -> np.ndarray:
+        """Return the standard deviations of the errors of predictions.
 
         ``left_out`` excludes training rows that are equal to the query.
         """
-        # predictions (n_queries, n_outputs) -> (n_queries, n_outputs, n_levels)
-        *_, weights = all_rows(self.keys)
+        # predictions (n_queries, n_outputs), scores (n_queries,)
+        found = np.empty(predictions.shape)
+        mean = self.weights @ self.squares / self.weights.sum()
         for rows, logs in log_kernels(self.keys, X, self.sigma, left_out=left_out):
-            if predictions is None:
-                shares = shares_of(logs, weights)
-                found = [weighted_quantiles(shares, v, levels) for v in self.values.T]
-            else:
-                found = []
-                for k, (values, center) in enumerate(
-                    zip(self.values.T, predictions[rows].T, strict=True)
-                ):
-                    near = logs + self._log_prediction_kernel(center, k, weights)
-                    shares = shares_of(near, weights)
-                    quantiles = weighted_quantiles(shares, values, levels)
-                    found.append(quantiles + center[:, None])
-            values = np.stack(found, axis=1)
-            if self.limits is not None:
-                least, most = (end[:, None] for end in self.limits)
-                np.clip(values, least, most, out=values)
-            yield rows, values
+            for k, queries in enumerate(predictions[rows].T):
+                near = logs + self._log_prediction_kernel(queries, k)
+                shares = shares_of(near, self.weights)
+                size = 1 / (shares**2 @ (1 / self.weights))
+                sums = size * (shares @ self.squares[:, k]) + _ROWS_OF_PRIOR * mean[k]
+                variances = sums / (size + _ROWS_OF_PRIOR) * (1 + _ROWS_OF_FIT / size)
+                found[rows, k] = variances
+        distance = np.maximum(1 - scores / _LEAST_SCORE, 0)[:, None]
+        return np.sqrt(found + (_DISTANT_DEVIATIONS * distance * self.spread) ** 2)
 
-    def _log_prediction_kernel(self, queries, output, weights):
+    def _log_prediction_kernel(self, queries, output):
         """Return the log kernel between predictions of one output."""
-        assert self.predictions is not None  # it is local linear
         own = self.predictions[:, output]
-        mean = np.average(own, weights=weights)
-        variance = np.average((own - mean) ** 2, weights=weights)
+        mean = np.average(own, weights=self.weights)
+        variance = np.average((own - mean) ** 2, weights=self.weights)
         width = _PREDICTION_LENGTH_SCALE * np.sqrt(variance)
         if width <= 1e-10 * abs(mean):  # the deviations are rounding errors
             return 0.0
         return -0.5 * np.subtract.outer(queries / width, own / width) ** 2
-
-    def margin(self, coverage: float) -> np.ndarray:
-        """Return the margin by which intervals must be widened, (n_outputs,).
-
-        After widening them by it on both sides, the intervals contain the proportion
-        ``coverage`` of the targets of held-out training rows.
-        """
-        X, values, predictions, weights = self._held_out()
-        levels = np.array([0.5 - coverage / 2, 0.5 + coverage / 2])
-        parts = self.quantiles(X, predictions, levels, left_out=True)
-        ends = np.concatenate([values for _, values in parts])
-        if predictions is not None:
-            values = values + predictions
-        outside = np.maximum(ends[..., 0] - values, values - ends[..., 1])
-        # Weights are treated as numbers of repeated rows, unless their sum is smaller
-        # than the number of rows: they are then on another scale.
-        n_rows = max(len(weights), weights.sum())
-        level = np.array([min(1.0, coverage * (1 + 1 / n_rows))])
-        shares = weights[None]
-        found = [weighted_quantiles(shares, column, level) for column in outside.T]
-        return np.concatenate(found)[:, 0]
-
-    def _held_out(self):
-        """Return held-out rows, their values, predictions and weights."""
-        X, _, weights = all_rows(self.keys)
-        if self.predictions is None:
-            few = DistinctSample.of([(X, self.values, weights)], _N_HELD_OUT)
-            return few.X, few.y, None, few.weights
-        first = slice(_N_HELD_OUT)  # the rows are already a sample, in random order
-        return X[first], self.values[first], self.predictions[first], weights[first]
 
 
 def leave_one_out_predictions(
@@ -156,22 +130,6 @@ def leave_one_out_predictions(
     return predictions
 
 
-def _has_residuals(model):
-    """Return True if the training rows are stored, or raise AttributeError."""
-    if isinstance(kernel_of(model), Prototypes):
-        raise AttributeError(
-            "Prototypes are means of training rows, whose residuals are not kept; use "
-            f"the exact kernel, {type(model).__name__}(), to keep the rows."
-        )
-    return stores_rows(model)
-
-
-def _has_targets(model):
-    """Return True if targets or residuals are stored, or raise AttributeError."""
-    check = _has_residuals if hasattr(model, "slopes") else stores_rows
-    return check(model)
-
-
 class QuantilesMixin:
     """Methods for conditional quantiles and prediction intervals of the targets."""
 
@@ -179,7 +137,7 @@ class QuantilesMixin:
     _decode: Any
     _one_output: bool
 
-    @available_if(_has_targets)
+    @available_if(keeps_all_rows)
     def predict_quantiles(self, X: TableLike, quantiles: ArrayLike) -> np.ndarray:
         r"""Predict conditional quantiles of the targets.
 
@@ -203,33 +161,47 @@ class QuantilesMixin:
         Raises
         ------
         AttributeError
-            If the kernel is a sampler, a transformer or ``"linear"``, because these
-            store only sums over the training rows, or if the kernel of local linear
-            regression is ``Prototypes``.
+            If the kernel is a sampler, a transformer, ``"linear"`` or ``Prototypes``,
+            because these do not keep the training rows.
         ValueError
             If a level is not between 0 and 1.
 
         Notes
         -----
-        The conditional distribution of the targets at a row is estimated by the
-        training targets with the weights of :meth:`kernel_weights` [1]_. The quantile
-        of a level is the smallest target such that targets up to and including it have
-        at least this proportion of the weight. With ``Prototypes``, the mean targets of
-        the prototypes replace the training targets.
+        The quantile of the level p for a row x with the prediction :math:`\hat y(x)`,
+        limited to the range of the training targets, is
 
-        For local linear regression, the distribution is that of the prediction plus a
-        residual. The residuals are the leave-one-out residuals of up to 10,000 training
-        rows; each row is predicted without itself and without rows equal to it. They
-        are weighted by a kernel with twice the length scale (half of ``sigma``),
-        multiplied by a Gaussian kernel of the difference between predictions, whose
-        length scale is half the standard deviation of the predictions. The second
-        kernel is used because noise often grows with the prediction. The residuals are
-        computed in the first call, which takes as long as predicting these rows.
+        .. math:: \hat y(x) + \tau(x) \operatorname{quantile}_{p (1 + 1/n)}
+           \frac{e_i}{\tau(x_i)} .
+
+        The quantile is taken over the n training rows, at most 2000, with the
+        leave-one-out residuals :math:`e_i`; each row is predicted without itself and
+        without rows equal to it. For levels below 0.5 it is that of the negative
+        residuals, with level 1 - p. The estimated standard deviation of the error is
+
+        .. math:: \tau(x)^2 = \frac{k s^2(x) + 2 s^2}{k + 2}
+           \left(1 + \frac{3}{k}\right) + (1.8\, \delta(x)\, s_y)^2 .
+
+        Here :math:`s^2(x)` is the mean of the squared residuals of up to 10,000
+        training rows, weighted by the kernel with twice the length scale (half of
+        ``sigma``) and by a Gaussian kernel of the difference between predictions, whose
+        length scale is half the standard deviation of the predictions, because noise
+        often grows with the prediction; k is the effective number of these rows, and
+        :math:`s^2` the mean over all of them. The last term widens the distribution for
+        rows unlike the training data: :math:`s_y` is the standard deviation of the
+        targets, and :math:`\delta` increases from 0 to 1 as :meth:`score_samples`
+        decreases from 0.01 to 0. The residuals are computed in the first call, which
+        takes as long as predicting these rows.
+
+        This is the normalised form of conformal prediction [1]_ with leave-one-out
+        residuals instead of a separate calibration set.
 
         References
         ----------
-        .. [1] C. J. Stone, "Consistent Nonparametric Regression", Annals of Statistics
-           5 (1977), :doi:`10.1214/aos/1176343886`.
+        .. [1] J. Lei, M. G'Sell, A. Rinaldo, R. J. Tibshirani, L. Wasserman,
+           "Distribution-Free Predictive Inference for Regression", Journal of the
+           American Statistical Association 113 (2018),
+           :doi:`10.1080/01621459.2017.1307116`.
 
         Examples
         --------
@@ -241,19 +213,18 @@ class QuantilesMixin:
         >>> model = NadarayaWatsonRegressor().fit(x, y)
         >>> np.round(model.predict_quantiles([[0.2], [0.8]], [0.16, 0.5, 0.84]), 1)
         array([[ 0.7,  0.9,  1.1],
-               [-1.8, -1. , -0.2]])
+               [-1.8, -1.1, -0.3]])
 
         The standard deviation of the noise is x, that is 0.2 for the first row and 0.8
         for the second one.
         """
         levels = check_levels(quantiles)
-        value, rows = self._host_rows(X, "predict_quantiles")
-        values = self._quantiles(value, rows, levels)
+        values = self._quantiles(X, "predict_quantiles", levels)
         values = values[:, 0] if self._one_output else values
         values = values[..., 0] if np.ndim(quantiles) == 0 else values
         return to_namespace_of(values, X)
 
-    @available_if(_has_residuals)
+    @available_if(keeps_all_rows)
     def predict_interval(self, X: TableLike, coverage: float = 0.9) -> np.ndarray:
         r"""Predict intervals that contain new targets with a given probability.
 
@@ -283,27 +254,21 @@ class QuantilesMixin:
 
         Notes
         -----
-        For the coverage :math:`1 - \alpha`, the ends of an interval are the quantiles
-        of :meth:`predict_quantiles` at the levels :math:`\alpha/2` and :math:`1 -
-        \alpha/2`, moved outwards by a number c that is the same for all rows (inwards
-        if c is negative). It is calibrated on up to 2000 training rows with targets
-        :math:`y_i` and quantiles :math:`l_i, u_i`, each of which is computed without
-        the row itself:
-
-        .. math:: c = \operatorname{quantile}_{(1 - \alpha)(1 + 1/n)}
-           \max(l_i - y_i,\; y_i - u_i),
-
-        This is conformalized quantile regression [1]_ with leave-one-out quantiles
-        instead of a separate calibration set. A row with sample weight s counts as s
+        The ends are the quantiles of :meth:`predict_quantiles` at the levels
+        :math:`(1 \mp p)/2` for the coverage p. They would contain the targets of p of
+        the training rows, each of which is predicted without itself. This is the
+        jackknife of [1]_, which approximates the stated coverage for stable predictions
+        without a guarantee for finite samples. A row with sample weight s counts as s
         equal rows: n is the sum of the weights, but at least the number of distinct
         rows, and copies of a row are left out together with it. With fewer than
-        :math:`1/\alpha` rows, c is the maximum over the rows, and the coverage may be
-        lower.
+        :math:`2/(1 - p)` rows, the ends are those of the largest residuals, and the
+        coverage may be lower.
 
         References
         ----------
-        .. [1] Y. Romano, E. Patterson, E. Candès, "Conformalized Quantile Regression",
-           NeurIPS 2019, :arxiv:`1905.03222`.
+        .. [1] R. F. Barber, E. Candès, A. Ramdas, R. J. Tibshirani, "Predictive
+           Inference with the Jackknife+", Annals of Statistics 49 (2021),
+           :doi:`10.1214/20-AOS1965`.
 
         Examples
         --------
@@ -319,30 +284,17 @@ class QuantilesMixin:
         """
         coverage = check_coverage(coverage)
         levels = np.array([0.5 - coverage / 2, 0.5 + coverage / 2])
-        value, rows = self._host_rows(X, "predict_interval")
-        ends, limits = self._quantiles(value, rows, levels), self._limits(value)
-        margin = computed_once(
-            value,
-            f"margin of {coverage}, clipped: {limits is not None}",
-            lambda: Residuals.of(value, limits).margin(coverage),
-        )[:, None]
-        ends += np.concatenate([-margin, margin], axis=1)
-        middle = ends.mean(axis=2)  # if the margin is negative, the ends might cross
-        ends[..., 0] = np.minimum(ends[..., 0], middle)
-        ends[..., 1] = np.maximum(ends[..., 1], middle)
+        ends = self._quantiles(X, "predict_interval", levels)
         return to_namespace_of(ends[:, 0] if self._one_output else ends, X)
 
-    def _quantiles(self, value, rows, levels):
+    def _quantiles(self, X, method, levels):
         """Return quantiles of the targets as (n_queries, n_outputs, n_levels)."""
-        residuals = Residuals.of(value, self._limits(value))
-        is_plain = residuals.predictions is None
-        predictions = None if is_plain else to_host(self._decode(value, rows))
-        found = np.empty((rows.shape[0], residuals.values.shape[1], len(levels)))
-        for batch, values in residuals.quantiles(rows, predictions, levels):
-            found[batch] = values
+        value, rows = self._host_rows(X, method)
+        residuals, seen = Residuals.of(value), value.seen
+        predictions = np.clip(to_host(self._decode(value, X)), seen.least, seen.most)
+        scores = residuals.similarity.scores(rows)
+        deviations = residuals.deviations(rows, predictions, scores)
+        found = residuals.errors.quantiles(deviations, levels) + predictions[..., None]
+        if getattr(self, "clip", False):
+            np.clip(found, seen.least[:, None], seen.most[:, None], out=found)
         return found
-
-    def _limits(self, value):
-        """Return the smallest and largest targets, or None without clipping."""
-        seen = value.seen
-        return (seen.least, seen.most) if getattr(self, "clip", False) else None

@@ -38,8 +38,8 @@ class NadarayaWatsonRegressor(
     See Also
     --------
     NadarayaWatsonClassifier : The same for labels: class probabilities.
-    Prototypes : A small number of weighted points in place of the training rows.
-    sklearn_crt.kernels : Kernels with parameters of their own.
+    Prototypes : A small number of weighted points instead of the training rows.
+    sklearn_crt.kernels : Kernels that have parameters.
     OPRFSampler : The recommended sampler: positive features with minimum variance.
 
     Notes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -11,17 +10,17 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_scalar, gen_batches
 
-from .._array import joined, to_host, validate_rows, within_working_memory
+from .._array import to_host, validate_rows, within_working_memory
 from .._compat import available_if
 from .._kernel_parameter import is_row_kernel
-from .._kernels import weights_from_logs
+from .._kernels import least_log, weights_from_logs
+from .._workers import blas_within_processors
 from ..rows import TableLike
-from ._exact import Keys, as_kind, joined_parts
+from ._keys import Keys, joined_parts
+from ._local_targets import LocalLinear, Planes
 from ._prototypes import Prototypes
-from ._sums import log_kernel
-from ._targets import LocalLinear, Planes
 
-_BYTES = 2**24  # of the weights of pairs that are held at a time
+_BYTES = 2**24  # bytes of the weights of pairs that are kept at a time
 CUT = 1e-13  # small weights are set to zero if they sum to at most this proportion
 
 
@@ -40,17 +39,13 @@ def log_kernels(
     is a training row, and its copies.
     """
     # -> (n_queries, n_rows), in float64
-    frame, kind = keys.frame(X, sigma)
-    frame.check(X)
-    rows = all_rows(keys)[0].astype(X.dtype, copy=False)
-    rows = frame.rows(as_kind(rows, kind))
-    size = max(1, within_working_memory(_BYTES) // (8 * rows.shape[0]))
+    stored = keys.stored(X, sigma)
+    stored.frame.check(X)
+    size = max(1, within_working_memory(_BYTES) // (8 * stored.rows.shape[0]))
     for batch in gen_batches(X.shape[0], size):
-        queries = frame.rows(as_kind(X[batch], kind))
-        logs = log_kernel(keys.kernel, queries, rows).astype(np.float64)
-        if left_out:
-            logs[queries.sq_distances(rows) == 0] = -np.inf
-        yield batch, logs
+        queries = stored.queries(X[batch])
+        logs = keys.log_kernel(queries, stored.rows, left_out=left_out)
+        yield batch, logs.astype(np.float64, copy=False)
 
 
 def shares_of(logs: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -69,6 +64,37 @@ def shares_of(logs: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return shares
 
 
+def effective_sizes(
+    keys: Keys, X: Any, sigma: float | np.ndarray, *, left_out: bool = False
+) -> np.ndarray:
+    """Return the effective number of training rows behind each prediction."""
+    # -> (n_queries,)
+    found, (*_, weights) = np.empty(X.shape[0]), all_rows(keys)
+    for batch, logs in log_kernels(keys, X, sigma, left_out=left_out):
+        shares, peaks = weights_from_logs(logs)
+        shares *= weights
+        total = shares.sum(axis=1)
+        logs -= peaks
+        np.maximum(logs, least_log(logs), out=logs)  # 0 times infinity is nan
+        entropy = np.log(np.where(total > 0, total, 1))
+        entropy -= np.einsum("ij,ij->i", shares, logs) / np.where(total > 0, total, 1)
+        found[batch] = np.where(total > 0, np.exp(entropy), weights.sum())
+    return found
+
+
+def log_totals(
+    keys: Keys, X: Any, sigma: float | np.ndarray, *, left_out: bool = False
+) -> np.ndarray:
+    """Return the logarithms of the total kernel weights, without copies if left out."""
+    # -> (n_queries,)
+    found, (*_, weights) = np.empty(X.shape[0]), all_rows(keys)
+    for batch, logs in log_kernels(keys, X, sigma, left_out=left_out):
+        shares, peaks = weights_from_logs(logs, overwrite=True)
+        with np.errstate(divide="ignore"):
+            found[batch] = np.log(shares @ weights) + peaks[:, 0]
+    return found
+
+
 def prediction_weights(
     keys: Keys, X: Any, sigma: float | np.ndarray
 ) -> Iterator[np.ndarray]:
@@ -78,9 +104,7 @@ def prediction_weights(
     rows, _, weights = all_rows(keys)
     is_fit = isinstance(targets, LocalLinear)
     if is_fit:  # the equivalent kernel of a linear fit depends on the query
-        planes = replace(
-            keys, targets=Planes(targets.plain, targets.alphas, targets.basis)
-        )
+        planes = keys.with_targets(targets.solved_for(Planes))
         found = [to_host(sums.scores) for _, sums in planes.sums(X, sigma)]
         slopes, offsets = np.split(np.concatenate(found), [X.shape[1]], axis=1)
         frame, _ = keys.frame(X, sigma)
@@ -88,6 +112,8 @@ def prediction_weights(
     for batch, logs in log_kernels(keys, X, sigma):
         shares = shares_of(logs, weights)
         if is_fit:
+            shares *= targets.kept(shares / weights, weights)
+            shares /= shares.sum(axis=1, keepdims=True)
             shares *= 1 + slopes[batch] @ points.T - offsets[batch]
         yield shares
 
@@ -123,9 +149,9 @@ class RowWeightsMixin:
     ) -> sparse.csr_array:
         r"""Return the weights of the training rows in the predictions.
 
-        They explain a prediction by the training rows that it comes from. The
-        prediction of a regressor is the sum of the training targets multiplied by these
-        weights; the probability of a class is the sum of the weights of its rows.
+        They show on which training rows a prediction is based. The prediction of a
+        regressor is the sum of the training targets multiplied by these weights; the
+        probability of a class is the sum of the weights of its rows.
 
         Parameters
         ----------
@@ -251,14 +277,7 @@ class RowWeightsMixin:
         array([2.2, 1. ])
         """
         value, rows = self._host_rows(X, "effective_sample_size")
-        keys = value.keys
-        found, (*_, weights) = np.empty(rows.shape[0]), all_rows(keys)
-        for batch, logs in log_kernels(keys, rows, value.sigma):
-            shares = shares_of(logs, weights)
-            # a difference of logarithms, because the ratio itself may underflow
-            logs = np.log(np.where(shares > 0, shares, 1)) - np.log(weights)
-            found[batch] = np.exp(-np.sum(shares * logs, axis=1))
-        return self._cast(found, X)
+        return self._cast(effective_sizes(value.keys, rows, value.sigma), X)
 
     @available_if(stores_rows)
     def log_weights(self, X: TableLike) -> np.ndarray:
@@ -303,13 +322,9 @@ class RowWeightsMixin:
         True
         """
         value = self._check_rows(X, "log_weights")
-        chosen = value.chosen_targets
-        found, targets = [], getattr(chosen, "plain", chosen)
-        for _, sums in self._blocks_of_sums(value.with_targets(targets), X):
-            weights = to_host(targets.weight(sums.scores))
-            with np.errstate(divide="ignore"):
-                found.append(np.log(weights) + to_host(sums.log_scale)[:, 0])
-        return self._cast(joined(found), X)
+        keys, rows = value.keys, validate_rows(self, X, reset=False)
+        call = blas_within_processors(rows.shape[0])
+        return self._cast(call(log_totals, keys, rows, value.sigma), X)
 
     def _host_rows(self, X, method):
         """Return the fitted value, and the validated rows in host memory."""

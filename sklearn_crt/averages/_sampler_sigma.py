@@ -1,4 +1,4 @@
-"""Choice of the sigma of a sampler by the error of the averages from its features."""
+"""Choice of sigma of a sampler by the error of kernel averages from its features."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from ._targets import Targets
 
 OCTAVES = 2.0 ** np.arange(-2, 5)
 _HALVES = 2.0 ** np.arange(-0.5, 1, 0.5)  # the finer grid around the best octave
-N_SAMPLED = 2000  # rows from which sigma is selected, each of which is left out in turn
-# Difference of error rates, in standard errors, that the Brier score may decide. The
-# error rate alone would often be decided by chance, because few rows are misclassified.
-# The Brier score alone prefers a large sigma, whose probabilities are less uniform,
-# although its random features misclassify more rows.
+N_SAMPLED = 2000  # rows on which sigma is selected, each of which is left out in turn
+# Error rates that differ by at most so many standard errors are decided by the Brier
+# score. The error rate alone would often be decided by chance, because few rows are
+# misclassified. The Brier score alone prefers a large sigma, whose probabilities are
+# less uniform, although its random features misclassify more rows.
 _CLOSE = 0.5
 _REMAINDER = 1e-9  # smaller proportions of a sum of features are rounding errors
 
 
 @dataclass(frozen=True)
 class SampledRows:
-    """A sample of the distinct rows of a table; ``a + b`` is that of two tables."""
+    """A sample of the distinct rows; ``a + b`` is a sample of the rows of both."""
 
     few: DistinctSample
     seen: Any  # statistics of the targets of all rows, not only of the sample
@@ -123,7 +123,7 @@ def _errors_of_numbers(sums, share, encoded, targets, seen):
 
 
 def _best_for_labels(errors, multiples, weights, copies):
-    """Return the index of the lowest Brier score among those of low error rate."""
+    """Return the index of the lowest Brier score among those with a low error rate."""
     wrong, brier = np.stack(errors, axis=1)
     least = wrong[_last_least(wrong @ weights)]
     close = [not is_significant(row - least, weights, copies, _CLOSE) for row in wrong]
@@ -141,7 +141,7 @@ def _best_for_numbers(errors, multiples, weights, copies):
 
 
 def _last_least(errors):
-    """Return the index of the lowest error, of equal ones that of the largest sigma."""
+    """Return the index of the lowest error; in a tie, that of the largest sigma."""
     return int(np.flatnonzero(errors <= errors.min() * (1 + TIE))[-1])
 
 

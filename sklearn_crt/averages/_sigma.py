@@ -23,7 +23,8 @@ OCTAVES = 2.0 ** np.arange(-1, 6)
 # the finer grid around the best octave; half octaves suffice for local linear fits
 _QUARTERS = 2.0 ** np.arange(-0.75, 1, 0.25)
 _HALVES = 2.0 ** np.arange(-0.5, 1, 0.5)
-_N_QUERIES, N_KEYS = 1000, 10_000  # rows that are predicted, and training rows used
+# rows that are predicted, and training rows that are used
+_N_QUERIES, N_KEYS = 1000, 10_000
 # products of kernel weights and targets per multiple, which take about 0.3 s
 _MOST_PRODUCTS = 2**32
 # Multiple of the Brier score that is added to the error rate for labels. Because few
@@ -58,14 +59,20 @@ def best_multiple(
         (rows.take(block), encoded[block]) for block in gen_batches(n_keys, _KEY_ROWS)
     ]
 
+    several = len(targets.candidates()) > 1
+    # Moments of local fits take most of the time. Half of the queries find the best
+    # octave, while all of them decide about the finer steps and the penalty.
+    n_first = min(n_queries, _N_QUERIES // (2 if several and octaves.size > 1 else 1))
+
     def batches(multiples):
-        for batch in gen_batches(n_queries, _QUERY_ROWS):
+        n_rows = n_first if multiples is octaves else n_queries
+        for batch in gen_batches(n_rows, _QUERY_ROWS):
             queries = rows.take(batch)
             path = _path_over_other_rows(kernel, queries, blocks, multiples)
             yield queries, encoded[batch], [sums.values for sums in path]
 
     finer, copies = _QUARTERS, np.arange(n_queries)
-    if len(targets.candidates()) > 1:
+    if several:
         finer = _HALVES
         _, copies = distinct_rows(rows.take(slice(n_queries)).matrix)
     best, chosen = _search(octaves, finer, batches, encoded, targets, copies)
@@ -73,7 +80,7 @@ def best_multiple(
 
 
 def number_of_distinct_rows(few: DistinctSample) -> float:
-    """Return the number of distinct rows, estimated if ``few`` is not all of them.
+    """Return the number of distinct rows, or an estimate if ``few`` is a sample.
 
     If the k smallest of n random numbers in [0, 1) are below h, n is about k / h. The
     relative error is about 1 / sqrt(k), 1 % for 10,000 rows.
@@ -90,7 +97,7 @@ def _log_path(
     """Yield the log kernel values of the rows scaled by each multiple."""
     if isinstance(kernel, Gaussian):
         squares = queries.sq_distances(keys)  # once for all multiples, without roots
-        with np.errstate(over="ignore"):  # rows so far away have weight 0
+        with np.errstate(over="ignore"):  # rows that are so far away have weight 0
             for multiple in multiples.tolist():
                 yield squares * squares.dtype.type(-0.5 * multiple**2)
         return
@@ -188,7 +195,7 @@ def _search(octaves, finer, batches, encoded, targets, copies) -> tuple[float, T
         least = errors.min(axis=1)
         best = int((least <= least.min() * (1 + TIE)).argmax())
         plain, fits = (rows[j, errors[j].argmin()] for j in (0, best))
-        if not is_significant(plain - fits, weights, copies):
+        if not is_significant(plain - fits, weights, copies[: len(weights)]):
             best = 0
         # Among equal errors the largest multiple, that is the narrowest kernel, is
         # chosen. If all distinct rows have the same distance, as with one-hot encoded
@@ -291,7 +298,7 @@ def best_multiple_left(
             gone = rows.sq_distances(keys) == 0
             gone[place] |= rest < _NOTHING
             removed = targets.contribution(own, encoded[place[1]])
-            # without the row, the mean of its prototype moves away from it
+            # without the row, the mean of its prototype is farther away from it
             if isinstance(kernel, RadialKernel):
                 distances = kernel.distances(rows, keys).astype(np.float64)
                 distances[place] *= 1 / np.where(rest < _NOTHING, 1, rest)

@@ -1,35 +1,23 @@
-"""Encodings of targets: labels, numbers, and moments for local linear fits."""
+"""Encodings of targets, labels or numbers, as the columns of a matrix."""
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
-from sklearn.utils import gen_batches
+from scipy.sparse import csr_array
 
 from .._array import Array, asarray_like, float_types, namespace_of, to_host
-from .._compat import cached_property
 from .._kernels import class_sums, one_hot_weights
 from ..rows import Inputs
-
-ALPHAS = np.inf, 10.0, 1.0, 1e-1, 1e-2, 1e-3, 1e-4, 0.0  # infinity: kernel average
-_ROWS = 2**14  # rows whose products are held in memory at a time
-_FLOOR = 1e-7  # smallest penalty, in units of the squared length scale
-# variances below so many rounding errors of the mean square are treated as zero
-_ROUNDING = 1e3
-# Moments of d columns take d^2 / 2 numbers per query. Tables with more columns than
-# _MOST_COLUMNS therefore have slopes in their leading directions only.
-_MOST_COLUMNS, _N_DIRECTIONS = 40, 24
 
 
 class Targets(ABC):
     """Base class of encodings of the targets as columns of a matrix.
 
-    Dividing the kernel sums of these columns by the sum of the weights yields averages.
+    The kernel sums of these columns, divided by the sum of the weights, are averages.
     """
 
     are_labels: bool
@@ -44,6 +32,12 @@ class Targets(ABC):
         Local linear fits also need the rows, and for prototypes the second moments of
         the rows that each represents.
         """
+
+    def prepared(
+        self, y: Array, weights: Array, dtype: Any, *of_rows: Any
+    ) -> tuple[Array, ...]:
+        """Return what is stored of encoded targets, arrays of one row per row."""
+        return (self.encode(y, weights, dtype, *of_rows),)
 
     def product_type(self, X: Any) -> Any:
         """Return the data type for products of features with sums of targets.
@@ -153,256 +147,6 @@ class RegressionTargets(Targets):
 
     def statistics_of(self, y: Array, weights: Array) -> TargetMoments:
         return TargetMoments.of(y, weights)
-
-
-@dataclass(frozen=True)
-class LocalLinear(Targets):
-    """Moments of rows and targets, from which a linear fit at each query is computed.
-
-    The notation is that of ``LocalLinearRegressor``. All computations are in float64,
-    because differences of moments suffer from cancellation.
-
-    If the table has more than 40 columns, the linear functions vary only along the
-    ``basis``, its leading principal directions. The kernel uses all columns.
-    """
-
-    plain: Targets
-    # penalties to choose from, (n_alphas,); infinity is the kernel average
-    alphas: tuple[float, ...] = ALPHAS
-    # (d, n_directions), None if there is a slope for each column
-    basis: np.ndarray | None = field(default=None, compare=False, repr=False)
-
-    def is_wide(self, n_features: int) -> bool:
-        return n_features > _MOST_COLUMNS
-
-    def adapted(self, rows: Inputs, weights: np.ndarray) -> Targets:
-        if not self.is_wide(rows.shape[1]):
-            return self
-        x = to_host(rows.dense).astype(np.float64)
-        share = to_host(weights).astype(np.float64)
-        share = share / share.sum()
-        x = x - share @ x
-        directions = np.linalg.eigh((x.T * share) @ x)[1]
-        # a copy, because a view would keep all directions in memory and in pickles
-        return replace(self, basis=directions[:, : -_N_DIRECTIONS - 1 : -1].copy())
-
-    def contribution(self, own: np.ndarray, group: np.ndarray) -> np.ndarray:
-        """Return what to subtract from encoded prototypes to leave out one row each.
-
-        Prototypes of wide tables have the moments of their means alone, so without a
-        row they have those of the mean of their other rows.
-        """
-        if self.basis is None:
-            return own
-        n_first = self._n_plain + self.basis.shape[1]
-        rest = group[:, :n_first] - own[:, :n_first]
-        weight = self.weight(rest)[:, None]
-        means = rest / np.where(weight > 0, weight, 1)
-        products = _products(means[:, self._n_plain :], means[:, : self.n_averages])
-        left = np.hstack([rest, np.maximum(weight, 0) * products])
-        return group - left
-
-    def _along_basis(self, x: Array) -> Array:
-        """Return the coordinates of rows along the directions that have slopes."""
-        return x if self.basis is None else x @ asarray_like(self.basis, x)
-
-    def encode(
-        self, y: Array, weights: Array, dtype: Any = None, *of_rows: Any
-    ) -> Array:
-        """Return weighted targets and rows, and their weighted products with rows.
-
-        For prototypes, the central second moments of their rows are added to the
-        products.
-        """
-        # (n, k), (n, d), (n, d (d + 1) / 2 + n_averages d)
-        rows, *spread = of_rows
-        xp, wide = namespace_of(weights), float_types(weights)[0]
-        weights = xp.astype(weights, wide)
-        x = self._along_basis(xp.astype(rows.dense, wide))
-        plain = self.plain.encode(y, xp.ones_like(weights), wide)
-        products = _products(x, plain[:, : self.n_averages])
-        for about_point in spread:
-            products = products + about_point
-        return weights[:, None] * xp.concat([plain, x, products], axis=1)
-
-    def n_products(self, n_features: int) -> int:
-        """Return the number of second moments of the rows, and with the targets."""
-        return n_features * (n_features + 1) // 2 + self.n_averages * n_features
-
-    def spread_of(
-        self, points: Any, share: np.ndarray, labels: np.ndarray
-    ) -> csr_array:
-        """Return the central second moments of the rows in groups of ``Points``.
-
-        ``share`` is the weight of each point relative to its group.
-        """
-        # share and labels (n,) -> (n_groups, n_products)
-        rows, y = points.centers.points, points.y
-        if self.is_wide(rows.shape[1]):
-            # they would take d^2 / 2 numbers per prototype; linear functions can be
-            # fitted to the means of groups without them
-            return csr_array((labels.max() + 1, points.spread.shape[1]))
-        x = np.asarray(rows.toarray() if issparse(rows) else rows, np.float64)
-        t = self.plain.encode(y, np.ones(len(y)), np.float64)[:, : self.n_averages]
-        mean = csr_array((share, (labels, np.arange(len(y)))))
-        mean_x, mean_t = mean @ x, mean @ t
-        found = (mean @ points.spread).toarray()
-        for part in gen_batches(len(y), _ROWS):
-            gaps = x[part] - mean_x[labels[part]], t[part] - mean_t[labels[part]]
-            found += mean[:, part] @ _products(*gaps)
-        return csr_array(found)
-
-    def scaled(self, spread: csr_array, sigma: float | np.ndarray) -> np.ndarray:
-        """Return the central second moments of the rows multiplied by sigma."""
-        d = _n_features(spread.shape[1], self.n_averages, 0)
-        if self.is_wide(d):  # there are none, see ``spread_of``
-            return np.zeros((spread.shape[0], 1))
-        x = np.broadcast_to(np.asarray(sigma, np.float64), (1, d))
-        return spread.toarray() * _products(x, np.ones((1, self.n_averages)))
-
-    @cached_property
-    def are_labels(self) -> bool:  # type: ignore[override]
-        return self.plain.are_labels
-
-    @cached_property
-    def n_averages(self) -> int:  # type: ignore[override]
-        return self.plain.n_averages
-
-    @cached_property
-    def _n_plain(self) -> int:
-        return self.n_averages + (not self.are_labels)
-
-    def weight(self, sums: Array) -> Array:
-        return self.plain.weight(sums[:, : self._n_plain])
-
-    def statistics_of(self, y: Array, weights: Array) -> ClassCounts | TargetMoments:
-        return self.plain.statistics_of(y, weights)
-
-    def candidates(self) -> tuple[Targets, ...]:
-        """Return the kernel average, and local linear fits with several penalties."""
-        return tuple(replace(self, alphas=(alpha,)) for alpha in self.alphas)
-
-    def reduced(self) -> Targets:
-        return self.plain if self.alphas == (np.inf,) else self
-
-    def solve(self, sums: Array, queries: Inputs, sigma: float | np.ndarray) -> Array:
-        (found,) = self.solve_all(to_host(sums), queries, 1.0)
-        return asarray_like(found, sums)
-
-    def solve_all(self, sums: np.ndarray, queries: Inputs, sigma: float) -> np.ndarray:
-        plain = sums[:, : self._n_plain]
-        if self.alphas == (np.inf,):
-            return plain[None]
-        fit = self._fit(sums)
-        shrunk = self._gaps(fit, queries) / fit.penalized(self.alphas, sigma)
-        predictions = fit.means + np.einsum("rqi,qik->rqk", shrunk, fit.products)
-        found = np.tile(plain, (len(self.alphas), 1, 1))
-        weight = self.plain.weight(plain)[:, None]
-        found[:, :, : self.n_averages] = weight * predictions
-        return found
-
-    def _gaps(self, fit: Fits, queries: Inputs) -> np.ndarray:
-        """Return q - m for the queries q, in the principal directions of each."""
-        x = self._along_basis(to_host(queries.dense).astype(np.float64))
-        return np.einsum("qi,qij->qj", x - fit.centers, fit.directions)
-
-    def _fit(self, sums: np.ndarray) -> Fits:
-        """Return the linear fits of queries, given their kernel sums."""
-        weight = self.weight(sums)[:, None]
-        sums = sums / np.where(weight > 0, weight, 1)
-        k, n_plain = self.n_averages, self._n_plain
-        d = _n_features(sums.shape[1] - n_plain, k, 1)
-        means, ends = sums[:, :k], n_plain + np.cumsum([d, d * (d + 1) // 2])
-        centers, squares, products = np.split(sums, ends, axis=1)
-        centers = centers[:, n_plain:]
-        G = np.zeros((len(sums), d, d))
-        upper = np.triu_indices(d)
-        G[:, upper[1], upper[0]] = squares  # eigh reads only the lower triangle
-        size = np.trace(G, axis1=1, axis2=2) / d
-        G -= centers[:, :, None] * centers[:, None, :]
-        c = products.reshape(-1, k, d) - means[:, :, None] * centers[:, None, :]
-        variances, directions = np.linalg.eigh(G)
-        least = _ROUNDING * np.finfo(np.float64).eps * np.where(size > 0, size, 1)
-        products = (c @ directions).swapaxes(1, 2)
-        # A direction whose variance is a rounding error has no slope. If fewer rows
-        # than features have weight, such slopes would decide which penalty is chosen.
-        has_rows = (variances > least[:, None])[:, :, None]
-        directions = directions * has_rows.swapaxes(1, 2)
-        products *= has_rows
-        rest = np.maximum(variances, 0), directions, products, least[:, None]
-        return Fits(means, centers, *rest)
-
-
-class Fits(NamedTuple):
-    """Linear fits at queries, in the principal directions of the weighted rows."""
-
-    means: np.ndarray  # (n_queries, n_averages)
-    centers: np.ndarray  # (n_queries, d)
-    variances: np.ndarray  # (n_queries, d)
-    directions: np.ndarray  # (n_queries, d, d)
-    products: np.ndarray  # (n_queries, d, n_averages), covariances with the targets
-    least: np.ndarray  # (n_queries, 1), smallest penalty that exceeds rounding errors
-
-    def penalized(self, alphas: tuple[float, ...], sigma: float) -> np.ndarray:
-        """Return the variances plus lambda, for rows multiplied by sigma."""
-        # -> (n_alphas, n_queries, d)
-        spread = self.variances.mean(axis=1, keepdims=True)
-        penalties = [
-            np.maximum(alpha * spread + _FLOOR / sigma**2, self.least)
-            if 0 < alpha < np.inf
-            else np.full_like(self.least, np.inf)
-            if alpha
-            else self.least
-            for alpha in alphas
-        ]
-        return self.variances + np.stack(penalties)
-
-
-@dataclass(frozen=True)
-class Slopes(LocalLinear):
-    """The moments of local linear fits, solved for their slopes."""
-
-    def solve(self, sums: Array, queries: Inputs, sigma: float | np.ndarray) -> Array:
-        """Return the slopes, (n_queries, n_features * n_averages)."""
-        fit = self._fit(to_host(sums))
-        (penalized,) = fit.penalized(self.alphas, 1.0)
-        slopes = fit.directions @ (fit.products / penalized[:, :, None])
-        if self.basis is not None:
-            slopes = self.basis @ slopes
-        slopes *= np.broadcast_to(to_host(sigma), (1, slopes.shape[1]))[:, :, None]
-        return asarray_like(slopes.reshape(len(slopes), -1), sums)
-
-
-@dataclass(frozen=True)
-class Planes(LocalLinear):
-    """The moments of local linear fits, solved for the weights of training rows."""
-
-    def solve(self, sums: Array, queries: Inputs, sigma: float | np.ndarray) -> Array:
-        """Return a = (G + lambda I)^-1 (q - m), and a'm, (n_queries, d + 1).
-
-        The prediction gives a row x with kernel weight w the weight w (1 + a'x - a'm).
-        """
-        sums = to_host(sums)
-        fit, some = self._fit(sums), self.weight(sums) > 0
-        (penalized,) = fit.penalized(self.alphas, 1.0)
-        gaps = self._gaps(fit, queries) / penalized
-        a = np.einsum("qij,qj->qi", fit.directions, gaps) * some[:, None]
-        offsets = np.sum(a * fit.centers, axis=1, keepdims=True)
-        return np.hstack([a if self.basis is None else a @ self.basis.T, offsets])
-
-
-def _products(x: Array, t: Array) -> Array:
-    """Return the products of the columns of x with each other and with those of t."""
-    # (n, d), (n, k) -> (n, d (d + 1) / 2 + k d)
-    squares = [x[:, i:] * x[:, i : i + 1] for i in range(x.shape[1])]
-    mixed = [x * t[:, i : i + 1] for i in range(t.shape[1])]
-    return namespace_of(x).concat([*squares, *mixed], axis=1)
-
-
-def _n_features(n_columns: int, n_averages: int, n_alone: int) -> int:
-    """Return d such that d (d + 1) / 2 + (n_averages + n_alone) d is n_columns."""
-    b = 0.5 + n_averages + n_alone
-    return round(math.sqrt(b * b + 2 * n_columns) - b)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from dask.utils import parse_bytes
 
 from .._array import is_lazy
 
-_SECTION = 2**40  # more rows than any block has
+_SECTION = 2**40  # larger than the number of rows of any block
 
 
 def is_frame(table: Any) -> bool:
@@ -73,7 +73,7 @@ def check_columns(block: Any, name: str, expected: Any, number: int) -> None:
 
 
 class Blocks:
-    """Blocks of rows of a table, with their targets and weights."""
+    """Blocks of rows, with their targets and weights."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class Blocks:
         return np.cumsum([0, *self._sizes[:-1]]).tolist()
 
     def select(self, *names: str) -> list[Any]:
-        """Return some of the tables, block by block."""
+        """Return the collections with given names, block by block."""
         if self._parts is not None:
             missing = [None] * len(self._parts["X"])
             return list(zip(*(self._parts.get(name, missing) for name in names)))
@@ -150,7 +150,7 @@ def as_rows(X: Any) -> Any:
 
 
 def _beside(X, sizes, table, name):
-    """Return a table split into the same blocks of rows as X."""
+    """Return a collection split into the same blocks of rows as X."""
     if not is_lazy(table):
         if sizes is None or any(map(math.isnan, sizes)):
             raise ValueError(
@@ -295,7 +295,8 @@ def _probe(method, X):
     else:
         rows = np.ones((2, X.shape[1]), X.dtype)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # warnings about artificial rows mislead
+        # warnings about artificial rows would be misleading
+        warnings.simplefilter("ignore")
         found = method(rows)
     if isinstance(found, tuple):
         raise TypeError(

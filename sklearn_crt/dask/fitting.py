@@ -81,7 +81,7 @@ class Block(NamedTuple):
     y: Any
     weights: Any
     number: int
-    n_before: int  # number of rows in the blocks before, or more
+    n_before: int  # number of rows in the preceding blocks, or an upper bound
 
 
 def sum_over_blocks(
@@ -92,7 +92,7 @@ def sum_over_blocks(
 ) -> Any:
     """Return, lazily, the sum of ``function(*shared, block)`` over the blocks.
 
-    Blocks without rows are left out. ``names`` are the tables that are needed.
+    Blocks without rows are skipped. ``names`` are the collections that are needed.
     """
     call = dask.delayed(_of_block, pure=False)
     once = [dask.delayed(value, pure=False, traverse=False) for value in shared]
@@ -154,7 +154,7 @@ def _union(a, b):
 
 
 def _check_one_type(labels):
-    """Raise ValueError for a mix of strings and numbers, which NumPy would convert."""
+    """Raise ValueError if strings and numbers are mixed, which NumPy would convert."""
     of_kind: dict[bool, Any] = {}
     for label in labels:
         of_kind.setdefault(isinstance(label, str), label)
@@ -283,7 +283,7 @@ def fit(
 
 
 def _check_scalers(pipeline):
-    """Raise TypeError for a step that cannot be fitted block by block."""
+    """Raise TypeError if a step cannot be fitted block by block."""
     for name, step in pipeline.steps[:-1]:
         if not (step in (None, "passthrough") or isinstance(step, _AHEAD)):
             raise TypeError(

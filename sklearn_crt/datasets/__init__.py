@@ -1,4 +1,4 @@
-"""Data sets of the random-feature papers, as their original files."""
+"""Data sets of the papers on random features, read from their original files."""
 
 from .uci import fetch_uci
 

@@ -15,20 +15,23 @@ class UCIDataset:
 
     name: str
     file_name: str
-    url: str | None  # None: no longer offered, a local copy is needed
-    sha256: str | None  # of the unpacked file; None: not known, the form is checked
-    n_bytes: int  # of the unpacked file, about
-    column_names: str  # of all the columns of the file, separated by blanks
+    url: str | None  # None if it is no longer offered and a local copy is needed
+    # checksum of the uncompressed file; None if unknown, then the form is checked
+    sha256: str | None
+    n_bytes: int  # approximate size of the uncompressed file
+    column_names: str  # names of all columns of the file, separated by spaces
     citation: str
-    separator: str | None = ","  # None: runs of blanks
-    svmlight: bool = False  # lines "class column:value ..."; the class is named last
-    target: int = -1  # the first of several that are averaged
+    separator: str | None = ","  # None for any number of spaces
+    # lines "class column:value ..."; the name of the class column is the last one
+    svmlight: bool = False
+    # index of the target, or the first of several columns that are averaged
+    target: int = -1
     n_targets: int = 1
     header: bool = False
     categorical: tuple[int, ...] = ()
     dropped: tuple[int, ...] = ()
     task: Literal["classification", "regression"] = "classification"
-    # what else is known of a file without a checksum
+    # further properties of a file without a checksum
     n_rows: int | None = None
     classes: tuple[int, ...] = ()
 

@@ -1,4 +1,4 @@
-"""Data sets of UCI: files, tables and the function that fetches them."""
+"""Data sets of UCI: files, their contents and the function that fetches them."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ from .registry import DATASETS, UCIDataset
 
 _CACHE = "sklearn_crt"  # sub-folder of data_home
 _DEPTH = 3  # levels of sub-folders that are searched below SKLEARN_CRT_DATA
-_N_RETRIES, _DELAY = 3, 1  # of a download; the delay is in seconds
-_SILENCE = 30  # seconds without a byte after which a server is given up
-_MOST_TIMES = 4  # the size of the original: what is larger is another file, or a trap
+# retries of a download, and the delay between them in seconds
+_N_RETRIES, _DELAY = 3, 1
+_SILENCE = 30  # seconds without any data after which a download is cancelled
+_MOST_TIMES = 4  # limit on the size of a file, as a multiple of that of the original
 
 
 def _open_zip(file: IO[bytes], name: str) -> IO[bytes]:
-    """Open the file of that name in an archive."""
+    """Open the file with a given name in an archive."""
     return zipfile.ZipFile(file).open(name)
 
 
@@ -44,7 +45,7 @@ _OPENERS: dict[str, Callable[[IO[bytes], str], IO[bytes]]] = {
     ".bz2": lambda file, name: bz2.BZ2File(file),
     ".zip": _open_zip,
 }
-# what the modules of packed files raise, an encrypted archive RuntimeError
+# errors of the modules for compressed files; encrypted archives raise RuntimeError
 _UNREADABLE = (
     OSError,
     EOFError,
@@ -63,7 +64,7 @@ _DataHome = str | os.PathLike[str] | None
 def load(
     spec: UCIDataset, data_home: _DataHome, download_if_missing: bool
 ) -> tuple[Path, Bunch]:
-    """Return the path and the arrays of the checked file of a set."""
+    """Return the path and the contents of the verified file of a data set."""
     rejected = []
     for path in _candidates(spec.file_name, data_home):
         try:
@@ -85,18 +86,19 @@ def load(
         folder = Path(get_data_home(data_home), _CACHE)
         folder.mkdir(exist_ok=True)
         for path, _ in rejected:
-            if path.parent == folder:  # a download of ours; others are the user's
+            # only downloads are deleted, not files of the user
+            if path.parent == folder:
                 with suppress(OSError):
                     path.unlink()
         path = folder / (spec.file_name + suffix)
-        for _ in range(2):  # what is damaged on the way may arrive the next time
+        for _ in range(2):  # a damaged download is repeated once
             bunch, found = _check(spec, _download(spec.url, path), suffix)
             if bunch is not None:
                 return path, bunch
             path.unlink()
     except (OSError, HTTPException) as error:
         if isinstance(error, HTTPError):
-            error.close()  # it holds the answer of the server open
+            error.close()  # the error keeps the response of the server open
         reason = f"the download from {spec.url} failed: {str(error).strip()}"
         raise _not_found(spec, rejected, reason) from error
     raise _not_found(spec, rejected, f"{spec.url} holds another file ({found})")
@@ -114,9 +116,9 @@ def _time_limit() -> Iterator[None]:
 
 
 def _download(url: str, path: Path) -> bytes:
-    """Return what a server sends, and keep it in a file."""
-    path.unlink(missing_ok=True)  # the checks are ours, of the unpacked content
-    # It warns of each retry: where warnings are errors that would end the call.
+    """Download a file, store it, and return its contents."""
+    path.unlink(missing_ok=True)  # the contents are verified later, after decompression
+    # Each retry raises a warning, which would end the call if warnings are errors.
     with _time_limit(), warnings.catch_warnings(action="ignore", category=UserWarning):
         folder, name = path.parent, path.name
         options = {"n_retries": _N_RETRIES, "delay": _DELAY}
@@ -125,9 +127,10 @@ def _download(url: str, path: Path) -> bytes:
 
 
 def _candidates(file_name: str, data_home: _DataHome) -> Iterator[Path]:
-    """Yield the existing files of that name, packed or not, in order of search."""
+    """Yield existing files with a name, compressed or not, in the order of search."""
     places = []
-    with suppress(OSError):  # a home that cannot be made: the other folders may serve
+    # if the folder cannot be created, the other folders are still searched
+    with suppress(OSError):
         home = Path(get_data_home(data_home))
         places += [(home / _CACHE, 0), (home, 0)]
     folders = os.environ.get("SKLEARN_CRT_DATA", "").split(os.pathsep)
@@ -139,7 +142,7 @@ def _candidates(file_name: str, data_home: _DataHome) -> Iterator[Path]:
 
 
 def _check(spec: UCIDataset, packed: bytes, suffix: str) -> tuple[Bunch | None, str]:
-    """Return the arrays of the right file, or None and what was found instead."""
+    """Return the contents of the correct file, or None and what was found instead."""
     limit = _MOST_TIMES * spec.n_bytes
     content = packed
     if suffix in _OPENERS:
@@ -163,7 +166,7 @@ def _check(spec: UCIDataset, packed: bytes, suffix: str) -> tuple[Bunch | None, 
 
 
 def _check_form(spec: UCIDataset, content: bytes, bunch: Bunch) -> None:
-    """Raise where a file without a checksum cannot be the original."""
+    """Raise an error if a file without a known checksum cannot be the original."""
     n_rows = len(bunch.target)
     if spec.n_rows not in (n_rows, None):
         raise ValueError(f"{n_rows} rows instead of {spec.n_rows}")
@@ -171,7 +174,8 @@ def _check_form(spec: UCIDataset, content: bytes, bunch: Bunch) -> None:
     if spec.classes and classes != [*spec.classes]:
         raise ValueError(f"classes {classes[:9]} instead of {[*spec.classes]}")
     if spec.svmlight:
-        if not content.endswith(b"\n"):  # what is left out is 0, so a cut goes unseen
+        # omitted values are 0, so a truncated file would not be noticed
+        if not content.endswith(b"\n"):
             raise ValueError("the last line has no end")
     else:
         n_columns = len(spec.column_names.split())
@@ -201,7 +205,7 @@ def _not_found(
 
 
 def parse(spec: UCIDataset, content: bytes) -> Bunch:
-    """Take the arrays and their names out of the content of a file."""
+    """Parse the content of a file into arrays and their names."""
     names = spec.column_names.split()
     first = spec.target % len(names)
     targets = range(first, first + spec.n_targets)
@@ -214,7 +218,7 @@ def parse(spec: UCIDataset, content: bytes) -> Bunch:
     else:
         lines = content.decode("utf-8").splitlines()[spec.header :]
         lines = [line for line in lines if line.strip()]
-        if not lines:  # NumPy would only warn
+        if not lines:  # NumPy would only raise a warning
             raise ValueError("no rows")
 
         def read(columns: Sequence[int], dtype: type) -> np.ndarray:
@@ -235,7 +239,7 @@ def parse(spec: UCIDataset, content: bytes) -> Bunch:
         for j in set(range(len(features))).difference(categorical):
             data[:, j] = data[:, j].astype(np.float64)
     if spec.task == "classification":
-        with suppress(ValueError):  # classes that are not integers stay strings
+        with suppress(ValueError):  # classes that are not integers remain strings
             target = target.astype(np.int64)
     return Bunch(
         data=data,
@@ -248,7 +252,7 @@ def parse(spec: UCIDataset, content: bytes) -> Bunch:
 
 
 def to_frame(bunch: Bunch, target_name: str) -> None:
-    """Turn the arrays of a bunch into pandas objects, in place."""
+    """Replace the arrays of a bunch by pandas objects."""
     try:
         import pandas as pd
     except ImportError as error:
@@ -297,7 +301,7 @@ def fetch_uci(
     return_X_y: bool = False,
     as_frame: bool = False,
 ) -> Bunch | tuple[Any, Any]:
-    """Load a data set of the random-feature papers from its original file.
+    """Load a data set of the papers on random features from its original file.
 
     Parameters
     ----------
@@ -308,10 +312,10 @@ def fetch_uci(
         from the LIBSVM collection, or ``"housing"``, which UCI has withdrawn and which
         needs a local file.
     data_home : str or path-like, default=None
-        Folder of downloads, by default :func:`sklearn.datasets.get_data_home`. The
-        file is kept in its sub-folder ``sklearn_crt``.
+        Folder of downloads, by default :func:`sklearn.datasets.get_data_home`. The file
+        is stored in its sub-folder ``sklearn_crt``.
     download_if_missing : bool, default=True
-        If False, raise an error where the file is not on this machine.
+        If False, an error is raised if the file is not on this machine.
     return_X_y : bool, default=False
         If True, return ``(data, target)`` instead of a Bunch.
     as_frame : bool, default=False
@@ -323,52 +327,53 @@ def fetch_uci(
         Dictionary-like object, with the following attributes.
 
         data : {ndarray, DataFrame} of shape (n_samples, n_features)
-            Without a categorical column a float64 array; with one an object array in
-            which categories are str and numbers float. As a frame, categorical columns
-            have dtype "category" and the others float64.
+            A float64 array if there is no categorical column, otherwise an object array
+            of strings (categories) and floats (numbers). If `as_frame=True`,
+            categorical columns have dtype "category" and all others float64.
         target : {ndarray, Series} of shape (n_samples,)
-            Classes as in the file: int64 where they are integers, otherwise str
-            (dtype "category" in a frame); float64 for regression.
+            Classes as in the file: int64 if they are integers, otherwise strings (dtype
+            "category" in a frame); float64 for regression.
         frame : DataFrame of shape (n_samples, n_features + 1) or None
             `data` and `target` together if `as_frame=True`, otherwise None.
         feature_names : list of str
             Names of the columns of `data`.
         target_names : ndarray of shape (n_classes,) or None
-            The classes, sorted; None for regression.
+            The sorted classes; None for regression.
         categorical_features : list of int
-            Indices of the columns of `data` whose values are names without an order.
+            Indices of the columns of `data` that are categorical without an order.
         DESCR : str
             Description of the data set.
         filename : str
             Path of the file that was read.
 
     (data, target) : tuple if ``return_X_y`` is True
-        The two attributes of that name.
+        The two attributes of these names.
 
     Raises
     ------
     ValueError
         If `name` is not a known data set.
     OSError
-        If no file that passes the checks is on this machine and it cannot be
-        downloaded, or must not be (`download_if_missing=False`).
+        If there is no valid file on this machine, and it cannot be downloaded or
+        `download_if_missing=False`.
     ImportError
         If `as_frame=True` and pandas is not installed.
 
     Notes
     -----
-    A file with the right sha256, plain, ``.gz``, ``.bz2`` or ``.zip`` (the checksum is
-    that of the unpacked content), is looked for in the sub-folder ``sklearn_crt`` of
-    `data_home`, in `data_home`, and in the folders named by the environment variable
-    ``SKLEARN_CRT_DATA`` (separated by :data:`os.pathsep`) down to three levels of
-    sub-folders. Otherwise it is downloaded from UCI [1]_ with
-    :func:`sklearn.datasets.fetch_file`, checked, and kept; a file in the sub-folder
-    ``sklearn_crt`` that is not the original is removed first. No
-    checksum is known for ``"skin"`` and ``"ijcnn1"``: their rows, columns and classes
-    are counted. What unpacks to more than four times the size of the original is
-    refused, and a server that sends nothing for 30 seconds is given up.
+    A file with the correct SHA-256 checksum, which may be plain, ``.gz``, ``.bz2`` or
+    ``.zip`` (the checksum is that of the uncompressed content), is searched in the
+    sub-folder ``sklearn_crt`` of `data_home`, in `data_home`, and in the folders named
+    by the environment variable ``SKLEARN_CRT_DATA`` (separated by :data:`os.pathsep`)
+    down to three levels of sub-folders. Otherwise it is downloaded from UCI [1]_ with
+    :func:`sklearn.datasets.fetch_file`, checked and stored. A file in the sub-folder
+    ``sklearn_crt`` that is not the original is removed first. No checksum is known for
+    ``"skin"`` and ``"ijcnn1"``; instead their rows, columns and classes are counted. A
+    file that is larger than four times the original when it is uncompressed is
+    rejected, and a download is cancelled if the server sends nothing for 30 seconds.
 
-    The papers one-hot encode the categorical columns and standardise all the columns.
+    In the papers, categorical columns are one-hot encoded, and then all columns are
+    standardised.
 
     References
     ----------

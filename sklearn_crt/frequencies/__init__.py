@@ -1,6 +1,6 @@
 """Joint distributions of frequencies: couplings, and distributions of the norm.
 
-Private: what extensions need is in ``sklearn_crt.extend``.
+This module is private; ``sklearn_crt.extend`` exports what extensions need.
 """
 
 from .base import Affine as Affine

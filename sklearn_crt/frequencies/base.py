@@ -1,4 +1,4 @@
-"""Frequencies, and couplings: joint distributions of the frequencies of one map."""
+"""Frequencies, and couplings, which are joint distributions of frequencies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .radial import Family
 
 
 class Frequencies:
-    """Frequencies as the columns of a matrix.
+    """Frequencies that are stored as the columns of a matrix.
 
     Parameters
     ----------
@@ -46,7 +46,8 @@ class Frequencies:
     sq_norms: Any
 
     def __init__(self, weights: np.ndarray):
-        self.weights = np.ascontiguousarray(weights)  # products are twice as fast
+        # a contiguous array makes products twice as fast
+        self.weights = np.ascontiguousarray(weights)
         self.sq_norms = np.einsum("lm,lm->m", weights, weights)
 
     @property
@@ -70,9 +71,9 @@ class Frequencies:
         Parameters
         ----------
         X : {array, sparse matrix} of shape (..., n_samples, n_features)
-            Rows x, in the library of the frequencies.
+            Rows, in the array library of the frequencies.
         out : ndarray of shape (..., n_samples, n_frequencies), default=None
-            Memory that may be written to and returned.
+            Array that may be overwritten with the result and returned.
 
         Returns
         -------
@@ -82,7 +83,7 @@ class Frequencies:
         return dense_product(X, self.weights, out)
 
     def of_shift(self, shift: np.ndarray) -> np.ndarray:
-        """Return the inner products with a vector that many rows are shifted by.
+        """Return the inner products with a vector by which many rows are shifted.
 
         Parameters
         ----------
@@ -92,8 +93,8 @@ class Frequencies:
         Returns
         -------
         products : ndarray of shape (n_frequencies,)
-            They are cached until another vector comes, since they may cost more than
-            the products with a chunk of sparse rows.
+            They are cached until the method is called with another vector, because they
+            may take longer than the products with a chunk of sparse rows.
         """
         known, products = self.__dict__.get("_of_shift", (None, None))
         if known is None or known.dtype != shift.dtype or np.any(known != shift):
@@ -102,7 +103,7 @@ class Frequencies:
         return products
 
     def __getstate__(self) -> dict[str, object]:
-        """Return the state without what is made again."""
+        """Return the state, without cached arrays."""
         return {k: v for k, v in self.__dict__.items() if k != "_of_shift"}
 
     def stack(self, scale: float, offsets: Any) -> Any:
@@ -111,29 +112,29 @@ class Frequencies:
         Parameters
         ----------
         scale : float
-            Multiplier of the inner products.
+            Factor of the inner products.
         offsets : array of shape (1, n_frequencies)
-            Added to each column.
+            Numbers that are added to each column.
 
         Returns
         -------
         stacked : array of shape (n_features + 2, n_frequencies) or None
-            None where the frequencies are not applied as a matrix.
+            The matrix; None if the frequencies are not applied as a matrix.
         """
         return stack(self.weights, scale, offsets)
 
     def to(self, like: Any) -> Frequencies:
-        """Return the frequencies for rows like an array.
+        """Return the frequencies for rows of the same kind as an array.
 
         Parameters
         ----------
         like : array
-            Of the library, the device and the floating type of the rows to come.
+            Array whose library, device and floating type the rows will have.
 
         Returns
         -------
         frequencies : Frequencies
-            These, or a copy there.
+            These frequencies, or a copy in the library, device and type of the array.
         """
         weights = asarray_like(self.weights, like)
         return self if weights is self.weights else self._moved(weights, like)
@@ -144,7 +145,7 @@ class Frequencies:
         return moved
 
     def to_dense(self) -> np.ndarray:
-        """Write the frequencies out.
+        """Return the frequencies as a dense matrix.
 
         Returns
         -------
@@ -164,17 +165,17 @@ class Affine:
 
     @cached_property
     def stacked(self) -> Any:
-        """What ``Frequencies.stack`` returns, made once."""
+        """The cached result of ``Frequencies.stack``."""
         return self.frequencies.stack(self.scale, self.offsets)
 
     def to(self, like: Any) -> Affine:
-        """Return the form for rows like an array."""
+        """Return the form for rows of the same kind as an array."""
         offsets = asarray_like(self.offsets, like)
         return Affine(self.frequencies.to(like), self.scale, offsets)
 
 
 class JointFrequencies(Frequencies):
-    """Frequencies of several maps, one after the other; no matrix of their own."""
+    """Concatenated frequencies of several maps, without a joint matrix."""
 
     def __init__(self, parts: Sequence[Frequencies]):
         self.parts = parts
@@ -185,7 +186,7 @@ class JointFrequencies(Frequencies):
         return np.concatenate(norms) if norms else np.zeros(0)
 
     @property
-    def weights(self) -> np.ndarray:  # made when asked for
+    def weights(self) -> np.ndarray:  # computed on demand
         if not self.parts:
             return np.zeros((0, 0))
         return np.hstack([part.to_dense() for part in self.parts])
@@ -198,12 +199,13 @@ class JointFrequencies(Frequencies):
 
 
 class Coupling(ABC):
-    """Joint distribution of frequencies that each have the distribution of the kernel.
+    """Joint distribution of the frequencies that a feature map uses.
 
-    A coupling leaves the distribution of every single frequency as it is, so the
-    estimate of the kernel stays unbiased, and changes the cross moments, so that its
-    variance falls. Draws are nested: with generators in the same state the first m of
-    2m frequencies are those of a draw of m.
+    Each frequency follows the spectral distribution of the kernel. A coupling
+    does not change the distribution of a single frequency, so the estimate of the
+    kernel remains unbiased. It changes the cross moments of the frequencies so that the
+    variance decreases. Draws are nested: if the generators are in the same state, the
+    first m of 2m frequencies are the same as in a draw of m frequencies.
 
     Attributes
     ----------
@@ -211,15 +213,15 @@ class Coupling(ABC):
         Whether each frequency has exactly the distribution of the kernel; False for
         structured projections.
     bias : float
-        Bound of the relative bias of an estimate for rows of norm 0.7 and sigma 1;
-        0 where ``exact``.
+        Bound on the relative bias of an estimate for rows of norm 0.7 and sigma 1; 0 if
+        ``exact`` is True.
     independent_norms : bool
         Whether the norms of a block are independent, as closed forms of the variance
         assume; False for stratified norms.
     norm_dependent : bool
-        Whether directions depend on norms, so that ``weigh`` matters.
+        Whether directions depend on norms, so that ``weigh`` has an effect.
     opposite : bool
-        Whether each frequency w of a draw stands for w and -w, which only positive
+        Whether each frequency w of a draw represents w and -w, which only positive
         exponential maps can use.
     """
 
@@ -246,13 +248,13 @@ class Coupling(ABC):
         Parameters
         ----------
         radial_law : callable
-            Returns the distribution of the norm of a frequency in a given dimension: an
-            object with ``rvs(size, random_state)``, whose smaller draws are the start
-            of larger ones, ``ppf(u)`` and ``cdf(r)``.
+            Function that returns the distribution of the norm of a frequency in a given
+            dimension. This is an object with ``rvs(size, random_state)``, whose smaller
+            draws are the beginning of larger ones, ``ppf(u)`` and ``cdf(r)``.
         n_frequencies, n_features : int
-            Number m of frequencies and their dimension d.
+            Number m of frequencies, and their dimension d.
         rng : numpy.random.Generator
-            Source of randomness; separate draws take child streams of it.
+            Source of randomness. Separate draws use child generators.
 
         Returns
         -------
@@ -266,7 +268,7 @@ class Coupling(ABC):
         Parameters
         ----------
         n_frequencies, n_features : int
-            Number m of frequencies and their dimension d.
+            Number m of frequencies, and their dimension d.
 
         Returns
         -------
@@ -276,7 +278,7 @@ class Coupling(ABC):
         return np.ones(n_frequencies, dtype=int)
 
     def cosine(self, n_features: int) -> float | None:
-        """Return the cosine of the angle of each pair in a block.
+        """Return the cosine of the angle between any two frequencies of a block.
 
         Parameters
         ----------
@@ -286,7 +288,7 @@ class Coupling(ABC):
         Returns
         -------
         cosine : float or None
-            None where the angle is not fixed.
+            The cosine; None if the angle is not fixed.
         """
         return None
 
@@ -296,7 +298,7 @@ class Coupling(ABC):
         Parameters
         ----------
         n_frequencies, n_features : int
-            Number m of frequencies and their dimension d.
+            Number m of frequencies, and their dimension d.
 
         Returns
         -------
@@ -307,7 +309,7 @@ class Coupling(ABC):
         return int(np.sum(sizes * (sizes - 1)))
 
     def fixed_cosine(self, n_features: int) -> float | None:
-        """Return ``cosine`` if the norms are independent too, as closed forms assume.
+        """Return ``cosine`` if the norms are independent, as closed forms assume.
 
         Parameters
         ----------
@@ -317,18 +319,20 @@ class Coupling(ABC):
         Returns
         -------
         cosine : float or None
-            None where pairs of frequencies of a block have no closed form.
+            The cosine; None if there is no closed form for pairs of frequencies of a
+            block.
         """
         return self.cosine(n_features) if self.independent_norms else None
 
     def weigh(self, coefficient: float | None) -> Coupling:
-        """Return the coupling for features that weigh frequencies by their norms.
+        """Return the coupling for features that weight frequencies by their norms.
 
         Parameters
         ----------
         coefficient : float or None
-            The c of features that weigh a frequency w by ``|w| exp(c |w|^2)``; None
-            where directions that depend on norms would not help.
+            Coefficient c of features in which a frequency w has the weight ``|w| exp(c
+            |w|^2)``; None if directions that depend on norms would not reduce the
+            variance.
 
         Returns
         -------
@@ -343,17 +347,18 @@ _REGISTRY: dict[str, type[Coupling]] = {}
 
 
 def register(name: str) -> Callable[[type[C]], type[C]]:
-    """Make a coupling available under a name, as a class decorator.
+    """Return a class decorator that makes a coupling available under a name.
 
     Parameters
     ----------
     name : str
-        A new value of the parameter ``coupling`` of samplers.
+        New value for the parameter ``coupling`` of samplers.
 
     Returns
     -------
     decorator : callable
-        Takes the class and returns it. The class must be callable without arguments.
+        Function that registers a class and returns it. The class must be callable
+        without arguments.
     """
 
     def add(cls: type[C]) -> type[C]:
@@ -386,19 +391,19 @@ def get_coupling(
     usable: Callable[[Any], bool] | None = None,
     reason: str = "",
 ) -> Coupling:
-    """Return the coupling of a name, or the object itself.
+    """Return the coupling with a given name, or the object itself.
 
     Parameters
     ----------
     coupling : str or Coupling
-        The parameter of a sampler.
+        Value of the parameter ``coupling`` of a sampler.
     owner : str
-        Name of its class, for the message.
+        Name of the class of the sampler, for the error message.
     usable : callable, default=None
-        Takes a coupling, as an object or as its class, and returns whether the sampler
-        can use it. None refuses couplings whose frequencies w stand for w and -w.
+        Function that returns whether the sampler can use a coupling, given as an object
+        or as its class. None excludes couplings whose frequencies w represent w and -w.
     reason : str, default=""
-        Why some couplings cannot be used, for the message.
+        Reason why some couplings cannot be used, for the error message.
 
     Returns
     -------
@@ -408,8 +413,8 @@ def get_coupling(
     Raises
     ------
     ValueError
-        If there is no such name, or the sampler cannot use the coupling; the message
-        lists the names that it can use.
+        If the name is unknown, or if the sampler cannot use the coupling. The message
+        lists the names that can be used.
 
     Examples
     --------
@@ -430,5 +435,5 @@ def get_coupling(
 
 
 def _stands_for_itself(coupling: Any) -> bool:
-    """Return whether each frequency stands for itself only."""
+    """Return whether each frequency w represents only w, and not -w as well."""
     return not coupling.opposite

@@ -12,14 +12,15 @@ from numpy.random import Generator
 from scipy import special
 from scipy.interpolate import CubicSpline
 
-_LOG_LARGEST = math.log(1e15)  # a larger norm would leave no digit of a phase
+# with larger norms, phases would have no significant digit
+_LOG_LARGEST = math.log(1e15)
 
 
 class RadialLaw(Protocol):
     """Distribution of the norm of a frequency in a given dimension."""
 
     def rvs(self, size: int, random_state: Generator) -> np.ndarray:
-        """Draw norms; smaller draws are the start of larger ones.
+        """Draw norms. Smaller draws are the beginning of larger ones.
 
         Parameters
         ----------
@@ -49,7 +50,7 @@ class RadialLaw(Protocol):
         """
 
     def cdf(self, r: np.ndarray) -> np.ndarray:
-        """Return the distribution function.
+        """Return the cumulative distribution function.
 
         Parameters
         ----------
@@ -63,11 +64,11 @@ class RadialLaw(Protocol):
         """
 
 
-Family: TypeAlias = Callable[[int], RadialLaw]  # a law for each dimension
+Family: TypeAlias = Callable[[int], RadialLaw]  # a distribution for each dimension
 
 
 def chi_law(n_features: int) -> RadialLaw:
-    """Norm of a standard normal vector, the distribution of the Gaussian kernel.
+    """Return the chi distribution of norms, which belongs to the Gaussian kernel.
 
     Parameters
     ----------
@@ -77,7 +78,7 @@ def chi_law(n_features: int) -> RadialLaw:
     Returns
     -------
     law : RadialLaw
-        The chi distribution with d degrees of freedom.
+        Distribution of the norm of a standard normal vector of dimension d.
 
     Examples
     --------
@@ -89,19 +90,20 @@ def chi_law(n_features: int) -> RadialLaw:
 
 
 def student_law(n_features: int, nu: float) -> RadialLaw:
-    r"""Norm of a multivariate Student vector, the distribution of the Matern kernel.
+    r"""Return the distribution of norms that belongs to the Matern kernel.
 
-    It is :math:`\sqrt{2\nu}\, \chi_d / \chi_{2\nu}`, the root of 2 nu times a beta
-    prime variable of d / 2 and nu.
+    This is the norm of a multivariate Student vector, :math:`\sqrt{2\nu}\, \chi_d /
+    \chi_{2\nu}`, or the root of 2 nu times a beta prime variable with parameters d / 2
+    and nu.
     """
     return chi_law(n_features) if nu == math.inf else _StudentLaw(n_features, nu)
 
 
 def stable_law(n_features: int, alpha: float) -> RadialLaw:
-    r"""Norm of an elliptical stable vector: that of the exponential-power kernel.
+    r"""Return the distribution of norms that belongs to the exponential power kernel.
 
-    It is :math:`\chi_d \sqrt S` with S positive and
-    :math:`\operatorname{E} e^{-gS} = e^{-(2g)^{\alpha/2}}`.
+    This is the norm of an elliptical stable vector, :math:`\chi_d \sqrt S` with S
+    positive and :math:`\operatorname{E} e^{-gS} = e^{-(2g)^{\alpha/2}}`.
     """
     if alpha == 2:
         return _ChiLaw(n_features, math.sqrt(2))
@@ -115,7 +117,7 @@ def _norms(log_squares: np.ndarray) -> np.ndarray:
 
 
 class _ChiLaw:
-    """Law of scale times chi_d; freezing SciPy's costs a quarter of a small fit."""
+    """Distribution of scale times chi_d; freezing that of SciPy would be slow."""
 
     def __init__(self, n_features: int, scale: float = 1.0):
         self._d, self._scale = n_features, scale
@@ -131,7 +133,7 @@ class _ChiLaw:
 
 
 class _StudentLaw:
-    """Law of sqrt(2 nu) chi_d / chi_(2 nu)."""
+    """Distribution of sqrt(2 nu) chi_d / chi_(2 nu)."""
 
     def __init__(self, n_features: int, nu: float):
         self._a, self._nu = n_features / 2, nu
@@ -146,7 +148,7 @@ class _StudentLaw:
 
     def ppf(self, u: np.ndarray) -> np.ndarray:
         share = special.betaincinv(self._a, self._nu, u)
-        rest = special.betainccinv(self._nu, self._a, u)  # 1 - share, all digits
+        rest = special.betainccinv(self._nu, self._a, u)  # accurate value of 1 - share
         with np.errstate(divide="ignore"):
             log_ratio = np.log(share) - np.log(rest)
         return _norms(math.log(2 * self._nu) + log_ratio)
@@ -157,7 +159,7 @@ class _StudentLaw:
 
 
 class _StableLaw:
-    """Law of chi_d sqrt(S)."""
+    """Distribution of chi_d sqrt(S)."""
 
     def __init__(self, n_features: int, alpha: float):
         self._d, self._alpha = n_features, alpha
@@ -191,11 +193,11 @@ def log_positive_stable(alpha: float, u: np.ndarray, log_e: np.ndarray) -> np.nd
 def stable_nodes(
     alpha: float, largest: float = 72.0, width: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return nodes log S and weights of a quadrature, for log S up to ``largest``.
+    """Return nodes log S, up to ``largest``, and weights of a quadrature rule.
 
-    Trapezoidal in log(e) and in the logit of u / pi, where the integrand is analytic
-    and decays at both ends; exact to 1e-9 for functions of log S that change over a
-    length ``width`` or more.
+    The trapezoidal rule is applied in log(e) and in the logit of u / pi, where the
+    integrand is analytic and decays at both ends. The error is at most 1e-9 for
+    functions of log S that vary on scales of ``width`` or larger.
     """
     # -> (n_nodes,)
     a = alpha / 2
@@ -216,11 +218,11 @@ def stable_nodes(
 
 @lru_cache(maxsize=32)
 def _stable_table(n_features: int, alpha: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return increasing log r and the logits of the distribution function there."""
+    """Return increasing values of log r, and logits of the distribution function."""
     a = n_features / 2
     log_s, weights = stable_nodes(alpha, width=min(1.0, 2 / math.sqrt(a)))
     rest = max(1 - weights.sum(), 0.0)
-    # the chi square law on a grid, for speed
+    # the chi-squared distribution on a grid, for speed
     ends = special.gammaincinv(a, 1e-18), special.gammainccinv(a, 1e-18)
     first, last = np.log(ends)
     log_half = np.linspace(first, last, 5000)
@@ -233,13 +235,14 @@ def _stable_table(n_features: int, alpha: float) -> tuple[np.ndarray, np.ndarray
             at = 2 * log_norm - math.log(2) - log_s
             inside = weights @ np.interp(at, log_half, below, left=0)
             outside = weights @ np.interp(at, log_half, above, right=0) + rest
-            # a floor near the range of interest brackets it well
+            # the lower bound keeps values near the range of interest
             values[i] = np.log(max(inside, 1e-20)) - np.log(max(outside, 1e-20))
         return values
 
     log_r = np.linspace(-40 / n_features - 3 - 4 / alpha, _LOG_LARGEST, 60)
     values = logits(log_r)
-    for n_points in (60, 60, 60, 100, 400):  # equal steps of the logit, ever closer
+    # equal steps of the logit, with more and more points
+    for n_points in (60, 60, 60, 100, 400):
         log_r = np.unique(np.interp(np.linspace(-37, 37, n_points), values, log_r))
         values = logits(log_r)
         rising = np.diff(values, prepend=-np.inf) > 1e-3

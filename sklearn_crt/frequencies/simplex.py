@@ -14,7 +14,7 @@ from .radial import Family
 
 
 def apply_simplex(values: np.ndarray, axis: int = -1) -> np.ndarray:
-    r"""Multiply by the simplex matrix S along an axis, in O(d) a vector.
+    r"""Multiply by the simplex matrix S along an axis, in O(d) operations per vector.
 
     The d rows of S are unit vectors with pairwise cosine -1/(d - 1) (Reid et al.
     2023, equation 9):
@@ -50,7 +50,7 @@ def simplex_from_orthogonal(vectors: np.ndarray) -> np.ndarray:
         return vectors
     left = d - np.arange(1.0, size + 1)  # d - i
     lengths = np.sqrt(d * left / ((d - 1) * (left + 1)))
-    steps = lengths[:-1] / left[:-1]  # the last vector of a block has l = 0
+    steps = lengths[:-1] / left[:-1]  # l = 0 for the last vector of a block
     corners = lengths[:, None] * vectors
     corners[:, 1:] -= np.cumsum(steps[:, None] * vectors[:, :-1], axis=1)
     return corners
@@ -60,25 +60,27 @@ def simplex_from_orthogonal(vectors: np.ndarray) -> np.ndarray:
 class Simplex(BlockCoupling):
     r"""Blocks of d frequencies that point to the corners of a simplex.
 
-    The directions of a block are d unit vectors with pairwise cosine -1/(d - 1), the
-    widest common angle of d vectors, rotated at random [1]_; the norms are independent.
-    A last partial block has the first vectors of a full one.
+    The directions of a block are d unit vectors with pairwise cosine -1/(d - 1), which
+    corresponds to the largest common angle of d vectors, with a random rotation [1]_.
+    The norms are independent. A last partial block contains the first vectors of a full
+    block.
 
     Parameters
     ----------
     stratified : bool, default=False
-        Whether the d norms of a block are drawn one from each d-th part of their
-        distribution.
+        Whether the d norms of a block are drawn one from each of d equally probable
+        parts of their distribution.
 
     Notes
     -----
-    For positive features of the Gaussian kernel no coupling whose directions do not
-    depend on the norms has a smaller mean squared error ([1]_, theorem 3.4). The
-    directions have the distribution of :math:`S R` ([1]_, equation 8) with a rotation
-    R. They are drawn as :math:`L Q` with L lower triangular, so the first m need only m
-    rows of Q. In one dimension there is no simplex, and a frequency is a norm with a
-    random sign. Sines and cosines have a larger variance than with orthogonal
-    frequencies, and in two dimensions than with independent ones.
+    Among the couplings whose directions do not depend on the norms, this one has the
+    smallest mean squared error for positive features of the Gaussian kernel ([1]_,
+    theorem 3.4). The directions have the distribution of :math:`S R` ([1]_, equation 8)
+    with a rotation R. They are computed as :math:`L Q` with a lower triangular matrix
+    L, so the first m directions need only m rows of Q. In one dimension there is no
+    simplex, and a frequency is a norm with a random sign. The variance of random
+    Fourier features is larger than with orthogonal frequencies, and in two dimensions
+    also larger than with independent ones.
 
     References
     ----------
@@ -108,15 +110,16 @@ class Simplex(BlockCoupling):
 
 
 _MAX_SWEEPS = 10
-_TINY = 1e-300  # length of a vector that has no direction
+_TINY = 1e-300  # length below which a vector has no direction
 
 
 def balance(sizes: np.ndarray, n_sweeps: int = _MAX_SWEEPS) -> np.ndarray:
-    r"""Turn vectors of given lengths until their sum is as short as it gets.
+    r"""Rotate vectors of given lengths so that the norm of their sum is minimal.
 
-    Cyclic sweeps :math:`u_i \leftarrow -\sum_{j \ne i} e_j u_j / |\cdot|` from the
-    simplex (Reid et al. 2023, equation 17), O(d) a vector by a running total, the
-    blocks side by side, each until its own sum is 0 or no sweep is left.
+    This iterates :math:`u_i \leftarrow -\sum_{j \ne i} e_j u_j / |\cdot|` from the
+    simplex (Reid et al. 2023, equation 17), with O(d) operations per vector by means of
+    a running total. All blocks are processed at once, each until its sum is 0 or the
+    maximum number of iterations is reached.
     """
     # sizes (n_blocks, d) -> (n_blocks, d, d)
     n_blocks, d = sizes.shape
@@ -142,20 +145,21 @@ def balance(sizes: np.ndarray, n_sweeps: int = _MAX_SWEEPS) -> np.ndarray:
 
 @register("simplex+")
 class SimplexPlus(Simplex):
-    r"""Simplex blocks in which longer frequencies stand at wider angles.
+    r"""Simplex blocks in which longer frequencies have larger angles.
 
-    Each direction of a block points away from the sum of the other frequencies, each
-    times the factor by which the features weigh it (``weigh``). That makes their sum 0
-    wherever no norm exceeds all others together [1]_. The block is then rotated at
-    random, so each frequency has the distribution of the kernel. Angles are not fixed,
-    so there is no closed form of the variance.
+    Each direction of a block points away from the sum of the other frequencies, where
+    each is multiplied by the weight that it has in the features (``weigh``). The
+    weighted sum of all frequencies is then 0, unless one norm exceeds the sum of all
+    others [1]_. The block is then rotated at random, so each frequency has the
+    distribution of the kernel. The angles are not fixed, so the variance has no closed
+    form.
 
     Notes
     -----
-    The directions come from at most 10 sweeps of equation 17, O(d^2) per block, which
-    start from the simplex and stop where the sum is below 1e-12 of the norms. A vector
-    of a block needs the norms of all the others, so a last partial block is cut from a
-    whole one.
+    The directions are computed by at most 10 iterations of equation 17 with O(d^2)
+    operations per block, which start from the simplex and stop when the sum is below
+    1e-12 times the norms. Each vector of a block depends on the norms of all others, so
+    a last partial block is the beginning of a full block.
 
     References
     ----------
@@ -192,7 +196,8 @@ class SimplexPlus(Simplex):
     ) -> Frequencies:
         if self._coefficient is None:
             return super().draw(radial_law, n_frequencies, n_features, rng)
-        # each vector of a block needs the norms of all the others: draw whole blocks
+        # whole blocks, because each vector of a block depends on the norms of the
+        # others
         whole = -(-n_frequencies // n_features) * n_features
         frequencies = super().draw(radial_law, whole, n_features, rng)
         return Frequencies(frequencies.to_dense()[:, :n_frequencies])
@@ -205,5 +210,5 @@ class SimplexPlus(Simplex):
         rotation = Orthogonal()._directions(norms, n_features, rng)
         log_factor = self._coefficient * norms**2
         log_factor = log_factor - log_factor.max(axis=1, keepdims=True)
-        # the sweeps commute with rotations
+        # the iterations commute with rotations
         return balance(norms * np.exp(log_factor)) @ rotation

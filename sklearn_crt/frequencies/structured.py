@@ -1,4 +1,4 @@
-"""Orthogonal and simplex frequencies from fast transforms in place of a rotation."""
+"""Orthogonal and simplex frequencies from fast transforms instead of rotations."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from .base import Coupling, Frequencies, register
 from .radial import Family
 from .simplex import apply_simplex
 
-_IN_FLIGHT = 2**16  # numbers at a time, which stay in the cache
+_IN_FLIGHT = 2**16  # numbers that are processed at a time, few enough for the cache
 
 
 @lru_cache
 def _factors(size: int, dtype: np.dtype) -> list[np.ndarray]:
     """Return orthonormal Hadamard matrices whose Kronecker product has this size."""
     bits = size.bit_length() - 1
-    n_factors = 1 + (bits > 5) + (bits > 9)  # larger waste work, smaller calls
+    # larger factors need more operations, smaller ones more calls
+    n_factors = 1 + (bits > 5) + (bits > 9)
     sizes = (2 ** ((bits + i) // n_factors) for i in range(n_factors))
     return [(linalg.hadamard(n) / math.sqrt(n)).astype(dtype) for n in sizes]
 
@@ -31,7 +32,7 @@ def _factors(size: int, dtype: np.dtype) -> list[np.ndarray]:
 def hadamard_transform(
     values: np.ndarray, buffer: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Multiply rows by the orthonormal Walsh-Hadamard matrix, as small products."""
+    """Multiply rows by the orthonormal Walsh-Hadamard matrix, by small products."""
     # values, buffer (n_rows, size) -> (n_rows, size)
     size = right = values.shape[1]
     for matrix in _factors(size, values.dtype):
@@ -47,7 +48,7 @@ def hadamard_transform(
 
 
 class HadamardFrequencies(Frequencies):
-    """Blocks of frequencies that are applied by fast transforms, never written out.
+    """Blocks of frequencies that are applied by fast transforms, without a matrix.
 
     A block maps x, padded with zeros, to norms * S H D_3 H D_2 H D_1 x, with S the
     identity or the simplex matrix.
@@ -84,16 +85,17 @@ class HadamardFrequencies(Frequencies):
         return out
 
     def _write(self, X: Any, out: np.ndarray) -> None:
-        """Write the products to out; sparse rows are written out, some at a time."""
+        """Write the products to out; sparse rows are made dense in chunks."""
         _, n_blocks, size = self._signs.shape
         chunk = max(1, _IN_FLIGHT // size)
         for start in range(0, X.shape[0], chunk):
             rows = slice(start, min(start + chunk, X.shape[0]))
             part = X[rows].toarray() if sparse.issparse(X) else X[rows]
-            group = max(1, chunk // len(part))  # blocks at once
+            # number of blocks that are processed at once
+            group = max(1, chunk // len(part))
             for first in range(0, n_blocks, group):
                 columns = slice(first * size, (first + group) * size)
-                norms = self._norms[columns]  # fewer in a last partial block
+                norms = self._norms[columns]  # there are fewer in a last partial block
                 signs = self._signs[:, first : first + group]
                 unit = self._unit_products(part, signs, out.dtype)
                 np.multiply(unit[:, : norms.size], norms, out=out[rows, columns])
@@ -135,7 +137,7 @@ class HadamardFrequencies(Frequencies):
         return self.apply(np.eye(self._n_features, dtype=self._norms.dtype))
 
 
-_MIN_SIZE = 16  # below, three products are too far from a rotation
+_MIN_SIZE = 16  # for smaller sizes, three products differ too much from a rotation
 
 
 @register("structured-orthogonal")
@@ -145,22 +147,23 @@ class StructuredOrthogonal(Coupling):
     The rotation of ``Orthogonal`` is replaced by :math:`H D_3 H D_2 H D_1`, where the
     :math:`D_i` are diagonal matrices of random signs and H is the orthonormal
     Walsh-Hadamard matrix. Rows are padded with zeros to d', the next power of two, at
-    least 16; a block has d' frequencies, with the norms of dimension d'. So frequencies
-    are orthogonal before their last d' - d coordinates are dropped [1]_.
+    least 16; a block has d' frequencies, whose norms have the distribution for
+    dimension d'. The frequencies are orthogonal before their last d' - d coordinates
+    are omitted [1]_.
 
     Attributes
     ----------
     exact : bool
-        False: directions are nearly uniform.
+        Always False, because directions are only approximately uniform.
     bias : float
-        0.01: estimates of the Gaussian kernel are biased by less than 1 % for rows
-        of norm 0.7 and every d. The bias falls with d' and grows with the norm.
+        0.01: estimates of the Gaussian kernel are biased by less than 1 % for rows of
+        norm 0.7 and every d. The bias decreases with d' and increases with the norm.
 
     Notes
     -----
-    Up to d = 256 or m = 256 the dense product is faster, and the frequencies are
-    written out. Beyond that only signs and norms are kept, about 5 m numbers, so memory
-    is always O(m + d).
+    Up to d = 256 or m = 256, a dense product is faster, and the frequencies are stored
+    as a matrix. Beyond that only signs and norms are stored, which are about 5 m
+    numbers, so the memory is always O(m + d).
 
     References
     ----------
@@ -181,7 +184,8 @@ class StructuredOrthogonal(Coupling):
     bias = 0.01  # at most 0.007 in dimension 16, at distance 1.4
     _simplex = False
     _n_products = 3
-    _dense_up_to = 256  # columns or frequencies: the dense product is faster
+    # number of columns or frequencies up to which a dense product is faster
+    _dense_up_to = 256
 
     def _size(self, n_features: int) -> int:
         """Return the size d' of a block."""
@@ -201,7 +205,8 @@ class StructuredOrthogonal(Coupling):
         signs_rng, norms_rng = rng.spawn(2)
         size = self._size(n_features)
         norms = radial_law(size).rvs(n_frequencies, random_state=norms_rng)
-        shape = (-(-n_frequencies // size), self._n_products, size)  # block after block
+        # drawn block by block
+        shape = (-(-n_frequencies // size), self._n_products, size)
         signs = 2.0 * signs_rng.integers(0, 2, shape, dtype=np.int8) - 1
         signs = np.ascontiguousarray(np.swapaxes(signs, 0, 1))
         frequencies = HadamardFrequencies(signs, norms, n_features, self._simplex)
@@ -214,14 +219,15 @@ class StructuredOrthogonal(Coupling):
 class StructuredSimplex(StructuredOrthogonal):
     r"""Blocks of simplex frequencies in time O(d log d) per block and row.
 
-    As ``StructuredOrthogonal``, with the simplex matrix S applied to the products in
-    O(d'): frequencies point to the corners of a simplex in the padded dimension d',
-    with the cosine :math:`-1 / (d' - 1)` between any two of a block [1]_.
+    In addition to the transforms of ``StructuredOrthogonal``, the simplex matrix S is
+    applied to the products, in O(d'). The frequencies of a block then point to the
+    corners of a simplex in the padded dimension d', and the cosine between any two of
+    them is :math:`-1 / (d' - 1)` [1]_.
 
     Attributes
     ----------
     exact, bias : bool, float
-        False and 0.01, as for ``StructuredOrthogonal``.
+        Always False and 0.01, as for ``StructuredOrthogonal``.
 
     References
     ----------

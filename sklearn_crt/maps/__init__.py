@@ -1,6 +1,6 @@
-"""Drawn feature maps: immutable values that know frequencies and rows.
+"""Feature maps: immutable values that compute features, kernels and variances.
 
-Private: what extensions need is in ``sklearn_crt.extend``.
+This module is private; ``sklearn_crt.extend`` exports what extensions need.
 """
 
 from .anchored import AnchoredMap as AnchoredMap

@@ -1,4 +1,4 @@
-"""Positive features exp(-|x - z|^2) at points z about anchors."""
+"""Positive features exp(-|x - z|^2) at points z near anchors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..rows import DenseInputs, Inputs
 from .base import LogFeatures, PairedColumns, PairedMap
 from .radial import LARGEST, GaussianKernel
 
-_CHUNK = 1024  # points whose distances to all anchors are held at a time
+_CHUNK = 1024  # points whose distances to all anchors are computed at a time
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
@@ -37,7 +37,7 @@ class AnchorMixture:
     ) -> np.ndarray:
         """Return points, in the order of the columns.
 
-        Each has the distribution of the mixture, and draws nest.
+        Each point has the distribution of the mixture, and draws are nested.
         """
         # noise (n_features, n_frequencies) -> (n_components, n_features)
         m, order = noise.shape[1], rng.permutation(len(self.anchors))
@@ -59,12 +59,12 @@ class AnchorMixture:
         return log_means
 
 
-_N_BATCHES, _BATCH = 64, 256  # points behind the estimate of the variance
+_N_BATCHES, _BATCH = 64, 256  # number of points from which the variance is estimated
 
 
 @dataclass(frozen=True, eq=False)
 class AnchoredMap(PairedMap):
-    """Features exp(-|x - z|^2) over the root of D times a mean of exp(-2 |z - a|^2).
+    """Features exp(-|x - z|^2), divided by the root of D times a mixture density.
 
     The ``frequencies`` are the standard normal vectors w of the points z = a +- w / 2.
     """
@@ -73,7 +73,7 @@ class AnchoredMap(PairedMap):
     log_mean_square: np.ndarray  # (n_components,)
     law: AnchorMixture | None
     gaussian: GaussianKernel
-    block_factor: ClassVar[int] = 4  # points are drawn for each block of pairs
+    block_factor: ClassVar[int] = 4  # because points are drawn for each block of pairs
 
     @property
     def variance_is_exact(self) -> bool:
@@ -122,7 +122,7 @@ class AnchoredMap(PairedMap):
         parts = means - one, errors
         found = [self.gaussian.variance(part, log_unit.copy(), X, Y) for part in parts]
         if self.gaussian.softmax:
-            # products too small for a float, times a factor too large for one
+            # products that underflow, multiplied by a factor that overflows
             unknown = means < np.finfo(means.dtype).tiny
             unknown &= 2 * self.gaussian.log_pair_factor(X, Y) > LARGEST
             for values in found:
@@ -134,8 +134,9 @@ class AnchoredMap(PairedMap):
     ) -> np.ndarray:
         """Return one estimate of s + (2P / D) (c - K^2), which is K^2 + D variance.
 
-        For P pairs among D columns, s the mean square of the product of the features
-        at a point and c the mean of that product times the one at the other point.
+        P is the number of pairs among D columns, s is the mean square of the product of
+        the features at a point, and c is the mean of this product times that at the
+        other point of the pair.
         """
         columns = self.columns
         if columns.n_pairs:
@@ -164,6 +165,6 @@ class AnchoredMap(PairedMap):
 def _form_of_points(
     points: Frequencies, log_mean_square: np.ndarray, log_scale: float
 ) -> Affine:
-    """Return the form 2 z.x - |z|^2 + ... of the log features."""
+    """Return the affine form 2 z.x - |z|^2 + ... of the log features."""
     offsets = log_scale - points.sq_norms.astype(np.float64) - 0.5 * log_mean_square
     return Affine(points, 2.0, offsets[None])

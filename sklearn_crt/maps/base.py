@@ -1,4 +1,4 @@
-"""The interface of a drawn map: a value that knows frequencies and rows, no more."""
+"""The interface of feature maps, which depend only on frequencies and rows."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ LogFeatures = tuple[Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class FeatureMap(ABC):
-    """Features whose inner products estimate a kernel, without bias.
+    """Feature map whose inner products are unbiased estimates of a kernel.
 
-    It is immutable: another ``sigma`` or type is another map. Rows come as what
-    ``frame`` makes of raw rows, of any array library.
+    It is immutable; a different ``sigma`` or floating type needs another map. Rows must
+    have been centred and scaled by ``frame``, and may belong to any array library.
 
     Attributes
     ----------
@@ -47,11 +47,12 @@ class FeatureMap(ABC):
 
     frame: Frame
     n_components: int
-    block_factor: ClassVar[int] = 1  # of the pairs whose variances are taken at once
+    # factor that reduces the number of pairs whose variances are computed at once
+    block_factor: ClassVar[int] = 1
 
     @property
     def symmetric(self) -> bool:
-        """Whether both sides have the same features."""
+        """Whether queries and keys have the same features."""
         return True
 
     @property
@@ -61,51 +62,51 @@ class FeatureMap(ABC):
 
     @property
     def columns_per_frequency(self) -> int:
-        """Number of columns for each frequency."""
+        """Number of features per frequency."""
         return 1
 
     @property
     def variance_is_exact(self) -> bool:
-        """Whether ``variance`` is that of the couplings in use."""
+        """Whether ``variance`` is exact for the couplings that are used."""
         return True
 
     @property
     def phase_rate(self) -> float:
-        """Largest norm of a frequency whose sines are those of plain products: a hook.
+        """Largest norm of frequencies for which plain products are accurate (a hook).
 
-        0 where there are none.
+        It is 0 if the features contain no sines or cosines.
         """
         return 0.0
 
     @cached_property
     def tables(self) -> Any:
-        """What ``log_features`` computes with, made once: a tree of arrays, a hook.
+        """Tree of arrays that ``log_features`` needs, computed once (a hook).
 
-        Nodes are tuples, frequencies, affine forms and maps; ``to`` moves the leaves to
-        another library.
+        Its nodes are tuples, frequencies, affine forms and maps. ``to`` moves the
+        leaves to another library.
         """
         return ()
 
     @abstractmethod
     def log_features(self, rows: Inputs, *, key: bool = False) -> LogFeatures:
-        """Return the features of a chunk as mantissa and exponent.
+        """Return the features of a chunk of rows as mantissa and exponent.
 
-        Features are ``mantissa * exp(exponent)``, so nothing over- or underflows. A row
-        depends on no other row.
+        The features are ``mantissa * exp(exponent)``, so nothing overflows or
+        underflows. The features of a row do not depend on other rows.
 
         Parameters
         ----------
         rows : Inputs
-            What ``frame`` makes of raw rows.
+            Rows that ``frame`` has centred and scaled.
         key : bool, default=False
-            Whether to take the map of the key side.
+            Whether to compute the features of keys instead of queries.
 
         Returns
         -------
         mantissa : array of shape (..., n_rows, n_components) or None
-            None stands for ones.
+            Mantissas; None means ones.
         exponent : array of shape (..., n_rows, n_components), (..., n_rows, 1) or None
-            None stands for zeros.
+            Exponents; None means zeros.
         """
 
     @abstractmethod
@@ -115,7 +116,7 @@ class FeatureMap(ABC):
         Parameters
         ----------
         X, Y : Inputs
-            Rows of the two sides, in float64.
+            Queries and keys, in float64.
 
         Returns
         -------
@@ -130,7 +131,7 @@ class FeatureMap(ABC):
         Parameters
         ----------
         X, Y : Inputs
-            Rows of the two sides, in float64.
+            Queries and keys, in float64.
 
         Returns
         -------
@@ -139,17 +140,18 @@ class FeatureMap(ABC):
         """
 
     def features(self, rows: Inputs, *, key: bool = False) -> Any:
-        """Return the features of a chunk.
+        """Return the features of a chunk of rows.
 
-        A hook: a map of maps may know a faster way than through ``log_features``.
+        This is a hook, because some maps can compute them faster than by
+        ``log_features``.
 
         Parameters
         ----------
         rows : Inputs
-            What ``frame`` makes of raw rows; ``rows.output(n_components)`` is memory
-            that may be returned.
+            Rows that ``frame`` has centred and scaled. ``rows.output(n_components)`` is
+            memory into which the result may be written.
         key : bool, default=False
-            Whether to take the map of the key side.
+            Whether to compute the features of keys instead of queries.
 
         Returns
         -------
@@ -161,15 +163,15 @@ class FeatureMap(ABC):
         return exp_features(mantissa, exponent, out)
 
     def estimate(self, X: Inputs, Y: Inputs) -> np.ndarray:
-        """Return the estimates of the kernel, the inner products of the features.
+        """Return estimates of the kernel, which are inner products of the features.
 
-        Computed in log space: finite wherever the estimate itself is. A hook, for maps
-        that know a better way.
+        They are computed in log space, so they are finite whenever the estimate itself
+        is. This is a hook for maps with a better method.
 
         Parameters
         ----------
         X, Y : Inputs
-            Rows of the two sides, in the type of the map.
+            Queries and keys, in the floating type of the map.
 
         Returns
         -------
@@ -183,7 +185,7 @@ class FeatureMap(ABC):
             for mantissa, exponent in (queries, keys)
         )
         product = left @ right.T
-        # where the large features of two rows stand in different columns
+        # pairs of rows whose large features are in different columns
         lost = np.abs(product) < 1e10 * np.finfo(product.dtype).tiny
         lost &= queries[1].shape[1] > 1
         with np.errstate(over="ignore", invalid="ignore"):
@@ -193,39 +195,39 @@ class FeatureMap(ABC):
                 mantissa = queries[0][i] * keys[0][lost[i]]
                 logs = queries[1][i] + keys[1][lost[i]]
                 terms, peak = weights_from_logs(logs, mantissa)
-                total = terms.sum(axis=1)  # of terms that may cancel
+                total = terms.sum(axis=1)  # a sum of terms that may cancel
                 total[total != 0] *= np.exp(peak[total != 0, 0])
                 estimate[i, lost[i]] = total
         return estimate
 
     def frequency_index(self) -> np.ndarray | None:
-        """Return the index of the frequency behind each column.
+        """Return the index of the frequency that belongs to each column.
 
         Returns
         -------
         index : ndarray of int of shape (n_components,) or None
-            Numbers from 0; None where columns have no frequency of their own.
+            Indices from 0; None if columns do not belong to single frequencies.
         """
         return np.arange(self.n_components)
 
     def iter_log_features(
         self, X: Any, *, key: bool = False, workspace: Workspace | None = None
     ) -> Iterator[tuple[slice, Any, Any]]:
-        """Yield the features of a table chunk by chunk, as mantissas and exponents.
+        """Yield the features of rows chunk by chunk, as mantissas and exponents.
 
         Parameters
         ----------
         X : {array, sparse matrix} of shape (n_samples, n_features)
-            Raw rows, float32 or float64.
+            Rows that are neither centred nor scaled, float32 or float64.
         key : bool, default=False
-            Whether to take the map of the key side.
+            Whether to compute the features of keys instead of queries.
         workspace : Workspace, default=None
-            Memory for arrays that are gone with the next chunk.
+            Memory for arrays that are overwritten by the next chunk.
 
         Yields
         ------
         rows : slice
-            The rows of the chunk.
+            Slice of the rows of the chunk.
         mantissa, exponent : array or None
             As ``log_features`` returns them.
         """
@@ -235,7 +237,7 @@ class FeatureMap(ABC):
             yield rows, *feature_map.log_features(unit, key=key)
 
     def rescaled(self: Map, sigma: float | np.ndarray) -> Map:
-        """Return the map of another sigma with the same frequencies.
+        """Return the map for another sigma with the same frequencies.
 
         Parameters
         ----------
@@ -245,23 +247,24 @@ class FeatureMap(ABC):
         Returns
         -------
         map : FeatureMap
-            A new value; parameters that a sampler would choose anew stay.
+            New inverse length scale. Parameters that a sampler would choose again are
+            kept.
         """
         return replace(self, frame=self.frame.with_sigma(sigma))
 
     def to(self: Map, like: Array) -> Map:
-        """Return the map for rows like an array.
+        """Return the map for rows of the same kind as an array.
 
         Parameters
         ----------
         like : array or sparse table
-            Of the library, the device and the floating type of the rows to come.
+            Array whose library, device and floating type the rows will have.
 
         Returns
         -------
         map : FeatureMap
-            A copy that is made once for each place; kernel and variance stay on the
-            host.
+            A copy, which is created once for each library, device and type. Kernel and
+            variance are still computed by NumPy.
         """
         place = place_of(like)
         known = self.__dict__.setdefault("_moved", {})
@@ -269,21 +272,22 @@ class FeatureMap(ABC):
             moved, tables = replace(self), move(self.tables, like_table(like))
             changes = {"frame": self.frame.to(like), "tables": tables}
             vars(moved).update(changes, _moved={place: moved})
-            known[place] = moved  # whole, as other threads look here too
+            # a single assignment, because other threads may read it
+            known[place] = moved
         return known[place]
 
     def astype(self: Map, dtype: DTypeLike) -> Map:
-        """Return the map with its frequencies in a floating type, as it is stored.
+        """Return the map with its frequencies converted to a floating type.
 
         Parameters
         ----------
         dtype : dtype
-            One of float32 and float64.
+            Either float32 or float64.
 
         Returns
         -------
         map : FeatureMap
-            This one where it is so already.
+            The converted map, or this map if it already has the type.
         """
         like, changes = np.empty(0, dtype), {}
         for field in fields(self):
@@ -294,9 +298,10 @@ class FeatureMap(ABC):
         return replace(self, **changes) if changes else self
 
     def __getstate__(self) -> dict[str, object]:
-        """Return the fields: tables that are made once are made again."""
+        """Return the fields, without cached tables."""
         names = [field.name for field in fields(self)]
-        if "is_resolved" in self.__dict__:  # in another library, or one for many heads
+        # it is in another library, or belongs to several heads
+        if "is_resolved" in self.__dict__:
             names += ["tables", "is_resolved"]
         return {name: getattr(self, name) for name in names}
 
@@ -307,12 +312,12 @@ class FeatureMap(ABC):
 
 @dataclass(frozen=True, eq=False)
 class FrequencyMap(FeatureMap):
-    """A map with frequencies of one coupling.
+    """Feature map whose frequencies are drawn from one coupling.
 
     Attributes
     ----------
     frequencies : Frequencies
-        For rows that are multiplied by ``sigma``.
+        Frequencies for rows that are multiplied by ``sigma``.
     coupling : Coupling
         Their joint distribution.
     """
@@ -342,12 +347,12 @@ class FrequencyMap(FeatureMap):
 
     @property
     def cosine(self) -> float | None:
-        """Cosine of the angle of such a pair where its covariance is known, or None."""
+        """Cosine of the angle of such a pair, or None if its covariance is unknown."""
         return self.coupling.fixed_cosine(self.n_features)
 
     @property
     def variance_is_exact(self) -> bool:
-        """Whether ``variance`` is that of the coupling in use."""
+        """Whether ``variance`` is exact for the coupling that is used."""
         known = self.n_pairs == 0 or self.cosine is not None
         return known and self.coupling.exact
 
@@ -355,9 +360,9 @@ class FrequencyMap(FeatureMap):
 # ------------------------------------------------------------- parts of several maps
 @dataclass(frozen=True)
 class PairedColumns:
-    """Two columns per frequency: first all cosines, then all sines, then single ones.
+    """Layout with two columns per frequency: cosines, then sines, then single ones.
 
-    The last of an odd number of columns is single, and has a random phase.
+    If the number of columns is odd, the last one is single and has a random phase.
     """
 
     n_pairs: int
@@ -366,7 +371,7 @@ class PairedColumns:
 
     @classmethod
     def of(cls, n_components: int, *, single: bool = False) -> PairedColumns:
-        """Return the columns of as many components."""
+        """Return the layout for a given number of components."""
         return cls(0, n_components, 1) if single else cls(*divmod(n_components, 2))
 
     @property
@@ -376,7 +381,7 @@ class PairedColumns:
 
     @property
     def index(self) -> np.ndarray:
-        """Index of the frequency behind each column."""
+        """Index of the frequency that belongs to each column."""
         pairs = np.arange(self.n_pairs)
         return np.concatenate([pairs, pairs, self.n_pairs + np.arange(self.n_single)])
 
@@ -384,7 +389,7 @@ class PairedColumns:
 def mantissa_and_exponent(features: LogFeatures, rows: Inputs) -> tuple[Array, Array]:
     """Return mantissas and exponents of log features as arrays.
 
-    Where there is none it is a single column, of ones or of zeros.
+    If one of them is None, it is replaced by a single column of ones or of zeros.
     """
     mantissa, exponent = features
     return (
@@ -409,7 +414,7 @@ class PairedMap(FrequencyMap):
 
 # ----------------------------------------------------------------- trees of arrays
 def move(tree: Any, like: Array) -> Any:
-    """Return a tree whose arrays are in the library, place and type of another one."""
+    """Return a tree whose arrays are in the library, device and type of another one."""
     if isinstance(tree, tuple):
         nodes = []
         for node in tree:
@@ -426,11 +431,11 @@ _PLAIN = (int, float, slice, type(None))
 def map_arrays(
     function: Callable[..., Any], *trees: Any, path: tuple[str, ...] = ()
 ) -> Any:
-    """Return a tree of what a function makes of the arrays of trees of one form.
+    """Apply a function to corresponding arrays of trees with the same structure.
 
-    The function takes the name of a place and the arrays there, or the scales of affine
-    forms where these are different numbers. ValueError says that the trees differ in
-    more than the numbers of their arrays.
+    The function is called with the path of a leaf and the arrays there, or with the
+    scales of affine forms if these differ. ValueError is raised if the trees differ in
+    anything other than the values of their arrays.
     """
     first = trees[0]
     if any(type(tree) is not type(first) for tree in trees):
@@ -453,12 +458,12 @@ def map_arrays(
             return first
         if path[-1:] != ("scale",):
             raise ValueError("maps with different parameters")
-        return function("__".join(path), *trees)  # of forms, one for each head
+        return function("__".join(path), *trees)  # scales of affine forms, one per head
     rebuilt = copy.copy(first)
     for name in names:
         values = (getattr(tree, name) for tree in trees)
         rebuilt.__dict__[name] = map_arrays(function, *values, path=(*path, name))
-    for name in ("stacked", "_moved"):  # made of the numbers before
+    for name in ("stacked", "_moved"):  # these were computed from the previous numbers
         rebuilt.__dict__.pop(name, None)
     return rebuilt
 
@@ -472,7 +477,7 @@ _NODES: list[tuple[type, tuple[str, ...]]] = [
 
 
 def _field_astype(value: Any, like: np.ndarray) -> Any:
-    """Return a field in another type: itself where it has none, tuples part by part."""
+    """Return a field in another floating type; tuples are converted recursively."""
     if isinstance(value, FeatureMap):
         return value.astype(like.dtype)
     if isinstance(value, Frequencies):
@@ -485,5 +490,5 @@ def _field_astype(value: Any, like: np.ndarray) -> Any:
 
 
 def like_tuple(old: tuple[Any, ...], values: list[Any]) -> Any:
-    """Return values as a tuple like another one: named tuples keep their names."""
+    """Return values as a tuple of the same kind; named tuples keep their names."""
     return getattr(old, "_make", tuple)(values)

@@ -1,6 +1,6 @@
-"""Maps made of other maps: sums of products, and one for each pair of clusters.
+"""Maps composed of other maps: sums of products, and maps for pairs of clusters.
 
-The raw rows of a part are the rows of the whole, multiplied by ``sigma``.
+The raw rows of a part are the rows of the composed map, multiplied by ``sigma``.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from .radial import Gaussian, GaussianKernel
 
 # ------------------------------------------------------------------- maps of maps
 class ComposedMap(FeatureMap):
-    """What maps of several parts share."""
+    """Base class of maps that consist of several parts."""
 
     @property
     @abstractmethod
     def parts(self) -> list[Any]:
-        """All the maps that it is made of."""
+        """All maps of which this map consists."""
 
     @property
     def frequencies(self) -> JointFrequencies:
-        """Those of the parts, one after the other."""
+        """The concatenated frequencies of the parts."""
         return _joint(self.parts)
 
     @cached_property
@@ -55,7 +55,7 @@ class ComposedMap(FeatureMap):
         return all(part.variance_is_exact for part in self.parts)
 
     def frequency_index(self) -> None:
-        """Return None: columns have no frequency of their own."""
+        """Return None, because columns do not belong to single frequencies."""
 
 
 def _joint(parts: Sequence[Any]) -> JointFrequencies:
@@ -63,20 +63,20 @@ def _joint(parts: Sequence[Any]) -> JointFrequencies:
 
 
 def _both_sides(X: Inputs, Y: Inputs) -> tuple[Inputs, Inputs]:
-    """Return two sets of rows as the raw rows of parts, one where they are one."""
+    """Return queries and keys as raw rows of parts; identical ones remain identical."""
     queries = X.part_of_map()
     return queries, queries if Y is X else Y.part_of_map()
 
 
 def _of_part(part: FeatureMap, method: str, X: Inputs, Y: Inputs) -> np.ndarray:
-    """Call a method of a part on pairs of its raw rows."""
+    """Call a method of a part for pairs of its raw rows."""
     queries = part.frame.inside(X)
     return getattr(part, method)(queries, queries if Y is X else part.frame.inside(Y))
 
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """Clusters of one side."""
+    """Clusters of queries or of keys."""
 
     centers: np.ndarray  # (n_clusters, n_features)
     spreads: np.ndarray  # (n_clusters, n_features)
@@ -89,7 +89,7 @@ class Clusters:
 
 
 class ClusterBlock(NamedTuple):
-    """Columns of one map, for queries and keys of some clusters."""
+    """Columns of one map, for queries and keys of certain clusters."""
 
     part: FeatureMap
     columns: slice
@@ -99,7 +99,7 @@ class ClusterBlock(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ClusteredMap(ComposedMap):
-    """Features of a row in the blocks of its cluster, zeros elsewhere."""
+    """Map whose features are zero except in the blocks of the cluster of a row."""
 
     clusters: tuple[Clusters, Clusters]
     blocks: tuple[ClusterBlock, ...]
@@ -118,7 +118,7 @@ class ClusteredMap(ComposedMap):
 
     @cached_property
     def tables(self) -> tuple[Any, ...]:
-        """The parts, and of both sides the centres and the blocks of each cluster."""
+        """The parts, and for both sides the centres and the blocks of each cluster."""
         sides = []
         for key, clusters in enumerate(self.clusters):
             centers = np.ascontiguousarray(clusters.centers.T, np.float64)
@@ -132,7 +132,8 @@ class ClusteredMap(ComposedMap):
     def _active(self, rows: Inputs, key: bool) -> Array:
         """Return whether each row has the columns of each block."""
         centers, halves, active = self.tables[1][key]
-        gaps = halves - rows.project(centers)  # half the distances, less |x|^2 / 2
+        # half the squared distances, minus |x|^2 / 2
+        gaps = halves - rows.project(centers)
         xp = namespace_of(gaps)
         nearest = xp.argmin(gaps, axis=-1, keepdims=True)
         member = xp.astype(nearest == positions(gaps.shape[-1], gaps), gaps.dtype)
@@ -142,7 +143,7 @@ class ClusteredMap(ComposedMap):
         out = rows.output(self.n_components) if len(rows.shape) == 2 else None
         if out is None:
             return super().features(rows, key=key)
-        # a row has few of the blocks: 3 to 5 times as fast as to compute them all
+        # a row has few of the blocks, so this is 3 to 5 times faster than computing all
         out[:] = 0
         unit, is_active = rows.part_of_map(), self._active(rows, key)
         for part, block, own in zip(
@@ -165,7 +166,8 @@ class ClusteredMap(ComposedMap):
             here, nothing = is_active[..., i : i + 1], xp.zeros_like(mantissa)
             mantissas.append(xp.where(here, mantissa, nothing))
             exponents.append(xp.where(here, exponent, nothing - math.inf))
-        for _ in range(self.blocks[-1].columns.stop, self.n_components):  # in no block
+        # columns that belong to no block
+        for _ in range(self.blocks[-1].columns.stop, self.n_components):
             mantissas.append(rows.zeros())
             exponents.append(rows.zeros() - math.inf)
         return xp.concat(mantissas, axis=-1), xp.concat(exponents, axis=-1)
@@ -191,7 +193,7 @@ class ClusteredMap(ComposedMap):
     def members(
         self, X: Inputs, Y: Inputs
     ) -> Iterator[tuple[ClusterBlock, np.ndarray, np.ndarray]]:
-        """Yield the blocks with the indices of the queries and keys they are for."""
+        """Yield the blocks with the indices of their queries and keys."""
         pairs = zip(self.clusters, (X, Y), strict=True)
         queries, keys = (side.assign(rows.matrix) for side, rows in pairs)
         for block in self.blocks:
@@ -202,7 +204,7 @@ class ClusteredMap(ComposedMap):
 
 
 class Term(NamedTuple):
-    """Columns of a base map, times those of a coefficient map or a constant."""
+    """Columns of a base map, multiplied by those of a coefficient map or a constant."""
 
     base: int
     coefficient: int | None
@@ -214,10 +216,10 @@ class Term(NamedTuple):
 class SumOfProductsMap(ComposedMap):
     r"""The map of :math:`\sum_k \lambda_k K_k + (1 - \sum_k \lambda_k) K_{last}`.
 
-    Sums of maps are concatenations, products of maps are row-wise outer products. A
-    coefficient is a constant plus the estimate of a map,
-    :math:`\lambda_k = a_k + r_{1k} \cdot r_{2k}`. The columns that the products leave
-    are those of a spare map, which counts by its share of the columns.
+    Sums of maps are concatenations of columns, and products of maps are row-wise outer
+    products. A coefficient is a constant plus the estimate of a map, :math:`\lambda_k =
+    a_k + r_{1k} \cdot r_{2k}`. Columns that the products do not use belong to a spare
+    map, whose weight is its proportion of the columns.
     """
 
     bases: tuple[FeatureMap, ...]
@@ -262,7 +264,7 @@ class SumOfProductsMap(ComposedMap):
 
     @property
     def frequencies(self) -> JointFrequencies:
-        """Those of the parts: the last base first, then coefficients."""
+        """The frequencies of the parts: the last base map first, then coefficients."""
         return _joint([*self.bases[::-1], *self.coefficients])
 
     @property
@@ -303,7 +305,7 @@ class SumOfProductsMap(ComposedMap):
             factor = one if part is None else coefficients[part]
             mantissa = _outer(xp.multiply, scale * factor[0], bases[base][0])
             exponent = _outer(xp.add, factor[1], bases[base][1])
-            # zero times what may be infinite is zero
+            # zero times a factor that may be infinite is zero
             exponent = xp.where(
                 mantissa == 0, xp.full_like(exponent, -math.inf), exponent
             )
@@ -313,8 +315,8 @@ class SumOfProductsMap(ComposedMap):
         return xp.concat(mantissas, axis=-1), exponent
 
     def features(self, rows: Inputs, *, key: bool = False) -> Array:
-        # exponentials of the columns of the maps, not of their products, unless one
-        # could be too large and the other too small
+        # exponentials are computed for the columns of the maps instead of their
+        # products, unless one factor could overflow and the other underflow
         (bases, parts, _), unit = self.tables, rows.part_of_map()
         coefficients = [p.log_features(p.frame.inside(unit), key=key) for p in parts]
         if any(exponent is not None for _, exponent in coefficients):
@@ -326,10 +328,10 @@ class SumOfProductsMap(ComposedMap):
                 columns.append(base.features(inside, key=key))
                 continue
             mantissa, exponent = base.log_features(inside, key=key)
-            # a sum of its own: exponents are overwritten
+            # a new array, because exponents are overwritten
             exponent = factor + (0 if exponent is None else exponent)
             columns.append(exp_features(mantissa, exponent))
-        if len(self.terms) == 1 and self.terms[0].scale == 1:  # one base alone
+        if len(self.terms) == 1 and self.terms[0].scale == 1:  # a single base map
             return columns[0]
         xp, out = namespace_of(columns[0]), rows.output(self.n_components)
         products, start = [], 0
@@ -385,7 +387,7 @@ class SumOfProductsMap(ComposedMap):
         return [*means, 1.0 - sum(means)], [*variances, sum(variances)]
 
     def _gaussian_variance(self, X: Inputs, Y: Inputs) -> np.ndarray:
-        """Return the variance without row factors and the spare map."""
+        """Return the variance without row factors and without the spare map."""
         means, variances = self.coefficient_moments(X, Y)
         total = np.zeros((X.shape[0], Y.shape[0]))
         with np.errstate(over="ignore", invalid="ignore"):
@@ -408,7 +410,7 @@ class SumOfProductsMap(ComposedMap):
 
     @property
     def _covariance_is_known(self) -> bool:
-        """Whether base maps with the same frequencies have a closed form."""
+        """Whether the covariance of maps with shared frequencies has a closed form."""
         first, last = self.bases[0], self.bases[-1]
         return (
             len(self.bases) == 2
@@ -424,7 +426,7 @@ class SumOfProductsMap(ComposedMap):
 
 
 def _is_gaussian(part: FeatureMap) -> bool:
-    """Whether a part is a map of the Gaussian kernel of its raw rows."""
+    """Return whether a part estimates the Gaussian kernel of its raw rows."""
     if isinstance(part, TrigonometricMap):
         plain = isinstance(part.radial, Gaussian) and part.shape_factor is None
     else:
@@ -438,12 +440,13 @@ def _is_gaussian(part: FeatureMap) -> bool:
 def _outer(
     function: Any, left: Array, right: Array, out: np.ndarray | None = None
 ) -> Array:
-    """Return a function of all columns of one with all columns of the other."""
+    """Apply a function to all pairs of columns of two arrays."""
     # (..., n, a), (..., n, b) -> (..., n, a * b)
     left, right = left[..., :, None], right[..., None, :]
     if out is not None:
         shape = *out.shape[:-1], left.shape[-2], right.shape[-1]
-        function(left, right, out=out.reshape(shape))  # a view: one axis is split
+        # reshape returns a view, because only one axis is split
+        function(left, right, out=out.reshape(shape))
         return out
     pairs = function(left, right)
     return namespace_of(pairs).reshape(pairs, (*pairs.shape[:-2], -1))

@@ -19,26 +19,27 @@ from ..rows import Inputs
 from .base import FrequencyMap, LogFeatures
 from .radial import GaussianKernel
 
-# in place of minus infinity: times 0 it is 0, times a count nothing outweighs it, and
-# times a count of 1e15 it does not overflow
+# used instead of minus infinity: multiplied by 0 it is 0, multiplied by a count it
+# exceeds all other terms, and multiplied by 1e15 it does not overflow
 _LOG_OF_ZERO = {4: -1e20, 8: -1e200}
-_LARGEST_ARGUMENT = 40.0  # of I_0, whose series has some 60 terms there
-_LARGEST_LOG = 600.0  # of a product of values of I_0, which is finite
+# largest argument of I_0, for which its series has about 60 terms
+_LARGEST_ARGUMENT = 40.0
+_LARGEST_LOG = 600.0  # largest log of a product of values of I_0 that is finite
 
 Columns = Iterable[tuple[np.ndarray, np.ndarray]]
 
 
 class CountLaw(ABC):
-    """The law p of a count k, and the constants of the features that follow from it."""
+    """Distribution p of the exponents k, and constants of the features."""
 
     @property
     @abstractmethod
     def scale(self) -> float:
-        """What coordinates are divided by, near their size: powers stay small."""
+        """Divisor of the coordinates, of similar size, so that powers are small."""
 
     @abstractmethod
     def draw(self, size: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
-        """Draw counts in C order; smaller draws are the start of larger ones."""
+        """Draw counts in C order; smaller draws are the beginning of larger ones."""
 
     @abstractmethod
     def log_weights(
@@ -49,12 +50,12 @@ class CountLaw(ABC):
 
     @abstractmethod
     def log_excess(self, products: np.ndarray) -> np.ndarray:
-        """Return log(E2 / K^2) of one coordinate, not negative."""
+        """Return the non-negative log(E2 / K^2) of one coordinate."""
 
     def sum_of_log_excesses(self, columns: Columns) -> np.ndarray:
         """Return the sum of ``log_excess`` over the coordinates, for pairs of rows.
 
-        A hook: a law may know a faster way than coordinate by coordinate.
+        This is a hook for distributions with a faster method.
         """
         # columns (n_X,) -> (n_X, n_Y)
         products = (np.multiply.outer(x, y) for x, y in columns)
@@ -80,7 +81,7 @@ class PoissonLaw(CountLaw):
         return 0.5 * self.lambda_ * n_features
 
     def log_excess(self, products: np.ndarray) -> np.ndarray:
-        # lambda + c^2 / lambda - 2c without its cancellation
+        # lambda + c^2 / lambda - 2c, without cancellation
         return (products - self.lambda_) ** 2 / self.lambda_
 
 
@@ -110,8 +111,8 @@ class GeometricLaw(CountLaw):
         return np.maximum(excess, 0)
 
     def sum_of_log_excesses(self, columns: Columns) -> np.ndarray:
-        """Return the sum from products of I_0, 6 to 9 times as fast as I_0 by pair."""
-        # The excess of a product over 1, which may be far less than 1, is kept.
+        """Return the sum from products of I_0, which is 6 to 9 times as fast."""
+        # The difference between a product and 1 is stored, because it may be tiny.
         total: np.ndarray | float = 0.0
         excess: np.ndarray | float = 0.0
         factor, log_size, kept = 2 / self.scale, 0.0, []
@@ -137,8 +138,9 @@ class GeometricLaw(CountLaw):
 def _bessel_excess(x: np.ndarray, y: np.ndarray, factor: float) -> np.ndarray:
     """Return I_0(factor x y) - 1 of all pairs.
 
-    Each term of the power series is a product of a number of x and one of y, and all
-    are positive: so it is a product of two narrow matrices, exact to rounding.
+    Each term of the power series is a positive product of a number that depends on x
+    and one that depends on y. The result is therefore a product of two narrow matrices,
+    without cancellation.
     """
     largest_x, largest_y = (float(np.abs(side).max(initial=0)) for side in (x, y))
     quarter = (0.5 * factor * largest_x * largest_y) ** 2
@@ -156,11 +158,11 @@ def _bessel_excess(x: np.ndarray, y: np.ndarray, factor: float) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class DiscreteMap(FrequencyMap):
-    r"""Features from monomials of integer frequencies, coordinates independent.
+    r"""Features that are monomials with independent random exponents.
 
     .. math:: f(w, x) = e^{-|x|^2/2} \prod_l \frac{x_l^{w_l}}{\sqrt{w_l!\, p(w_l)}}
 
-    with 0^0 = 1, where p is the law of the counts.
+    with 0^0 = 1, where p is the distribution of the exponents.
     """
 
     law: CountLaw
@@ -173,7 +175,7 @@ class DiscreteMap(FrequencyMap):
 
     @cached_property
     def tables(self) -> tuple[Affine, Frequencies, float]:
-        """The form of the log magnitudes, the parities of the counts, the log scale."""
+        """The form of log magnitudes, the parities of the exponents, the log scale."""
         counts = self.frequencies.to_dense().astype(np.float64)
         log_factorials = special.gammaln(counts + 1).sum(axis=0)
         log_weights = self.law.log_weights(log_factorials, self.n_features)
@@ -185,11 +187,11 @@ class DiscreteMap(FrequencyMap):
 
     @cached_property
     def _supports(self) -> Frequencies:
-        """One where a count is not zero, for sparse rows of zeros and ones."""
+        """Array that is 1 if an exponent is not zero, for sparse rows of 0 and 1."""
         return Frequencies((self.frequencies.to_dense() > 0).astype(np.float32))
 
     def _raised(self, x: Array) -> Array:
-        """Return coordinates, not below ``least``."""
+        """Return the coordinates, limited from below by ``least``."""
         return x if self.least is None else at_least(x, self.least)
 
     def _exponents(self, rows: Inputs) -> Array:
@@ -210,12 +212,12 @@ class DiscreteMap(FrequencyMap):
         return exponent
 
     def _n_negative(self, rows: Inputs) -> Array:
-        """Return how many of the odd exponents are those of negative coordinates."""
+        """Return the number of negative coordinates with odd exponents."""
         dtype, xp = rows.dtype, namespace_of(rows.sq_norms)
         return rows.map(lambda x: xp.astype(x < 0, dtype)).project(self.tables[1])
 
     def astype(self, dtype: DTypeLike) -> DiscreteMap:
-        """Return the map as it is: integers have no floating type."""
+        """Return the map itself, because exponents are integers."""
         return self
 
     def log_features(self, rows: Inputs, *, key: bool = False) -> LogFeatures:

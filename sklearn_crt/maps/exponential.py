@@ -1,4 +1,4 @@
-"""Maps of exponentials: of real and complex numbers, and sines and cosines."""
+"""Maps whose features are real or complex exponentials, or sines and cosines."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class ExponentialMap(PairedMap):
 
     .. math:: f(x) = \tfrac{1}{\sqrt m}\, e^{w' A w + w' B x + c(x)}
 
-    with A, B and c as the ``quadratic`` states them: a number A (PosRF, OPRF, SimRF), a
-    complex one and either sign (GERF), a matrix (DERF), a diagonal (CE). Real ones have
-    a column for each frequency; where it stands for w and -w, first those of all w,
-    then those of all -w, then single ones. Complex ones have the columns Re f and Im f
-    for queries and Re g, -Im g for keys; a last frequency with a single column has
-    :math:`\sqrt 2\, \mathrm{Re}(e^{ib} f)`.
+    with A, B and c from ``quadratic``: a number A (PosRF, OPRF, SimRF), a complex one
+    and either sign (GERF), a matrix (DERF), a diagonal (CE). Real features have one
+    column per frequency. If a frequency represents w and -w, the columns of all w come
+    first, then those of all -w, then single ones. Complex features have the columns Re
+    f and Im f for queries and Re g, -Im g for keys; a last frequency with a single
+    column has :math:`\sqrt 2\, \mathrm{Re}(e^{ib} f)`.
     """
 
     quadratic: Quadratic
@@ -44,7 +44,7 @@ class ExponentialMap(PairedMap):
 
     @property
     def s(self) -> int:
-        """The sign of the product of the two sides."""
+        """Sign of the product of the two sides."""
         return self.quadratic.s
 
     @property
@@ -61,8 +61,8 @@ class ExponentialMap(PairedMap):
 
     @cached_property
     def tables(self) -> tuple[Side, ...]:
-        """The forms of queries and of keys, one where they are the same."""
-        # features of w and -w share the place of one in the mean over frequencies
+        """The forms for queries and keys, which are one object if they are equal."""
+        # the features of w and -w together count as one in the mean over frequencies
         m = self.n_frequencies
         log_scale = np.full((1, m), -0.5 * math.log(m))
         if self.is_positive:
@@ -124,12 +124,12 @@ class ExponentialMap(PairedMap):
             log_unit = log_unit - 2 * math.log(m) - X.sq_distances(Y)
             return self.gaussian.variance(total, log_unit, X, Y)
         constant, spread, q = self.quadratic.pair_terms(X, Y)
-        top = constant + spread  # all in units of exp(top) K^2
+        top = constant + spread  # all values are in units of exp(top) K^2
         total = n_single * -np.expm1(-top)
         if n_pairs:
             total = total + n_pairs * _pair_share(constant, spread, q)
         if self.n_pairs > 0 and self.cosine is not None:
-            # w and -w: angles of either sign
+            # pairs w and -w have angles of either sign
             angles = {self.cosine, -self.cosine} if n_pairs else {self.cosine}
             covariances = [
                 positive_block_covariance(q, self.n_features, angle) for angle in angles
@@ -140,10 +140,10 @@ class ExponentialMap(PairedMap):
 
 
 def _pair_share(constant: float, spread: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Return (exp(c + s) + exp(c - q) - 2) / 2 over exp(c + s), without cancellation.
+    """Return (exp(c + s) + exp(c - q) - 2) / (2 exp(c + s)) without cancellation.
 
-    With mean mu and half difference delta of the exponents it is
-    expm1(mu) + 2 exp(mu) sinh(delta / 2)^2, times exp(-mu - delta).
+    With the mean mu and half the difference delta of the exponents, it is expm1(mu) + 2
+    exp(mu) sinh(delta / 2)^2, times exp(-mu - delta).
     """
     delta, mu = 0.5 * (spread + q), constant + 0.5 * (spread - q)
     near = -np.expm1(-np.clip(mu, -1, 1)) * np.exp(-delta)
@@ -151,13 +151,14 @@ def _pair_share(constant: float, spread: np.ndarray, q: np.ndarray) -> np.ndarra
     return 0.5 * np.expm1(-delta) ** 2 + np.where(np.abs(mu) < 1, near, far)
 
 
-# Up to these bounds |w| |x| on a phase w.x the products of BLAS serve. The rounding
-# error of a product is up to 4 units in the last place of |w| |x| and depends on the
-# BLAS kernel and on the number of rows: 8e-6 at 2^5 in float32, 3e-8 in float64.
+# Up to these bounds |w| |x| on a phase w.x, the products of BLAS are accurate enough.
+# The rounding error of a product is up to 4 units in the last place of |w| |x| and
+# depends on the BLAS kernel and on the number of rows: 8e-6 at 2^5 in float32, 3e-8 in
+# float64.
 _LARGEST_IN_SINGLE = 2.0**5
 _LARGEST_IN_DOUBLE = 2.0**26
-# Gaussian frequencies reach 2^5 at an ordinary sigma if there are many columns, where
-# a second product would cost time. The error at 2^8 is 6e-5.
+# Gaussian frequencies reach 2^5 at an ordinary sigma if there are many columns, where a
+# second product would be slow. The error at 2^8 is 6e-5.
 _LARGEST_OF_LIGHT_TAILS = 2.0**8
 
 
@@ -166,14 +167,15 @@ class TrigonometricMap(PairedMap):
     r"""Features :math:`(\cos w \cdot x, \sin w \cdot x) / \sqrt{m}` of m frequencies.
 
     The columns are all cosines, then all sines. A frequency with a single column has
-    :math:`\sqrt{2/m} \cos(w \cdot x + b)` there.
+    :math:`\sqrt{2/m} \cos(w \cdot x + b)`.
     """
 
     radial: RadialKernel
     phase: float | np.ndarray  # b, in radians
     shape_factor: np.ndarray | None = None  # (n_features, n_features)
     gaussian: GaussianKernel | None = None
-    heavy_tailed: bool = False  # the norms of the frequencies
+    # whether the norms of the frequencies have a heavy-tailed distribution
+    heavy_tailed: bool = False
 
     @property
     def cosine(self) -> float | None:
@@ -203,7 +205,8 @@ class TrigonometricMap(PairedMap):
         phases = rows.project(frequencies)
         is_plain = isinstance(phases, np.ndarray)
         if not (self.heavy_tailed or (is_plain and phases.ndim == 2)):
-            longest = 0.0  # not looked at: a device would have to be waited for
+            # not computed, because that would have to wait for the device
+            longest = 0.0
         elif is_plain:
             longest = math.sqrt(rows.sq_norms.max())
         else:
@@ -261,18 +264,18 @@ def _accurate_phases(
     bounds: np.ndarray,
     largest: float,
 ) -> Array:
-    """Return the phases, with those replaced whose rounding depends on other rows.
+    """Return the phases, and replace those whose rounding depends on other rows.
 
-    BLAS rounds the products of one row in another way than those of many rows. Where
-    the bound |w| |x| of a column exceeds ``largest``, float32 phases come from products
-    in float64, less multiples of 2 pi. Where it exceeds 2^26, phases of both types come
-    from sums in a fixed order, which are the same for a row alone and among others even
-    if no digit of the phase is left.
+    BLAS rounds the products of one row differently from those of many rows. If the
+    bound |w| |x| of a column exceeds ``largest``, float32 phases are computed in
+    float64 and reduced modulo 2 pi. If it exceeds 2^26, phases of both types are
+    computed by sums in a fixed order. They are then the same for a row alone and among
+    others, even if no digit of the phase is significant.
     """
     # phases (..., n_rows, n_frequencies), bounds (n_frequencies,)
     has_wider = itemsize(phases) == 4 and float_types(phases)[0] != phases.dtype
     in_order = bounds > (_LARGEST_IN_DOUBLE if has_wider else largest)
-    in_double = (bounds > largest) & ~in_order  # none if there is no wider type
+    in_double = (bounds > largest) & ~in_order  # no column, if there is no wider type
     for suspects, project, fold in (
         (np.flatnonzero(in_double), rows.project_in_double, _without_turns),
         (np.flatnonzero(in_order), rows.project_in_order, _folded),
@@ -285,21 +288,21 @@ def _accurate_phases(
 
 
 def _without_turns(phases: Array) -> Array:
-    """Return phases up to 2^26 less multiples of 2 pi, from -pi to pi."""
+    """Reduce phases up to 2^26 modulo 2 pi, to the range from -pi to pi."""
     turns = namespace_of(phases).round(phases / (2 * math.pi))
     return phases - 2 * math.pi * turns
 
 
 def _folded(phases: Array) -> Array:
-    """Return phases of any size less multiples of 2 pi, to full precision."""
+    """Reduce phases of any size modulo 2 pi, with full precision."""
     xp = namespace_of(phases)
-    # NumPy before 2.0 has the function by its old name only
+    # before NumPy 2.0 the function has only its old name
     atan2 = xp.atan2 if hasattr(xp, "atan2") else xp.arctan2
     return atan2(xp.sin(phases), xp.cos(phases))
 
 
 def _with_columns(array: Array, index: np.ndarray, values: Array) -> Array:
-    """Return an array with other values in some columns; NumPy's is overwritten."""
+    """Replace the values of some columns; for NumPy in place."""
     if isinstance(array, np.ndarray):
         array[..., index] = values
         return array

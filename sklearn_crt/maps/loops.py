@@ -1,4 +1,4 @@
-"""The loops over the chunks of a table: features, paths over sigma, variances."""
+"""Loops over chunks of rows: features, grids over sigma, variances."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ from ..rows import Frame, Inputs
 from .base import FeatureMap, LogFeatures, like_tuple
 from .radial import GaussianKernel
 
-_PAIRS = 2**18  # of rows, whose variances are taken at once, for the cache
+# pairs of rows whose variances are computed at once, few enough for the cache
+_PAIRS = 2**18
 
 
 def transform(
     feature_map: FeatureMap, X: Any, *, key: bool = False, n_jobs: int | None = None
 ) -> tuple[Any, int, bool]:
-    """Return features, how many rows are all zeros, and whether any overflowed."""
+    """Return features, the number of rows that are zero, and if any overflowed."""
     feature_map = feature_map.to(X)
     if not on_host(X):
         return _transform_elsewhere(feature_map, X, key)
@@ -44,7 +45,7 @@ def transform(
 def _fill(
     feature_map: FeatureMap, X: Any, out: np.ndarray, key: bool
 ) -> tuple[int, bool]:
-    """Write features to out; return how many rows are zero, and if any overflowed."""
+    """Write features to out; return the number of zero rows, and if any overflowed."""
     n_zero, overflows = 0, []
     counted = np.errstate(over="call", call=lambda *_: overflows.append(1))
     with counted, kept_workspace() as workspace:
@@ -64,7 +65,7 @@ def _fill(
 def _transform_elsewhere(
     feature_map: FeatureMap, X: Any, key: bool
 ) -> tuple[Any, int, bool]:
-    """Return what ``transform`` does for rows on a device, in large chunks."""
+    """Return the result of ``transform`` for rows on a device, in large chunks."""
     xp, parts, n_zero, overflow = namespace_of(X), [], 0, False
     shape = X.shape[0], feature_map.n_components
     chunks = list(row_chunks(X, shape[1]))
@@ -80,7 +81,7 @@ def _transform_elsewhere(
             parts.append(features)
         else:
             whole[rows, :] = features
-    peak = joined(peaks)  # the host waits here, once
+    peak = joined(peaks)  # this waits for the device, but only once
     n_zero = int(xp.count_nonzero(peak == 0))
     overflow = bool(xp.any(xp.isinf(peak)))
     return joined(parts) if whole is None else whole, n_zero, overflow
@@ -91,8 +92,8 @@ def iter_path(
 ) -> Iterator[tuple[slice, Iterator[LogFeatures]]]:
     """Yield the log features of several maps, chunk by chunk.
 
-    Maps that share their frequencies and their centre, and differ in one number sigma,
-    share the product with the frequencies.
+    If maps have the same frequencies and the same centre, and differ only in a scalar
+    sigma, the product with the frequencies is computed once.
     """
     path = [member.to(X) for member in path]
     for rows in row_chunks(X, path[0].n_components):
@@ -101,7 +102,7 @@ def iter_path(
 
 def _path_features(path: Sequence[FeatureMap], X: Any) -> Iterator[LogFeatures]:
     """Yield the log features of each map for one chunk of raw rows."""
-    units: dict[Any, Inputs] = {}  # rows at sigma = 1, about each centre
+    units: dict[Any, Inputs] = {}  # rows minus each centre, for sigma = 1
     for member in path:
         frame = member.frame
         if np.ndim(frame.sigma) > 0:
@@ -116,9 +117,9 @@ def _path_features(path: Sequence[FeatureMap], X: Any) -> Iterator[LogFeatures]:
 
 
 def relative_error(feature_map: FeatureMap, X: Inputs, Y: Inputs) -> float:
-    """Return the stated error of half of the pairs over the kernel, about.
+    """Return the approximate median of the predicted error relative to the kernel.
 
-    That of independent frequencies, which costs little to compute.
+    The error is that for independent frequencies, which is fast to compute.
     """
     plain = _uncoupled(feature_map)
     with np.errstate(all="ignore"):
@@ -127,7 +128,7 @@ def relative_error(feature_map: FeatureMap, X: Inputs, Y: Inputs) -> float:
 
 
 def _uncoupled(value: Any) -> Any:
-    """Return a map, or a field of one, with independent frequencies, not of softmax."""
+    """Return a map, or a field of it, for independent frequencies, without softmax."""
     if isinstance(value, Coupling):
         return Antithetic(Independent()) if value.opposite else Independent()
     if isinstance(value, GaussianKernel):
@@ -141,7 +142,7 @@ def _uncoupled(value: Any) -> Any:
 
 
 def variance_in_blocks(feature_map: FeatureMap, X: Inputs, Y: Inputs) -> np.ndarray:
-    """Return the variance of all pairs, from blocks of pairs that fit the cache."""
+    """Return the variance of all pairs, from blocks that fit into the cache."""
     n_rows, n_keys = X.shape[0], Y.shape[0]
     step = max(1, feature_map.block_factor * _PAIRS // n_keys)
     if step >= n_rows:
@@ -150,6 +151,6 @@ def variance_in_blocks(feature_map: FeatureMap, X: Inputs, Y: Inputs) -> np.ndar
     for rows in gen_batches(n_rows, step):
         block = X.take(rows)
         variance[rows] = feature_map.variance(block, Y)
-        if Y is X:  # of rows and themselves, whose distances are exactly 0
+        if Y is X:  # pairs of a row with itself, whose distance is exactly 0
             variance[rows, rows] = feature_map.variance(block, block)
     return variance

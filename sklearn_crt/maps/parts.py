@@ -1,4 +1,4 @@
-"""Maps that serve as parts of hybrids: signs, weighted kernels, third-party."""
+"""Maps that are used as parts of hybrids: signs, weighted and third-party maps."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .variance import angles, orthogonal_sign_moment
 
 @dataclass(frozen=True, eq=False)
 class SignMap(FrequencyMap):
-    """Features sign(t.x) / sqrt(2n) of n directions, minus that on the key side.
+    """Features sign(t.x) / sqrt(2n) for n directions, with a minus sign for keys.
 
-    They estimate the angle of the rows over pi, less 1/2.
+    They estimate the angle between the rows divided by pi, minus 1/2.
     """
 
     @property
@@ -30,7 +30,7 @@ class SignMap(FrequencyMap):
 
     @property
     def cosine(self) -> float | None:
-        """0, or None: the moment of other angles has no closed form."""
+        """Either 0 or None, because other angles have no closed form."""
         return 0.0 if super().cosine == 0 else None
 
     @cached_property
@@ -46,10 +46,10 @@ class SignMap(FrequencyMap):
         return namespace_of(products).where(products >= 0, signs, -signs), None
 
     def _with_sure_signs(self, products: np.ndarray, rows: Inputs) -> np.ndarray:
-        """Return the products, with columns summed in order where a sign is unsure.
+        """Return the products; those with an uncertain sign are summed in order.
 
-        The rounding error of BLAS, which depends on the number of rows, would decide on
-        the sign of a product that is nearly zero.
+        Otherwise the sign of a product that is nearly zero would depend on rounding
+        errors of BLAS, and therefore on the number of rows.
         """
         norms = np.sqrt(self.frequencies.sq_norms)
         error = 4 * np.finfo(products.dtype).eps * np.sqrt(rows.sq_norms) * norms
@@ -75,9 +75,10 @@ class SignMap(FrequencyMap):
 
 @dataclass(frozen=True, eq=False)
 class WeightedMap(FeatureMap):
-    """A number w times the kernel of another map of the same frame.
+    """Map whose kernel is a number w times that of another map with the same frame.
 
-    Queries have sqrt(abs(w)) times its features, keys sign(w) sqrt(abs(w)) times.
+    The features of the other map are multiplied by sqrt(abs(w)) for queries, and by
+    sign(w) sqrt(abs(w)) for keys.
     """
 
     base: FrequencyMap
@@ -85,12 +86,12 @@ class WeightedMap(FeatureMap):
 
     @property
     def frequencies(self) -> Frequencies:
-        """Those of the other map."""
+        """The frequencies of the other map."""
         return self.base.frequencies
 
     @property
     def coupling(self) -> Coupling:
-        """That of the other map."""
+        """The coupling of the other map."""
         return self.base.coupling
 
     @property
@@ -132,13 +133,13 @@ class WeightedMap(FeatureMap):
 
 @dataclass(frozen=True, eq=False)
 class ThirdPartyMap(FeatureMap):
-    """The features of a fitted transformer of another package, as a part of maps."""
+    """The features of a fitted transformer of another package, as a part of a map."""
 
     transformer: Any
 
     @classmethod
     def of(cls, transformer: Any, X: Any) -> ThirdPartyMap:
-        """Return the map of a fitted transformer, which tells its width by a row."""
+        """Return the map of a fitted transformer, which is applied to one row."""
         return cls(Frame(), transformer.transform(X[:1]).shape[1], transformer)
 
     @property
@@ -150,7 +151,7 @@ class ThirdPartyMap(FeatureMap):
         return bool(getattr(self.transformer, "variance_is_exact_", True))
 
     def frequency_index(self) -> None:
-        """Return None: nothing is known of the frequencies."""
+        """Return None, because the frequencies are unknown."""
 
     def to(self, like: Array) -> ThirdPartyMap:
         if on_host(like):
@@ -177,5 +178,5 @@ class ThirdPartyMap(FeatureMap):
 
 
 def _matrices(X: Inputs, Y: Inputs) -> tuple[Rows, ...]:
-    """Return the arguments for the kernel of two sets of rows, one if they are one."""
+    """Return the arguments of a kernel for two sets of rows, or for one set."""
     return (X.matrix,) if Y is X else (X.matrix, Y.matrix)

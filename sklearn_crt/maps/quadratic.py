@@ -1,8 +1,8 @@
-r"""What multiplies w w' and w x' in the exponents of exponential features.
+r"""The quadratic forms in the exponents of exponential features.
 
-A feature of the query side is :math:`\exp(w'Aw + w'Bx + c(x))`. The integral over
-standard normal w of a feature of each side is the kernel whatever A is; A and B say how
-far single products are from it.
+A feature of a query is :math:`\exp(w'Aw + w'Bx + c(x))`. For every A, the mean of the
+product of the features of a query and a key over standard normal w is the kernel. A and
+B determine the variance of the product.
 """
 
 from __future__ import annotations
@@ -32,26 +32,28 @@ PairTerms = tuple[Any, np.ndarray, np.ndarray]
 
 
 class Side(NamedTuple):
-    """The exponents of one side: affine in the rows, plus a term of the row.
+    """The exponents of queries or keys: affine in the rows, plus a term per row.
 
-    The real part is ``magnitude``, or the log of ``scale`` where it is the same for
-    all rows; the imaginary part is ``phase``.
+    The real part is ``magnitude``, or the log of ``scale`` if it is the same for all
+    rows. The imaginary part is ``phase``.
     """
 
     magnitude: Affine
     phase: Affine | None = None
     scale: Array | None = None  # (1, n_frequencies)
     sq_norm: float = -1.0  # factor of |x|^2 in the real part
-    squares: Array | None = None  # (n_features, 2): of x^2 in both parts, all of them
-    single_phase: Array | None = None  # (1, 1), of a last single column
-    shift: Array | None = None  # (1, n_features): the form is that of x - h
-    axes: Frequencies | None = None  # of the square |axes (x - h)|^2
+    # (n_features, 2): coefficients of x^2 in the real and the imaginary part
+    squares: Array | None = None
+    single_phase: Array | None = None  # (1, 1), phase of a last single column
+    shift: Array | None = None  # (1, n_features): h, if the form is a function of x - h
+    axes: Frequencies | None = None  # matrix in the quadratic form |axes (x - h)|^2
 
     def terms(self, rows: Inputs) -> tuple[Inputs, Array, Any]:
-        """Return the rows that the forms are of, and what each row adds to both."""
+        """Return the rows to which the forms apply, and the terms per row."""
         # -> rows, (..., n_rows, 1), (..., n_rows, 1) or None
         if self.shift is not None and self.axes is not None:
-            # exp(x.y) from x' and y', times exp(-|x|^2 / 2) for the Gaussian kernel
+            # exp(x.y) from x' and y', multiplied by exp(-|x|^2 / 2) for the Gaussian
+            # kernel
             inside = rows.shifted(self.shift)
             turned, other_side = inside.project(self.axes), rows.shifted(-self.shift)
             term = -0.5 * (sums_of_squares(turned) + other_side.sq_norms)
@@ -67,14 +69,14 @@ class Side(NamedTuple):
 class Quadratic(ABC):
     """The exponent of an exponential feature, as a function of w and x."""
 
-    s = 1  # the sign of the product of the two sides
+    s = 1  # sign of the product of the two sides
     is_real = True
     knows_angles = True  # whether the covariance of frequencies of a block is known
 
     @property
     @abstractmethod
     def coefficient(self) -> Any:
-        """The A of the form, a number or a matrix."""
+        """The coefficient A of the form, a number or a matrix."""
 
     @property
     def symmetric(self) -> bool:
@@ -85,10 +87,10 @@ class Quadratic(ABC):
     def side(
         self, frequencies: Frequencies, log_scale: np.ndarray, *, key: bool
     ) -> Side:
-        """Return the exponents of one side, plus log_scale (1, n_frequencies)."""
+        """Return the exponents of queries or keys, plus log_scale."""
 
     def pair_terms(self, X: Inputs, Y: Inputs) -> PairTerms:
-        """Return what the variance of real features depends on.
+        """Return the quantities on which the variance of real features depends.
 
         These are c, a number, s and q, (n_X, n_Y): the second moment of a product is
         ``exp(c + s)``, that of products of w and -w ``exp(c - q)``, over K^2.
@@ -98,7 +100,7 @@ class Quadratic(ABC):
     def complex_variance(
         self, X: Inputs, Y: Inputs, counts: tuple[int, int, int], cosine: float | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the sum of the variances of complex features, as share and log unit.
+        """Return the sum of the variances of complex features, as factor and log unit.
 
         ``counts`` are the numbers of frequencies, of single columns and of pairs in
         common blocks. The unit is exp(log unit) K^2.
@@ -144,11 +146,12 @@ class IsotropicQuadratic(Quadratic):
         A, s, d = self.A, self.s, frequencies.n_features
         B = cmath.sqrt(s * (1 - 4 * A))
         log_D = 0.25 * d * log_one_minus(4 * A)
-        if key:  # (Re g, -Im g) are the parts of the conjugate
+        if key:  # (Re g, -Im g) are the real and imaginary part of the conjugate
             A, B, log_D = A.conjugate(), s * B.conjugate(), log_D.conjugate()
         offsets = A.real * sq_norms + (log_D.real + log_scale)
         scale = None
-        if B.real == 0 and np.abs(offsets).max() < 80:  # exp fits in float32
+        # the exponential does not overflow in float32
+        if B.real == 0 and np.abs(offsets).max() < 80:
             scale = np.exp(offsets)
         magnitude = Affine(frequencies, B.real, offsets)
         phase = Affine(frequencies, B.imag, A.imag * sq_norms + log_D.imag)
@@ -168,7 +171,7 @@ class IsotropicQuadratic(Quadratic):
         size, *others = second_moment(*log_rho(self.A), s, q, d)
         one, log_scale = scaled_variance(size, *others)
         total = m * one
-        if n_single:  # half of E|fg|^2, of the phase
+        if n_single:  # half of E|fg|^2, due to the phase
             total = total + 0.5 * np.exp(size - log_scale)
         if n_pairs and cosine is not None:
             # E|fg|^2 >= K^2, and >= 1 for s = -1: the covariance has no large factor
@@ -185,7 +188,7 @@ class IsotropicQuadratic(Quadratic):
 def real_form(
     frequencies: Frequencies, sq_norms: Array, A: Any, log_scale: Any
 ) -> Affine:
-    """Return the exponents of real features with a number A, or one for each head."""
+    """Return the exponents of real features for a number A, or one per head."""
     # sq_norms (..., 1, n_frequencies), A () or (..., 1, 1)
     xp, A = namespace_of(sq_norms), asarray_like(A, sq_norms)
     constant = 0.25 * frequencies.n_features * xp.log1p(-4 * A)
@@ -196,7 +199,7 @@ def real_form(
 
 @dataclass(frozen=True, eq=False)
 class DiagonalQuadratic(Quadratic):
-    r"""Products with a diagonal a, real or complex, coordinate by coordinate.
+    r"""Exponents with a real or complex diagonal a, coordinate by coordinate.
 
     .. math:: f(x) = e^{w \cdot a x - (a x)^2 / 2 - |x|^2 / 2}, \quad
        g(y) = e^{w \cdot y / a - (y / a)^2 / 2 - |y|^2 / 2}
@@ -228,7 +231,8 @@ class DiagonalQuadratic(Quadratic):
         a = np.conjugate(1 / self.diagonal) if key else self.diagonal
         weights = frequencies.to_dense().astype(np.float64)
         magnitude = Affine(Frequencies(a.real[:, None] * weights), 1.0, log_scale)
-        # -|x|^2 / 2 too: large squares that cancel leave their rounding, as an exponent
+        # includes -|x|^2 / 2, because large squares that cancel would leave rounding
+        # errors
         squares = -0.5 * (1 + np.square(a))
         squares = np.column_stack([squares.real, squares.imag])
         if self.is_real:
@@ -254,13 +258,13 @@ class DiagonalQuadratic(Quadratic):
         share = _relative_variance(
             real + imaginary, real - imaginary, _twice_products(left, right)
         )
-        # half of E|fg|^2 more for a single column
+        # a single column adds half of E|fg|^2
         return m * share + 0.5 * n_single, real + imaginary
 
 
 @dataclass(frozen=True, eq=False)
 class DenseQuadratic(Quadratic):
-    """A matrix A with the given axes, B = (I - 4A)^(1/2) and the row term -|x|^2."""
+    """Exponents with a matrix A with given axes, B = (I - 4A)^(1/2), and -|x|^2."""
 
     axes: np.ndarray  # (n_features, n_features)
     rho: np.ndarray  # (n_features,), 1 / (1 - 8A)
@@ -285,7 +289,7 @@ class DenseQuadratic(Quadratic):
 
 @dataclass(frozen=True, eq=False)
 class AffineQuadratic(Quadratic):
-    """The same form of x' and y', x'.y' = (x - h).(y + h), one map for each side."""
+    """The same form for x' and y' with x'.y' = (x - h).(y + h)."""
 
     query_axes: np.ndarray  # (n_features, n_features)
     key_axes: np.ndarray  # (n_features, n_features)
@@ -324,11 +328,10 @@ def _form_of_axes(
     rotation: np.ndarray,
     rho: np.ndarray,
 ) -> Affine:
-    """Return the form of w for coordinates axes x, the axes folded into w.
+    """Return the form for coordinates axes x, with the axes multiplied into w.
 
-    The rotation turns w first, which changes no distribution. So the features do not
-    depend on the signs and the order of the axes, nor on their choice where some rho
-    are equal.
+    Rotating w does not change its distribution. The features therefore do not depend on
+    the signs and the order of the axes, nor on their choice if some rho are equal.
     """
     weights = rotation @ frequencies.to_dense().astype(np.float64)
     spread = (1 + rho) / (2 * rho)  # eigenvalues of I - 4A

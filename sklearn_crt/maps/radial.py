@@ -1,4 +1,4 @@
-"""Radial kernels as values: log profile, variance of a pair, covariance of blocks."""
+"""Radial kernels: log profile, variance of a pair, and covariance in blocks."""
 
 from __future__ import annotations
 
@@ -26,13 +26,15 @@ from .variance import (
     trigonometric_block_covariance,
 )
 
-LARGEST = 700.0  # whose exponential is finite, and may be multiplied a little
-_SMALLEST = 0.01  # distance below which blocks change a constant share of the variance
-_LEAST_ALPHA = 0.05  # exponent below which integrals over S are slow and overflow
-# A table of Bessel functions pays from some 2000 values: 2000 x 2000 pairs take 0.3 s,
-# by SciPy's function 2.2 s.
+# its exponential is finite, even if it is multiplied by a moderate factor
+LARGEST = 700.0
+# distance below which the relative effect of blocks on the variance is constant
+_SMALLEST = 0.01
+_LEAST_ALPHA = 0.05  # for smaller exponents, integrals over S are slow and overflow
+# A table of Bessel functions is faster from about 2000 values on: 2000 x 2000 pairs
+# take 0.3 s, and 2.2 s with the function of SciPy.
 _MANY = 2048
-_FIRST, _LAST = 1e-3, 1e3  # range of the table
+_FIRST, _LAST = 1e-3, 1e3  # range of distances in the table
 _LARGE_ORDER = 25  # order from which the expansion for large nu is exact to rounding
 
 
@@ -54,14 +56,14 @@ class GaussianKernel:
         return 0.5 * rows.raw_sq_norms if self.softmax else None
 
     def plus_row_factor(self, term: Array, rows: Inputs) -> Array:
-        """Return a term of the exponents of rows plus the logs of the row factors."""
+        """Add the logs of the row factors to a term of the exponents."""
         return term + 0.5 * rows.raw_sq_norms if self.softmax else term
 
     def log_pair_factor(self, X: Inputs, Y: Inputs) -> np.ndarray | float:
-        """Return the log of kernel over Gaussian kernel, (n_X, n_Y)."""
+        """Return the log of the kernel divided by the Gaussian kernel, (n_X, n_Y)."""
         if not self.softmax:
             return 0.0
-        # each half first: the sum of two squares may overflow
+        # multiplied by 0.5 first, because the sum of two squares may overflow
         return 0.5 * X.raw_sq_norms + 0.5 * Y.raw_sq_norms.T
 
     def values(self, X: Inputs, Y: Inputs) -> np.ndarray:
@@ -71,7 +73,7 @@ class GaussianKernel:
     def variance(
         self, share: np.ndarray, log_unit: np.ndarray, X: Inputs, Y: Inputs
     ) -> np.ndarray:
-        """Return the variance from that of the Gaussian kernel, share exp(log_unit)."""
+        """Convert the variance share * exp(log_unit) for the Gaussian kernel."""
         # share, log_unit (n_X, n_Y), overwritten -> (n_X, n_Y)
         np.maximum(share, 0, out=share)
         if self.softmax:
@@ -80,7 +82,7 @@ class GaussianKernel:
             if log_unit.max(initial=0) < LARGEST:
                 share *= np.exp(log_unit, out=log_unit)
                 return share
-            log_unit[share == 0] = 0  # which may be infinite
+            log_unit[share == 0] = 0  # the log unit may be infinite
             log_unit += np.log(share, out=share)
             return np.exp(log_unit, out=log_unit)
 
@@ -101,7 +103,7 @@ class RadialKernel(ABC):
         Parameters
         ----------
         deep : bool, default=True
-            Has no effect; it exists for compatibility with scikit-learn.
+            Ignored; present for compatibility with scikit-learn.
 
         Returns
         -------
@@ -153,7 +155,7 @@ class RadialKernel(ABC):
         Parameters
         ----------
         r : ndarray
-            Distances of rows that are multiplied by sigma, not negative.
+            Non-negative distances between rows that are multiplied by sigma.
 
         Returns
         -------
@@ -162,7 +164,7 @@ class RadialKernel(ABC):
         """
 
     def pair_variance(self, r: np.ndarray) -> np.ndarray:
-        """Return the variance of the estimate from one pair of columns.
+        """Return the variance of the estimate from one pair of features.
 
         Parameters
         ----------
@@ -184,12 +186,12 @@ class RadialKernel(ABC):
         Parameters
         ----------
         cosine : float or None
-            Of the angle; None where angles are not fixed.
+            Cosine of the angle; None if angles are not fixed.
 
         Returns
         -------
         known : bool
-            False unless a kernel says otherwise.
+            Always False, unless a subclass overrides the method.
         """
         return False
 
@@ -210,12 +212,13 @@ class RadialKernel(ABC):
         Returns
         -------
         covariance : ndarray
-            Cross moment less the squared kernel; below 0 where the coupling helps.
+            Cross moment minus the squared kernel; negative if the coupling reduces the
+            variance.
         """
         raise NotImplementedError(f"{self!r} states no covariance of blocks.")
 
     def distances(self, X: Inputs, Y: Inputs) -> np.ndarray:
-        """Return the distances that the kernel depends on, a hook.
+        """Return the distances on which the kernel depends (a hook).
 
         Parameters
         ----------
@@ -225,7 +228,7 @@ class RadialKernel(ABC):
         Returns
         -------
         r : ndarray of shape (n_X, n_Y)
-            Euclidean unless a kernel says otherwise.
+            Distances, which are Euclidean unless a subclass overrides the method.
         """
         squares = X.sq_distances(Y)
         return namespace_of(squares).sqrt(squares)
@@ -237,12 +240,13 @@ class Gaussian(RadialKernel):
 
     .. math:: k(r) = e^{-r^2 / 2}, \qquad r = |\sigma (x - y)|
 
-    ``kernel="gaussian"`` of an estimator is short for ``kernel=Gaussian()``. The
+    For estimators, ``kernel="gaussian"`` is the same as ``kernel=Gaussian()``. The
     inverse length scale :math:`\sigma` is a parameter of the estimator.
 
     See Also
     --------
-    sklearn_crt.TrigRBFSampler, sklearn_crt.OPRFSampler : Its random features.
+    sklearn_crt.TrigRBFSampler, sklearn_crt.OPRFSampler : Random features of this
+        kernel.
 
     Examples
     --------
@@ -270,16 +274,16 @@ class Gaussian(RadialKernel):
 
 
 class _ScaleMixture(RadialKernel):
-    """A kernel whose frequencies are normal vectors times a random scale."""
+    """Base class of kernels whose frequencies are scale mixtures of normal vectors."""
 
     @property
     @abstractmethod
     def largest(self) -> float:
-        """Distance from which the covariance of blocks is taken as constant."""
+        """Distance beyond which the covariance of blocks is considered constant."""
 
     @abstractmethod
     def scale_factors(self, n_features: int) -> tuple[Factor, Factor]:
-        """Return quadratures of two factors T and c of the scale of a pair."""
+        """Return quadrature rules for two factors T and c of the scale of a pair."""
 
     @abstractmethod
     def log_laplace(self, q: np.ndarray) -> np.ndarray:
@@ -318,19 +322,19 @@ class Matern(_ScaleMixture):
     .. math:: k(r) = \frac{2^{1-\nu}}{\Gamma(\nu)} \left(\sqrt{2\nu} r\right)^\nu
        K_\nu\left(\sqrt{2\nu} r\right), \qquad r = |\sigma (x - y)|
 
-    ``kernel="matern"`` of an estimator is short for ``kernel=Matern()``. The inverse
+    For estimators, ``kernel="matern"`` is the same as ``kernel=Matern()``. The inverse
     length scale :math:`\sigma` is a parameter of the estimator.
 
     Parameters
     ----------
     nu : float, default=1.5
-        Smoothness of the kernel, positive: 0.5 is the Laplacian kernel, infinity the
-        Gaussian kernel.
+        Smoothness of the kernel, positive: 0.5 gives the Laplacian kernel, and infinity
+        the Gaussian kernel.
 
     See Also
     --------
-    sklearn_crt.MaternSampler : Its random features.
-    sklearn_crt.kernels.matern_kernel : The kernel matrix of two tables.
+    sklearn_crt.MaternSampler : Random features of this kernel.
+    sklearn_crt.kernels.matern_kernel : The kernel matrix of two arrays of rows.
 
     References
     ----------
@@ -353,7 +357,7 @@ class Matern(_ScaleMixture):
     """
 
     nu: float = 1.5
-    # infinity yields the Gaussian kernel
+    # infinity gives the Gaussian kernel
     _parameter_constraints = {"nu": [Interval(Real, 0, None, closed="right")]}
 
     @property
@@ -379,23 +383,23 @@ class Matern(_ScaleMixture):
 
 @dataclass(frozen=True)
 class Laplacian(Matern):
-    r"""Laplacian kernel, the exponential of minus a distance.
+    r"""Laplacian kernel, the exponential of the negative distance.
 
     .. math:: k(x, y) = e^{-|\sigma (x - y)|}
 
-    ``kernel="laplacian"`` of an estimator is short for ``kernel=Laplacian()``. The
+    For estimators, ``kernel="laplacian"`` is the same as ``kernel=Laplacian()``. The
     inverse length scale :math:`\sigma` is a parameter of the estimator.
 
     Parameters
     ----------
     norm : {"l2", "l1"}, default="l2"
-        Norm of the distance: ``"l2"`` is the Euclidean norm of [1]_, and ``"l1"`` that
-        of :func:`sklearn.metrics.pairwise.laplacian_kernel`.
+        Norm of the distance: ``"l2"`` is the Euclidean norm as in [1]_, and ``"l1"``
+        the norm in :func:`sklearn.metrics.pairwise.laplacian_kernel`.
 
     See Also
     --------
-    sklearn_crt.LaplacianSampler : Its random features.
-    sklearn_crt.kernels.laplacian_kernel : The kernel matrix of two tables.
+    sklearn_crt.LaplacianSampler : Random features of this kernel.
+    sklearn_crt.kernels.laplacian_kernel : The kernel matrix of two arrays of rows.
 
     References
     ----------
@@ -431,13 +435,14 @@ class ExponentialPower(_ScaleMixture):
     Parameters
     ----------
     alpha : float, default=1.0
-        Exponent in (0, 2]: 1 is the Laplacian kernel, and 2 a Gaussian kernel,
+        Exponent in (0, 2]: 1 gives the Laplacian kernel, and 2 the Gaussian kernel
         :math:`e^{-r^2}`.
 
     See Also
     --------
-    sklearn_crt.ExponentialPowerSampler : Its random features.
-    sklearn_crt.kernels.exponential_power_kernel : The kernel matrix of two tables.
+    sklearn_crt.ExponentialPowerSampler : Random features of this kernel.
+    sklearn_crt.kernels.exponential_power_kernel : The kernel matrix of two arrays of
+        rows.
 
     References
     ----------
@@ -471,7 +476,7 @@ class ExponentialPower(_ScaleMixture):
         return -np.power(2 * q, self.alpha / 2)
 
     def knows_angle(self, cosine: float | None) -> bool:
-        # For smaller alpha the coupling changes less than 0.1 %.
+        # For a smaller alpha, the coupling changes the variance by less than 0.1 %.
         return self.alpha >= _LEAST_ALPHA and super().knows_angle(cosine)
 
     def block_covariance(
@@ -484,7 +489,7 @@ class ExponentialPower(_ScaleMixture):
 
 # --------------------------------------------------------------- the Matern kernel
 def log_matern(r: Array, nu: float) -> Array:
-    """Return the log of the Matern kernel of smoothness nu, length scale 1."""
+    """Return the log of the Matern kernel with smoothness nu and length scale 1."""
     if nu == math.inf:
         return -0.5 * (r * r)
     if nu == 0.5:
@@ -517,7 +522,8 @@ def _log_matern_polynomial(t: Array, nu: float) -> Array:
     It is log(1 + b) - t, where b is a polynomial in t whose coefficients are positive.
     """
     xp = namespace_of(t)
-    s = xp.minimum(t, xp.full_like(t, 1e10)) if nu > 2.5 else t  # no overflow of powers
+    # so that powers do not overflow
+    s = xp.minimum(t, xp.full_like(t, 1e10)) if nu > 2.5 else t
     previous, b, order = 0.0, s, 1.5
     while order < nu:
         step = s * s * (1 + previous) / (4 * order * (order - 1))
@@ -528,17 +534,17 @@ def _log_matern_polynomial(t: Array, nu: float) -> Array:
 
 def _log_matern_bessel(t: np.ndarray, nu: float) -> np.ndarray:
     """Return the log for any nu, by the Bessel function K scaled with exp(t)."""
-    s = np.minimum(t, 1e8)  # SciPy's kve ends a little later.
+    s = np.minimum(t, 1e8)  # The range of kve in SciPy is slightly larger.
     with np.errstate(divide="ignore", invalid="ignore"):
         log_bessel = np.log(special.kve(nu, s)) + nu * np.log(s) - t
     value = (1 - nu) * math.log(2) - special.gammaln(nu) + log_bessel
-    # Where kve overflows t is tiny: two terms of the series are exact to rounding.
+    # If kve overflows, t is tiny, and two terms of the series are exact up to rounding.
     near = -np.square(np.minimum(t, 1.0)) / (4 * (nu - 1)) if nu > 2 else 0.0
     return np.minimum(np.where(np.isfinite(value), value, near), 0.0)
 
 
 def _log_matern_table(t: np.ndarray, nu: float) -> np.ndarray:
-    """Return the log for any nu from a table in log(t), to 1e-14 of the kernel."""
+    """Return the log for any nu from a table in log(t), with an error of 1e-14."""
     value = _bessel_table(float(nu))(np.log(np.clip(t, _FIRST, _LAST)))
     value -= t
     outside = (t < _FIRST) | (t > _LAST)

@@ -1,17 +1,18 @@
-r"""Covariances of frequencies of one block, and second moments, in closed form.
+r"""Closed forms of covariances between frequencies of a block, and of moments.
 
-With q = |x + y|^2 (s = +1) or |x - y|^2 (s = -1), norms chi_d, and directions at an
-angle of cosine c, the products of features of two frequencies have the cross moment
-F_c(s q) in units of exp(-2 N):
+Let q = |x + y|^2 (s = +1) or |x - y|^2 (s = -1). For two frequencies with chi_d norms
+and directions whose angle has the cosine c, the cross moment of the products of their
+features is F_c(s q) in units of exp(-2 N):
 
 .. math:: F_c(z) = \sum_k \frac{z^k}{k!} r_k m_k, \quad
           r_k = \prod_{j<k} \frac{d + j}{d + 2j}, \quad
           m_k = E (1 + c \sin\psi)^k
 
-with psi of density ~ sin(psi)^(d-1) on (0, pi) (Reid et al. 2023, theorems 3.2, 4.3,
-equation 21); sines and cosines have the mean of F_c(-q) and F_{-c}(-q). Independent
-frequencies have exp(s q), so the covariance is the difference, which no function below
-takes as a difference of nearly equal numbers.
+where psi has a density proportional to sin(psi)^(d-1) on (0, pi) (Reid et al. 2023,
+theorems 3.2, 4.3, equation 21). For random Fourier features it is the mean of F_c(-q)
+and F_{-c}(-q). For independent frequencies it is exp(s q), so the covariance is the
+difference between the two. The functions below never compute it as a difference of
+nearly equal numbers.
 """
 
 from __future__ import annotations
@@ -30,23 +31,25 @@ from sklearn.utils import gen_batches
 
 from ..frequencies import stable_nodes
 
-# A table pays from some 256 values: 2000 x 2000 pairs take 0.2 s, by the series of each
-# more than a minute.
+# A table is faster from about 256 values on: 2000 x 2000 pairs take 0.2 s, and more
+# than a minute if the series is summed for each of them.
 _MANY = 256
-_DEGREE = 11  # degree of the polynomials of a table
-_PER_OCTAVE = 8  # pieces of a table of q where 1 + q doubles
-_BATCH = 2**13  # values whose arrays fit the fast cache: three times as fast
-_LARGEST = 20  # log r_k m_k, which is above 0 for angles below 90 degrees only
+_DEGREE = 11  # degree of the polynomials in a table
+_PER_OCTAVE = 8  # number of pieces of a table in which 1 + q doubles
+_BATCH = 2**13  # values whose arrays fit into the cache, which is three times as fast
+# limit on log r_k m_k, which is positive only for angles below 90 degrees
+_LARGEST = 20
 
 Numbers = float | np.ndarray
 Function = Callable[[np.ndarray], np.ndarray]
 Series = Callable[[np.ndarray, int, float], np.ndarray]
-Factor = tuple[np.ndarray, np.ndarray]  # logs of nodes and weights of a quadrature
+# logs of nodes, and weights, of a quadrature rule
+Factor = tuple[np.ndarray, np.ndarray]
 
 
 # -------------------------------------------------------------------------- tables
 def tabulate(function: Function, edges: np.ndarray) -> PPoly:
-    """Return a smooth function as polynomials between edges, from Chebyshev nodes."""
+    """Interpolate a smooth function by polynomials between edges (Chebyshev nodes)."""
     # edges (n_pieces + 1,), function of (n_pieces, n_nodes) -> (n_pieces, n_nodes)
     nodes = 0.5 + 0.5 * chebyshev.chebpts1(_DEGREE + 1)
     widths = np.diff(edges)
@@ -58,11 +61,11 @@ def tabulate(function: Function, edges: np.ndarray) -> PPoly:
 def _evaluate(
     series: Series, q: np.ndarray, power: int, n_features: int, cosine: float
 ) -> np.ndarray:
-    """Return a series at an array q, from a table of it where that costs less.
+    """Evaluate a series at an array q, from a table if that is faster.
 
-    The table is of the quotient of the series and (q / (1 + q))^power, so that small
-    values keep their digits. The leading bits of 1 + q tell the piece: a search among
-    the edges makes ``kernel_variance`` 1.5 times as slow.
+    The table contains the series divided by (q / (1 + q))^power, so that small values
+    are accurate. The leading bits of 1 + q determine the piece, because with a search
+    among the edges ``kernel_variance`` would be 1.5 times as slow.
     """
     if q.size <= _MANY:
         return series(q, n_features, cosine)
@@ -72,7 +75,7 @@ def _evaluate(
     for batch in gen_batches(q.size, _BATCH):
         some = flat[batch]
         above = 1 + some
-        mantissa, exponent = np.frexp(above)  # of mantissa 1/2 to 1
+        mantissa, exponent = np.frexp(above)  # with mantissas from 1/2 to 1
         piece = (2 * _PER_OCTAVE * mantissa).astype(np.int32)
         piece += _PER_OCTAVE * (exponent - 2)
         step = some - table.x.take(piece, mode="clip")
@@ -131,7 +134,7 @@ def _new_log_factors(n_terms: int, n_features: int, cosine: float) -> np.ndarray
         special.logsumexp(np.outer(k, log_base) + log_weights, axis=1)
         for k in np.array_split(np.arange(n_terms), 1 + n_terms // 1000)
     ]
-    # Small log m_k keep their digits.
+    # This keeps the digits of small log m_k.
     few = np.arange(min(n_terms, 1 + int(0.5 / abs(cosine)), 1000))
     excess = np.expm1(np.outer(few, log_base)) @ np.exp(log_weights)
     log_means = np.concatenate([np.log1p(excess), np.concatenate(parts)[few.size :]])
@@ -153,12 +156,12 @@ def positive_block_covariance(
 ) -> np.ndarray:
     """Return (F_c(q) - exp(q)) exp(-q), in (-1, 0] for c <= 0, for positive features.
 
-    It is the mean of r_k m_k - 1 over k of the Poisson distribution of mean q.
+    It is the mean of r_k m_k - 1 over a Poisson distribution of k with mean q.
     """
     q, reach = np.asarray(q, dtype=np.float64), 500 + 8 * n_features
     factors = _log_factors(reach, n_features, cosine)
     if factors[reach // 2 :].max() < -46:
-        q = np.minimum(q, reach)  # From there on r_k m_k is below 1e-20.
+        q = np.minimum(q, reach)  # Beyond this, r_k m_k is below 1e-20.
     if factors.max() > _LARGEST:
         return _positive_series(q, n_features, cosine)
     return _evaluate(_positive_series, q, 1 if cosine else 2, n_features, cosine)
@@ -169,12 +172,12 @@ def _positive_series(q: np.ndarray, n_features: int, cosine: float) -> np.ndarra
     windows = np.ceil(12 * np.sqrt(q) + 80)
     n_terms = int((q + windows).max(initial=0)) + 1
     factors = _log_factors(n_terms, n_features, cosine)
-    if factors.max() > _LARGEST:  # F exceeds exp(q), and has its terms elsewhere.
+    if factors.max() > _LARGEST:  # F exceeds exp(q), and other terms are the largest.
         return np.expm1(log_conformity(q, n_features, cosine) - q)
     excess, values = np.expm1(factors), []
     for mean, window in zip(q.ravel(), windows.ravel(), strict=True):
         k = np.arange(max(0, int(mean - window)), int(mean + window) + 1)
-        # Steps of the logs are added up, so nothing cancels where k is large.
+        # Differences of the logs are added, so that nothing cancels if k is large.
         with np.errstate(divide="ignore"):
             log_weights = np.append(0.0, np.cumsum(np.log(mean / k[1:])))
         weights = np.exp(log_weights - log_weights.max())
@@ -185,7 +188,7 @@ def _positive_series(q: np.ndarray, n_features: int, cosine: float) -> np.ndarra
 def trigonometric_block_covariance(
     q: np.ndarray, n_features: int, cosine: float = 0.0
 ) -> np.ndarray:
-    """Return (F_c(-q) + F_{-c}(-q)) / 2 - exp(-q), of either sign."""
+    """Return (F_c(-q) + F_{-c}(-q)) / 2 - exp(-q), which may have either sign."""
     q = np.asarray(q, dtype=np.float64)
     return _evaluate(_trigonometric_series, q, 2, n_features, abs(cosine))
 
@@ -193,8 +196,9 @@ def trigonometric_block_covariance(
 def _trigonometric_series(q: np.ndarray, n_features: int, cosine: float) -> np.ndarray:
     """Return ``trigonometric_block_covariance`` as a mean over psi.
 
-    F_c(-q) is the mean of F_0(-q (1 + c sin(psi))), so the covariance is the mean of
-    those of right angles, and of exp(-q) (cosh(q c sin(psi)) - 1).
+    F_c(-q) is the mean of F_0(-q (1 + c sin(psi))). The covariance is therefore the
+    mean of covariances for right angles, plus the mean of exp(-q) (cosh(q c sin(psi)) -
+    1).
     """
     if cosine == 0:
         return _right_angle_series(q, n_features)
@@ -209,8 +213,8 @@ def _trigonometric_series(q: np.ndarray, n_features: int, cosine: float) -> np.n
 def _right_angle_series(q: np.ndarray, n_features: int) -> np.ndarray:
     """Return F_0(-q) - exp(-q).
 
-    A series for q <= 4, above it F_0(-q) = exp(-q/2) 1F1(-d/2; d/2; q/2), which
-    overflows beyond q of about 1400: from 1000 its asymptotic form.
+    This is a series for q <= 4, and F_0(-q) = exp(-q/2) 1F1(-d/2; d/2; q/2) above. The
+    latter overflows beyond about 1400, so its asymptotic form is used from 1000 on.
     """
     d, k = n_features, np.arange(60)
     coefficients = (-1.0) ** k * np.expm1(_log_ratios(60, d)) / special.factorial(k)
@@ -219,7 +223,7 @@ def _right_angle_series(q: np.ndarray, n_features: int) -> np.ndarray:
     z = q[middle] / 2
     value[middle] = np.exp(-z) * special.hyp1f1(-d / 2, d / 2, z) - np.exp(-2 * z)
     value[far] = 0.0
-    if d % 2 and d < 20:  # For other d it is below 1e-30.
+    if d % 2 and d < 20:  # For all other d it is below 1e-30.
         z, k = q[far] / 2, np.arange(12)
         terms = np.cumprod((d + k) * (d / 2 + 1 + k) / (k + 1))
         leading = special.gamma(d / 2) * special.rgamma(-d / 2) * z ** -float(d)
@@ -230,16 +234,16 @@ def _right_angle_series(q: np.ndarray, n_features: int) -> np.ndarray:
 # ------------------------------------------------------------------ scale mixtures
 # Given the scales S_1, S_2 of two orthogonal frequencies, squared norms S_i A_i with
 # A_i chi square of d degrees of freedom, the share t = A_1 / (A_1 + A_2) and the sum
-# are independent. So at distance r the cross moment is E F_0(-r^2 Q) with
-# Q = t S_1 + (1 - t) S_2 and t ~ Beta(d/2, d/2). In both families Q is c T with c >= 1
-# and T independent. Student: S_i = nu / G_i with gamma G_i, T = nu / (G_1 + G_2) and
-# c = t / b + (1 - t) / (1 - b) with b = G_1 / (G_1 + G_2). Stable of index a: T is
-# distributed as S_1, and c = (t^a + (1 - t)^a)^(1/a).
-_STEP = 0.4  # step of trapezoidal rules on the log scale
+# are independent. At distance r the cross moment is therefore E F_0(-r^2 Q) with Q = t
+# S_1 + (1 - t) S_2 and t ~ Beta(d/2, d/2). In both families Q is c T with c >= 1 and T
+# independent. Student: S_i = nu / G_i with gamma G_i, T = nu / (G_1 + G_2) and c = t /
+# b + (1 - t) / (1 - b) with b = G_1 / (G_1 + G_2). Stable of index a: T is distributed
+# as S_1, and c = (t^a + (1 - t)^a)^(1/a).
+_STEP = 0.4  # step of trapezoidal rules on a log scale
 
 
 def student_factors(nu: float, n_features: int) -> tuple[Factor, Factor]:
-    """Return quadratures of T and c for frequencies of Student distribution."""
+    """Return quadrature rules for T and c with Student distributed frequencies."""
     t, t_weights = _beta_nodes(n_features / 2)
     b, b_weights = _beta_nodes(nu)
     c = t[:, None] / b + t[::-1, None] / b[::-1]
@@ -254,7 +258,7 @@ def student_factors(nu: float, n_features: int) -> tuple[Factor, Factor]:
 
 
 def stable_factors(alpha: float, n_features: int) -> tuple[Factor, Factor]:
-    """Return quadratures of T and c for frequencies of stable distribution."""
+    """Return quadrature rules for T and c with stable distributed frequencies."""
     t, weights = _beta_nodes(n_features / 2)
     logs = alpha / 2 * np.log(t)
     return stable_nodes(alpha), (np.logaddexp(logs, logs[::-1]) * 2 / alpha, weights)
@@ -270,7 +274,7 @@ def _beta_nodes(a: float) -> Factor:
 
 
 def _with_sum_1(weights: np.ndarray, shape: float) -> np.ndarray:
-    """Return weights of sum 1, where the range of the nodes leaves nothing out."""
+    """Return weights that sum to 1 if the nodes cover the whole distribution."""
     return weights / weights.sum() if shape > 2 else weights
 
 
@@ -288,10 +292,10 @@ def mixture_block_covariance(
     n_features: int,
     ends: tuple[float, float],
 ) -> PPoly:
-    """Return the table in log r of the covariance of an orthogonal pair, between ends.
+    """Return a table of the covariance of an orthogonal pair, as a function of log r.
 
-    ``log_laplace(q)`` is log E exp(-q T). With the mean of exp(-r^2 Q) in closed form
-    but for c, the quadrature of T is left with a term that vanishes as r^4.
+    ``log_laplace(q)`` is log E exp(-q T). The mean of exp(-r^2 Q) has a closed form
+    given c, so the quadrature over T is only needed for a term that vanishes as r^4.
     """
     mixing, share = factors
     normal = tabulate(
@@ -305,7 +309,8 @@ def mixture_block_covariance(
 
     start, stop = 2 * math.log(ends[0]), 2 * math.log(ends[1]) + 8
     table = tabulate(of_square, np.linspace(start, stop, 41))
-    # Weights of c may sum to less than 1: the rest is so large that F_0 vanishes.
+    # The weights of c may sum to less than 1; for the remaining values of c, F_0
+    # vanishes.
     rest = 1 - share[1].sum()
 
     def covariance(log_r: np.ndarray) -> np.ndarray:
@@ -325,14 +330,14 @@ def mixture_block_covariance(
 # the plane have the density (1 - u - v + u v sin(delta)^2)^((d - 5)/2), and these are
 # its integrals over v and u.
 def angles(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """Return the angles of all pairs of rows, pi / 2 where one of the two is zero."""
+    """Return the angles of all pairs of rows, pi / 2 if one of them is zero."""
     # X, Y (n_X, n_features) -> (n_X, n_Y)
     lengths = [np.linalg.norm(Z, axis=1) for Z in (X, Y)]
     units = [
         Z / np.where(length > 0, length, 1)[:, None]
         for Z, length in zip((X, Y), lengths, strict=True)
     ]
-    # accurate at 0 and at pi
+    # accurate near 0 and near pi
     theta = 2 * np.arctan2(cdist(*units), cdist(units[0], -units[1]))
     zero = [length == 0 for length in lengths]
     theta[zero[0][:, None] != zero[1]] = np.pi / 2
@@ -341,9 +346,9 @@ def angles(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
 
 
 def orthogonal_sign_moment(theta: np.ndarray, n_features: int) -> np.ndarray:
-    """Return the mean of the product of two sign products, orthogonal directions."""
+    """Return the mean of the product of two sign products for orthogonal directions."""
     folded = np.minimum(theta, np.pi - theta)
-    if n_features == 2:  # The projections are the directions.
+    if n_features == 2:  # The projections are the directions themselves.
         return 1 - 4 / np.pi * folded
     excess, total = _sign_tables(n_features)
     return 1 - 4 / np.pi * (folded - excess(folded) / total)
@@ -351,14 +356,14 @@ def orthogonal_sign_moment(theta: np.ndarray, n_features: int) -> np.ndarray:
 
 @lru_cache(maxsize=16)
 def _sign_tables(n_features: int) -> tuple[PPoly, float]:
-    """Return theta' -> E max(theta' - delta', 0) times a number, and that number."""
+    """Return theta' -> E max(theta' - delta', 0) times a factor, and this factor."""
 
     def density(delta: np.ndarray) -> np.ndarray:
-        if n_features == 3:  # The series ends in a logarithm at pi / 2.
+        if n_features == 3:  # The series has a logarithmic singularity at pi / 2.
             return -2 * np.log(np.cos(delta)) / np.sin(delta) ** 2
         return _hypergeometric((n_features + 1) / 2, np.sin(delta) ** 2)
 
-    # The edges cluster at pi / 2.
+    # The edges are denser near pi / 2.
     edges = np.pi / 2 * (1 - np.linspace(1, 0, 201) ** 4)
     distribution = tabulate(density, edges).antiderivative()
     return distribution.antiderivative(), float(distribution(np.pi / 2))
@@ -367,7 +372,7 @@ def _sign_tables(n_features: int) -> tuple[PPoly, float]:
 def _hypergeometric(c: float, z: np.ndarray) -> np.ndarray:
     """Return 2F1(1, 1; c; z) for 0 <= z <= 1 and c > 2.
 
-    The terms are k! / (c)_k z^k; ``special.hyp2f1`` overflows from c = 100.
+    The terms are k! / (c)_k z^k. ``special.hyp2f1`` overflows from c = 100 on.
     """
     if c < 20:
         return special.hyp2f1(1, 1, c, z)
@@ -382,7 +387,7 @@ def _hypergeometric(c: float, z: np.ndarray) -> np.ndarray:
 #     E |fg|^2 / K^2 = exp(u + v),    E (fg)^2 / K^2 = exp(u - v + i theta).
 # The second moment of Re(fg) is the mean of the first and the real part of the second.
 def log_one_minus(z: complex) -> complex:
-    """Return log(1 - z), with all digits where z is small."""
+    """Return log(1 - z), accurate even if z is small."""
     if z.imag == 0:
         return complex(math.log1p(-z.real))
     modulus = 0.5 * math.log1p(z.real * (z.real - 2) + z.imag * z.imag)
@@ -403,8 +408,8 @@ def second_moment(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return u + v, u, v >= 0 and theta.
 
-    All terms are written so that none cancels, for rho -> 1, rho -> 0 and q -> 0; u + v
-    apart, since u may be far below zero for s = -1.
+    All terms are computed without cancellation for rho -> 1, rho -> 0 and q -> 0. u + v
+    is returned separately, because u may be far below zero for s = -1.
     """
     sin_phi, rest = np.sin(phi), 2 * np.sin(phi / 2) ** 2
     c = 1 - rest
@@ -420,7 +425,7 @@ def second_moment(
         left = modulus * (1 + (modulus + 2 * c) / (modulus_of_sum + 1)) + rest
         left, right = left / (2 * c), modulus * c
         total = left + right
-    else:  # 1 + above and -1 - drop, where both may be near 0
+    else:  # 1 + above and -1 - drop, both of which may be close to 0
         above = sin_phi**2 * (1 + 2 * modulus * c)
         above /= (
             (1 + modulus * c + c * modulus_of_sum) * 2 * c * (modulus_of_sum + modulus)
@@ -434,9 +439,9 @@ def second_moment(
 def scaled_variance(
     size: Numbers, u: Numbers, v: Numbers, theta: Numbers
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return Var / K^2 of one product as two arrays: a number times an exponential."""
+    """Return Var / K^2 of one product as two arrays, a factor and an exponent."""
     log_scale = np.maximum(size, 0)
-    # expm1(u) + e^u (2 sinh(v/2)^2 - e^-v sin(theta/2)^2), nowhere above its scale
+    # expm1(u) + e^u (2 sinh(v/2)^2 - e^-v sin(theta/2)^2), relative to exp(log_scale)
     variance = np.sign(u) * -np.expm1(-np.abs(u))
     variance = variance * np.exp(np.maximum(u, 0) - log_scale)
     variance = variance + 0.5 * np.exp(size - log_scale) * np.expm1(-v) ** 2

@@ -59,7 +59,8 @@ _SAMPLERS: dict[type, Any] = {
     Matern: MaternSampler,
     ExponentialPower: ExponentialPowerSampler,
 }
-_MOST_MEAN_WEIGHT = 10.0  # above it weights are unlikely to count copies of rows
+# above this mean, weights are unlikely to be numbers of copies of rows
+_MOST_MEAN_WEIGHT = 10.0
 
 
 def _is_process_kernel(kernel: Any) -> bool:
@@ -74,7 +75,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
     Parameters
     ----------
     kernel : str, kernel, callable or transformer, default="gaussian"
-        What computes the features.
+        Kernel or transformer that determines the features.
 
         - ``"gaussian"``, ``"laplacian"``, ``"matern"``, or a kernel value with its own
           parameters, such as ``Matern(nu=2.5)`` from :mod:`sklearn_crt.kernels`: random
@@ -112,7 +113,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
         The fitted transformer that computes the features, whose representation shows
         the selected ``sigma``.
     sigma_ : float or ndarray of shape (n_features,)
-        The inverse length scale in use. It does not exist if ``kernel_`` has no
+        The inverse length scale that is used. It does not exist if ``kernel_`` has no
         ``sigma_``.
     """
 
@@ -237,7 +238,8 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
         mine, theirs = (each._value.settings for each in (self, other))
         pairs = {name: (vars(mine)[name], vars(theirs)[name]) for name in vars(mine)}
         if all(isinstance(kernel, FrozenEstimator) for kernel in pairs["kernel"]):
-            del pairs["kernel"]  # whose maps are compared when the sums are added
+            # the maps of kernels are compared when the sums are added
+            del pairs["kernel"]
         super()._check_same_model(other)
         for name, pair in pairs.items():
             if not same(*pair):
@@ -279,7 +281,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
                 "parameters of the kernel."
             )
         if not _is_process_kernel(kernel):
-            # here, because few users need the kernels of Gaussian processes
+            # imported here, because few users need the kernels of Gaussian processes
             from ._function_kernel import FunctionKernel
 
             kernel = FunctionKernel(kernel)
@@ -419,12 +421,12 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
 
     @property
     def sigma_(self) -> float | np.ndarray:
-        """The inverse length scale in use."""
+        """The inverse length scale that is used."""
         return self.kernel_.sigma_
 
     @property
     def alpha_(self) -> float | np.ndarray:
-        """The penalty in use."""
+        """The penalty that is used."""
         solution = self._value.solution
         alpha = solution.alpha
         return float(alpha[0]) if solution.errors.shape[1] == 1 else alpha

@@ -35,13 +35,14 @@ class RandomFeatureRidgeClassifier(
     sigma : float, {"auto", "scale", "median"} or array-like, default="auto"
         Inverse length scale by which the rows are multiplied: a number, or one number
         per column; a larger ``sigma`` is a narrower kernel, and ``length_scale = 1 /
-        sigma``. ``"scale"`` equals scikit-learn's ``gamma="scale"`` with ``gamma =
-        sigma**2 / 2``, and ``"median"`` is one over the median distance of the rows.
-        ``"auto"`` compares a quarter, a half, one and two times ``"scale"``, and also
-        four and eight times ``"scale"`` if X has one or two columns, and selects the
-        one with the lowest leave-one-out log loss; it keeps a ``sigma`` that was set on
-        a sampler. If the kernel is ``"linear"``, a callable, a ``FrozenEstimator`` or a
-        transformer of another package, ``sigma`` must be ``"auto"`` and has no effect.
+        sigma``. ``"scale"`` corresponds to scikit-learn's ``gamma="scale"`` with
+        ``gamma = sigma**2 / 2``, and ``"median"`` is the inverse of the median distance
+        between rows. ``"auto"`` compares a quarter, a half, one and two times
+        ``"scale"``, and also four and eight times ``"scale"`` if X has one or two
+        columns, and selects the one with the lowest leave-one-out log loss; it keeps a
+        ``sigma`` that was set on a sampler. If the kernel is ``"linear"``, a callable,
+        a ``FrozenEstimator`` or a transformer of another package, ``sigma`` must be
+        ``"auto"`` and has no effect.
     alpha : float, array-like or "auto", default="auto"
         Ridge penalty, or the penalties to choose from by leave-one-out errors (see
         Notes). ``"auto"`` tries 30 penalties, from 1e-7 times the mean squared norm of
@@ -66,10 +67,9 @@ class RandomFeatureRidgeClassifier(
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Predicted indicators of a row whose features are all zero.
     loo_errors_ : ndarray of shape (n_sigmas, n_alphas)
-        Leave-one-out errors: mean squared errors of the indicators of rows that are
-        predicted without themselves, summed over the indicators. An error is infinite
-        if it cannot be computed, or if a penalty of ``alpha="auto"`` is too small for
-        the variance of the indicators.
+        Leave-one-out errors: mean squared errors of the predicted indicators, summed
+        over the indicators. An error is infinite if it cannot be computed, or if a
+        penalty of ``alpha="auto"`` is too small for the variance of the indicators.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)

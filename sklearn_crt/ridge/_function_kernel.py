@@ -1,4 +1,4 @@
-"""Plain functions as kernels that ``Nystroem`` calls with whole tables of rows."""
+"""Plain functions as kernels that ``Nystroem`` calls once for all rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 
 class FunctionKernel(Kernel):
-    """A function of two tables of rows, as a kernel that ``Nystroem`` can use.
+    """A function of two arrays of rows, as a kernel that ``Nystroem`` can use.
 
     ``Nystroem`` calls plain functions on one pair of rows at a time.
     """
@@ -23,11 +23,11 @@ class FunctionKernel(Kernel):
         return self.function(X, X if Y is None else Y)
 
     def diag(self, X: Any) -> Any:
-        """Return the kernel values of the rows and themselves, (n_X,)."""
+        """Return the kernel values between each row and itself, (n_X,)."""
         return np.array([self(row, row)[0, 0] for row in X[:, None]])
 
     def is_stationary(self) -> bool:
-        """Return whether only differences of rows matter, which is unknown."""
+        """Return False, because it is unknown if only differences matter."""
         return False
 
     def __repr__(self) -> str:

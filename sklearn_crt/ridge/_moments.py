@@ -1,4 +1,4 @@
-"""Moments of features and targets, all that the coefficients depend on."""
+"""Moments of features and targets, which determine the coefficients."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Moments:
     """Weight, means and centred products of features Z and targets Y, in float64.
 
     ``a + b`` are the moments of the rows of both, by the parallel formula of Chan,
-    Golub and LeVeque (1979). Products are taken about the mean, so that no digits are
-    lost by cancellation.
+    Golub and LeVeque (1979). Products are centred, so that no digits are lost by
+    cancellation.
     """
 
     weight: float
@@ -75,7 +75,7 @@ class Moments:
 
 
 class MomentSums:
-    """Accumulates moments chunk by chunk, about the mean of the first chunk.
+    """Accumulator of moments, centred at the mean of the first chunk.
 
     Products are computed in the type of the features, for blocks of several chunks, and
     accumulated in float64.
@@ -143,7 +143,7 @@ class MomentSums:
         return self._block[rows], self._targets[rows]
 
     def _add_products(self) -> None:
-        """Add the products of the rows of the block, and make it empty."""
+        """Add the products of the rows of the block, and empty the block."""
         centred = self._block[: self._n_in_block]
         targets = self._targets[: self._n_in_block]
         self._n_in_block = 0

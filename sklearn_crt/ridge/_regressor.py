@@ -37,13 +37,14 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
     sigma : float, {"auto", "scale", "median"} or array-like, default="auto"
         Inverse length scale by which the rows are multiplied: a number, or one number
         per column; a larger ``sigma`` is a narrower kernel, and ``length_scale = 1 /
-        sigma``. ``"scale"`` equals scikit-learn's ``gamma="scale"`` with ``gamma =
-        sigma**2 / 2``, and ``"median"`` is one over the median distance of the rows.
-        ``"auto"`` compares a quarter, a half, one and two times ``"scale"``, and also
-        four and eight times ``"scale"`` if X has one or two columns, and selects the
-        one with the lowest leave-one-out error; it keeps a ``sigma`` that was set on a
-        sampler. If the kernel is ``"linear"``, a callable, a ``FrozenEstimator`` or a
-        transformer of another package, ``sigma`` must be ``"auto"`` and has no effect.
+        sigma``. ``"scale"`` corresponds to scikit-learn's ``gamma="scale"`` with
+        ``gamma = sigma**2 / 2``, and ``"median"`` is the inverse of the median distance
+        between rows. ``"auto"`` compares a quarter, a half, one and two times
+        ``"scale"``, and also four and eight times ``"scale"`` if X has one or two
+        columns, and selects the one with the lowest leave-one-out error; it keeps a
+        ``sigma`` that was set on a sampler. If the kernel is ``"linear"``, a callable,
+        a ``FrozenEstimator`` or a transformer of another package, ``sigma`` must be
+        ``"auto"`` and has no effect.
     alpha : float, array-like or "auto", default="auto"
         Ridge penalty, or the penalties to choose from by the leave-one-out error.
         ``"auto"`` tries 30 penalties, from 1e-7 times the mean squared norm of the
@@ -69,9 +70,10 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         Prediction for a row whose features are all zero.
     loo_errors_ : ndarray of shape (n_sigmas, n_alphas) or \
             (n_sigmas, n_alphas, n_outputs)
-        Leave-one-out errors: mean squared errors of rows that are predicted without
-        themselves. An error is infinite if it cannot be computed, or if a penalty of
-        ``alpha="auto"`` is too small for the variance of the targets (see Notes).
+        Leave-one-out errors: mean squared errors of rows that are predicted by models
+        fitted without them. An error is infinite if it cannot be computed, or if a
+        penalty of ``alpha="auto"`` is too small for the variance of the targets (see
+        Notes).
     noise_variance_ : float or ndarray of shape (n_outputs,)
         Estimate of the variance of the targets about their expectation.
     n_features_in_ : int
@@ -346,6 +348,40 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         margins = solution.calibration.margins(np.sqrt(1 + variance), coverage)
         ends = np.stack([mean - margins, mean + margins], axis=-1)
         return self._output(self._within_range(ends, solution), X)
+
+    def score_samples(self, X: TableLike) -> np.ndarray:
+        """Return how similar rows are to the training rows, from 0 to 1.
+
+        The score is the proportion of training rows whose predictions have at least
+        this variance if they are left out. About 1 % of new rows from the same
+        distribution have scores of at most 0.01. A score near 0 indicates that a
+        prediction may be an extrapolation.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows for which predictions are made.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            Proportions of the training rows, in float64; the lowest one if outputs have
+            different penalties.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_crt import RandomFeatureRidge
+        >>> X = np.random.default_rng(0).normal(size=(500, 3))
+        >>> model = RandomFeatureRidge(random_state=0).fit(X, X[:, 0])
+        >>> bool(model.score_samples([[0.0, 0.0, 0.0]]) > 0.5)
+        True
+        >>> bool(model.score_samples([[0.0, 0.0, 6.0]]) < 0.01)
+        True
+        """
+        _, variance, solution = self._moments(X, "score_samples")
+        scores = solution.calibration.scores(np.sqrt(1 + variance))
+        return to_namespace_of(scores, X)
 
     def _moments(self, X, method, *, variance=True):
         """Return predictions, their variances relative to the noise, the solution."""

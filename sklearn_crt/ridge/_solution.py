@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import eigh, qr
 
+from .._calibration import Errors, LeftOut
 from .._compat import cached_property
-from ._calibration import Errors, LeftOut
 from ._link import Link, LogLoss
 from ._moments import Moments
 
@@ -20,15 +20,15 @@ N_ALPHAS = 30  # number of penalties of alpha="auto"
 _LEAST, _MOST = 1e-7, 10.0
 # standard deviation, relative to the mean, below which targets count as constant
 _CONSTANT = 1e-14
-# Mean squared errors below this share of the variance of the targets count as equal.
-# Their rounding errors are about a thousandth of it, so neither the order of the rows
-# nor the number of threads affects the choice of sigma.
+# Mean squared errors below this proportion of the variance of the targets count as
+# equal. Their rounding errors are about a thousandth of it, so neither the order of the
+# rows nor the number of threads affects the choice of sigma.
 _EXACT = 2e-12
 # Maximum prior standard deviation of the function (by the prior that corresponds to a
 # penalty), relative to that of the targets. With a larger one, predictions for rows far
 # from the others become unreasonably large.
 _MOST_SPREAD = 5.0
-# The error of a row cannot be computed without the row itself if the row determines its
+# The leave-one-out error of a row cannot be computed if the row alone determines its
 # prediction up to rounding: if 1 minus its leverage is below this limit, or below
 # _ROUNDING times the machine epsilon of the features.
 _LEAST_LEFT, _ROUNDING = 1e-10, 30
@@ -65,9 +65,9 @@ class Solution:
     errors: np.ndarray  # (n_alphas, k), or (n_alphas, 1) if outputs share a penalty
     log_losses: np.ndarray | None  # (n_alphas,), nan if not computed; None for numbers
     degrees_of_freedom: np.ndarray  # (n_alphas,), traces of the hat matrices
-    score: float  # the one that selects sigma
+    score: float  # the score by which sigma is selected
     noise: np.ndarray  # (k,), infinite if it cannot be estimated
-    mean_weight: float  # of the rows, without the weights of classes
+    mean_weight: float  # mean weight of the rows, without the class weights
     n_rows: float  # number of rows that the errors assume
     # Variances of predictions are relative to the noise variance: mean_variance, plus
     # the squares of features along axes times some factors. A triangular matrix of axes
@@ -121,8 +121,9 @@ class Solution:
     def predict(self, Z: np.ndarray, variance: np.ndarray | None = None) -> np.ndarray:
         """Return the predictions for rows of features, (n, k).
 
-        With their variances, predictions whose variance exceeds that of the targets are
-        shrunk towards the mean target, in proportion to the standard deviations.
+        If the variances of the predictions are given, those predictions whose variance
+        exceeds that of the targets are shrunk towards the mean target, in proportion to
+        the standard deviations.
         """
         change = (Z - self.z_mean) @ self.coef
         if variance is not None:
@@ -253,10 +254,11 @@ class Regression:
         return self._n_fixed / self.moments.weight
 
     def _leave_one_out(self, rows: HeldOut) -> None:
-        """Compute the errors of rows that are predicted without themselves.
+        """Compute leave-one-out errors.
 
-        With leverage h, the error of such a prediction is the residual over 1 - h. The
-        leverage of a row that stands for several equal rows is that of all of them.
+        With leverage h, the error of such a prediction is the residual divided by 1 -
+        h. The leverage of a row that represents several equal rows is that of all of
+        them.
         """
         along = (rows.Z - self.moments.z_mean) @ self.vectors  # (n, r)
         inverse = self._inverse(self.alphas)

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
+from .._calibration import Errors, LeftOut
 from .._compat import cached_property
 from .._fitted import (
     Batch,
@@ -33,7 +34,6 @@ from .._workers import (
 from ..maps import FeatureMap, iter_path
 from ..rows import Rows
 from ..rows.sample import DistinctSample
-from ._calibration import Errors, LeftOut
 from ._link import Link
 from ._moments import Moments, MomentSums
 from ._solution import HeldOut, Regression, Solution
@@ -42,17 +42,18 @@ from ._solution import HeldOut, Regression, Solution
 _MULTIPLES = 0.25, 0.5, 1.0, 2.0
 _OF_FEW = *_MULTIPLES, 4.0, 8.0  # with few input columns, targets may vary this fast
 _FEW = 2
-# Numbers of columns of n_components="auto". On twelve tables of up to 8000 rows, 2048
-# columns had 1.4 % smaller errors than 1024. With more than _MANY rows they take too
-# long: the time of a fit grows with the number of rows times the square of this number.
+# Numbers of features that n_components="auto" chooses. On twelve tables of up to 8000
+# rows, 2048 columns had 1.4 % smaller errors than 1024. With more than _MANY rows they
+# take too long: the time of a fit grows with the number of rows times the square of
+# this number.
 FEWEST, MOST, _MANY = 1024, 2048, 2**14
 # Columns from which sigma is selected with half of the columns, which takes a quarter
 # of the time. The draws of half the columns are among those of all columns.
 _WIDE = 1024
 # rows per column from which sigma is chosen: more rows would hardly change the choice
 _ROWS_A_COLUMN = 16
-# Distinct rows that are predicted without themselves. At most _SAMPLED_ENTRIES of their
-# entries are kept, but at least _LEAST_SAMPLED rows.
+# Maximum number of distinct rows with leave-one-out predictions. At most
+# _SAMPLED_ENTRIES of their entries are kept, but at least _LEAST_SAMPLED rows.
 _N_SAMPLED, _LEAST_SAMPLED, _SAMPLED_ENTRIES = 4096, 256, 2**20
 
 
@@ -80,7 +81,7 @@ class Settings:
     n_components: Any
     alpha: Any  # (n_alphas,) or "auto"
     fit_intercept: bool
-    clip: bool  # whether predictions of numbers stay in the range of the targets
+    clip: bool  # whether predictions of numbers are clipped to the range of the targets
     n_classes: int | None  # None for regression
     class_weight: np.ndarray | None  # (n_classes,); None if all weights are 1
 
@@ -98,9 +99,9 @@ class Settings:
     def calibration(
         self, rows: LeftOut, solution: Solution, shares: np.ndarray | None
     ) -> Errors | Link:
-        """Return what the errors of rows tell that are predicted without themselves.
+        """Return the calibration by errors of rows that were left out.
 
-        ``shares`` are those of the classes, (n_classes,); None for numbers.
+        ``shares`` are the proportions of the classes, (n_classes,); None for numbers.
         """
         if shares is not None:
             return Link.of(rows, shares, solution.n_rows)
@@ -139,9 +140,12 @@ class RidgeSums(MapSums):
     resizes: bool  # whether the number of rows determines that of the columns
     path: tuple[Any, ...] = ()  # (n_sigmas,), fitted samplers
     moments: tuple[Moments, ...] = ()  # (n_sigmas,)
-    sample: DistinctSample | None = None  # of the rows in the moments, if there are any
-    scores_before: tuple[dict, ...] = ()  # of the candidates, when sigma was chosen
-    solved: tuple[Solution, ...] = ()  # for the moments, if they have been solved
+    # sample of the rows in the moments, if there are any
+    sample: DistinctSample | None = None
+    # scores of the candidates, when sigma was chosen
+    scores_before: tuple[dict, ...] = ()
+    # solutions for the moments, if they have been computed
+    solved: tuple[Solution, ...] = ()
 
     # -------------------------------------------------------------- life cycle
     def plus(self, batch: Batch, step: Step = no_step) -> RidgeSums:

@@ -1,6 +1,6 @@
-"""Rows of a table multiplied by ``sigma``, and the statistics that ``fit`` needs.
+"""Rows that are multiplied by ``sigma``, and the statistics that ``fit`` needs.
 
-Private: what extensions need is in ``sklearn_crt.extend``.
+This module is private; ``sklearn_crt.extend`` exports what extensions need.
 """
 
 from .centers import Centers as Centers

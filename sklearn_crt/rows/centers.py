@@ -1,4 +1,4 @@
-"""Weighted points that stand for groups of rows, so that a table becomes small."""
+"""Weighted points that represent groups of rows."""
 
 from __future__ import annotations
 
@@ -16,25 +16,29 @@ from .._kernels import sq_norms
 from .frame import Frame
 from .inputs import DenseInputs, Inputs, Rows
 
-_DISTANCES = 2**16  # distances that are computed at a time, so that they fit the cache
+_DISTANCES = 2**16  # distances that are computed at a time, few enough for the cache
 MOST_DISTANCES = (
     10**7
-)  # distances of one step above which k-means starts on a sample of rows
-_ROWS_PER_CLUSTER = 3  # least number of rows per cluster in this sample
-_STEPS = 100  # largest number of steps of k-means
-_STEPS_OF_SAMPLE, _STEPS_OF_ALL = 20, 4  # the same in a large table
-_ALL_DISTANCES = 5 * 10**8  # distances of all steps together, if that means fewer steps
-_SHIFT = 1e-4  # squared movement of centres, over the variance, at which k-means stops
+)  # number of distances per step above which k-means starts on a sample of rows
+_ROWS_PER_CLUSTER = 3  # minimum number of rows per cluster in this sample
+_STEPS = 100  # maximum number of steps of k-means
+# the same for many rows, on the sample and on all rows
+_STEPS_OF_SAMPLE, _STEPS_OF_ALL = 20, 4
+_ALL_DISTANCES = 5 * 10**8  # maximum number of distances in all steps together
+# squared movement of centres, relative to the variance, at which k-means stops
+_SHIFT = 1e-4
 _TIE = 1e-6  # relative difference of two squared distances that count as equal
-_CLOSE = 1e-6  # share of a squared norm below which squared distances are recomputed
-_ROUNDING = 1e-24  # squared rounding error of a centre, over the mean squared norm
+# proportion of a squared norm below which squared distances are recomputed
+_CLOSE = 1e-6
+# squared rounding error of a centre, relative to the mean squared norm
+_ROUNDING = 1e-24
 _BLOCK = 64  # pivots that are drawn together, enough for efficient matrix products
-_SPANNED = 1e-10  # residual of a kernel value that counts as rounding
+_SPANNED = 1e-10  # residual of a kernel value that is considered a rounding error
 
 
 @dataclass(frozen=True, eq=False)
 class Centers:
-    """Weighted points that stand for groups of rows; ``a + b`` has the points of both.
+    """Weighted points that represent groups of rows; ``a + b`` has the points of both.
 
     At first each row is a point. Later a point is the weighted mean of its rows, and
     its weight is the sum of theirs.
@@ -49,20 +53,20 @@ class Centers:
         return self.points.shape
 
     def __add__(self, other: Centers) -> Centers:
-        """Return the points of both, those of the first one first."""
+        """Return the points of both, beginning with those of the first."""
         weights = np.concatenate([self.weights, other.weights])
         return Centers(joined([self.points, other.points]), weights)
 
     def take(self, index: np.ndarray) -> Centers:
-        """Return some of the points."""
+        """Return the points with given indices."""
         return Centers(self.points[index], self.weights[index])
 
     def distinct(self) -> tuple[Centers, np.ndarray]:
-        """Return the distinct points, sorted by content, and the place of each point.
+        """Return the distinct points, sorted by content, and the index of each point.
 
-        The weight of a point is that of all its copies. What is drawn from them then
-        depends neither on the order of the points, nor on whether a point has the
-        weight 2 or occurs twice.
+        The weight of a point is the sum over its copies. Random choices among these
+        points therefore depend neither on the order of the points, nor on whether a
+        point has weight 2 or occurs twice.
         """
         # -> (n_points,)
         first, places = distinct_rows(self.points)
@@ -100,7 +104,7 @@ class Centers:
         )
 
     def drawn(self, n_points: int, *, seed: int) -> Centers:
-        """Return random points, drawn in proportion to their weights."""
+        """Return random points, with probabilities proportional to their weights."""
         whole, _ = self.distinct()
         if whole.shape[0] <= n_points:
             return whole
@@ -108,15 +112,16 @@ class Centers:
         return whole._standing_for_all(np.sort(index))
 
     def _standing_for_all(self, index: np.ndarray) -> Centers:
-        """Return some of the points, each with an equal part of the total weight."""
+        """Return points with given indices, which share the weight equally."""
         share = self.weights.sum() / max(1, index.size)
         return Centers(self.points[index], np.full(index.size, share))
 
     def _inputs(self, frame: Frame) -> Inputs:
         """Return the points multiplied by sigma, in float64 and centred.
 
-        The mean of the frame depends on the batches of rows by rounding. In float32
-        this would change distances by more than the differences that count as ties.
+        The mean of the frame depends on the batches of rows, because of rounding. In
+        float32, rounding errors would change distances by more than the tolerance for
+        ties.
         """
         points: Any = self.points.astype(np.float64, copy=False)
         if sparse.issparse(points):
@@ -139,9 +144,9 @@ def distinct_rows(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the first copy of each distinct row, and the number of each row.
 
-    As ``return_index`` and ``return_inverse`` of ``numpy.unique(rows, axis=0)``: rows
-    are sorted by the first column, then by the second and so on. If targets are given,
-    copies of a row have equal targets too.
+    They correspond to ``return_index`` and ``return_inverse`` of ``numpy.unique(rows,
+    axis=0)``: rows are sorted by the first column, then by the second and so on. If
+    targets are given, copies of a row also have equal targets.
     """
     # y (n_rows,) or (n_rows, n_outputs) -> (n_distinct,), (n_rows,)
     if y is not None:
@@ -158,19 +163,20 @@ def distinct_rows(
 
 
 def _sortable(values: np.ndarray) -> np.ndarray:
-    """Return floats as integers whose bytes sort in the order of the numbers."""
+    """Convert floats to integers whose bytes sort in the order of the numbers."""
     bits = np.add(values, 0.0, dtype=np.float64, order="C").view(np.int64)  # no -0.0
     return (bits ^ ((bits >> 63) | np.int64(-(2**63)))).astype(">i8")
 
 
 def _keys_of_sparse(rows: sparse.csr_array) -> np.ndarray:
-    """Return numbers of sparse rows that sort as the rows do, equal for equal rows."""
+    """Return sort keys of sparse rows, which are equal for equal rows."""
     # -> (n_rows,)
     rows = plain_sparse(rows).copy()
     rows.eliminate_zeros()
-    # The order is that of the dense rows. At the first entry where two rows differ, a
-    # negative number makes a row smaller than one with a zero there, and a positive one
-    # makes it larger: columns count upwards for the one and downwards for the other.
+    # The order is that of the dense rows. At the first entry in which two rows differ,
+    # a negative number makes a row smaller than a row with a zero there, and a positive
+    # number makes it larger. Columns are therefore numbered upwards for negative and
+    # downwards for positive numbers.
     zeros, index = 2**56, rows.indices.astype(np.int64)
     heads = np.where(rows.data < 0, index, 2 * zeros - index).astype(">i8")
     entries = np.stack([heads, _sortable(rows.data)], axis=1).astype(">i8").tobytes()
@@ -194,12 +200,12 @@ def group_means(
 def k_means(
     rows: Inputs, weights: np.ndarray, n_clusters: int, *, seed: int
 ) -> np.ndarray:
-    """Return the cluster of each of some distinct rows, by weighted k-means.
+    """Return the cluster of each of several distinct rows, by weighted k-means.
 
-    The initial centres are those of k-means++. In a large table most steps are taken on
-    a sample of the rows. A row at equal distances from several centres goes to the
-    first of them, up to a tolerance: otherwise rounding would decide in a table of
-    integers, and with it the order of the rows and the processor.
+    The initial centres are found by k-means++. If there are many rows, most steps use a
+    sample of them. A row with equal distances to several centres, up to a tolerance, is
+    assigned to the first of them. Otherwise rounding errors would decide for rows of
+    integers, and the result would depend on the order of the rows and on the processor.
     """
     # weights (n_rows,) -> (n_rows,)
     rng, n_rows = np.random.default_rng(seed), rows.shape[0]
@@ -216,7 +222,7 @@ def k_means(
 
 
 def _draw(weights: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Return distinct row numbers, drawn in proportion to the weights."""
+    """Return distinct row indices, drawn with probabilities proportional to weights."""
     share = weights / weights.sum(dtype=np.float64)
     return rng.choice(weights.size, size, replace=False, p=share / share.sum())
 
@@ -226,8 +232,9 @@ def _initial_centers(
 ) -> Rows:
     """Return initial centres of k-means by greedy k-means++.
 
-    Each one is the best of a few rows that are drawn in proportion to their squared
-    distance from the centres before; the first of equally good ones is taken.
+    Each centre is the best of a few rows, which are drawn with probabilities
+    proportional to their squared distance from the previous centres. In a tie the first
+    one is chosen.
     """
     # weights (n_rows,) -> (at most n_clusters, n_features)
     n_trials = 2 + int(np.log(n_clusters))
@@ -294,7 +301,7 @@ def _nearest(
         least[block] = smallest + norms[block]
         smallest += _TIE * least[block] + rounding
         labels[block] = (scores <= smallest[:, None]).argmax(axis=1)
-    # distances that are short beside the norms lose their digits by cancellation
+    # distances that are small compared with the norms suffer from cancellation
     close, means = np.flatnonzero(least < _CLOSE * norms), DenseInputs(centers)
     for start in range(0, close.size, size):
         few = close[start : start + size]
@@ -306,9 +313,9 @@ def _nearest(
 
 
 def _fill_empty_clusters(labels: np.ndarray, costs: np.ndarray, n: int) -> bool:
-    """Move one row of greatest cost into each empty cluster, in place.
+    """Move one row with the largest cost into each empty cluster, in place.
 
-    Return whether that was possible: rows at distance 0 from a centre are not moved.
+    Return whether this was possible; rows at distance 0 from a centre are not moved.
     """
     # labels (n_rows,), costs (n_rows,): weights times squared distances
     counts = np.bincount(labels, minlength=n)
@@ -328,10 +335,11 @@ def random_pivots(
 ) -> np.ndarray:
     """Return pivots of a randomly pivoted Cholesky factorisation of the kernel matrix.
 
-    A row is drawn in proportion to its weight and its residual, the part of its kernel
-    value with itself that is not explained by the pivots before. A block of rows is
-    drawn at once, and each is accepted with the probability that its residual has after
-    the others of the block. Fewer pivots are returned if they explain the whole matrix.
+    The probability of a row is proportional to its weight and its residual, which is
+    the part of its kernel value with itself that is not explained by previous pivots. A
+    block of rows is drawn at once, and each row is accepted with a probability that
+    depends on its residual after the other rows of the block. Fewer pivots are returned
+    if they explain the whole matrix.
     """
     # weights (n_rows,) -> (at most n_points,)
     rng, n_rows = np.random.default_rng(seed), rows.shape[0]
@@ -359,7 +367,7 @@ def random_pivots(
 
 
 def _accepted(residual: np.ndarray, least: np.ndarray) -> list[int]:
-    """Return the rows of a block whose residual stays above their threshold."""
+    """Return the rows of a block whose residual remains above their threshold."""
     # residual (n_block, n_block), least (n_block,)
     residual, kept = residual.copy(), []
     for i, threshold in enumerate(least):

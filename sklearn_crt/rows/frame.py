@@ -23,7 +23,7 @@ Sigma: TypeAlias = float | str | ArrayLike
 
 
 def resolve_sigma(sigma: Sigma, statistics: Statistics) -> float | np.ndarray:
-    """Return the multiplier of the inputs: a number, or one for each column."""
+    """Return the inverse length scale: a number, or one per column."""
     moments = statistics.both
     if not isinstance(sigma, str):
         return check_sigma(sigma, moments.mean.size)
@@ -68,7 +68,7 @@ def check_sigma(sigma: Sigma, n_features: int) -> float | np.ndarray:
 
 
 def shape_factor(shape_matrix: ArrayLike | None, n_features: int) -> np.ndarray | None:
-    """Return the L of M = L L', so ``|u|_M = |L'u|``."""
+    """Return L such that M = L L', and therefore ``|u|_M = |L'u|``."""
     # shape_matrix (n_features, n_features) -> (n_features, n_features)
     if shape_matrix is None:
         return None
@@ -99,26 +99,26 @@ _NARROW, _MANY = 16, 2048  # columns and rows for which the loop over rows domin
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """The affine map sigma * (X - center) of the rows."""
+    """The affine transformation sigma * (X - center) of the rows."""
 
     sigma: Any = 1.0  # a number, or (n_features,)
     center: Any = None  # (n_features,), None for zero
 
     @cached_property
     def is_identity(self) -> bool:
-        """Whether rows multiplied by sigma are the raw rows."""
+        """Whether the frame does not change the rows."""
         is_number = getattr(self.sigma, "ndim", 0) == 0
         return self.center is None and is_number and bool(self.sigma == 1)
 
     def to(self, like: Array) -> Frame:
-        """Return the frame for rows like these, with vectors of the same library."""
+        """Return the frame for rows of the same kind, with vectors of their library."""
         if on_host(like):
             return self
         like = like_table(like)
         return Frame(_as_row(self.sigma, like), _as_row(self.center, like))
 
     def rows(self, X: Any, workspace: Workspace | None = None) -> Inputs:
-        """Return the rows multiplied by sigma; sparse ones stay sparse."""
+        """Return the centred rows multiplied by sigma; sparse rows remain sparse."""
         if sparse.issparse(X):
             return self._sparse_rows(X, workspace)
         if self.is_identity:
@@ -134,7 +134,7 @@ class Frame:
             rows = workspace.buffer("rows", X.shape, X.dtype)
         if center is None:
             return DenseInputs(_each_row(np.multiply, X, sigma, rows), None, workspace)
-        # subtracted before products are taken: w.x - w.c would lose digits
+        # subtracted before products are computed, because w.x - w.c would lose digits
         _each_row(np.subtract, X, np.asarray(center, X.dtype), rows)
         _each_row(np.multiply, rows, sigma, rows)
         origin = np.atleast_2d(self.sigma * center).astype(X.dtype, copy=False)
@@ -147,7 +147,7 @@ class Frame:
         return SparseInputs(times_columns(X, sigma), shift, workspace)
 
     def holds(self, X: Rows) -> bool:
-        """Return whether the squared norms of all rows are surely finite."""
+        """Return whether the squared norms of all rows are certainly finite."""
         values = X.data if sparse.issparse(X) else X.ravel(order="K")
         with np.errstate(all="ignore"):
             squares = float(np.dot(values, values)) * self.largest * self.largest
@@ -157,7 +157,7 @@ class Frame:
     def check(self, X: Any) -> None:
         """Raise an error if the squared norm of a row is too large for its type.
 
-        Arrays on a device are not checked, as this would wait for the device.
+        Arrays on a device are not checked, because this would wait for the device.
         """
         if on_host(X) and not self.holds(X):
             with np.errstate(all="ignore"):  # the error below is more specific
@@ -166,7 +166,7 @@ class Frame:
 
     @cached_property
     def largest(self) -> float:
-        """The largest multiplier of a column, or 1."""
+        """The largest factor of a column, or 1."""
         return max(1.0, float(np.max(self.sigma)))
 
     def count_unresolved(self, X: Any, rate: float) -> tuple[int, float]:
@@ -174,7 +174,7 @@ class Frame:
 
         The phases of a row are at most ``rate`` times its norm. Beyond the reciprocal
         of the machine epsilon, neighbouring floats are one radian apart or more. Arrays
-        on a device are not checked, as this would wait for the device.
+        on a device are not checked, because this would wait for the device.
         """
         if not on_host(X):
             return 0, math.inf
@@ -185,7 +185,7 @@ class Frame:
             most = math.sqrt(float(np.dot(values, values)))
             if self.center is not None:
                 most += math.sqrt(float(np.dot(self.center, self.center)))
-        if most * self.largest <= norm:  # as nearly always
+        if most * self.largest <= norm:  # which is nearly always the case
             return 0, most_resolved
         sq_norms = (self.rows(X[r]).sq_norms for r in row_chunks(X, X.shape[1]))
         n_rows = sum(int(np.count_nonzero(s > norm * norm)) for s in sq_norms)
@@ -195,18 +195,18 @@ class Frame:
         """Return two sets of rows in float64; the same object twice if Y is None."""
         X, Y = (None if Z is None else Z.astype(np.float64, copy=False) for Z in (X, Y))
         if Y is not None and sparse.issparse(X) != sparse.issparse(Y):
-            # sparse rows are not centred until their products are taken
+            # sparse rows are not centred until their products are computed
             kind: type[sparse.csr_array] = type(X) if sparse.issparse(X) else type(Y)
             X, Y = (Z if sparse.issparse(Z) else kind(Z) for Z in (X, Y))
         queries = self.rows(X)
         return queries, queries if Y is None else self.rows(Y)
 
     def inside(self, rows: Inputs) -> Inputs:
-        """Return the rows of this frame for rows of another: maps of maps."""
+        """Apply the frame to rows of another frame, for maps that consist of maps."""
         return rows if self.is_identity else self.rows(rows.matrix)
 
     def with_sigma(self, sigma: float | np.ndarray) -> Frame:
-        """Return the frame of another sigma."""
+        """Return the frame with another sigma."""
         return replace(self, sigma=sigma)
 
 
@@ -215,8 +215,8 @@ def _each_row(
 ) -> np.ndarray:
     """Return operation(X, vector); several narrow rows are processed as a long one.
 
-    For 16 columns or fewer NumPy's loop over rows takes longer than the operation: a
-    third of the time to transform 20000 rows of 8 columns to 64 features.
+    For 16 columns or fewer, the loop of NumPy over rows takes longer than the operation
+    itself, a third of the time to transform 20000 rows of 8 columns to 64 features.
     """
     n_rows, d = X.shape[-2:]
     few = d > _NARROW or n_rows < _MANY
@@ -231,8 +231,8 @@ def _each_row(
 
 
 def _as_row(value: Any, like: Array) -> Any:
-    """Return a vector as a row (..., 1, n) of the library of an array."""
-    if getattr(value, "ndim", 0) == 0:  # a number, or nothing
+    """Return a vector as a row (..., 1, n) in the library of an array."""
+    if getattr(value, "ndim", 0) == 0:  # a number, or None
         return value
     row = value if value.ndim > 1 else value[None, :]
     return asarray_like(row, like)

@@ -1,6 +1,7 @@
-"""Rows times sigma about a centre: dense, sparse, or arrays of another library.
+"""Centred and scaled rows: dense, sparse, or arrays of other libraries.
 
-All that a map sees of a table. Rows know their library, maps know mathematics.
+This is the only interface through which maps access rows. It hides the differences
+between array libraries.
 """
 
 from __future__ import annotations
@@ -38,19 +39,20 @@ TableLike: TypeAlias = ArrayLike | sparse.spmatrix | sparse.sparray  # X of user
 
 
 class Inputs(ABC):
-    """Rows x multiplied by sigma, less the origin sigma * center of the raw rows."""
+    """Rows multiplied by sigma, minus the origin sigma * center of the raw rows."""
 
-    _rows: Any  # as they are stored
+    _rows: Any  # rows as they are stored
     _origin: Any = None  # (1, n_features), None for zero
-    _shift: np.ndarray | None = None  # what is still to be subtracted from sparse rows
+    # vector that is still to be subtracted from sparse rows
+    _shift: np.ndarray | None = None
     _workspace: Workspace | None = None
-    shape: tuple[int, ...]  # numbers of rows and columns, behind leading axes
+    shape: tuple[int, ...]  # leading axes, and numbers of rows and columns
     dtype: Any  # the floating type
 
     @property
     @abstractmethod
     def matrix(self) -> Any:
-        """The rows, sparse where the table is and nothing was subtracted."""
+        """The rows; sparse if the input is sparse and nothing was subtracted."""
 
     @property
     @abstractmethod
@@ -59,17 +61,17 @@ class Inputs(ABC):
 
     @property
     def is_sparse(self) -> bool:
-        """Whether the rows are stored so."""
+        """Whether the rows are stored as a sparse matrix."""
         return False
 
     def buffer(self, name: str, shape: tuple[int, ...]) -> Any:
-        """Return memory for numbers that the next rows need no more."""
+        """Return memory for numbers that are not needed for the next rows."""
         if self._workspace is None:
             return np.empty(shape, self.dtype)
         return self._workspace.buffer(name, shape, self.dtype)
 
     def output(self, width: int) -> Any:
-        """Return the memory where features of these rows may stand."""
+        """Return the memory into which features of these rows may be written."""
         return self.buffer("features", (*self.shape[:-1], width))
 
     # ----------------------------------------------------------------- products
@@ -86,9 +88,9 @@ class Inputs(ABC):
         """Return w.x for some of the frequencies, computed in the widest type."""
 
     def project_in_order(self, frequencies: Frequencies, index: np.ndarray) -> Array:
-        """Return w.x in the widest type, summed over the columns one after the other.
+        """Return w.x in the widest type, summed over the columns in order.
 
-        A product of BLAS has another order of summation for one row than for many.
+        BLAS uses a different order of summation for one row than for many rows.
         """
         weights = self._in_double(frequencies, index)
         xp = namespace_of(weights)
@@ -98,7 +100,7 @@ class Inputs(ABC):
         return total
 
     def _in_double(self, frequencies: Frequencies, index: np.ndarray) -> Array:
-        """Return some frequencies in the widest type of the library of the rows."""
+        """Return frequencies in the widest type of the library of the rows."""
         weights = columns(frequencies.to_dense(), index)
         xp, wide = namespace_of(weights), float_types(weights)[0]
         return xp.astype(weights, wide)
@@ -124,18 +126,18 @@ class Inputs(ABC):
     # --------------------------------------------------------------- other rows
     @abstractmethod
     def take(self, index: Any) -> Inputs:
-        """Return some of the rows."""
+        """Return the rows with given indices."""
 
     @abstractmethod
     def shifted(self, vector: Any) -> Inputs:
-        """Return these rows less a vector (..., 1, n_features)."""
+        """Return these rows minus a vector (..., 1, n_features)."""
 
     @abstractmethod
     def map(self, function: Callable[[Array], Array]) -> Inputs:
         """Return the rows of function(x), coordinate by coordinate."""
 
     def scaled(self, sigma: float) -> Inputs:
-        """Return sigma times these rows, whose products are taken from these."""
+        """Return these rows times sigma, which reuse the products of these rows."""
         return (_ScaledSparse if self.is_sparse else _ScaledDense)(self, sigma)
 
     def part_of_map(self) -> Inputs:
@@ -144,7 +146,7 @@ class Inputs(ABC):
 
     @abstractmethod
     def _alone(self) -> Inputs:
-        """Return these rows without an origin, in memory of their own."""
+        """Return a copy of these rows without an origin."""
 
     # ----------------------------------------------------- pairs, on the host alone
     @abstractmethod
@@ -152,8 +154,9 @@ class Inputs(ABC):
         """Return the inner products with other rows, (n_rows, n_other)."""
 
     def sq_distances(self, other: Inputs, out: np.ndarray | None = None) -> np.ndarray:
-        """Return |x - y|^2 for all pairs of rows; close pairs keep their digits."""
-        norms = self.sq_norms, other.sq_norms  # first, as these look at the range
+        """Return |x - y|^2 for all pairs of rows, accurate also for close pairs."""
+        # computed first, because this checks the range
+        norms = self.sq_norms, other.sq_norms
         products = self.inner(other, out)
         return _kernels.sq_distances(
             self._rows, other._rows, products, norms, _difference_norms
@@ -161,7 +164,7 @@ class Inputs(ABC):
 
     def l1_distances(self, other: Inputs) -> np.ndarray:
         """Return the sums of ``|x_l - y_l|`` for all pairs of rows."""
-        # the loop for sparse rows takes 32-bit indices, as a matrix has where they fit
+        # the loop for sparse rows needs 32-bit indices, which a matrix has if they fit
         sides = (
             sparse.csr_matrix((rows.data, rows.indices, rows.indptr), rows.shape)
             if sparse.issparse(rows)
@@ -179,17 +182,17 @@ class Inputs(ABC):
         return total, np.maximum(sums, 0), self.sq_distances(other)
 
     def times(self, matrix: np.ndarray | None) -> Inputs:
-        """Return the rows x' matrix, for differences: a centre makes none."""
+        """Return the rows times a matrix; a centre is ignored, as it cancels."""
         if matrix is None:
             return self
         return DenseInputs(safe_sparse_dot(self._rows, matrix, dense_output=True))
 
     @abstractmethod
     def columns(self) -> Iterator[Array]:
-        """Yield the columns of the rows, each dense: (..., n_rows)."""
+        """Yield the columns of the rows as dense arrays (..., n_rows)."""
 
     def _checked(self, squares: np.ndarray) -> np.ndarray:
-        """Return squared norms, or raise where one is too large for its type."""
+        """Return squared norms, or raise an error if one is too large for its type."""
         if not math.isfinite(squares.max(initial=0)):
             raise ValueError(
                 "Input X contains values whose squares, after multiplication by sigma, "
@@ -255,9 +258,15 @@ class DenseInputs(Inputs):
         return self.sq_norms + 2 * cross + sq_norms(self._origin)
 
     def take(self, index: Any) -> Inputs:
-        rows = DenseInputs(self._rows[index], self._origin, self._workspace)
+        rows = DenseInputs(self._rows[index, ...], self._origin, self._workspace)
         if "sq_norms" in self.__dict__:  # known already
-            rows.__dict__["sq_norms"] = self.sq_norms[index]
+            rows.__dict__["sq_norms"] = self.sq_norms[index, ...]
+        return rows
+
+    def inside(self, array: np.ndarray) -> DenseInputs:
+        """Return the same rows as a view of an array whose first columns they are."""
+        rows = DenseInputs(array[:, : self.shape[1]], self._origin)
+        rows.__dict__["sq_norms"] = self.sq_norms
         return rows
 
     def shifted(self, vector: Any) -> Inputs:
@@ -282,7 +291,7 @@ class DenseInputs(Inputs):
 
 
 class SparseInputs(Inputs):
-    """Rows of a CSR table; what a centre subtracts is kept apart."""
+    """Rows of a CSR matrix; a centre is stored separately."""
 
     def __init__(
         self,
@@ -309,7 +318,7 @@ class SparseInputs(Inputs):
 
     @property
     def stored(self) -> tuple[sparse.csr_array, np.ndarray]:
-        """The rows as they are held, and what is still to be subtracted from them."""
+        """The stored rows, and the vector that is still to be subtracted."""
         if self._shift is None:
             return self._rows, np.zeros(self.shape[1], self.dtype)
         return self._rows, self._shift
@@ -322,7 +331,7 @@ class SparseInputs(Inputs):
         return projection
 
     def affine(self, form: Affine, row_term: np.ndarray, out: Any = None) -> np.ndarray:
-        # the entries are scaled, not the products: what is dense is one row
+        # the entries are scaled instead of the products, so that only one row is dense
         offsets, scale = form.offsets, self.dtype.type(form.scale)
         if self._shift is not None:
             offsets = offsets - scale * form.frequencies.of_shift(self._shift)
@@ -344,7 +353,7 @@ class SparseInputs(Inputs):
     def sq_norms(self) -> np.ndarray:
         if self._shift is None:
             return self._checked(row_norms(self._rows, squared=True)[:, None])
-        # of three squares of float32 far from zero no digit would be left
+        # in float32, three squares far from zero would cancel completely
         rows, shift = (a.astype(np.float64) for a in (self._rows, self._shift))
         with np.errstate(over="ignore", invalid="ignore"):
             squares = row_norms(rows, squared=True) - 2 * (rows @ shift)
@@ -370,7 +379,7 @@ class SparseInputs(Inputs):
 
     def map(self, function: Callable[[np.ndarray], np.ndarray]) -> Inputs:
         rows, shift = self.stored
-        at_zero = function(-shift)  # where nothing is stored
+        at_zero = function(-shift)  # value for entries that are not stored
         stored = function(rows.data - shift[rows.indices])
         data = stored - at_zero[rows.indices]
         return SparseInputs(with_data(rows, data), -at_zero)
@@ -380,7 +389,7 @@ class SparseInputs(Inputs):
 
     def inner(self, other: Inputs, out: np.ndarray | None = None) -> np.ndarray:
         product = safe_sparse_dot(self._rows, other._rows.T, dense_output=True)
-        if self._shift is not None:  # both are sparse, with one shift
+        if self._shift is not None:  # both are sparse, with the same shift
             product = product - (self._rows @ self._shift)[:, None]
             product = product - other._rows @ self._shift
             product = product + self._shift @ self._shift
@@ -395,7 +404,7 @@ class SparseInputs(Inputs):
 
 
 class _Scaled(Inputs):
-    """A number times other rows: a path over sigma needs one product for all of it."""
+    """Other rows times a number, so that a grid over sigma needs only one product."""
 
     def __init__(self, base: Inputs, sigma: float):
         self._base, self._sigma = base, sigma
@@ -408,7 +417,7 @@ class _Scaled(Inputs):
         self._projections = base.__dict__.setdefault("_projections", {})
 
     @cached_property
-    def _rows(self) -> Any:  # made when asked for
+    def _rows(self) -> Any:  # computed on demand
         return self._base._rows * self._sigma
 
     def project(self, frequencies: Frequencies) -> np.ndarray:
@@ -448,12 +457,12 @@ def _add_terms(projection: Array, form: Affine, row_term: Array, out: Any) -> Ar
 
 
 def _difference_norms(left: Any, right: Any) -> np.ndarray:
-    """Return the squared norms of the differences of rows, dense or sparse."""
+    """Return the squared norms of differences between rows, dense or sparse."""
     return row_norms(left - right, squared=True)
 
 
 def times_columns(rows: Any, factors: np.ndarray) -> Any:
-    """Return a table with its columns times factors, (n_features,) or ()."""
+    """Multiply the columns of rows by factors of shape (n_features,) or ()."""
     if not sparse.issparse(rows):
         return rows * factors
     of_entries = factors if factors.ndim == 0 else factors[rows.indices]
@@ -461,5 +470,5 @@ def times_columns(rows: Any, factors: np.ndarray) -> Any:
 
 
 def with_data(rows: sparse.csr_array, data: np.ndarray) -> sparse.csr_array:
-    """Return a sparse table with other numbers in the same places."""
+    """Return a sparse matrix with other entries in the same positions."""
     return type(rows)((data, rows.indices, rows.indptr), shape=rows.shape)

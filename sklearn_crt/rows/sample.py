@@ -1,4 +1,4 @@
-"""Random samples of rows that depend on the content of the rows alone."""
+"""Random samples of rows that depend only on the content of the rows."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ _CHUNK = 2**20  # numbers that are hashed at a time, few enough for the cache
 class DistinctSample:
     """A random sample of the distinct rows, with the total weight of each row's copies.
 
-    Rows are equal if their targets are equal too. The sample consists of the rows with
-    the smallest hashes, so it depends neither on the order of the rows nor on the
-    batches in which they arrive, and a row of weight 2 counts as two equal rows. Two
-    samples can be added: ``a + b`` is the sample of the rows of both.
+    Rows are considered equal only if their targets are equal as well. The sample
+    consists of the rows with the smallest hashes, so it depends neither on the order of
+    the rows nor on the batches in which they arrive, and a row of weight 2 counts as
+    two equal rows. Two samples can be added: ``a + b`` is the sample of the rows of
+    both.
     """
 
     X: Rows  # (n_rows, n_features)
     y: np.ndarray  # (n_rows,) or (n_rows, n_outputs)
     weights: np.ndarray  # (n_rows,)
     keys: np.ndarray  # (n_rows,), the hashes in ascending order
-    size: int  # the largest number of rows
+    size: int  # maximum number of rows
 
     @classmethod
     def of(cls, batches: Iterable[tuple[Any, ...]], size: int) -> DistinctSample:

@@ -1,4 +1,4 @@
-"""The statistics that ``fit`` reads from the rows, as values that can be merged."""
+"""Statistics of rows that ``fit`` needs, as values that can be merged."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ from .._array import (
 )
 from .inputs import Rows
 
-_MOMENT_BYTES = 2**19  # of the float64 copy of a batch, which fits into the cache
+_MOMENT_BYTES = 2**19  # bytes of the float64 copy of a batch, which fits into the cache
 _COVARIANCE_BYTES = 2**22  # the same for covariances: enough for efficient products
-_DEVICE_BYTES = 2**27  # the same on a device, where a launch costs as much as a MiB
+# the same on a device, where starting a kernel is as slow as processing a MiB
+_DEVICE_BYTES = 2**27
 _ROUNDING = 1e-14  # rounding error of the variance of a sparse column, per mean square
 
 
@@ -58,7 +59,7 @@ class ColumnMoments:
     """Weighted count, mean, variance, mean magnitude and minimum of each column.
 
     In float64. They can be merged in any order, with equal results up to rounding.
-    Squares are taken about the mean, whose rounding error is stored as well, so that
+    Squares are centred at the mean, whose rounding error is stored as well, so that
     columns far from zero lose no digits.
     """
 
@@ -72,7 +73,7 @@ class ColumnMoments:
 
     @classmethod
     def of(cls, X: Any, sample_weight: Array | None = None) -> ColumnMoments:
-        """Collect the statistics of the rows of a table."""
+        """Compute the statistics of rows."""
         # X (n_rows, n_features), sample_weight (n_rows,)
         of_rows = cls._of_sparse if sparse.issparse(X) else cls._of_dense
         batches = _batches(X, sample_weight, _MOMENT_BYTES)
@@ -121,8 +122,8 @@ class ColumnMoments:
         mean, variance = mean_variance_axis(X, axis=0, weights=share)
         counted = X if np.all(weights) else X[weights > 0]
         minimum, _ = min_max_axis(counted, axis=0)
-        variance = np.maximum(variance, 0)  # rounding of a constant column
-        # columns with zeros are not far from zero on the scale of their deviation
+        variance = np.maximum(variance, 0)  # rounding errors of a constant column
+        # columns with zeros are not far from zero relative to their standard deviation
         is_full = np.bincount(X.indices, minlength=mean.size) == X.shape[0]
         rest = np.zeros_like(mean)
         if is_full.any():
@@ -162,17 +163,18 @@ class ColumnMoments:
 
     @property
     def total_variance(self) -> float:
-        """Variance over all the entries of the table, as ``X.var()``."""
+        """Variance of all entries, as computed by ``X.var()``."""
         means = self.mean - self.mean[0] + self.rest
         return float(np.mean(self.variance) + np.var(means))
 
 
 @dataclass(frozen=True, eq=False)
 class Covariance:
-    """Weighted mean and covariance matrix; ``a + b`` is that of the rows of both.
+    """Weighted mean and covariance matrix; ``a + b`` merges two sets of rows.
 
-    In float64, about the mean of each batch of rows, so that columns far from zero lose
-    no digits unless the table is sparse. The time is O(n d^2), the memory O(d^2).
+    They are computed in float64 and centred at the mean of each batch, so that columns
+    far from zero lose no digits, unless the rows are sparse. The time is O(n d^2), the
+    memory O(d^2).
     """
 
     weight: float
@@ -181,7 +183,7 @@ class Covariance:
 
     @classmethod
     def of(cls, X: Any, sample_weight: Array | None = None) -> Covariance:
-        """Collect the statistics of the rows of a table."""
+        """Compute the statistics of rows."""
         # X (n_rows, n_features), sample_weight (n_rows,)
         # at least d rows, so that a merge takes no longer than the products
         batches = _batches(X, sample_weight, _COVARIANCE_BYTES, X.shape[1])
@@ -197,7 +199,7 @@ class Covariance:
         if sparse.issparse(X):
             products = (X.T @ X.multiply(share[:, None])).toarray()
             matrix = products - np.outer(mean, mean)
-            # the variance of a constant column is rounding, and may be negative
+            # the variance of a constant column is a rounding error, and may be negative
             constant = matrix.diagonal() <= _ROUNDING * products.diagonal()
             matrix[constant] = matrix[:, constant] = 0
             return cls(weight, mean, matrix)
@@ -217,10 +219,11 @@ class Covariance:
 
 @dataclass(frozen=True, eq=False)
 class RowSample:
-    """Uniform random sample of the rows of positive weight.
+    """Uniform random sample of the rows with positive weight.
 
-    Each row gets a random priority, and the rows of smallest priority are kept. So two
-    samples can be merged, ``a + b``, and batches give the sample of all rows.
+    Each row gets a random priority, and the rows with the smallest priorities are kept.
+    Two samples can therefore be merged by ``a + b``, and batches give the same sample
+    as all rows together.
     """
 
     rows: Rows  # (n_rows, n_features)
@@ -238,7 +241,7 @@ class RowSample:
         n_before: int = 0,
         size: int = 1000,
     ) -> RowSample:
-        """Draw from the rows of a table."""
+        """Draw a sample of rows."""
         # X (n_rows, n_features), sample_weight (n_rows,)
         rng.bit_generator.advance(n_before)  # type: ignore[attr-defined]  # PCG64 can
         n_rows: int = X.shape[0]
@@ -247,7 +250,7 @@ class RowSample:
         return whole._smallest(np.flatnonzero(weights))
 
     def _smallest(self, candidates: np.ndarray) -> RowSample:
-        """Keep the candidate rows of smallest priority, in their order."""
+        """Keep the candidate rows with the smallest priorities, in their order."""
         order = np.argsort(self.priorities[candidates])[: self.size]
         keep = np.sort(candidates[order])
         priorities, weights = self.priorities[keep], self.weights[keep]
@@ -264,10 +267,10 @@ class RowSample:
         return whole._smallest(np.arange(rows.shape[0]))
 
     def median_distance(self) -> float:
-        """Return the weighted median distance of pairs of distinct rows."""
+        """Return the weighted median distance between distinct rows."""
         weights, pairs = self.weights, np.triu_indices(self.rows.shape[0], 1)
         distances = _pair_distances(self.rows.astype(np.float64), pairs)
-        # distances of equal rows of a sparse table are rounding errors
+        # distances between equal sparse rows are rounding errors
         distinct = distances > 1e-7 * distances.max(initial=0)
         pair_weights = np.where(distinct, (weights[:, None] * weights)[pairs], 0)
         order = np.argsort(distances)
@@ -280,12 +283,12 @@ class RowSample:
     def distinct(self) -> tuple[Rows, np.ndarray]:
         """Return the distinct rows and their weights, sorted by a random projection.
 
-        So the result does not depend on the order of the table, and a row of weight two
-        counts as two equal rows.
+        The result therefore does not depend on the order of the rows, and a row of
+        weight two counts as two equal rows.
         """
         # -> (n_distinct, n_features), (n_distinct,)
         rows, weights = self.rows, self.weights
-        if rows.shape[0] == 0:  # all the weights are zero
+        if rows.shape[0] == 0:  # all weights are zero
             return np.zeros((1, rows.shape[1]), rows.dtype), np.ones(1)
         direction = np.random.default_rng(0).standard_normal(rows.shape[1])
         order = np.argsort(rows @ direction, kind="stable")
@@ -296,11 +299,11 @@ class RowSample:
 
 
 def _pair_distances(rows: Rows, pairs: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """Return the distances of all pairs of rows, dense or sparse.
+    """Return the distances between all pairs of rows, dense or sparse.
 
-    Distances from inner products lose digits if rows are far from zero. In a sparse
-    table only columns with most entries stored can be: for these the distances are
-    computed from differences of dense columns.
+    Distances from inner products lose digits if rows are far from zero. Among sparse
+    columns, only those with most entries stored can be far from zero. For these the
+    distances are computed from differences of dense columns.
     """
     # (n_rows, n_features) -> (n_rows * (n_rows - 1) / 2,)
     if isinstance(rows, np.ndarray):
@@ -317,7 +320,7 @@ T = TypeVar("T", ColumnMoments, RowSample, Covariance)
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """Statistics of the rows of one side or two; ``a + b`` is that of the rows of both.
+    """Statistics of queries and, if given, of keys; ``a + b`` merges two sets of rows.
 
     A map is a function of the parameters of its sampler and of this value.
     """
@@ -333,12 +336,12 @@ class Statistics:
 
     @property
     def key(self) -> ColumnMoments:
-        """Moments of the columns of the key side."""
+        """Column moments of the keys."""
         return self.query if self.key_moments is None else self.key_moments
 
     @property
     def both(self) -> ColumnMoments:
-        """Moments of the columns of the rows of both sides together."""
+        """Column moments of queries and keys together."""
         return self.query if self.key_moments is None else self.query + self.key_moments
 
     @property
@@ -348,12 +351,12 @@ class Statistics:
 
     @property
     def side_samples(self) -> list[RowSample]:
-        """The sample of the query side, and that of the key side if there is one."""
+        """The samples of queries and, if there are any, of keys."""
         both = self.query_sample, self.key_sample
         return [sample for sample in both if sample is not None]
 
     def frequency_stream(self) -> np.random.Generator:
-        """Return a new generator of the frequencies, which always draws the same."""
+        """Return a new generator for the frequencies, always in the same state."""
         return np.random.default_rng(self.seed).spawn(2)[0]
 
     def _row_stream(self, side: int | None) -> np.random.Generator:
@@ -371,7 +374,7 @@ class Statistics:
         covariance: bool = False,
         n_before: int = 0,
     ) -> Statistics:
-        """Return the statistics of the rows so far and of further ones."""
+        """Return the statistics of the rows so far and of further rows."""
         # X (n_rows, n_features), X_key (n_keys, n_features), sample_weight (n_rows,)
 
         def sampled(
@@ -415,7 +418,7 @@ class Statistics:
         return replace(self, **sums)
 
     def without_rows(self) -> Statistics:
-        """Return the same without the samples of rows."""
+        """Return the statistics without the samples of rows."""
         return replace(self, sample=None, query_sample=None, key_sample=None)
 
 

@@ -1,6 +1,6 @@
 """Positive features that adapt to the distribution of the rows.
 
-DERF follows their covariance matrix; anchored features lie around sampled rows.
+DERF depends on the covariance matrix; anchored features are centred near sampled rows.
 """
 
 from __future__ import annotations
@@ -26,39 +26,41 @@ from ..rows import Frame, Sigma, Statistics, TableLike
 from ._base import BaseFeatureSampler, centered, fitted
 from ._exponential import ExponentialSampler, middle
 
-_MOST_FEATURES = 4096  # whose matrix has 134 MB
-_RIDGE = 0.3  # share of the pooled covariance added to each side's, where n = d
-_LEAST = 1e-6  # the same where n is large, and of the mean variance, for rounding
+_MOST_FEATURES = 4096  # the covariance matrix then takes 134 MB
+# multiple of the pooled covariance that is added to each covariance, for n = d
+_RIDGE = 0.3
+# the same for a large n, and as a multiple of the mean variance against rounding
+_LEAST = 1e-6
 
 
 class DERFSampler(ExponentialSampler):
-    r"""Gaussian or softmax kernel from positive features of the covariance (DERF).
+    r"""Gaussian or softmax kernel from dense exponential random features (DERF).
 
-    :class:`OPRFSampler` with a matrix A in place of a number: one parameter for each
-    principal axis of the data. ``fit`` reads the covariance matrix, in
-    O(n d^2 + d^3); ``transform`` is as fast as that of ``OPRFSampler``. Choose it for
-    averages (Nadaraya-Watson, attention) over data whose columns differ in scale or are
-    correlated.
+    These are positive features as in :class:`OPRFSampler`, where the number A is
+    replaced by a matrix, with one parameter for each principal axis of the data.
+    ``fit`` computes the covariance matrix, in O(n d^2 + d^3) operations. ``transform``
+    is as fast as with ``OPRFSampler``. Use it for kernel averages and attention if the
+    columns are correlated or differ in scale.
 
     Parameters
     ----------
     coupling : str or Coupling, default="orthogonal"
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"antithetic"``, ``"halton"``, ``"sobol"``,
-        ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All but the
-        structured ones are exactly unbiased. ``"antithetic"`` draws
-        pairs w, -w on orthogonal directions: the least error from d columns on, for
-        half the products.
+        ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All of them
+        are exactly unbiased except the structured ones. ``"antithetic"`` draws pairs w,
+        -w with orthogonal directions. From 2 d features on, for d columns of X, it has
+        the lowest error, with half as many multiplications.
 
     Attributes
     ----------
     A_ : ndarray of shape (n_features, n_features) or (n_features,)
-        The chosen matrix; with ``X_key`` its eigenvalues.
+        The chosen matrix, or with ``X_key`` its eigenvalues.
 
     See Also
     --------
-    OPRFSampler : A number in place of the matrix, for many columns or few rows.
-    AnchoredRBFSampler : Positive features about training rows, for large sigma.
+    OPRFSampler : A single parameter instead of a matrix, for many columns or few rows.
+    AnchoredRBFSampler : Positive features near training rows, for a large sigma.
 
     Notes
     -----
@@ -79,20 +81,21 @@ class DERFSampler(ExponentialSampler):
     .. math:: \frac{K^2}{m} \left(e^{c + \sum_l \rho_l u_l^2} - 1\right), \qquad
        c = \sum_l \log\frac{1 + \rho_l}{2\sqrt{\rho_l}}
 
-    and, for m antithetic pairs of independent frequencies,
-    :math:`\frac{K^2}{2m} (e^{c + \sum_l \rho_l u_l^2} + e^{c - |u|^2} - 2)`.
-    ``kernel_variance`` is this formula for all couplings: exact for ``"iid"``, and for
-    blocks an upper estimate in practice, with ``variance_is_exact_`` False.
+    and, for m antithetic pairs of independent frequencies, :math:`\frac{K^2}{2m} (e^{c
+    + \sum_l \rho_l u_l^2} + e^{c - |u|^2} - 2)`. ``kernel_variance`` evaluates this
+    formula for all couplings. It is exact for ``"iid"``. For other couplings it is in
+    practice an upper bound, and ``variance_is_exact_`` is False.
 
-    With ``X_key`` (ADERF) each side has a centre and a map of its own: with means a and
-    b and covariances :math:`C_x` and :math:`C_y`, :math:`x' = M(x - a)` and
-    :math:`y' = M^{-1}(y - b)`, where M makes the two covariances equal: the root of the
-    matrix geometric mean of :math:`C_x^{-1}` and :math:`C_y`. A share of the mean of
-    both covariances is added to each, 0.3 d over the rows of the smaller side (at most
-    0.3), because with few rows most of their difference is noise.
+    With ``X_key`` (ADERF), queries and keys are centred and transformed separately: for
+    means a and b and covariances :math:`C_x` and :math:`C_y`, :math:`x' = M(x - a)` and
+    :math:`y' = M^{-1}(y - b)`. The matrix M makes the two covariances equal; it is the
+    square root of the matrix geometric mean of :math:`C_x^{-1}` and :math:`C_y`. A
+    multiple of the mean of both covariances is added to each of them, because with few
+    rows most of their difference is noise. The factor is 0.3 d divided by the smaller
+    number of rows, and at most 0.3.
 
-    X may have at most 4096 columns, or ``fit`` raises ValueError. Sparse rows are not
-    made dense.
+    ``fit`` raises ValueError if X has more than 4096 columns. Sparse input is not
+    converted to dense arrays.
 
     References
     ----------
@@ -114,8 +117,8 @@ class DERFSampler(ExponentialSampler):
     """
 
     def _can_use(self, coupling):
-        # the factor by which the features weigh a frequency is not a function of its
-        # norm, so angles that depend on the norms would not reduce the variance
+        # the weight of a frequency in the features is not a function of its norm, so
+        # angles that depend on the norms would not reduce the variance
         return not coupling.norm_dependent
 
     def _reads(self):
@@ -142,7 +145,7 @@ class DERFSampler(ExponentialSampler):
 def best_quadratic(
     statistics: Statistics, frame: Frame
 ) -> DenseQuadratic | AffineQuadratic:
-    """Return the quadratic form of least mean log second moment over the pairs."""
+    """Return the quadratic form that minimises the mean log second moment."""
     center = 0.0 if frame.center is None else frame.center
     both = statistics.query_covariance, statistics.key_covariance
     sides = [side for side in both if side is not None]
@@ -153,14 +156,15 @@ def best_quadratic(
         second = 2 * covariances[0] + 4 * np.outer(means[0], means[0])
         values, vectors = np.linalg.eigh(second)
         return DenseQuadratic(np.ascontiguousarray(vectors.T), best_rho(values))
-    # few rows: the difference of the two sides is mostly noise
+    # with few rows, the difference between the two covariances is mostly noise
     share = sigma.size / max(min(side.weight for side in sides), sigma.size)
     pooled = 0.5 * (covariances[0] + covariances[1])
     ridge = max(_RIDGE * share, _LEAST) * pooled
     ridge[np.diag_indices_from(ridge)] += 1e-12 + _LEAST * np.trace(pooled) / sigma.size
     query, key = (covariance + ridge for covariance in covariances)
     values, vectors = np.linalg.eigh(_geometric_mean(query, key))
-    values = np.clip(values, _LEAST, 1 / _LEAST)  # any of them is unbiased
+    # the estimate is unbiased for any of these values
+    values = np.clip(values, _LEAST, 1 / _LEAST)
     root = (vectors * np.sqrt(values)) @ vectors.T
     inverse = (vectors / np.sqrt(values)) @ vectors.T
     values, vectors = np.linalg.eigh(root @ query @ root + inverse @ key @ inverse)
@@ -188,19 +192,20 @@ def _geometric_mean(query, key):
 
 
 class AnchoredRBFSampler(BaseFeatureSampler):
-    r"""Gaussian or softmax kernel from positive features about training rows.
+    r"""Gaussian or softmax kernel from positive features near training rows.
 
-    Each column is a bump :math:`e^{-|x - z|^2}` at a random point z near a sampled
-    training row. Choose it for averages (Nadaraya-Watson, attention) with a large
-    sigma, where all other positive features need very many columns. It is unbiased for
-    every row, also far from the sample.
+    Each feature is a function :math:`e^{-|x - z|^2}` centred at a random point z near a
+    sampled training row. Use it for kernel averages and attention with a large sigma,
+    for which all other positive features need a very large ``n_components``. The
+    estimate is unbiased for every row, even for rows that are far from the sample.
 
     Parameters
     ----------
     n_components : int, default=100
-        Number of columns, one per point.
+        Number of features, one per point.
     n_anchors : int, default=2000
-        Largest number of training rows of each side around which points are drawn.
+        Maximum number of training rows near which points are drawn, for queries and for
+        keys.
     coupling : str or Coupling, default="orthogonal"
         How the offsets of the points from the rows depend on each other: ``"iid"``,
         ``"orthogonal"``, ``"antithetic"`` (points on both sides of a row),
@@ -211,45 +216,46 @@ class AnchoredRBFSampler(BaseFeatureSampler):
     points_ : ndarray of shape (n_components, n_features)
         The points z, centred and multiplied by ``sigma_``.
     center_ : ndarray of shape (n_features,)
-        The column means, subtracted only for accuracy.
+        The column means, which are subtracted only for numerical accuracy.
 
     See Also
     --------
-    DERFSampler : Reads a covariance in place of rows; for small and medium sigma.
-    OPRFSampler : Reads only the means and variances of the columns.
+    DERFSampler : Depends on a covariance instead of rows; for a small or medium sigma.
+    OPRFSampler : Depends only on the means and variances of the columns.
 
     Notes
     -----
-    With x already multiplied by sigma, for every density :math:`\pi > 0`
+    Let x be a row that is already multiplied by sigma. For every density :math:`\pi >
+    0`, the estimate from
 
     .. math:: K(x, y) = \left(\frac{2}{\pi}\right)^{d/2}
        \int e^{-|x - z|^2 - |z - y|^2} dz, \qquad
        f(x) = \left(\frac{2}{\pi}\right)^{d/4} \frac{e^{-|x - z|^2}}{\sqrt{D \pi(z)}},
        \quad z \sim \pi
 
-    is unbiased; OPRF is the case of a normal z. By the Cauchy-Schwarz inequality the
-    mean of the second moment over pairs of rows is least where :math:`\pi` is the
-    distribution of a random row plus :math:`N(0, I/4)`. Then it is 1, so the mean
-    variance is :math:`(1 - \overline{K^2}) / D` in every dimension and for every sigma,
-    and no other positive features of this form have less. Here the rows are a uniform
-    sample a of those that ``fit`` sees (half of the weight for each side where
-    ``X_key`` is given), and constants cancel:
+    is unbiased; OPRF is the special case of a normal z. By the Cauchy-Schwarz
+    inequality, the mean of the second moment over pairs of rows is minimal if
+    :math:`\pi` is the distribution of a random row plus :math:`N(0, I/4)`. The minimum
+    is 1, so the mean variance is :math:`(1 - \overline{K^2}) / D` in every dimension
+    and for every sigma, and no other positive features of this form have a smaller one.
+    Here the rows are a uniform sample a of the training rows (if ``X_key`` is given,
+    queries and keys each have half of the weight), and constants cancel:
 
     .. math:: f(x) = \frac{1}{\sqrt D} e^{-|x - z|^2}
        \Big(\sum_a p_a e^{-2|z - a|^2}\Big)^{-1/2}, \qquad z = a + w/2, \quad
        w \sim N(0, I) .
 
-    We know of no paper with this distribution; importance sampling for random features
-    in general is in [1]_. ``fit`` costs O(n d + n_anchors D d) and keeps the sample,
-    O(n_anchors d).
+    We know of no paper that uses this distribution. Importance sampling for random
+    features in general is described in [1]_. ``fit`` takes O(n d + n_anchors D d)
+    operations and keeps the sample, in O(n_anchors d) memory.
 
-    There is no closed form of the variance. ``kernel_variance`` estimates that of
-    independent points (of independent pairs for ``"antithetic"``) from 16384 draws of
-    its own. All couplings but ``"iid"`` also use the rows evenly, which in practice
-    lowers the variance by up to a half.
+    The variance has no closed form. ``kernel_variance`` estimates the variance for
+    independent points (for independent pairs with ``"antithetic"``) from 16384
+    additional draws. All couplings except ``"iid"`` also use the sampled rows evenly,
+    which in practice reduces the variance by up to a half.
 
-    Samples of rows merge, so ``partial_fit`` in batches and ``merge`` equal one fit, up
-    to the choice of rows where there are more than ``n_anchors``.
+    Samples of rows can be merged, so ``partial_fit`` and ``merge`` give the same result
+    as a single ``fit``, up to the choice of rows if there are more than ``n_anchors``.
 
     References
     ----------
@@ -270,7 +276,7 @@ class AnchoredRBFSampler(BaseFeatureSampler):
     """
 
     map_: AnchoredMap
-    _doubtful_below = 0  # its variance takes long
+    _doubtful_below = 0  # no check, because computing the variance is slow
     _parameter_constraints: dict = {
         **BaseFeatureSampler._parameter_constraints,
         "n_anchors": [Interval(Integral, 1, None, closed="left")],
@@ -330,7 +336,7 @@ class AnchoredRBFSampler(BaseFeatureSampler):
         )
 
     def _map_without_rows(self, feature_map):
-        # the mixture of the anchors, which are rows, is what kernel_variance needs
+        # only kernel_variance needs the mixture, whose anchors are rows
         return replace(feature_map, law=None)
 
     @overload
@@ -350,7 +356,7 @@ class AnchoredRBFSampler(BaseFeatureSampler):
     def kernel_variance(
         self, X: TableLike, Y: TableLike | None = None, *, return_error: bool = False
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
-        """Return an estimate of the variance of ``approximate_kernel`` (Notes).
+        """Return an estimate of the variance of ``approximate_kernel`` (see Notes).
 
         Parameters
         ----------
@@ -359,15 +365,16 @@ class AnchoredRBFSampler(BaseFeatureSampler):
         Y : {array-like, sparse matrix} of shape (n_Y, n_features), default=None
             Rows of the key side; X if None.
         return_error : bool, default=False
-            Whether to return the standard error of the estimate too.
+            Whether to return the standard error of the estimate as well.
 
         Returns
         -------
         variance : ndarray of shape (n_X, n_Y), float64
-            Mean squared errors of the estimates of the kernel; infinite where they are
-            too large for float64, and for ``kernel="softmax"`` where nothing is known.
+            Mean squared errors of the kernel estimates. They are infinite if they are
+            too large for float64, and also for ``kernel="softmax"`` if they cannot be
+            estimated.
         error : ndarray of shape (n_X, n_Y), float64
-            Standard errors of ``variance``, only with ``return_error``.
+            Standard errors of ``variance``; only returned if ``return_error=True``.
 
         Raises
         ------
@@ -381,12 +388,12 @@ class AnchoredRBFSampler(BaseFeatureSampler):
 
     @property
     def points_(self) -> np.ndarray:
-        """The points, (n_components, n_features), centred and multiplied by sigma."""
+        """The points (n_components, n_features), centred and multiplied by sigma."""
         return self.map_.points.to_dense().T
 
 
 def _mixture(statistics, frame):
-    """Return the law of points about the sampled rows of all sides."""
+    """Return the distribution of points near the sampled queries and keys."""
     anchors, weights = [], []
     for sample in statistics.side_samples:
         rows, row_weights = sample.distinct()

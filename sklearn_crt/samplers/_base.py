@@ -111,7 +111,7 @@ class SamplerValue(FittedValue):
         return replace(self, map=None).with_map(statistics)
 
     def parts(self) -> Any:
-        """Return the fitted samplers that a composed map is made of."""
+        """Return the fitted samplers that are parts of a composed map."""
         return self.unfitted._fit_parts(self.statistics)
 
     def plus(self, batch: SamplerBatch, step: Step = no_step) -> SamplerValue:  # type: ignore[override]
@@ -129,7 +129,7 @@ class SamplerValue(FittedValue):
     def frozen(self, step: Step = no_step) -> SamplerValue:
         assert self.map is not None
         feature_map = self.unfitted._map_without_rows(self.map)
-        seed = Statistics(self.statistics.seed)  # of no rows
+        seed = Statistics(self.statistics.seed)  # statistics without rows
         return replace(self, statistics=seed, map=feature_map, is_frozen=True)
 
     @property
@@ -149,23 +149,24 @@ class BaseFeatureSampler(
     Attributes
     ----------
     sigma : float, {"scale", "median"} or array-like, default="scale"
-        Inverse length scale that multiplies the inputs: one number, or one per column.
-        ``"scale"`` is scikit-learn's ``gamma="scale"`` with ``gamma = sigma**2 / 2``;
-        ``"median"`` is one over the median distance of up to 1000 rows.
+        Inverse length scale, by which the inputs are multiplied: one number, or one per
+        column. ``"scale"`` corresponds to scikit-learn's ``gamma="scale"`` with ``gamma
+        = sigma**2 / 2``. ``"median"`` is the inverse of the median distance between up
+        to 1000 rows.
     coupling : str or Coupling, default="orthogonal"
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
-        ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All but the
-        structured ones are exactly unbiased.
+        ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All of them
+        are exactly unbiased except the structured ones.
     kernel : {"gaussian", "softmax"}, default="gaussian"
-        ``"softmax"`` is ``exp(sigma**2 * x.y)``, by features of the Gaussian kernel
-        times ``exp(|sigma * x|**2 / 2)``.
+        ``"softmax"`` is ``exp(sigma**2 * x.y)``; its features are those of the Gaussian
+        kernel multiplied by ``exp(|sigma * x|**2 / 2)``.
     n_jobs : int, default=None
-        Number of threads of ``transform``; -1 uses all processors. None uses as many as
-        NumPy's linear algebra would, and one inside joblib workers.
+        Number of threads that ``transform`` uses. -1 uses all processors; None uses as
+        many as NumPy's linear algebra would, and one inside joblib workers.
     random_state : int, RandomState instance or None, default=None
-        Seed of the frequencies, which are nested: with the same seed, a sampler with
-        half as many columns uses the first half of them.
+        Seed of the frequencies. They are nested: with the same seed, a sampler with
+        half as many features uses the first half of them.
     sigma_ : float or ndarray of shape (n_features,)
         Inverse length scale by which the inputs are multiplied.
     map_ : FeatureMap
@@ -175,7 +176,7 @@ class BaseFeatureSampler(
     symmetric_ : bool
         Whether ``transform_key`` is the same map as ``transform``.
     variance_is_exact_ : bool
-        Whether ``kernel_variance`` is exact for the coupling in use.
+        Whether ``kernel_variance`` is exact for the coupling that is used.
     """
 
     _parameter_constraints: dict = {
@@ -267,8 +268,8 @@ class BaseFeatureSampler(
         """Update the fitted sampler with another batch of rows.
 
         The result equals that of ``fit`` on all rows together. The order of the batches
-        does not matter, unless rows are sampled from more than 1000
-        (``sigma="median"``). The feature map depends on all rows, so pass all batches
+        does not matter, except for ``sigma="median"`` with more than 1000 rows, which
+        are then sampled. The feature map depends on all rows, so pass all batches
         first, then call ``freeze()``, and only then ``transform``. A warning is raised
         if the features change after they were used.
 
@@ -427,9 +428,10 @@ class BaseFeatureSampler(
         Returns
         -------
         features : ndarray of shape (n_samples, n_components)
-            The features. Those of a row do not depend on the other rows. With positive
-            features, all features of a row far from the centre can be too small for
-            their floating type; a warning reports the number of rows that became zero.
+            The features. The features of a row do not depend on the other rows. With
+            positive features, all features of a row far from the centre can be too
+            small for their floating type; a warning reports the number of rows that
+            became zero.
 
         Raises
         ------
@@ -561,8 +563,8 @@ class BaseFeatureSampler(
         frequencies (for couplings without a fixed angle: ``"simplex+"``, ``"halton"``
         and ``"sobol"``), or that of the exact blocks that a structured coupling without
         padding approximates. For positive features the variance is correct, but unless
-        sigma is small it is dominated by rare draws. It can then exceed the squared
-        errors that are observed by orders of magnitude, so it is uninformative.
+        sigma is small it is dominated by rare draws. In this case it can exceed the
+        observed squared errors by orders of magnitude, and is uninformative.
 
         Parameters
         ----------
@@ -634,7 +636,7 @@ class BaseFeatureSampler(
     )
     variance_is_exact_: bool = fitted(
         "map_.variance_is_exact",
-        "Whether ``kernel_variance`` is exact for the coupling in use.",
+        "Whether ``kernel_variance`` is exact for the coupling that is used.",
     )
     _n_features_out: int = fitted("map_.n_components", "Number of columns.")
 

@@ -1,4 +1,4 @@
-"""Kernel values at centres (landmarks), as features for linear models."""
+"""Nystroem features with chosen landmarks (centres), for linear models."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class CentersValue(FittedValue):
         return replace(self, statistics=statistics, solved=None)
 
     def frozen(self, step: Step = no_step) -> CentersValue:
-        """Return the centres alone, to which no rows can be added."""
+        """Return a value with the centres only, to which no rows can be added."""
         moments, solved = self.statistics.without_rows(), self.solution
         return replace(self, statistics=moments, solved=solved, is_frozen=True)
 
@@ -129,7 +129,7 @@ class CentersValue(FittedValue):
         rows, sample = self.given, self.statistics.query_sample
         n_seen = n_points
         if rows is None:
-            assert sample is not None  # there are rows
+            assert sample is not None  # because there are rows
             rows, n_seen = sample.rows, sample.n_seen
         points = Centers(rows, np.full(rows.shape[0], n_seen / rows.shape[0]))
         dense = not sparse.issparse(points.points)
@@ -151,45 +151,53 @@ class CentersValue(FittedValue):
 class CentersRBFSampler(
     ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeCycle
 ):
-    r"""Gaussian kernel values at centres of the rows, as features for ridge regression.
+    r"""Features for linear models from Gaussian kernel values at landmarks.
 
-    The features of a row are its kernel values at ``n_components`` centres (landmarks),
-    which are chosen from the training rows. A linear model on these features is a
-    radial basis function network. Followed by ridge regression, they are as accurate as
-    the features of ``Nystroem``, which span the same space, but they do not need the
-    whitening that makes ``Nystroem`` slow. Set ``whiten=True`` for other linear models.
+    The landmarks, called centres here, are ``n_components`` points that represent the
+    training rows. By default the features are those of scikit-learn's ``Nystroem`` at
+    these points, up to a rotation: kernel values between a row and the centres,
+    multiplied by a root of the inverse kernel matrix of the centres (whitening).
+    Centres found by k-means represent the data better than the random rows that
+    ``Nystroem`` uses, so fewer features are needed. Use this sampler in front of any
+    linear model, for instance ``LogisticRegression(C=10)``, or as the ``kernel`` of
+    :class:`RandomFeatureRidge`.
 
-    Unlike the other samplers, this one **does not estimate the kernel** unless
-    ``whiten=True``: do not use it for kernel averages. It has no ``exact_kernel`` and
-    no ``kernel_variance``.
+    Unlike the other samplers, this one is not an unbiased estimate of the kernel: the
+    inner product of the features is exact at the centres and inaccurate for rows that
+    are far from all of them. It therefore has no ``exact_kernel`` and no
+    ``kernel_variance``, and should not be used for kernel averages.
 
     Parameters
     ----------
     sigma : float, {"scale", "median"} or array-like, default="scale"
-        Inverse length scale that multiplies the inputs: one number, or one per column.
-        ``"scale"`` is scikit-learn's ``gamma="scale"`` with ``gamma = sigma**2 / 2``;
-        ``"median"`` is one over the median distance of up to 1000 rows.
+        Inverse length scale, by which the inputs are multiplied: one number, or one per
+        column. ``"scale"`` corresponds to scikit-learn's ``gamma="scale"`` with ``gamma
+        = sigma**2 / 2``. ``"median"`` is the inverse of the median distance between up
+        to 1000 rows.
     n_components : int, default=100
-        Number of columns, one per centre; fewer if there are fewer distinct rows.
+        Number of features, one per centre. If there are fewer distinct rows, each of
+        them is a centre.
     centers : {"kmeans", "rpcholesky", "random"} or array-like, default="kmeans"
         How the centres are chosen.
 
-        - ``"kmeans"``: the means of clusters of rows, from two steps of k-means that
-          start from random rows, on a sample of at most 20 rows per centre.
+        - ``"kmeans"``: cluster means, from two steps of k-means that start at random
+          rows. Clusters are computed on a sample of at most 20 rows per centre.
         - ``"rpcholesky"``: the rows that a randomly pivoted Cholesky factorisation
           chooses [3]_, [4]_, applied to the kernel matrix of at most 10 sampled rows
-          per centre. It skips rows whose kernel columns are already spanned by those of
-          the rows chosen before.
+          per centre. It skips rows whose kernel values are already determined by the
+          rows chosen before.
         - ``"random"``: rows chosen at random, as in ``Nystroem``.
         - an array or a sparse matrix of shape (n_components, n_features): its rows.
-    whiten : bool, default=False
-        Whether to multiply the columns by a root of :math:`K_{ZZ}^{-1}`, as Nystroem
-        does. Use it for models whose penalty assumes features of similar scale.
+    whiten : bool, default=True
+        Whether to multiply the kernel values by a root of :math:`K_{ZZ}^{-1}`, as
+        ``Nystroem`` does, so that the penalty of a linear model treats all directions
+        alike. With ``whiten=False`` the features are the kernel values themselves;
+        ``transform`` is faster, and a suitable penalty has to be chosen (see Notes).
     n_jobs : int, default=None
-        Number of threads of ``transform``; -1 uses all processors. None uses as many as
-        NumPy's linear algebra would, and one inside joblib workers.
+        Number of threads that ``transform`` uses. -1 uses all processors; None uses as
+        many as NumPy's linear algebra would, and one inside joblib workers.
     random_state : int, RandomState instance or None, default=None
-        Seed of the centres, and of the rows sampled for ``sigma="median"``.
+        Seed of the centres, and of the rows that are sampled for ``sigma="median"``.
 
     Attributes
     ----------
@@ -198,7 +206,7 @@ class CentersRBFSampler(
     sigma_ : float or ndarray of shape (n_features,)
         Inverse length scale by which the inputs are multiplied.
     penalty_ : ndarray of shape (n_columns, n_columns)
-        Kernel matrix of the centres, or the identity if the columns are whitened. For
+        The identity, or the kernel matrix of the centres with ``whiten=False``. For
         coefficients b, ``b @ penalty_ @ b`` is the squared norm that kernel ridge
         regression penalises (see Notes).
 
@@ -210,38 +218,40 @@ class CentersRBFSampler(
 
     Notes
     -----
-    For centres :math:`z_m` the features are
-    :math:`f_m(x) = \exp(-|\sigma(x - z_m)|^2 / 2)`. The function
-    :math:`\sum_m b_m f_m` has the squared norm :math:`b' K_{ZZ} b` in the reproducing
-    kernel Hilbert space, so
+    For centres :math:`z_m` the kernel values are :math:`f_m(x) = \exp(-|\sigma(x -
+    z_m)|^2 / 2)`. A linear model on them is a radial basis function network. The
+    function :math:`\sum_m b_m f_m` has the squared norm :math:`b' K_{ZZ} b` in the
+    reproducing kernel Hilbert space, so
 
     .. math:: \min_b |F b - y|^2 + \alpha\, b' K_{ZZ} b
 
     is exactly ridge regression with the Nystroem approximation [1]_ at the same
-    centres. If you solve it yourself, and the kernel is so wide that :math:`K_{ZZ}` is
-    singular up to rounding, add about 1e-10 times the number of rows to the diagonal. A
-    plain penalty :math:`\alpha |b|^2` with a small alpha is about as accurate.
+    centres. This is why the two settings of ``whiten`` give the same predictions in
+    :class:`RandomFeatureRidge`, which uses ``penalty_``. If you solve the problem
+    yourself, and the kernel is so wide that :math:`K_{ZZ}` is singular up to rounding,
+    add about 1e-10 times the number of rows to the diagonal.
 
-    Models that assume features of similar scale are less accurate on these raw kernel
-    values: logistic regression, ``LinearSVC``, ``SGDClassifier`` and ridge regression,
-    each with its default penalty (see the user guide). With ``whiten=True`` they are as
-    accurate as with ``Nystroem``. The whitened columns are a rotation of the columns of
-    ``Nystroem`` for the same centres, :math:`F L^{-T}` with the Cholesky factor
-    :math:`K_{ZZ} = L L'`; multiplying by a triangular matrix takes half as many
-    operations as multiplying by a symmetric root. Directions in which :math:`K_{ZZ}` is
-    zero up to rounding, in the floating type of the centres, are left out.
+    Other models penalise the coefficients of all features alike. With their default
+    penalties, logistic regression, ``RidgeClassifier``, ``LinearSVC`` and
+    ``SGDClassifier`` were more accurate on whitened features than on the kernel values
+    themselves (``python -m benchmarks.choices logistic``). The whitened features are
+    :math:`F L^{-T}` with the Cholesky factor :math:`K_{ZZ} = L L'`, which is a rotation
+    of the features of ``Nystroem`` for the same centres. Multiplying by a triangular
+    matrix takes half as many operations as multiplying by a symmetric root. Directions
+    in which :math:`K_{ZZ}` is zero up to rounding, in the floating type of the centres,
+    are left out.
 
     Choosing landmarks by k-means was proposed in [2]_. ``"rpcholesky"`` needs memory
     for ``10 * n_components**2`` float64 numbers.
 
-    A random sample of the rows is kept, of the size above (or no rows if ``centers`` is
-    an array). ``partial_fit`` after ``fit`` or ``partial_fit`` therefore gives the
-    centres of ``fit`` on all the rows in this order, whatever the batches. ``merge``
-    joins the samples. As long as the sample contains all rows, the result is that of
-    ``fit`` on the rows of both, and the order of the rows does not matter either. If
-    ``centers`` is an array, the centres are fixed, and the rows only determine sigma.
-    ``freeze`` keeps only the centres; note that the centre of a cluster of one row is
-    that row.
+    The sampler keeps a random sample of the rows, whose size is given above (or no rows
+    if ``centers`` is an array). ``partial_fit`` after ``fit`` or ``partial_fit``
+    therefore gives the same centres as ``fit`` on all rows in this order, whatever the
+    batches are. ``merge`` joins the samples. As long as the sample contains all rows,
+    the result is the same as with ``fit`` on the rows of both, and the order of the
+    rows does not matter either. If ``centers`` is an array, the centres are fixed, and
+    the rows only determine sigma. ``freeze`` keeps only the centres. Note that a
+    cluster of a single row has this row as its centre.
 
     References
     ----------
@@ -289,7 +299,7 @@ class CentersRBFSampler(
         centers: Literal["kmeans", "rpcholesky", "random"]
         | ArrayLike
         | Rows = "kmeans",
-        whiten: bool = False,
+        whiten: bool = True,
         n_jobs: int | None = None,
         random_state: RandomState = None,
     ):
@@ -302,7 +312,7 @@ class CentersRBFSampler(
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: TableLike, y: Any = None) -> Self:
-        """Choose the centres from the rows, or use those that are given.
+        """Choose the centres from the rows, or validate those that are given.
 
         Parameters
         ----------
@@ -410,7 +420,7 @@ class CentersRBFSampler(
 
     @property
     def penalty_(self) -> np.ndarray:
-        """Matrix P for which ``b @ P @ b`` is the squared norm that is penalised."""
+        """Matrix P for which ``b @ P @ b`` is the squared norm of the function."""
         value = value_of(self)
         centers, sigma, root = value.solution
         centers = centers.points
@@ -423,7 +433,7 @@ class CentersRBFSampler(
         return value_of(self).solution.points.shape[0]
 
     def transform(self, X: TableLike) -> Array:
-        """Compute the kernel values between rows and centres.
+        """Compute the features of rows from their kernel values at the centres.
 
         Parameters
         ----------
@@ -433,9 +443,9 @@ class CentersRBFSampler(
         Returns
         -------
         features : ndarray of shape (n_samples, n_columns)
-            Kernel values, in [0, 1] unless they are whitened; float32 for float32 rows.
-            Under ``config_context(array_api_dispatch=True)`` an array of the library
-            of X.
+            Whitened kernel values, or with ``whiten=False`` the values themselves,
+            which lie in [0, 1]; float32 for float32 rows. Under
+            ``config_context(array_api_dispatch=True)`` an array of the library of X.
 
         Raises
         ------

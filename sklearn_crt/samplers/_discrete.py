@@ -1,4 +1,4 @@
-"""Monomials with random integer exponents: the shared base, PoisRF and GeomRF."""
+"""Monomials with random integer exponents: the base class, PoisRF and GeomRF."""
 
 from __future__ import annotations
 
@@ -25,35 +25,36 @@ from ..rows import Frame, Sigma, Statistics
 from ._base import BaseFeatureSampler, centered, fitted
 from ._exponential import middle
 
-_EPSILON = 1e-8  # least coordinate of positive features, unless the user states one
-_NEAR = 0.1  # coordinates, multiplied by sigma, of rows near others that are all equal
+_EPSILON = 1e-8  # default of the smallest coordinate of positive features
+_NEAR = 0.1  # used as the size of scaled coordinates if all rows are equal
 
 
 class DiscreteSampler(BaseFeatureSampler):
-    """Features from monomials of counts, whose law a subclass chooses.
+    """Monomial features, for which a subclass chooses the distribution of exponents.
 
     Parameters
     ----------
     n_components : int, default=100
-        Number of columns, one per frequency.
+        Number of features, one per frequency.
     positive : bool, default=False
-        Whether to subtract the column minima, less ``epsilon``, instead of the means,
-        so that all features are positive. Values below the minima seen by ``fit`` are
-        raised to them, and estimate and variance are those of the raised rows.
+        Whether to subtract the column minima, minus ``epsilon``, instead of the means,
+        so that all features are positive. Values below the minima of the training rows
+        are replaced by the minima, and estimates and variances refer to the changed
+        rows.
     epsilon : float, default=None
         Smallest coordinate with ``positive=True``, after multiplication by sigma; None
-        means 1e-8. With ``positive=False`` it has no effect, and ``fit`` raises
-        ValueError where it is set.
+        means 1e-8. It has no effect with ``positive=False``, and ``fit`` raises
+        ValueError if it is set.
     center : bool, default=True
         Whether to subtract the column means first, which changes no kernel value. With
-        ``positive=True`` the minima are subtracted in place of the means, and ``fit``
-        raises ValueError for ``center=False``.
+        ``positive=True`` the minima are subtracted instead of the means, and ``fit``
+        raises ValueError if ``center=False``.
 
     Attributes
     ----------
     center_ : ndarray of shape (n_features,)
-        The vector subtracted from the rows: the mean, or with ``positive=True`` the
-        minimum less ``epsilon / sigma``, or zero.
+        The vector that is subtracted from the rows: the mean, or with ``positive=True``
+        the minimum minus ``epsilon / sigma``, or zero.
     """
 
     _parameter_constraints: dict = {
@@ -89,21 +90,22 @@ class DiscreteSampler(BaseFeatureSampler):
 
     @property
     def _doubtful_below(self) -> float:  # type: ignore[override]
-        return math.inf if self.positive else 64  # its rows are far from its centre
+        # rows are far from the centre of positive features
+        return math.inf if self.positive else 64
 
     @abstractmethod
     def _choose_law(self, statistics: Statistics, frame: Frame) -> CountLaw:
-        """Return the law of the counts."""
+        """Return the distribution of the exponents."""
 
     @abstractmethod
     def _law_of(self, sizes: np.ndarray) -> CountLaw:
-        """Return the law of the counts for rows with coordinates of these sizes."""
+        """Return the distribution of the exponents for given sizes of coordinates."""
 
     def _make_map(self, statistics, drawn):
         frame, epsilon = self._frame(statistics), self._least_coordinate()
         if epsilon is not None:
             minimum = np.minimum(statistics.query.minimum, statistics.key.minimum)
-            minimum = np.where(np.isfinite(minimum), minimum, 0)  # without any row
+            minimum = np.where(np.isfinite(minimum), minimum, 0)  # if there are no rows
             center = minimum - epsilon / np.asarray(frame.sigma)
             frame = replace(frame, center=center)
         elif self.center:
@@ -119,7 +121,7 @@ class DiscreteSampler(BaseFeatureSampler):
             )
         else:
             law = self._choose_law(statistics, frame)
-        # frequency after frequency, so the first of them need no others
+        # frequency by frequency, so the first ones do not depend on the others
         counts = law.draw((self.n_components, statistics.n_features), rng)
         return DiscreteMap(
             frame,
@@ -132,7 +134,7 @@ class DiscreteSampler(BaseFeatureSampler):
         )
 
     def _least_coordinate(self) -> float | None:
-        """Return the smallest coordinate of positive features, None for signed ones."""
+        """Return the smallest coordinate of positive features, or None if signed."""
         if not self.positive:
             if self.epsilon is not None:
                 raise ValueError(
@@ -151,36 +153,37 @@ class DiscreteSampler(BaseFeatureSampler):
 
 
 def _are_all_alike(statistics, shifted):
-    """Return whether all rows are one row up to rounding, or zero if not shifted."""
+    """Return whether all rows are equal up to rounding (or zero, if not shifted)."""
     squares = statistics.both.mean_square.sum()
     spread = statistics.both.variance.sum() if shifted else squares
     return bool(spread <= 1e-28 * squares)
 
 
-_LAMBDA_RANGE = 1e-12, 1e15  # of lambda: counts stay exact in float64
+_LAMBDA_RANGE = 1e-12, 1e15  # range of lambda in which exponents are exact in float64
 
 
 class PoissonSampler(DiscreteSampler):
     r"""Gaussian or softmax kernel from monomials with Poisson exponents (PoisRF).
 
-    From the means and variances of the columns (and the minima for ``positive=True``,
-    PoisRF+) ``fit`` chooses the one parameter of the map, in O(n d).
+    ``fit`` chooses the parameter of the features from the means and variances of the
+    columns (and from their minima for ``positive=True``, PoisRF+), in O(n d)
+    operations.
 
     Attributes
     ----------
     lambda_ : float
-        The mean of the exponents, in [1e-12, 1e15].
+        Mean of the exponents, in [1e-12, 1e15].
 
     See Also
     --------
-    GeometricSampler : The same with geometric exponents.
-    OPRFSampler : Positive features from exponentials.
+    GeometricSampler : Monomials with geometric exponents.
+    OPRFSampler : Positive features that are exponentials.
 
     Notes
     -----
-    With m frequencies w of d independent Poisson counts of mean :math:`\lambda` and x
-    already shifted by ``center_`` and multiplied by sigma ([1]_, equation 10 and
-    section 3.2.1),
+    Let w be one of m frequencies, whose d coordinates are independent Poisson variables
+    with mean :math:`\lambda`, and let x be a row from which ``center_`` is subtracted
+    and which is multiplied by sigma ([1]_, equation 10 and section 3.2.1). Then
 
     .. math:: f(x) = \frac{e^{\lambda d / 2 - |x|^2 / 2}}{\sqrt m}
        \prod_{l=1}^d \left(\frac{x_l}{\sqrt\lambda}\right)^{w_l}, \qquad 0^0 = 1,
@@ -188,13 +191,13 @@ class PoissonSampler(DiscreteSampler):
     .. math:: \operatorname{Var} = \frac{1}{m} \left(\exp\left(\lambda d
        + \frac{1}{\lambda} \sum_l x_l^2 y_l^2 - |x|^2 - |y|^2\right) - K^2\right)
 
-    ([1]_, theorem 3.4). The logarithm of the first term is least on average over the
-    pairs of rows at
+    ([1]_, theorem 3.4). The mean logarithm of the first term over the pairs of rows is
+    minimal for
 
     .. math:: \lambda^* = \sqrt{\frac{1}{d} \sum_l
        \overline{x_l^2}\; \overline{y_l^2}}
 
-    ([1]_, equation 12), where bars are means over rows. The frequencies depend on
+    ([1]_, equation 12), where bars denote means over rows. The frequencies depend on
     ``lambda_``, so ``partial_fit`` draws them again.
 
     References
@@ -221,7 +224,7 @@ class PoissonSampler(DiscreteSampler):
             side.variance + (side.mean - center) ** 2
             for side in (statistics.query, statistics.key)
         )
-        # roots first: no square leaves the range of floats
+        # roots first, so that no square leaves the range of floating-point numbers
         return self._law_of(
             frame.sigma * np.prod(np.power(list(squares), 0.25), axis=0)
         )
@@ -236,7 +239,7 @@ _P_RANGE = 1e-8, 1 - 1e-8  # of p
 
 
 def optimal_p(products: ArrayLike) -> float:
-    """Return the p of least log second moment for the means c_l of abs(x_l y_l).
+    """Return the p with the smallest log second moment, for means c_l of abs(x_l y_l).
 
     The objective -d log p + sum_l log I0(2 c_l / sqrt(1 - p)) (CRT theorem 3.5) is
     convex in u = -log(1 - p); this is the root of its derivative.
@@ -261,26 +264,26 @@ def optimal_p(products: ArrayLike) -> float:
 class GeometricSampler(DiscreteSampler):
     r"""Gaussian or softmax kernel from monomials with geometric exponents (GeomRF).
 
-    From the mean magnitudes of the shifted columns ``fit`` chooses the one parameter of
-    the map, in O(n d). With ``center=True`` these are taken from a sample of at most
-    1000 rows of each side; with ``center=False`` or ``positive=True`` (GeomRF+) from
-    all rows.
+    ``fit`` chooses the parameter of the features from the mean magnitudes of the
+    shifted columns, in O(n d) operations. With ``center=True`` these are computed from
+    a sample of at most 1000 rows (for queries and for keys), and with ``center=False``
+    or ``positive=True`` (GeomRF+) from all rows.
 
     Attributes
     ----------
     p_ : float
-        The probability of the exponent 0, in [1e-8, 1 - 1e-8].
+        Probability of the exponent 0, in [1e-8, 1 - 1e-8].
 
     See Also
     --------
-    PoissonSampler : The same with Poisson exponents.
-    OPRFSampler : Positive features from exponentials.
+    PoissonSampler : Monomials with Poisson exponents.
+    OPRFSampler : Positive features that are exponentials.
 
     Notes
     -----
-    With m frequencies w of d independent counts, :math:`P(w_l = k) = p (1 - p)^k`, and
-    x already shifted by ``center_`` and multiplied by sigma ([1]_, equation 10 and
-    section 3.2.2),
+    Let w be one of m frequencies, whose d coordinates are independent with :math:`P(w_l
+    = k) = p (1 - p)^k`, and let x be a row from which ``center_`` is subtracted and
+    which is multiplied by sigma ([1]_, equation 10 and section 3.2.2). Then
 
     .. math:: f(x) = \frac{e^{-|x|^2 / 2}}{p^{d/2} \sqrt m}
        \prod_{l=1}^d \frac{x_l^{w_l}}{(1 - p)^{w_l / 2} \sqrt{w_l!}},
@@ -290,9 +293,9 @@ class GeometricSampler(DiscreteSampler):
        \prod_l I_0\left(\frac{2 |x_l y_l|}{\sqrt{1 - p}}\right) - K^2\right)
 
     with the modified Bessel function :math:`I_0` ([1]_, theorem 3.5). ``p_`` minimises
-    the logarithm of the first term with :math:`\overline{|x_l|}\; \overline{|y_l|}`,
-    where bars are means over rows, in place of :math:`|x_l y_l|` ([1]_, equation 14);
-    it is convex in :math:`\log(1 - p)`. The frequencies depend on ``p_``, so
+    the logarithm of the first term, in which :math:`|x_l y_l|` is replaced by
+    :math:`\overline{|x_l|}\; \overline{|y_l|}` with means over rows ([1]_, equation
+    14). It is convex in :math:`\log(1 - p)`. The frequencies depend on ``p_``, so
     ``partial_fit`` draws them again.
 
     References
@@ -314,7 +317,7 @@ class GeometricSampler(DiscreteSampler):
     """
 
     def _reads(self):
-        # the mean of |x - c| does not merge
+        # because means of |x - c| cannot be merged
         return {"rows": 1000} if self.center and not self.positive else {}
 
     def _choose_law(self, statistics, frame):

@@ -1,4 +1,4 @@
-"""Exponential features: the best real A, the parameters, and the map they make."""
+"""Exponential features: the best real A, the base class, and its feature map."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from ._base import BaseFeatureSampler, centered
 
 
 def optimal_A(q: Any, n_features: int) -> Any:
-    """Return the A of least mean log second moment for the mean q of |x + y|^2.
+    """Return the A that minimises the mean log second moment for the mean of |x + y|^2.
 
-    With rho = 1 / (1 - 8A) it is the positive root of 2 q rho^2 + (2q + d) rho = d
-    (CRT theorem 3.3), written so that nothing cancels for small or large q.
+    With rho = 1 / (1 - 8A) this is the positive root of 2 q rho^2 + (2q + d) rho = d
+    (CRT theorem 3.3), computed without cancellation for small or large q.
     """
-    # q a number, () or an array of any library
+    # q is a number, a 0-d array or an array of any library
     is_number = isinstance(q, (int, float))
     xp, d = np if is_number else namespace_of(q), n_features
     gap = 2 * q - d
@@ -39,10 +39,10 @@ def optimal_A(q: Any, n_features: int) -> Any:
 
 
 def optimal_antithetic_A(q: float, n_features: int) -> float:
-    """Return the A of least mean log second moment of a pair w, -w.
+    """Return the A that minimises the mean log second moment of a pair w, -w.
 
-    Its rho is the root of d (rho - 1) / (2 rho (1 + rho)) + q expit((1 + rho) q),
-    which lies between the best ones of single frequencies for q and for q / 2.
+    Its rho is the root of d (rho - 1) / (2 rho (1 + rho)) + q expit((1 + rho) q), which
+    lies between the optima of single frequencies for q and for q / 2.
     """
     d = n_features
     low, high = (1 / (1 - 8 * optimal_A(part, d)) for part in (q, q / 2))
@@ -58,7 +58,7 @@ def optimal_antithetic_A(q: float, n_features: int) -> float:
 
 
 def optimal_for(A: float, n_features: int) -> float:
-    """Return the mean q of |x + y|^2 for which A is the optimal one."""
+    """Return the mean q of |x + y|^2 for which A is optimal."""
     rho = 1 / (1 - 8 * A)
     return -4 * n_features * A / (1 + rho)
 
@@ -87,20 +87,20 @@ def make_exponential_map(
 
 
 class ExponentialSampler(BaseFeatureSampler):
-    """Exponential features, of A = 0 unless a subclass chooses another form.
+    """Exponential features, with A = 0 unless a subclass chooses another form.
 
     Parameters
     ----------
     n_components : int, default=100
-        Number of columns: one per frequency, or two with ``coupling="antithetic"``.
+        Number of features: one per frequency, or two with ``coupling="antithetic"``.
     center : bool, default=True
-        Whether to subtract the column means first: the same kernel, often with much
-        less variance. Sparse rows stay sparse.
+        Whether to subtract the column means first. This does not change the kernel, and
+        often reduces the variance considerably. Sparse rows remain sparse.
 
     Attributes
     ----------
     center_ : ndarray of shape (n_features,)
-        The vector subtracted from the rows, zero without ``center``.
+        The vector that is subtracted from the rows; zero if ``center=False``.
     """
 
     _parameter_constraints: dict = {
@@ -152,9 +152,9 @@ class ExponentialSampler(BaseFeatureSampler):
 
 
 def _norm_factor(quadratic: Quadratic, n_features: int) -> float | None:
-    """Return the c of features that weigh w by ``|w| exp(c |w|^2)``.
+    """Return c such that the features weight w by ``|w| exp(c |w|^2)``.
 
-    None where angles that depend on the norms do not lower the variance.
+    It is None if angles that depend on the norms do not reduce the variance.
     """
     if not isinstance(quadratic, IsotropicQuadratic) or not quadratic.is_real:
         return None
@@ -163,7 +163,7 @@ def _norm_factor(quadratic: Quadratic, n_features: int) -> float | None:
 
 
 def middle(statistics: Statistics) -> np.ndarray:
-    """Return the mean of the mean rows of both sides, the best centre."""
+    """Return the midpoint of the means of queries and keys, the best centre."""
     # -> (n_features,)
     return 0.5 * (statistics.query.mean + statistics.key.mean)
 

@@ -26,43 +26,45 @@ _BOUNDS = ((-40.0, 40.0), (0.0, math.pi / 2 - 1e-6))
 
 
 class GERFSampler(ExponentialSampler):
-    r"""Gaussian or softmax kernel from the best exponential features, complex A (GERF).
+    r"""Gaussian or softmax kernel from generalised exponential features (GERF).
 
-    They are positive for s = +1 and a real A, and sines and cosines for s = -1, A = 0.
-    From the means and variances of the columns ``fit`` searches the sign s and the
-    complex A of least second moment.
+    The features depend on a sign s and a complex parameter A. They are positive for s =
+    +1 and a real A, and random Fourier features for s = -1 and A = 0. ``fit`` chooses
+    the s and A with the smallest second moment, from the means and variances of the
+    columns.
 
     Parameters
     ----------
     n_components : int, default=100
-        Number of columns: two per frequency, the real and the imaginary part, or one
-        where the features are positive (s = +1, real A). With an odd number the last
-        frequency has one column with a random phase.
+        Number of features: two per frequency, the real and the imaginary part, or one
+        if the features are positive (s = +1 and a real A). If the number is odd, the
+        last frequency has a single column with a random phase.
 
     Attributes
     ----------
     A_ : complex
-        The chosen parameter, with a real part below 1/8.
+        The chosen parameter, whose real part is below 1/8.
     s_ : int
         The chosen sign, +1 or -1.
     B_, D_, log_D_ : complex
-        The factors that follow from A and s: of the projection, of the whole feature,
-        and the logarithm of the latter (see Notes).
+        Factors that depend on A and s: the coefficient of the projection, the constant
+        factor, and its logarithm (see Notes).
     C_ : float
-        The factor of the squared norm of a row, which follows from s (see Notes).
+        Coefficient of the squared norm of a row, which depends on s (see Notes).
     phase_ : float
-        Phase of the last column where ``n_components`` is odd, in radians; only where
-        frequencies have two columns.
+        Phase in radians of the last column. It exists only if ``n_components`` is odd
+        and frequencies have two columns.
 
     See Also
     --------
-    OPRFSampler : The best member with s = +1 and real A.
-    TrigRBFSampler : The member with s = -1 and A = 0.
+    OPRFSampler : The best features with s = +1 and a real A.
+    TrigRBFSampler : The features with s = -1 and A = 0.
 
     Notes
     -----
-    With m frequencies :math:`w \sim N(0, I_d)` and x already centred and multiplied
-    by sigma, queries and keys are mapped by ([1]_, section 3.1)
+    Let :math:`w \sim N(0, I_d)` be one of m frequencies, and let x and y be a query and
+    a key that are centred and multiplied by sigma. Their features are ([1]_, section
+    3.1)
 
     .. math::
 
@@ -71,12 +73,12 @@ class GERFSampler(ExponentialSampler):
        g(y) &= \tfrac{D}{\sqrt m} e^{A|w|^2 + s B w \cdot y + C|y|^2}, &
        D &= (1 - 4A)^{d/4} .
 
-    The estimate is the sum of Re(f(x) g(y)): the columns of ``transform`` are all Re f,
-    then all Im f, those of ``transform_key`` Re g and -Im g. Where A is real both sides
-    have the same map (``symmetric_``). A last single column holds
-    :math:`\sqrt2 \operatorname{Re}(e^{ib} f)` and
-    :math:`\sqrt2 \operatorname{Re}(e^{-ib} g)`, b uniform on [0, 2 pi), or f itself
-    where that is real.
+    The estimate is the sum of Re(f(x) g(y)). The columns of ``transform`` are therefore
+    all Re f followed by all Im f, and those of ``transform_key`` all Re g followed by
+    all -Im g. If A is real, both have the same features (``symmetric_``). A last single
+    column contains :math:`\sqrt2 \operatorname{Re}(e^{ib} f)` and :math:`\sqrt2
+    \operatorname{Re}(e^{-ib} g)`, with b uniform on [0, 2 pi), or f itself if it is
+    real.
 
     Put :math:`\rho = 1 / (1 - 8A)` and :math:`q = |x + s y|^2`. One product has
 
@@ -89,23 +91,25 @@ class GERFSampler(ExponentialSampler):
        {2 \operatorname{Re} \rho}\right) q, \\
        b &= d \log \frac{1 + \rho}{2 \sqrt\rho} + s (1 + \rho) q .
 
-    ``fit`` minimises the logarithm of this, at the means of q over all pairs of rows,
-    over s and log rho (which needs no constraint, unlike A in [1]_, section 9.10): for
-    each s by 50 iterations of L-BFGS-B from the best three points of a grid, and over
-    real A. The result is never worse there than OPRF or TrigRF. In all trials known to
-    us no complex A was better than the real optimum of its sign: ``A_`` ends up real.
+    ``fit`` minimises the logarithm of this expression, at the means of q over all pairs
+    of rows, with respect to s and log rho, which needs no constraint, unlike A in [1]_,
+    section 9.10. For each s it uses 50 iterations of L-BFGS-B from the best three
+    points of a grid, and also minimises over real A, so the result is never worse than
+    that of OPRF or TrigRF. In all trials known to us, no complex A was better than the
+    real optimum with the same sign, so ``A_`` is real in practice.
 
-    Orthogonal frequencies reduce the variance by the same amount for every A: with p
-    ordered pairs in common blocks,
+    Orthogonal frequencies reduce the variance by the same amount for every A. With p
+    ordered pairs of frequencies in common blocks, the reduction is
 
     .. math:: \frac{p}{m^2}\, e^{-(s+1)(|x|^2 + |y|^2)}
        \left(e^{sq} - {}_1F_1(d; d/2; sq/2)\right) .
 
     A last single column adds half of :math:`E|fg|^2` to its second moment.
 
-    ``kernel_variance`` is this formula for ``"iid"`` and ``"orthogonal"``; for
-    ``"simplex"`` and objects of any fixed angle another function replaces 1F1 (user
-    guide, couplings); the method says what it is for others.
+    ``kernel_variance`` evaluates this formula for ``"iid"`` and ``"orthogonal"``. For
+    ``"simplex"`` and for coupling objects with any fixed angle, another function
+    replaces 1F1 (see the user guide on couplings). The description of the method states
+    what it returns for other couplings.
 
     References
     ----------
@@ -168,7 +172,7 @@ class GERFSampler(ExponentialSampler):
 def log_variance(
     lam: Numbers, phi: Numbers, s: int, q: Numbers, n_features: int
 ) -> np.ndarray:
-    """Return log(Var / K^2) of one product, -inf where it is zero."""
+    """Return log(Var / K^2) of one product, -inf if the variance is zero."""
     with np.errstate(divide="ignore"):
         variance, log_scale = scaled_variance(
             *second_moment(lam, phi, s, q, n_features)
@@ -197,7 +201,7 @@ def value_and_gradient(
     tanh = 0.5 * n_features * (rho - 1) / (rho + 1)
     log_cosh = cmath.log((1 + rho) / 2) - 0.5 * complex(lam, phi)
     total = beside + modulus if s > 0 else (1 + 2 * modulus * c) / (beside + modulus)
-    # logs of E|fg|^2 and E(fg)^2 over K^2, the latter analytic in log rho
+    # logs of E|fg|^2 / K^2 and E(fg)^2 / K^2, the latter analytic in log rho
     size = n_features * (log_cosh.real - 0.5 * math.log(c))
     size += 0.5 * q * (total / c - s)
     square = n_features * log_cosh + s * q * rho
@@ -214,9 +218,9 @@ def value_and_gradient(
 
 
 def trigonometric_A(q: float, n_features: int) -> float:
-    """Return the real A of least second moment for s = -1 and q = |x - y|^2.
+    """Return the real A with the smallest second moment for s = -1 and q = |x - y|^2.
 
-    With rho = 1 + t it is the root of t = 2 (1 + t)(2 + t) q expit(-(2 + t) q) / d,
+    With rho = 1 + t, this is the root of t = 2 (1 + t)(2 + t) q expit(-(2 + t) q) / d,
     which is below 0.56 / (d - 0.56).
     """
     last = 0.56 / (n_features - 0.56)
@@ -224,10 +228,10 @@ def trigonometric_A(q: float, n_features: int) -> float:
     def right(t, at):
         return 2 * (1 + t) * (2 + t) * q * special.expit(-(2 + at) * q) / n_features
 
-    # a bracket of one order of magnitude, in units of its end: the root may be tiny
+    # a bracket in units of its end, because the root may be tiny
     high = min(1.001 * right(last, 0.0), last)
     low = 0.999 * right(0.0, high)
-    if low < 1e-290:  # q = 0, or so large that nothing is left to gain
+    if low < 1e-290:  # q is 0, or so large that A cannot reduce the variance
         return 0.0
     t = high * optimize.brentq(
         lambda part: part - right(part * high, part * high) / high,
@@ -238,11 +242,11 @@ def trigonometric_A(q: float, n_features: int) -> float:
     return t / (8 * (1 + t))
 
 
-@lru_cache  # other seeds ask again for the same rows
+@lru_cache  # cached, because other seeds use the same rows
 def complex_candidates(
     A: float, s: int, q: float, n_features: int
 ) -> tuple[tuple[float, float], ...]:
-    """Return the ends of L-BFGS-B from the best three points of a grid about A."""
+    """Return the results of L-BFGS-B from the best three points of a grid around A."""
     real, _ = log_rho(complex(A))
     if abs(real) > _BOUNDS[0][1]:
         return ()
@@ -267,16 +271,18 @@ def complex_candidates(
 def best_member(
     real_optima: dict[int, float], q: dict[int, float], n_features: int
 ) -> tuple[int, complex]:
-    """Return s and A of least variance a column at the averages q of |x + sy|^2.
+    """Return the s and A with the smallest variance, given means of |x + sy|^2.
 
-    The variance has digits where the second moment is near 1. What the search finds
-    must be better than the real optimum of its sign by more than rounding.
+    The variance is accurate even if the second moment is close to 1. A result of the
+    search must be better than the real optimum of the same sign by more than rounding
+    errors.
     """
     best, member = math.inf, (-1, complex(real_optima[-1]))
     for s, A in sorted(real_optima.items()):
         value = float(log_variance(*log_rho(complex(A)), s, q[s], n_features))
         margin = 1e-8 + 1e-12 * abs(value)
-        # a real A with s = +1 has two frequencies for the columns of another's one
+        # a real A with s = +1 has twice as many frequencies for the same number of
+        # features
         saved = math.log(2) if s > 0 else 0.0
         candidates = [(value - saved, complex(A))]
         for lam, phi in complex_candidates(A, s, q[s], n_features):

@@ -34,13 +34,14 @@ class MaternSampler(HeavyTailedSampler):
     Parameters
     ----------
     nu : float, default=1.5
-        Smoothness, positive: 1/2 is the Laplacian kernel, infinity the Gaussian one.
-        Below 0.15 ``fit`` warns that many frequencies are too large for floats.
+        Positive smoothness: 1/2 gives the Laplacian kernel, and infinity the Gaussian
+        kernel. Below 0.15, ``fit`` warns that many frequencies are too large for
+        floating-point numbers.
 
     See Also
     --------
-    LaplacianSampler : The special case nu = 1/2.
-    TrigRBFSampler : The Gaussian kernel, the limit of infinite nu.
+    LaplacianSampler : The special case nu = 1/2, and the L1 kernel.
+    TrigRBFSampler : The Gaussian kernel, which is the limit for infinite nu.
     sklearn_crt.kernels.matern_kernel : The exact kernel as a function.
 
     Notes
@@ -89,7 +90,8 @@ class MaternSampler(HeavyTailedSampler):
 
     _parameter_constraints: dict = {
         **HeavyTailedSampler._parameter_constraints,
-        "nu": [Interval(Real, 0, None, closed="right")],  # infinity is the Gaussian
+        # infinity gives the Gaussian kernel
+        "nu": [Interval(Real, 0, None, closed="right")],
     }
     _tail_advice = "nu of 0.15 or more"
 
@@ -160,12 +162,12 @@ class LaplacianSampler(MaternSampler):
     .. math:: K = e^{-r}, \qquad w = \frac{M^{1/2} u}{|n|}, \quad u \sim N(0, I_d),
        \quad n \sim N(0, 1)
 
-    with one n per frequency ([1]_, theorem 11; its table 1 reads as if there were one n
-    per column of the data, which gives the L1 kernel). For M = I, the norm of a
-    frequency is :math:`\sqrt B`, where B has a beta prime distribution with parameters
-    d/2 and 1/2. The probability that the norm exceeds R decreases as 1/R. The features,
-    their variance and the computation in float32 are as for :class:`MaternSampler`,
-    where :math:`\kappa` is now this kernel.
+    with one n per frequency ([1]_, theorem 11; its table 1 suggests one n per column of
+    the data, which would give the L1 kernel). For M = I, the norm of a frequency is
+    :math:`\sqrt B`, where B has a beta prime distribution with parameters d/2 and 1/2.
+    The probability that the norm exceeds R decreases as 1/R. The features, their
+    variance and the computation in float32 are as for :class:`MaternSampler`, where
+    :math:`\kappa` is now this kernel.
 
     With ``norm="l1"``, ``fit`` raises ValueError for a ``shape_matrix`` and for
     couplings other than ``"auto"`` and ``"iid"``.
@@ -256,38 +258,42 @@ def _draw_cauchy(n_frequencies, n_features, rng):
 
 
 class ExponentialPowerSampler(HeavyTailedSampler):
-    r"""Exponential-power kernel from sine and cosine pairs.
+    r"""Random Fourier features that estimate the exponential power kernel.
 
-    The frequencies are normal vectors times the root of a positive stable variable.
-    From the data ``fit`` reads the number of columns and, for ``sigma="scale"`` or
-    ``"median"``, their scale.
+    Use this kernel for functions that are less smooth than the Gaussian kernel assumes;
+    ``alpha`` determines how sharp its peak is. The frequencies are normal vectors
+    multiplied by the root of a positive stable variable. ``fit`` uses the data only to
+    determine the number of columns and, for ``sigma="scale"`` or ``"median"``, their
+    scale.
 
     Parameters
     ----------
     alpha : float, default=1.0
-        Exponent in (0, 2]: 1 is the Laplacian kernel, 2 the Gaussian kernel
-        ``exp(-r**2)``, without the factor 1/2. Below 0.3 ``fit`` warns that many
-        frequencies are too large for floats.
+        Exponent in (0, 2]: 1 gives the Laplacian kernel, and 2 the Gaussian kernel
+        ``exp(-r**2)``, without the factor 1/2. Below 0.3, ``fit`` warns that many
+        frequencies are too large for floating-point numbers.
 
     See Also
     --------
     LaplacianSampler : The case alpha = 1.
-    TrigRBFSampler : The case alpha = 2, with sigma times sqrt(2).
+    TrigRBFSampler : The special case alpha = 2, with sigma multiplied by sqrt(2).
     sklearn_crt.kernels.exponential_power_kernel : The exact kernel as a function.
 
     Notes
     -----
-    With x already multiplied by sigma and :math:`r = |x - y|_M`,
+    Let x and y be rows that are already multiplied by sigma, and let :math:`r = |x -
+    y|_M`. The kernel and the distribution of the frequencies are
 
     .. math:: K = e^{-r^\alpha}, \qquad w = \sqrt S M^{1/2} u, \quad u \sim N(0, I_d),
        \quad \operatorname{E} e^{-gS} = e^{-(2g)^{\alpha/2}}
 
-    so the norm for M = I is :math:`\chi_d \sqrt S`; S is drawn by Kanter's form of the
-    method of Chambers, Mallows and Stuck ([1]_, theorems 11 and 12; the latter lacks
-    :math:`\chi_d` and the root). The probability that the norm exceeds R falls as
-    :math:`R^{-\alpha}`. The features, their variance and float32 are as for
-    :class:`MaternSampler`, with this kernel for :math:`\kappa`.
-    For alpha below 0.05 ``kernel_variance`` is that of independent frequencies.
+    so the norm of a frequency for M = I is :math:`\chi_d \sqrt S`. S is sampled by
+    Kanter's form of the method of Chambers, Mallows and Stuck ([1]_, theorems 11 and
+    12; the latter lacks :math:`\chi_d` and the root). The probability that the norm
+    exceeds R decreases as :math:`R^{-\alpha}`. The features, their variance and the
+    computation in float32 are as for :class:`MaternSampler`, where :math:`\kappa` is
+    now this kernel. For alpha below 0.05, ``kernel_variance`` is the variance for
+    independent frequencies.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Positive features of the Gaussian kernel: PosRF, SimRF in simplices, optimal OPRF."""
+"""Positive features of the Gaussian kernel: PosRF, SimRF and OPRF."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from ._exponential import (
 class PositiveRBFSampler(ExponentialSampler):
     r"""Gaussian or softmax kernel from positive exponential features (PosRF, FAVOR+).
 
-    From the data ``fit`` reads the column means and, for ``sigma="scale"`` or
-    ``"median"``, the scale of the columns.
+    ``fit`` computes the column means and, for ``sigma="scale"`` or ``"median"``, the
+    scale of the columns.
 
     Parameters
     ----------
     coupling : str or Coupling, default="orthogonal"
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"antithetic"``, ``"halton"``, ``"sobol"``,
-        ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All but the
-        structured ones are exactly unbiased. ``"antithetic"`` draws
-        pairs w, -w on orthogonal directions: the least error from d columns on, for
-        half the products.
+        ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All of them
+        are exactly unbiased except the structured ones. ``"antithetic"`` draws pairs w,
+        -w with orthogonal directions. From 2 d features on, for d columns of X, it has
+        the lowest error, with half as many multiplications.
 
     See Also
     --------
-    OPRFSampler : Positive features of least variance on the data.
-    TrigRBFSampler : Sine and cosine pairs.
+    OPRFSampler : Positive features with the lowest variance on the data.
+    TrigRBFSampler : Random Fourier features.
 
     Notes
     -----
-    With m frequencies :math:`w \sim N(0, I_d)` and x already centred and multiplied
-    by sigma ([1]_; [2]_ section 2.2),
+    Let :math:`w \sim N(0, I_d)` be one of m frequencies, and let x be a row that is
+    centred and multiplied by sigma ([1]_; [2]_ section 2.2). Then
 
     .. math:: f(x) = \frac{1}{\sqrt m} e^{w \cdot x - |x|^2}, \qquad
        \operatorname{Var} = \frac{e^{4 x \cdot y} - K^2}{m}
@@ -48,9 +48,10 @@ class PositiveRBFSampler(ExponentialSampler):
     where :math:`q = |x + y|^2` and p is the number of ordered pairs of frequencies
     in common orthogonal blocks ([3]_, theorem 3.2).
 
-    ``kernel_variance`` is this formula for ``"iid"`` and ``"orthogonal"``; for
-    ``"simplex"`` and objects of any fixed angle another function replaces 1F1 (user
-    guide, couplings); the method says what it is for others.
+    ``kernel_variance`` evaluates this formula for ``"iid"`` and ``"orthogonal"``. For
+    ``"simplex"`` and for coupling objects with any fixed angle, another function
+    replaces 1F1 (see the user guide on couplings). The description of the method states
+    what it returns for other couplings.
 
     References
     ----------
@@ -77,35 +78,36 @@ class PositiveRBFSampler(ExponentialSampler):
 class SimplexRBFSampler(PositiveRBFSampler):
     r"""Gaussian or softmax kernel from positive features in simplex blocks (SimRF).
 
-    This is :class:`PositiveRBFSampler` with ``coupling="simplex"`` as the default: the
-    frequencies of a block have the largest angle that is possible for all pairs of
-    them, which gives the least variance. From the data ``fit`` reads the column means
-    and, for ``sigma="scale"`` or ``"median"``, the scale of the columns.
+    This is :class:`PositiveRBFSampler` with ``coupling="simplex"`` as the default. The
+    angles between the frequencies of a block are as large as possible for all pairs at
+    once, which minimises the variance. ``fit`` computes the column means and, for
+    ``sigma="scale"`` or ``"median"``, the scale of the columns.
 
     Parameters
     ----------
     n_components : int, default=100
-        Number of columns, one per frequency.
+        Number of features, one per frequency.
     coupling : str or Coupling, default="simplex"
         How the frequencies depend on each other:
 
         - ``"simplex"``: independent blocks of simplices (SimRF).
-        - ``"simplex+"``: the angles of a block depend on the norms of its frequencies
-          (SimRF+), which has less variance for rows near the centre.
+        - ``"simplex+"``: the angles in a block depend on the norms of its frequencies
+          (SimRF+), which reduces the variance for rows near the centre.
         - ``"structured-simplex"``: rotations are products of random signs and Hadamard
-          matrices, faster in high dimension, with a bias that vanishes there.
+          matrices, which are faster in high dimension. Their small bias decreases with
+          the dimension.
 
-        All other couplings of :class:`PositiveRBFSampler` work as well.
+        All other couplings of :class:`PositiveRBFSampler` are available as well.
 
     See Also
     --------
-    PositiveRBFSampler : The same map with orthogonal frequencies as the default.
-    OPRFSampler : One more parameter; takes ``coupling="simplex"`` too.
+    PositiveRBFSampler : The same features with orthogonal frequencies by default.
+    OPRFSampler : Features with one more parameter, also with ``coupling="simplex"``.
 
     Notes
     -----
-    With m frequencies :math:`w \sim N(0, I_d)` and x already centred and multiplied
-    by sigma ([1]_, equation 7),
+    Let :math:`w \sim N(0, I_d)` be one of m frequencies, and let x be a row that is
+    centred and multiplied by sigma ([1]_, equation 7). Then
 
     .. math:: f(x) = \frac{1}{\sqrt m} e^{w \cdot x - |x|^2}, \qquad
        \operatorname{Var} = \frac{e^{4 x \cdot y} - K^2}{m}
@@ -119,14 +121,14 @@ class SimplexRBFSampler(PositiveRBFSampler):
        \text{density} \propto \sin^{d-1} \psi
 
     ([1]_, theorems 3.2 and 4.3, equation 21). No coupling whose directions do not
-    depend on the norms has a smaller variance ([1]_, theorem 3.4). For
-    :math:`q \to 0` the variance of a block falls as :math:`q/d` times
-    :math:`1 - 2\,\Gamma((d+1)/2)^2 / (d\,\Gamma(d/2)^2)`, 0.00778 for d = 64, where
-    orthogonal and independent frequencies have 1.
+    depend on the norms has a smaller variance ([1]_, theorem 3.4). For :math:`q \to 0`
+    the variance of a block approaches :math:`q/d` times :math:`1 - 2\,\Gamma((d+1)/2)^2
+    / (d\,\Gamma(d/2)^2)`, which is 0.00778 for d = 64. This factor is 1 for orthogonal
+    and for independent frequencies.
 
-    ``kernel_variance`` is this formula, also for ``"structured-simplex"`` blocks
-    without padding (d a power of two, at least 16). For other dimensions and for
-    ``"simplex+"`` it is that of independent frequencies, p = 0.
+    ``kernel_variance`` evaluates this formula, also for ``"structured-simplex"`` if no
+    padding is needed (d is a power of two and at least 16). For other dimensions and
+    for ``"simplex+"`` it is the variance for independent frequencies, p = 0.
 
     References
     ----------
@@ -167,20 +169,20 @@ class SimplexRBFSampler(PositiveRBFSampler):
 
 
 class OPRFSampler(ExponentialSampler):
-    r"""Gaussian or softmax kernel from positive features of least variance (OPRF).
+    r"""Gaussian or softmax kernel from optimal positive random features (OPRF).
 
-    From the means and variances of the columns ``fit`` chooses the one parameter A of
-    the map, in O(n d).
+    ``fit`` chooses the parameter A that minimises the variance, from the means and
+    variances of the columns, in O(n d) operations.
 
     Parameters
     ----------
     coupling : str or Coupling, default="orthogonal"
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"antithetic"``, ``"halton"``, ``"sobol"``,
-        ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All but the
-        structured ones are exactly unbiased. ``"antithetic"`` draws
-        pairs w, -w on orthogonal directions: the least error from d columns on, for
-        half the products.
+        ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All of them
+        are exactly unbiased except the structured ones. ``"antithetic"`` draws pairs w,
+        -w with orthogonal directions. From 2 d features on, for d columns of X, it has
+        the lowest error, with half as many multiplications.
 
     Attributes
     ----------
@@ -189,23 +191,23 @@ class OPRFSampler(ExponentialSampler):
 
     See Also
     --------
-    PositiveRBFSampler : The same map with A = 0.
-    TrigRBFSampler : Sine and cosine pairs.
+    PositiveRBFSampler : The same features with A = 0.
+    TrigRBFSampler : Random Fourier features.
 
     Notes
     -----
-    With m frequencies :math:`w \sim N(0, I_d)` and x already centred and multiplied
-    by sigma ([1]_, theorem 3.1),
+    Let :math:`w \sim N(0, I_d)` be one of m frequencies, and let x be a row that is
+    centred and multiplied by sigma ([1]_, theorem 3.1). Then
 
     .. math:: f(x) = \frac{(1 - 4A)^{d/4}}{\sqrt m}
        \exp\left(A |w|^2 + \sqrt{1 - 4A}\, w \cdot x - |x|^2\right)
 
-    with, for :math:`\bar q` the mean of :math:`|x + y|^2` over all pairs of rows,
+    where, with the mean :math:`\bar q` of :math:`|x + y|^2` over all pairs of rows,
 
     .. math:: A = \frac{1 - 1/\rho}{8}, \qquad
        \rho = \frac{2d}{2 \bar q + d + \sqrt{(2 \bar q + d)^2 + 8 d \bar q}} .
 
-    This A minimises the mean log second moment over the pairs ([1]_, theorem 3.3 and
+    This A minimises the mean log second moment over all pairs ([1]_, theorem 3.3 and
     equation 8). The variance is
 
     .. math:: \frac{K^2}{m} \left( \left(\frac{1 + \rho}{2 \sqrt\rho}\right)^d
@@ -215,8 +217,8 @@ class OPRFSampler(ExponentialSampler):
     where :math:`q = |x + y|^2` and p is the number of ordered pairs of frequencies in
     common orthogonal blocks; the second term does not depend on A ([2]_, theorem 3.2).
 
-    With ``coupling="antithetic"`` A minimises the mean log second moment of a pair w,
-    -w: :math:`\rho` solves
+    With ``coupling="antithetic"``, A minimises the mean log second moment of a pair w,
+    -w, and :math:`\rho` solves
 
     .. math:: \frac{d (\rho - 1)}{2 \rho (1 + \rho)}
        = - \frac{\bar q}{1 + e^{-(1 + \rho) \bar q}} .
@@ -225,13 +227,14 @@ class OPRFSampler(ExponentialSampler):
     :math:`c = d \log\frac{1 + \rho}{2 \sqrt\rho}` the first term is then
     :math:`\frac{K^2}{2m} (e^{c + \rho q} + e^{c - q} - 2)`.
 
-    With ``coupling="simplex+"`` a frequency weighs :math:`|w| e^{2A|w|^2}`, so the
-    frequencies depend on A; where A is the optimum of a mean :math:`|x + y|^2` above
-    1/2, the plain simplex is drawn.
+    With ``coupling="simplex+"``, each frequency has the weight :math:`|w| e^{2A|w|^2}`,
+    so the frequencies depend on A. If A is optimal for a mean :math:`|x + y|^2` above
+    1/2, the frequencies of a plain simplex are drawn.
 
-    ``kernel_variance`` is this formula for ``"iid"`` and ``"orthogonal"``; for
-    ``"simplex"`` and objects of any fixed angle another function replaces 1F1 (user
-    guide, couplings); the method says what it is for others.
+    ``kernel_variance`` evaluates this formula for ``"iid"`` and ``"orthogonal"``. For
+    ``"simplex"`` and for coupling objects with any fixed angle, another function
+    replaces 1F1 (see the user guide on couplings). The description of the method states
+    what it returns for other couplings.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Sines and cosines: of the Gaussian kernel, and what those of heavy tails need."""
+"""Random Fourier features: Gaussian kernel, and the base class for heavy tails."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def make_trigonometric_map(
     draw: Callable | None = None,
     **fields: Any,
 ) -> TrigonometricMap:
-    """Return sines and cosines for a radial kernel."""
+    """Return a map of random Fourier features for a radial kernel."""
     coupling = coupling or get_coupling(sampler.coupling, type(sampler).__name__)
     single = getattr(sampler, "random_phase", False)
     columns = PairedColumns.of(sampler.n_components, single=single)
@@ -68,12 +68,13 @@ def has_uniform_directions(coupling: Any) -> bool:
     return coupling.exact and not coupling.opposite
 
 
-_LIGHT_TAIL = 0.3  # least index of the tail without a warning
-_FEW_FEATURES = 32  # products of Hadamard matrices have inner products of exactly 0
+_LIGHT_TAIL = 0.3  # smallest tail index without a warning
+# with fewer columns, structured frequencies are too often orthogonal to rows
+_FEW_FEATURES = 32
 
 
 class HeavyTailedSampler(BaseFeatureSampler):
-    """Sines and cosines for kernels whose frequencies have heavy tails.
+    """Base class of random Fourier features whose frequencies have heavy tails.
 
     This class adds ``shape_matrix`` and ``random_phase``, and computes large phases
     accurately. A subclass defines ``_radial``, ``_radial_law`` and ``_tail_index``.
@@ -81,16 +82,17 @@ class HeavyTailedSampler(BaseFeatureSampler):
     Parameters
     ----------
     n_components : int, default=100
-        Number of columns: two per frequency, or one with ``random_phase``. With an odd
-        number the last frequency has one column with a random phase.
+        Number of features: a cosine and a sine per frequency, or one cosine with
+        ``random_phase``. If the number is odd, the last frequency has a single column
+        with a random phase.
     shape_matrix : array-like of shape (n_features, n_features), default=None
         Symmetric positive definite matrix M of the distance ``sqrt(u' M u)``, where ``u
         = sigma * (x - y)``. None is the identity.
     random_phase : bool, default=False
-        Whether each column is ``sqrt(2 / m) * cos(w.x + b)`` with a frequency w and a
-        phase b of its own. With the same number of columns, this has a lower variance
-        where the kernel is small, whereas pairs of cosine and sine have a lower
-        variance near x = y.
+        Whether each feature is ``sqrt(2 / m) * cos(w.x + b)`` with its own frequency w
+        and phase b. For the same number of features, the variance is then lower if the
+        kernel value is small, whereas pairs of a cosine and a sine have a lower
+        variance for neighbouring rows.
 
     Attributes
     ----------
@@ -115,14 +117,14 @@ class HeavyTailedSampler(BaseFeatureSampler):
 
     @abstractmethod
     def _radial_law(self, n_features: int):
-        """Return the law of the norm of a frequency in this dimension."""
+        """Return the distribution of the norm of a frequency in a given dimension."""
 
     @abstractmethod
     def _tail_index(self) -> float:
-        """Return the b of P(|w| > R) ~ R^-b; infinity for light tails."""
+        """Return b such that P(|w| > R) ~ R^-b; infinity for light tails."""
 
     def _coupling(self) -> Coupling:
-        """Return the coupling of the parameter."""
+        """Return the coupling that belongs to the parameter ``coupling``."""
         return get_coupling(self.coupling, type(self).__name__)
 
     # ------------------------------------------------------------------ fitting
@@ -177,21 +179,22 @@ class HeavyTailedSampler(BaseFeatureSampler):
 
 
 class TrigRBFSampler(BaseFeatureSampler):
-    r"""Gaussian or softmax kernel from sine and cosine pairs (random Fourier features).
+    r"""Gaussian or softmax kernel from random Fourier features.
 
-    From the data ``fit`` reads the number of columns and, for ``sigma="scale"`` or
-    ``"median"``, their scale.
+    ``fit`` uses the data only to determine the number of columns and, for
+    ``sigma="scale"`` or ``"median"``, their scale.
 
     Parameters
     ----------
     n_components : int, default=100
-        Number of columns: two per frequency, or one with ``random_phase``. With an odd
-        number the last frequency has one column with a random phase.
+        Number of features: a cosine and a sine per frequency, or one cosine with
+        ``random_phase``. If the number is odd, the last frequency has a single column
+        with a random phase.
     random_phase : bool, default=False
-        Whether each column is ``sqrt(2 / m) * cos(w.x + b)`` with a frequency w and a
-        phase b of its own. With the same number of columns, this has a lower variance
-        where the kernel is small, whereas pairs of cosine and sine have a lower
-        variance near x = y.
+        Whether each feature is ``sqrt(2 / m) * cos(w.x + b)`` with its own frequency w
+        and phase b. For the same number of features, the variance is then lower if the
+        kernel value is small, whereas pairs of a cosine and a sine have a lower
+        variance for neighbouring rows.
 
     Attributes
     ----------
@@ -202,11 +205,12 @@ class TrigRBFSampler(BaseFeatureSampler):
     See Also
     --------
     PositiveRBFSampler : Positive features of the same kernels.
-    OPRFSampler : Positive features of least variance on the data.
+    OPRFSampler : Positive features with the lowest variance on the data.
 
     Notes
     -----
-    With m frequencies :math:`w \sim N(0, I_d)` and x already multiplied by sigma,
+    Let :math:`w \sim N(0, I_d)` be one of m frequencies, and let x be a row that is
+    multiplied by sigma. Then
 
     .. math:: f(x) = \frac{1}{\sqrt m} (\cos w \cdot x, \sin w \cdot x), \qquad
        \operatorname{Var} = \frac{(1 - K^2)^2}{2m} - \frac{p}{m^2} g(|x - y|^2)
@@ -215,9 +219,10 @@ class TrigRBFSampler(BaseFeatureSampler):
     common blocks and :math:`g(q) = e^{-q} - {}_1F_1(d; d/2; -q/2)` is the variance
     reduction of an orthogonal pair [2]_.
 
-    ``kernel_variance`` is this formula for ``"iid"`` and ``"orthogonal"``; for
-    ``"simplex"`` and objects of any fixed angle another function replaces 1F1 (user
-    guide, couplings); the method says what it is for others.
+    ``kernel_variance`` evaluates this formula for ``"iid"`` and ``"orthogonal"``. For
+    ``"simplex"`` and for coupling objects with any fixed angle, another function
+    replaces 1F1 (see the user guide on couplings). The description of the method states
+    what it returns for other couplings.
 
     References
     ----------

@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
+from .._calibration import Errors, LeftOut
 from .._compat import (
     Interval,
     RandomState,
@@ -32,7 +33,6 @@ from .._fitted import (
     value_of,
 )
 from .._quantiles import check_coverage, check_levels
-from ..ridge._calibration import Errors, LeftOut
 from ..ridge._effects import Effects
 from ..rows import (
     TableLike,

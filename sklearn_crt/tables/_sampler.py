@@ -178,8 +178,8 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
         Numeric columns whose numbers are names, such as codes of regions. Strings and
         columns of type ``category`` need not be listed.
     n_jobs : int, default=None
-        Number of threads of ``transform``; -1 uses all processors. None uses as many as
-        NumPy's linear algebra would, and one inside joblib workers.
+        Number of threads that ``transform`` uses. -1 uses all processors; None uses as
+        many as NumPy's linear algebra would, and one inside joblib workers.
     random_state : int, RandomState instance or None, default=None
         Seed of the landmarks, which are rows. They depend on the content of the rows,
         not on their order. Pass an integer for results that can be repeated.

@@ -1,4 +1,4 @@
-"""A contract check that judges any linear attention, also third-party ones."""
+"""A check for linear attention, also for third-party implementations."""
 
 from __future__ import annotations
 
@@ -29,15 +29,16 @@ def check_attention(
     Parameters
     ----------
     attention : sampler or callable
-        A sampler with ``kernel="softmax"``, not fitted: it is fitted on rows like
-        those of the check, but not on these. Or a function ``attention(q, k, v, *,
-        causal, n_components, random_state)`` of NumPy arrays (..., n_rows, n_columns)
-        that returns the output and draws its features itself.
+        An unfitted sampler with ``kernel="softmax"``. It is fitted on rows with the
+        same distribution as those of the check, but not on the same rows. Alternatively
+        a function ``attention(q, k, v, *, causal, n_components, random_state)`` of
+        NumPy arrays (..., n_rows, n_columns) that draws features and returns the
+        output.
     positive : bool, default=None
         Whether all features are positive, so that outputs are averages of the values.
-        If None, as the map of a sampler says; True for a function.
+        None means the property of the map of a sampler, and True for a function.
     n_components : int, default=512
-        Number of features; twice as many are taken too.
+        Number of features. The check also uses twice as many.
     n_draws : int, default=48
         Number of seeds.
     scales : tuple of float, default=(1.0, 5.0, 30.0)
@@ -49,12 +50,12 @@ def check_attention(
         If the mean of the outputs over the seeds differs from ``softmax_attention``
         (with a chance of about 1e-6 for a correct one), if a row of causal attention
         depends on later rows, or if an output is not finite or, for positive features,
-        outside the values that its row sees.
+        outside the range of the values to which its row attends.
 
     Notes
     -----
-    The ratio of two estimates has a bias of order 1 / n. Of ``2 out(2 n) - out(n)`` it
-    is of order 1 / n^2, far below the spread of the mean.
+    The ratio of two estimates has a bias of order 1 / n. The bias of ``2 out(2 n) -
+    out(n)`` is of order 1 / n^2, which is far below the standard error of the mean.
 
     Examples
     --------
@@ -79,7 +80,7 @@ def check_attention(
 def _rows(
     scale: float = 0.7, dtype: type[np.floating] = np.float64, seed: int = 3
 ) -> tuple[np.ndarray, ...]:
-    """Return queries, keys of several lengths, and values."""
+    """Return queries, keys with different norms, and values."""
     rng = np.random.default_rng(seed)
     q, k, v = rng.standard_normal((3, _LENGTH, _COLUMNS))
     lengths = rng.permutation(np.linspace(0.3, 2.0, _LENGTH))[:, None]
@@ -89,7 +90,7 @@ def _rows(
 def _fit_before(
     sampler: BaseFeatureSampler, n_components: int, random_state: int
 ) -> BaseFeatureSampler:
-    """Fit a sampler on rows that stand for earlier batches."""
+    """Fit a sampler on rows that represent earlier batches."""
     q, k, _ = _rows(seed=4)
     sampler = clone(sampler).set_params(
         sigma=_COLUMNS**-0.25, n_components=n_components, random_state=random_state
@@ -98,7 +99,7 @@ def _fit_before(
 
 
 def _attend_with(sampler: BaseFeatureSampler) -> Callable[..., np.ndarray]:
-    @cache  # fits serve causal attention and the other
+    @cache  # the same fits are used for causal and for bidirectional attention
     def fit(n_components: int, random_state: int) -> BaseFeatureSampler:
         return _fit_before(sampler, n_components, random_state)
 

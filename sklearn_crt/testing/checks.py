@@ -201,7 +201,7 @@ def assert_nested(sampler: BaseFeatureSampler, X: np.ndarray) -> None:
 
     With the same seed, the frequencies of a sampler with fewer columns must be the
     first frequencies of a sampler with more columns. For a composed map this must hold
-    for each of its components, between numbers of columns that have the same
+    for each of its components, for numbers of columns at which it has the same
     components.
 
     Parameters
@@ -369,7 +369,8 @@ def check_sampler(
     if fitted.map_.frequency_index() is not None:
         fitted = fitted.set_params(n_components=4 * n_features).fit(X)
     exact = getattr(fitted, "variance_is_exact_", True)
-    # all blocks for the variance, because squares of positive features have heavy tails
+    # all blocks are used for the variance, because squares of positive features have
+    # heavy tails
     sizes = [(50_000, n_features), (20_000, 2 * n_features + 1)]
     for_mean = [(min(50_000, 200_000 // n_features), n_features)]
     draws = Draws(sampler, X, None, sizes if exact else for_mean)

@@ -1,4 +1,4 @@
-"""Draws of estimates of a kernel, from blocks of frequencies, seeds or parts."""
+"""Independent kernel estimates from blocks of frequencies, seeds or parts."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ..maps import FeatureMap
 from ..samplers import BaseFeatureSampler
 
 C = TypeVar("C", bound=Callable[..., None])
-FAMILY = 1e-6  # chance that one call fails a correct sampler
+FAMILY = 1e-6  # probability that a correct sampler fails one call
 
 
 def with_few_columns(check: C) -> C:
-    """Return a check that fits with few columns, of whose errors fit does not warn."""
+    """Return a check that ignores warnings about fits with few features."""
 
     @wraps(check)
     def quiet(*args: Any, **params: Any) -> Any:
@@ -50,12 +50,12 @@ def contract_rows(n_features: int = 4, random_state: int = 0) -> np.ndarray:
 def fit_sides(
     sampler: BaseFeatureSampler, X: np.ndarray, Y: np.ndarray | None
 ) -> BaseFeatureSampler:
-    """Fit a sampler on the rows of both sides, or on X alone where Y is None."""
+    """Fit a sampler on queries and keys, or on X only if Y is None."""
     return sampler.fit(X) if Y is None else sampler.fit(X, X_key=Y)
 
 
 def stated_bias(feature_map: FeatureMap | None) -> float:
-    """Return the largest relative bias that the couplings of a map admit."""
+    """Return the largest relative bias that the couplings of a map declare."""
     coupling = getattr(feature_map, "coupling", None)
     own = 0.0 if coupling is None else coupling.bias
     return max([own, *map(stated_bias, getattr(feature_map, "parts", ()))])
@@ -64,7 +64,7 @@ def stated_bias(feature_map: FeatureMap | None) -> float:
 def stated_variance(
     fitted: Any, X: np.ndarray, Y: np.ndarray | None
 ) -> tuple[np.ndarray, float | np.ndarray]:
-    """Return what ``kernel_variance`` states, and its standard error, 0 if exact."""
+    """Return ``kernel_variance``, and its standard error, which is 0 if it is exact."""
     if hasattr(fitted.map_, "variance_with_error"):
         return fitted.kernel_variance(X, Y, return_error=True)
     return fitted.kernel_variance(X, Y), 0.0
@@ -81,7 +81,8 @@ def seed_estimates(
     # X, Y (n_X, n_features) -> (n_draws, n_X, n_Y)
     drawn, estimates = clone(sampler), []
     for seed in range(n_draws):
-        # what is valid for one seed is for all: a third of the time of narrow fits
+        # inputs that are valid for one seed are valid for all; this saves a third of
+        # the time
         with config_context(skip_parameter_validation=seed > 0, assume_finite=seed > 0):
             drawn.random_state = seed
             if seed and _reads_the_same_for_any_seed(drawn):
@@ -119,32 +120,34 @@ def assert_mean(
 
 
 def coupled_size(sampler: BaseFeatureSampler, n_features: int) -> int:
-    """Return after how many frequencies the coupling starts anew; 0 for never."""
+    """Return the number of frequencies per independent block, 0 if there are none."""
     coupling = getattr(getattr(sampler, "map_", None), "coupling", None)
     if coupling is None:
         return n_features
-    sizes = coupling.block_sizes(32 * n_features, n_features)  # some pad to 16
+    # some couplings pad to 16 columns
+    sizes = coupling.block_sizes(32 * n_features, n_features)
     return max(n_features, int(np.max(sizes))) if len(sizes) > 1 else 0
 
 
 def _is_symmetric(fitted: BaseFeatureSampler, X: np.ndarray) -> bool:
-    """Whether both sides are one map by its own words, and for these rows."""
+    """Return whether queries and keys have the same features, as declared."""
     if not getattr(fitted, "symmetric_", False):
         return False
     return np.array_equal(fitted.transform(X), fitted.transform_key(X))
 
 
 def cuts_into_blocks(fitted: BaseFeatureSampler) -> bool:
-    """Whether groups of frequencies of a fitted sampler make independent estimates."""
+    """Return whether groups of frequencies of a sampler give independent estimates."""
     if fitted.map_.frequency_index() is None:
         return False
     return coupled_size(fitted, fitted.n_features_in_) > 0
 
 
 class WideFit:
-    """A wide fit whose frequencies stand, block by block, for those of narrow fits.
+    """A fit with many frequencies, whose blocks represent fits with few.
 
-    Its blocks are independent and each has the law of a fit with as many frequencies.
+    Its blocks are independent, and each has the distribution of a fit with as many
+    frequencies.
     """
 
     def __init__(
@@ -171,7 +174,7 @@ class WideFit:
             self.keys = _layers(keys, columns)
 
     def _stride(self, block: int) -> int:
-        """Return after how many frequencies the next block may begin."""
+        """Return the number of frequencies after which the next block may begin."""
         return -(-block // self.whole) * self.whole
 
     def _fit(self, n_frequencies: int) -> BaseFeatureSampler:
@@ -198,20 +201,22 @@ class WideFit:
 def _columns_of_frequencies(index: np.ndarray, n_frequencies: int) -> np.ndarray:
     """Return the k-th column of each frequency, for each k.
 
-    Where a frequency has fewer columns than another it is one beyond the last.
+    If a frequency has fewer columns than others, an index beyond the last column is
+    returned.
     """
     # index (n_columns,) -> (n_layers, n_frequencies)
     order = np.argsort(index, kind="stable")
     counts = np.bincount(index, minlength=n_frequencies)
     index, first = index[order], np.cumsum(counts) - counts
-    place = np.arange(len(index)) - first[index]  # among its frequency's columns
+    # position among the columns of the frequency
+    place = np.arange(len(index)) - first[index]
     columns = np.full((counts.max(), n_frequencies), len(index))
     columns[place, index] = order
     return columns
 
 
 def _layers(features: np.ndarray, columns: np.ndarray) -> list[np.ndarray]:
-    """Return the features of each list of columns; those beyond the last are 0."""
+    """Return the features of each list of columns, which are 0 beyond the last."""
     features = np.pad(features, ((0, 0), (0, 1)))
     return [features[:, each] for each in columns]
 
@@ -260,12 +265,12 @@ def composed_estimates(
 
 
 def _fitted_parts(fitted: Any) -> Any:
-    """Return the fitted samplers behind the map of a sampler."""
+    """Return the fitted samplers of which a sampler consists."""
     return value_of(fitted).parts()
 
 
 def _is_simple(part: Any) -> bool:
-    """Whether blocks of frequencies make estimates as a map, or its parts, do."""
+    """Return whether blocks of frequencies give estimates like a map or its parts."""
     if hasattr(part, "blocks_"):
         return all(map(_is_simple, _fitted_parts(part).samplers))
     cut = hasattr(part, "map_") and cuts_into_blocks(part)
@@ -295,7 +300,7 @@ def _part_estimates(
 
 
 class Draws:
-    """Estimates of the kernel by one sampler, for all the checks of it."""
+    """Kernel estimates of one sampler, for all of its checks."""
 
     def __init__(
         self,
@@ -335,7 +340,7 @@ class Draws:
             assert_mean(estimates, narrow.exact_kernel(X, Y), bias=bias)
 
     def judge_variance(self, n_blocks: int, block: int, n_draws: int) -> None:
-        """Raise AssertionError if the variance is not the stated one."""
+        """Raise AssertionError if the variance differs from ``kernel_variance``."""
         X, Y, narrow, estimates = self.X, self.Y, self.fitted, None
         if cuts_into_blocks(narrow):
             estimates, narrow = self.blocks(n_blocks, block)

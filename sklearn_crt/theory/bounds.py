@@ -32,14 +32,14 @@ def oprf_log_sup(
     Parameters
     ----------
     sq_sum : float or array-like
-        :math:`q = |x + y|^2`. It is at most twice ``sq_norms``, which is the value
-        to give where only the norms are known.
+        :math:`q = |x + y|^2`. It is at most twice ``sq_norms``; use this value if only
+        the norms are known.
     sq_norms : float or array-like
         :math:`N = |x|^2 + |y|^2`.
     n_features : int
         Dimension d of x and y.
     A : float
-        Parameter of the map, < 0; the products are unbounded for A = 0.
+        Negative parameter of the features; the products are unbounded for A = 0.
 
     Returns
     -------
@@ -53,7 +53,7 @@ def oprf_log_sup(
 
     See Also
     --------
-    oprf_tail_bound : What follows for the mean of many products.
+    oprf_tail_bound : A consequence for the mean of many products.
 
     Notes
     -----
@@ -62,7 +62,7 @@ def oprf_log_sup(
 
     .. math:: \log S = \frac d2 \log(1 - 4A) - \frac{q}{8A} + \frac q2 - N .
 
-    The proof of theorem 4.2 of [1]_ leaves out the first term.
+    The proof of theorem 4.2 of [1]_ omits the first term.
 
     References
     ----------
@@ -109,18 +109,18 @@ def oprf_tail_bound(
     n_frequencies : int
         Number M of frequencies.
     sq_sum : float or array-like
-        :math:`q = |x + y|^2`. It is at most twice ``sq_norms``, which is the value
-        to give where only the norms are known.
+        :math:`q = |x + y|^2`. It is at most twice ``sq_norms``; use this value if only
+        the norms are known.
     sq_norms : float or array-like
         :math:`N = |x|^2 + |y|^2`.
     n_features : int
         Dimension d of x and y.
     A : float
-        Parameter of the map, < 0.
+        Negative parameter of the features.
     upper : bool, default=False
-        False bounds the probability of an error of either sign, for independent
-        frequencies. True bounds that of an estimate above the kernel by ``eps`` or
-        more, for independent frequencies and for orthogonal blocks.
+        If False, the bound is for an error of either sign, with independent
+        frequencies. If True, it is for an estimate that exceeds the kernel by ``eps``
+        or more, with independent frequencies or orthogonal blocks.
 
     Returns
     -------
@@ -134,7 +134,8 @@ def oprf_tail_bound(
 
     See Also
     --------
-    oprf_uniform_n_frequencies : Number of frequencies for all pairs at once.
+    oprf_uniform_n_frequencies : Number of frequencies for which the bound holds for all
+        pairs at once.
 
     Notes
     -----
@@ -143,12 +144,11 @@ def oprf_tail_bound(
     .. math:: P\left(|\widehat K - K| \ge \epsilon\right)
        \le 2 \exp\left(-2 M \epsilon^2 / S^2\right) ,
 
-    and each side alone has half of it. For orthogonal blocks the moment generating
-    function of the estimate is at most that of independent frequencies, which gives
-    the upper side. This is theorem 4.2 of [1]_ with the factor
-    :math:`(1 - 4A)^d` that is missing there: as printed, the bound is 5e-18 for
-    d = 64, A = -1/2, x = y = 0, M = 100 and an error of 0.9, whose probability is
-    0.97.
+    and half of it for errors of one sign. For orthogonal blocks the moment generating
+    function of the estimate is at most that of independent frequencies, which gives the
+    bound for too large estimates. This is theorem 4.2 of [1]_ with the factor :math:`(1
+    - 4A)^d` that is missing there: as printed, the bound is 5e-18 for d = 64, A = -1/2,
+    x = y = 0, M = 100 and an error of 0.9, whose probability is 0.97.
 
     References
     ----------
@@ -187,19 +187,18 @@ def oprf_uniform_n_frequencies(
     eps : float
         Absolute error, > 0.
     delta : float
-        Probability of a larger error somewhere, between 0 and 1.
+        Probability that the error is larger for some pair, between 0 and 1.
     radius : float
-        Radius R of the ball about the centre that holds x and y, > 0.
+        Radius R > 0 of a ball around the centre that contains all x and y.
     n_features : int
         Dimension d of x and y.
     A : float
-        Parameter of the map, < 0.
+        Negative parameter of the features.
 
     Returns
     -------
     n_frequencies : int or float
-        A number of independent frequencies that is enough; infinite where it is
-        beyond 1e300.
+        A sufficient number of independent frequencies; infinite if it exceeds 1e300.
 
     Raises
     ------
@@ -208,7 +207,7 @@ def oprf_uniform_n_frequencies(
 
     See Also
     --------
-    oprf_tail_bound : The bound for one pair.
+    oprf_tail_bound : The bound for a single pair.
 
     Notes
     -----
@@ -230,7 +229,7 @@ def oprf_uniform_n_frequencies(
        + \int_0^\infty (t + 4R) (t + 2R)^{d-1} e^{-t^2/2} dt \right) ,
 
     which does not depend on A. It is theorem 4.3 of [1]_ with explicit constants. The
-    number is a guarantee, large in more than a few dimensions.
+    number is guaranteed to suffice, and very large in more than a few dimensions.
 
     References
     ----------
@@ -254,11 +253,11 @@ def oprf_uniform_n_frequencies(
 
 
 def log_mean_gradient(radius: float, n_features: int) -> float:
-    """Return the log of G: the integral is a sum of half moments of a normal law."""
+    """Return the log of G, a sum of partial moments of a normal distribution."""
     d, width = n_features, 2 * radius
     log_width = math.log(width)
     k = np.arange(d)
-    # the powers of t in (t + width)^(d - 1), times t and times 2 width
+    # the powers of t in (t + width)^(d - 1), multiplied by t and by 2 width
     log_binomial = special.gammaln(d) - special.gammaln(k + 1) - special.gammaln(d - k)
     log_power = log_binomial + (d - 1 - k) * log_width
     higher = log_power + _log_half_moment(k + 1)
@@ -299,7 +298,7 @@ def hrf_relative_error(
     kind: str = "angular",
     lambda_sigma: float = 1.0,
 ) -> float | np.ndarray:
-    r"""Return the relative error of a hybrid for two rows on a sphere.
+    r"""Return the relative error of a hybrid estimate for two rows on a sphere.
 
     Parameters
     ----------
@@ -312,8 +311,8 @@ def hrf_relative_error(
     n_coefficients : int, default=1
         Number n of frequencies of the coefficient.
     kind : {"angular", "gaussian", "trigonometric", "positive"}, default="angular"
-        The hybrid, with independent frequencies, or one of its base maps alone:
-        sines and cosines, or pairs exp(w.x), exp(-w.x).
+        The hybrid with independent frequencies, or one of its base maps: random Fourier
+        features, or pairs exp(w.x), exp(-w.x).
     lambda_sigma : float, default=1.0
         Inverse length scale of the Gaussian coefficient, normalised for the radius.
 

@@ -1,4 +1,4 @@
-r"""RF-conformity: how much the frequencies of a block repeat each other.
+r"""RF-conformity, which measures the dependence of the frequencies of a block.
 
 For positive features of the Gaussian kernel the mean squared error of m frequencies
 in one block is ([1]_, theorem 3.2)
@@ -6,9 +6,10 @@ in one block is ([1]_, theorem 3.2)
 .. math:: e^{-2|x|^2 - 2|y|^2} \, \frac{e^{2 v^2} - e^{v^2} + (m - 1)
    (\rho(v) - e^{v^2})}{m}, \qquad v = |x + y|,
 
-with x, y already multiplied by sigma. The conformity :math:`\rho` is all that a
-coupling changes; it is :math:`e^{v^2}` for independent frequencies, and less is better.
-For optimal positive features the first two terms change and the last stays.
+where x and y are already multiplied by sigma. A coupling changes only the conformity
+:math:`\rho`, which is :math:`e^{v^2}` for independent frequencies; smaller values are
+better. For optimal positive features, the first two terms are different and the last
+one is the same.
 
 References
 ----------
@@ -58,7 +59,7 @@ def rf_conformity(
     v : float or array-like
         Length of x + y, in units of 1 / sigma.
     n_features : int
-        Dimension d of the frequencies, whose norms are independent with the chi law.
+        Dimension d of the frequencies, whose norms have independent chi distributions.
     cosine : float, default=None
         Cosine c of the angle of each pair: 0 for orthogonal, -1/(d - 1) for simplex
         frequencies; None for independent ones.
@@ -68,17 +69,18 @@ def rf_conformity(
     Returns
     -------
     conformity : float or ndarray of the shape of v
-        The mean of the product of two features, times exp(2|x|^2 + 2|y|^2).
+        The mean of the product of two features, multiplied by exp(2|x|^2 + 2|y|^2).
 
     Raises
     ------
     ValueError
-        If v is negative or not finite, the dimension below 1, or the cosine not
+        If v is negative or not finite, the dimension is below 1, or the cosine is not
         between -1 and 1.
 
     Notes
     -----
-    ([1]_, equation 21), summed in logarithms, psi by Gauss-Legendre quadrature:
+    ([1]_, equation 21). The sum is computed in log space, and the mean over psi by
+    Gauss-Legendre quadrature:
 
     .. math:: \rho(v) = \sum_k \frac{v^{2k}}{k!} \prod_{j<k} \frac{d + j}{d + 2j}
        \; E (1 + c \sin\psi)^k, \qquad \psi \in (0, \pi), \;
@@ -108,7 +110,7 @@ def rf_conformity(
 def rf_conformity_gap(
     v: ArrayLike, n_features: int, cosine: float, *, relative: bool = False
 ) -> float | np.ndarray:
-    r"""Return what a pair of frequencies at an angle saves: exp(v^2) - conformity.
+    r"""Return exp(v^2) minus the conformity, the variance reduction by a pair.
 
     Parameters
     ----------
@@ -119,12 +121,12 @@ def rf_conformity_gap(
     cosine : float
         Cosine of the angle of each pair.
     relative : bool, default=False
-        Whether to return the gap over exp(v^2), which does not overflow.
+        Whether to return the gap divided by exp(v^2), which does not overflow.
 
     Returns
     -------
     gap : float or ndarray of the shape of v
-        Not taken as a difference for cosines <= 0, so a small gap has all its digits.
+        For cosines <= 0 it is not computed as a difference, so a small gap is accurate.
 
     Raises
     ------
@@ -138,8 +140,8 @@ def rf_conformity_gap(
 
     Examples
     --------
-    The leading term for small v is v^2 times what the simplex saves; orthogonal
-    frequencies save only at the order v^4:
+    For small v, the leading term is v^2 times the reduction by a simplex. With
+    orthogonal frequencies the reduction is only of order v^4:
 
     >>> from sklearn_crt.theory.conformity import rf_conformity_gap
     >>> for cosine in (0.0, -1 / 63):
@@ -154,12 +156,12 @@ def rf_conformity_gap(
 
 @validated(z=_LENGTH, n_features=_COUNT, cosine=_COSINE)
 def rff_gap(z: ArrayLike, n_features: int, cosine: float = 0.0) -> float | np.ndarray:
-    r"""Return what a pair at an angle saves with sines and cosines.
+    r"""Return the variance reduction of random Fourier features by a pair at an angle.
 
     Parameters
     ----------
     z : float or array-like
-        Distance of x and y, in units of 1 / sigma.
+        Distance between x and y, in units of 1 / sigma.
     n_features : int
         Dimension d of the frequencies.
     cosine : float, default=0.0
@@ -168,9 +170,9 @@ def rff_gap(z: ArrayLike, n_features: int, cosine: float = 0.0) -> float | np.nd
     Returns
     -------
     gap : float or ndarray of the shape of z
-        :math:`e^{-z^2}` less the mean of :math:`\cos(w_1 \cdot z) \cos(w_2 \cdot z)`;
+        :math:`e^{-z^2}` minus the mean of :math:`\cos(w_1 \cdot z) \cos(w_2 \cdot z)`;
         the variance of m frequencies in one block is :math:`(1 - e^{-z^2})^2 / (2m)`
-        less (m - 1)/m of it.
+        minus (m - 1)/m times this value.
 
     Raises
     ------
@@ -180,8 +182,8 @@ def rff_gap(z: ArrayLike, n_features: int, cosine: float = 0.0) -> float | np.nd
     Notes
     -----
     For right angles it is positive up to a distance of 3.31 in 3 dimensions, 2.96 in 8
-    and 6.91 in 64, and everywhere in 2; beyond it may be negative, by little ([1]_,
-    theorem 4.5).
+    and 6.91 in 64, and everywhere in 2 dimensions. Beyond this distance it may be
+    slightly negative ([1]_, theorem 4.5).
 
     References
     ----------
@@ -199,14 +201,14 @@ def rff_gap(z: ArrayLike, n_features: int, cosine: float = 0.0) -> float | np.nd
 
 @validated(v=[Interval(Real, 0, None, closed="left")], frequencies=["array-like"])
 def sample_conformity(v: float, frequencies: ArrayLike) -> float:
-    r"""Return the RF-conformity of given frequencies, averaged over rotations of all.
+    r"""Return the RF-conformity of given frequencies, averaged over common rotations.
 
     Parameters
     ----------
     v : float
         Length of x + y, in units of 1 / sigma.
     frequencies : ndarray of shape (n_features, n_frequencies)
-        One frequency in each column, as ``Frequencies.to_dense`` returns; at least two.
+        Frequencies as columns, as returned by ``Frequencies.to_dense``; at least two.
 
     Returns
     -------

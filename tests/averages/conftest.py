@@ -5,6 +5,8 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.preprocessing import StandardScaler
 
+from sklearn_crt.averages._jackknife import normalised
+
 
 @pytest.fixture(scope="module")
 def iris():
@@ -19,3 +21,12 @@ def far():
     y = rng.integers(0, 4, size=400)
     X = rng.normal(-60.0, 5.0, size=(400, 7)) + 5.0 * y[:, None]
     return X, y
+
+
+@pytest.fixture
+def frequencies_of():
+    """Return a function that returns normalised class scores before they are smoothed.
+
+    Those of local linear fits can be negative.
+    """
+    return lambda model, X: model._decode(model._value, X, normalised, "")

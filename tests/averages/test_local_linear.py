@@ -15,7 +15,7 @@ from sklearn_crt import (
     NadarayaWatsonRegressor,
     Prototypes,
 )
-from sklearn_crt.averages import _prototypes, _targets
+from sklearn_crt.averages import _local_targets, _prototypes, _targets
 from sklearn_crt.rows import Centers, DenseInputs
 
 LOG_KERNELS = {
@@ -60,7 +60,7 @@ def rows(rng):
 @pytest.mark.parametrize("ridge", [0.0, 1e-3, 1.0])
 def test_weighted_least_squares(kernel, ridge, rows):
     X, Y, weights, Q = rows
-    model = LocalLinearRegressor(kernel, sigma=1.3, alpha=ridge)
+    model = LocalLinearRegressor(kernel, sigma=1.3, alpha=ridge, remainder=0.0)
     model.fit(X + 5, Y, weights)
     values, slopes = fits(Q, X, Y, weights, 1.3, ridge, kernel)
     assert_allclose(model.predict(Q + 5), values, rtol=0, atol=1e-8)
@@ -74,11 +74,13 @@ def test_linear_targets_are_exact(kernel, sigma, rows, rng):
     X, _, weights, Q = rows
     B = rng.normal(size=(4, 2))
     for each in (kernel, Prototypes(20, kernel=kernel, random_state=0)):
-        model = LocalLinearRegressor(each, sigma=sigma, alpha=0).fit(
-            X, X @ B + 3, weights
-        )
-        assert_allclose(model.predict(2 * Q), 2 * Q @ B + 3, rtol=0, atol=1e-8)
-        assert_allclose(model.slopes(Q), np.broadcast_to(B, (50, 4, 2)), atol=1e-8)
+        # without the rows of little weight, distant queries have smaller variances
+        for remainder, atol in ((0.0, 1e-8), (1e-3, 1e-7)):
+            params = {"sigma": sigma, "alpha": 0, "remainder": remainder}
+            model = LocalLinearRegressor(each, **params).fit(X, X @ B + 3, weights)
+            assert_allclose(model.predict(2 * Q), 2 * Q @ B + 3, rtol=0, atol=atol)
+            slopes = np.broadcast_to(B, (50, 4, 2))
+            assert_allclose(model.slopes(Q), slopes, rtol=0, atol=atol)
     model = LocalLinearRegressor().fit(X, X @ B[:, 0], weights)
     assert_allclose(model.predict(Q), Q @ B[:, 0], atol=1e-8)
 
@@ -250,6 +252,8 @@ def test_prototypes_hold_the_moments_of_their_rows(labels, rng):
         expected = np.maximum(expected, 0) / np.maximum(expected, 0).sum(
             1, keepdims=True
         )
+        sizes = fitted.effective_sample_size(Q)[:, None]  # smoothed by one row
+        expected = (sizes * expected + 1 / 2) / (sizes + 1)
         assert_allclose(fitted.predict_proba(Q), expected, rtol=1e-8)
     else:
         assert_allclose(fitted.predict(Q), expected[:, 0], rtol=1e-8)
@@ -268,7 +272,7 @@ def test_points_of_points_hold_the_moments_of_their_rows(plain, rng):
         if isinstance(plain, _targets.OneHot)
         else rng.normal(size=(200, 2)) + X[:, :2]
     )
-    targets = _targets.LocalLinear(plain, 0.0)
+    targets = _local_targets.LocalLinear(plain, 0.0, (0.0,))
 
     def grouped(points, labels, spread):
         X, y, weights = points
@@ -388,11 +392,12 @@ def test_rounding_in_directions_without_rows_is_no_slope():
         assert_allclose(parts.predict(X), whole.predict(X), rtol=1e-12)
 
 
-def test_probabilities():
+def test_probabilities(frequencies_of):
     X, y = load_iris(return_X_y=True)
     model = LocalLinearClassifier(alpha=1e-3).fit(X, y)
     found = model.predict_proba(3 * X - 5)
-    assert found.min() == 0
+    assert frequencies_of(model, 3 * X - 5).min() < 0
+    assert found.min() > 0
     assert_allclose(found.sum(axis=1), 1)
     assert_array_equal(model.classes_[found.argmax(axis=1)], model.predict(3 * X - 5))
     assert_allclose(model.slopes(X).sum(axis=2), 0, atol=1e-10)
@@ -429,3 +434,65 @@ def test_edges_are_better_than_those_of_averages(rng):
         for model in (LocalLinearRegressor(), NadarayaWatsonRegressor())
     ]
     assert errors[0] < 0.3 * errors[1]
+
+
+def rows_and_queries(name, rng):
+    """Return training rows, and queries among them, between them and far from them."""
+    X = rng.normal(size=(3000, 4))
+    if name == "heavy tails":
+        X = rng.standard_t(1.5, size=X.shape)
+    elif name == "near duplicates":
+        X = np.tile(X[:250], (12, 1)) + 1e-3 * rng.normal(size=X.shape)
+    elif name == "grid":
+        X = np.rint(2 * X)
+    elif name == "curve":
+        X = np.sin(np.outer(rng.uniform(0, 9, 3000), [1, 2, 3, 4]))
+    far = X[1000:1200] + rng.normal(size=(200, 1)) * 10.0 ** rng.uniform(
+        -3, 2, (200, 1)
+    )
+    return X, np.concatenate([X[:200], X[300:500] + 0.1, far])
+
+
+@pytest.mark.parametrize("sigma", [0.5, 2.0, 8.0])
+@pytest.mark.parametrize("remainder", [0.0, 1e-6, 1e-3, 0.3])
+@pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])
+@pytest.mark.parametrize(
+    "name", ["normal", "heavy tails", "near duplicates", "grid", "curve"]
+)
+def test_less_weight_than_the_remainder_is_left_out(
+    name, kernel, remainder, sigma, rng
+):
+    X, queries = rows_and_queries(name, rng)
+    weights = rng.exponential(size=3000)
+    params = {"kernel": kernel, "sigma": sigma, "alpha": 0.1}
+    model = LocalLinearRegressor(**params, remainder=remainder)
+    value = model.fit(X, X[:, 0], weights)._value
+    targets, logs = value.chosen_targets, []
+    for _, sums in value.keys.sums(queries, sigma):
+        logs.append(np.log(targets.weight(sums.scores)) + sums.log_scale[:, 0])
+    kept = np.exp(np.concatenate(logs) - model.log_weights(queries))
+    assert np.all(kept >= 1 - remainder - 1e-9)
+    assert np.all(kept <= 1 + 1e-9)
+    if remainder == 0.3 and sigma == 8:  # it is not a bound that keeps everything
+        assert np.min(kept) < 0.9999
+
+
+def test_predictions_differ_little_from_those_of_all_rows(rng):
+    X = rng.uniform(size=(5000, 4))
+    y, queries = np.sin(5 * X[:, 0]) + X[:, 1], rng.uniform(size=(500, 4))
+    params = {"sigma": 10.0, "alpha": 0.1}
+    whole = LocalLinearRegressor(**params, remainder=0.0).fit(X, y)
+    model = LocalLinearRegressor(**params).fit(X, y)
+    gaps = np.abs(model.predict(queries) - whole.predict(queries))
+    assert 0 < np.max(gaps) < 1e-3 * np.ptp(y)
+    weights = model.kernel_weights(queries)
+    assert_allclose(weights @ y, model.predict(queries), rtol=1e-9)
+    assert weights.nnz < 0.5 * whole.kernel_weights(queries).nnz
+    single = [model.predict(row[None])[0] for row in queries[:20]]
+    assert_allclose(single, model.predict(queries)[:20], rtol=1e-10)
+
+
+@pytest.mark.parametrize("remainder", [-0.1, 1.0, "auto", None])
+def test_remainder_out_of_range(remainder):
+    with pytest.raises(ValueError, match="'remainder' parameter"):
+        LocalLinearRegressor(remainder=remainder).fit([[0.0], [1.0]], [0.0, 1.0])

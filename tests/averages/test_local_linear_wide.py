@@ -17,8 +17,9 @@ from sklearn_crt import (
     NadarayaWatsonRegressor,
     Prototypes,
 )
+from sklearn_crt.averages._local_targets import LocalLinear
 from sklearn_crt.averages._row_weights import prediction_weights
-from sklearn_crt.averages._targets import LocalLinear, RegressionTargets
+from sklearn_crt.averages._targets import RegressionTargets
 from sklearn_crt.rows import DenseInputs
 
 KERNELS = "gaussian", Prototypes(64, random_state=0)
@@ -72,7 +73,7 @@ def test_weights_of_the_training_rows_yield_the_predictions(rng):
 def test_a_prototype_without_a_row_is_the_mean_of_its_other_rows(rng):
     x = rng.normal(size=(3, 60))
     y, weights = rng.normal(size=(3, 2)), np.array([0.5, 2.0, 1.0])
-    targets = LocalLinear(RegressionTargets(2))
+    targets = LocalLinear(RegressionTargets(2), 0.0)
     targets = targets.adapted(DenseInputs(rng.normal(size=(90, 60))), np.ones(90))
 
     def encoded(rows):

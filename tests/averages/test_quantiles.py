@@ -5,7 +5,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.stats import norm
-from sklearn import config_context
 from sklearn.base import clone
 
 from sklearn_crt import (
@@ -14,6 +13,8 @@ from sklearn_crt import (
     OPRFSampler,
     Prototypes,
 )
+from sklearn_crt._quantiles import weighted_quantiles
+from sklearn_crt.averages._similarity import Similarity
 
 LEVELS = [0.0, 0.05, 0.3, 0.5, 0.9, 1.0]
 
@@ -25,26 +26,85 @@ def rows(rng):
     return X, y, rng.integers(1, 4, 250).astype(float), rng.normal(size=(30, 3))
 
 
+def deviations_by_hand(model, X, predictions, Q, centers, squares, k, spread):
+    """Return estimated standard deviations of errors from all pairs of rows."""
+    gaps = 0.5 * model.sigma_ * (Q[:, None] - X)
+    logs = -0.5 * np.sum(gaps**2, axis=2)
+    gaps = np.subtract.outer(centers[:, k], predictions[:, k])
+    logs -= 0.5 * (gaps / (0.5 * predictions[:, k].std())) ** 2
+    weights = np.exp(logs)
+    weights[np.all(Q[:, None] == X, axis=2)] = 0  # rows that are left out
+    weights /= weights.sum(axis=1, keepdims=True)
+    size = 1 / np.sum(weights**2, axis=1)
+    local = weights @ squares[:, k]
+    variances = (size * local + 2 * squares[:, k].mean()) / (size + 2) * (1 + 3 / size)
+    return np.sqrt(variances + spread**2)
+
+
 @pytest.mark.parametrize(
-    "kernel", ["gaussian", "laplacian", Prototypes(40, random_state=0)]
+    "model",
+    [
+        NadarayaWatsonRegressor(sigma=1.5),
+        # the rows that are left out would depend on the row itself
+        LocalLinearRegressor(sigma=1.0, alpha=0.1, remainder=0.0),
+    ],
+    ids=str,
 )
-def test_quantiles_of_weighted_targets(kernel, rows, value_of):
+def test_definition(model, rows):
+    """Residuals of refitted models, relative to deviations from all pairs of rows."""
+    X, y, _, Q = rows
+    left_out = np.empty(y.shape)
+    for i in range(250):
+        rest = np.arange(250) != i
+        left_out[i] = clone(model).fit(X[rest], y[rest]).predict(X[i : i + 1])[0]
+    model = clone(model).fit(X, y)
+    ends = y.min(axis=0), y.max(axis=0)
+    left_out, centers = np.clip(left_out, *ends), np.clip(model.predict(Q), *ends)
+    scores = model.score_samples(Q)
+    own = Similarity.of(model._value)
+    order = [np.flatnonzero(np.all(row == X, axis=1)).item() for row in own.few.X]
+    of_rows = np.empty(250)
+    of_rows[order] = own.left_out
+    squares, found = (y - left_out) ** 2, model.predict_quantiles(Q, LEVELS)
+    for k in range(2):
+        far, far_rows = (
+            1.8 * np.maximum(1 - s / 0.01, 0) * y[:, k].std() for s in (scores, of_rows)
+        )
+        options = squares, k
+        own = deviations_by_hand(model, X, left_out, X, left_out, *options, far_rows)
+        new = deviations_by_hand(model, X, left_out, Q, centers, *options, far)
+        ratios = np.sort((y - left_out)[:, k] / own)
+        for j, level in enumerate(LEVELS):
+            # the error of one more row is beyond this with probability 1 - level
+            if level > 0.5:
+                place = min(int(np.ceil(251 * level)), 250) - 1
+            elif level < 0.5:
+                place = 250 - min(int(np.ceil(251 * (1 - level))), 250)
+            else:
+                place = 124
+            expected = centers[:, k] + new * ratios[place]
+            assert_allclose(found[:, k, j], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("model", [NadarayaWatsonRegressor(), LocalLinearRegressor()])
+def test_intervals_are_quantiles(model, rows):
     X, y, weights, Q = rows
-    model = NadarayaWatsonRegressor(kernel).fit(X, y, weights)
-    with config_context(working_memory=0.02):  # blocks of ten queries
-        found = model.predict_quantiles(Q, LEVELS)
-    shares = model.kernel_weights(Q).toarray()
-    if isinstance(kernel, Prototypes):
-        y = value_of(model).choice.points.y
-    for i, own in enumerate(shares):
-        for k in range(2):
-            order = np.argsort(y[:, k])
-            below = np.cumsum(own[order])
-            expected = [y[order[np.argmax(below >= q)], k] for q in LEVELS[1:-1]]
-            assert_allclose(found[i, k, 1:-1], expected)
-            assert own[y[:, k] <= found[i, k, 0]].sum() > 1e-14
-            assert own[y[:, k] < found[i, k, 0]].sum() < 1e-12
-    assert np.all(np.diff(found) >= 0)
+    model = clone(model).fit(X, y, weights)
+    for coverage in (0.5, 0.9, 0.99):
+        levels = [0.5 - coverage / 2, 0.5 + coverage / 2]
+        expected = model.predict_quantiles(Q, levels)
+        assert_array_equal(model.predict_interval(Q, coverage), expected)
+
+
+@pytest.mark.parametrize("model", [NadarayaWatsonRegressor(), LocalLinearRegressor()])
+def test_intervals_widen_with_distance(model, rng):
+    """Beyond the data they have at least the spread of all targets."""
+    X = rng.normal(size=(400, 2))
+    y = 3 * X[:, 0] + 0.1 * rng.normal(size=400)
+    ends = clone(model).fit(X, y).predict_interval([[0.0, 0.0], [0.0, 9.0], [30.0, 0]])
+    widths = np.diff(ends, axis=1)[:, 0]
+    assert widths[0] < y.std() < 2 * y.std() < widths[1:].min()
+    assert y.min() < ends[2].mean() < y.max()
 
 
 def test_weights_are_copies(rows):
@@ -71,24 +131,6 @@ def test_shapes_of_quantiles_and_intervals(rows):
         assert model.predict_quantiles(Q, [0.1, 0.5]).shape == (30, 2)
         assert model.predict_interval(Q.astype(np.float32)).dtype == np.float64
         assert model.predict_interval(Q).shape == (30, 2)
-
-
-def test_quantiles_of_local_fits_use_leave_one_out_residuals(rows):
-    X, y, _, Q = rows
-    model = LocalLinearRegressor(sigma=1.5, alpha=0.1).fit(X, y[:, 0])
-    answers = np.empty(250)
-    for i in range(250):
-        rest = np.arange(250) != i
-        one = LocalLinearRegressor(sigma=1.5, alpha=0.1)
-        answers[i] = one.fit(X[rest], y[rest, 0]).predict(X[i : i + 1])[0]
-    found = model.predict_quantiles(Q, [0.2, 0.5, 0.8])
-    # the product of two Gaussian kernels is one of both sets of columns
-    width = 0.5 * answers.std()
-    pairs = ((X, answers), (Q, model.predict(Q)))
-    near, queries = (np.c_[0.75 * rows, a / width] for rows, a in pairs)
-    wide = NadarayaWatsonRegressor(sigma=1.0).fit(near, y[:, 0] - answers)
-    expected = wide.predict_quantiles(queries, [0.2, 0.5, 0.8])
-    assert_allclose(found, model.predict(Q)[:, None] + expected, atol=1e-9)
 
 
 def test_noise_may_grow_with_the_answer(rng):
@@ -227,7 +269,7 @@ def test_small_weights_make_no_wider_intervals(rows):
 
 def test_few_of_many_rows_are_held_out_by_content(rng, monkeypatch):
     """Of many rows a sample is held out, which depends on no order either."""
-    monkeypatch.setattr("sklearn_crt.averages._quantiles._N_HELD_OUT", 200)
+    monkeypatch.setattr("sklearn_crt.averages._similarity.N_LEFT_OUT", 200)
     X, y = rng.normal(size=(2, 240, 2))
     weights, order = rng.integers(1, 4, 240), rng.permutation(240)
     Q = X[:5]
@@ -275,13 +317,12 @@ def test_what_keeps_sums_has_no_quantiles(rows):
     model = NadarayaWatsonRegressor(OPRFSampler(random_state=0)).fit(0.1 * X, y)
     assert not hasattr(model, "predict_quantiles")
     assert not hasattr(model, "predict_interval")
-    model = NadarayaWatsonRegressor(Prototypes(random_state=0)).fit(X, y)
-    assert hasattr(model, "predict_quantiles")
-    fits = LocalLinearRegressor(Prototypes(random_state=0)).fit(X, y)
-    for each, method in ((model, "interval"), (fits, "interval"), (fits, "quantiles")):
-        with pytest.raises(AttributeError) as caught:
-            getattr(each, f"predict_{method}")
-        assert "whose residuals are not kept" in str(caught.value.__cause__)
+    for kind in (NadarayaWatsonRegressor, LocalLinearRegressor):
+        model = kind(Prototypes(random_state=0)).fit(X, y)
+        for method in ("interval", "quantiles"):
+            with pytest.raises(AttributeError) as caught:
+                getattr(model, f"predict_{method}")
+            assert "none of which can be left out" in str(caught.value.__cause__)
 
 
 def test_levels_and_coverage_are_checked(rows):
@@ -298,6 +339,6 @@ def test_levels_and_coverage_are_checked(rows):
 
 
 def test_levels_of_equal_shares_are_not_missed_by_rounding():
-    X, levels = np.zeros((49, 1)), np.arange(1, 50) / 49
-    model = NadarayaWatsonRegressor(sigma=1.0).fit(X, np.arange(49))
-    assert_array_equal(model.predict_quantiles(X[:1], levels), [np.arange(49)])
+    levels, values = np.arange(1, 50) / 49, np.arange(49.0)
+    found = weighted_quantiles(np.ones((1, 49)), values, levels)
+    assert_array_equal(found, [values])

@@ -22,6 +22,7 @@ from sklearn_crt import (
     Prototypes,
     TrigRBFSampler,
 )
+from sklearn_crt.averages import _sigma
 from sklearn_crt.kernels import Gaussian
 
 # what the default sigma of a sampler is multiplied by, before the finer grid
@@ -265,3 +266,29 @@ def test_decision_function_is_normalised(sampler, n_classes):
         if sampler is OPRFSampler:  # whose scores are positive
             assert_allclose(decisions, probabilities)
         assert_allclose(decisions.max(axis=1), probabilities.max(axis=1), atol=0.1)
+
+
+@pytest.mark.parametrize(
+    ("model", "n_rows", "expected"),
+    [
+        (NadarayaWatsonRegressor(), 1500, [1000, 1000]),
+        (LocalLinearRegressor(), 1500, [500, 1000]),
+        (LocalLinearRegressor(), 400, [400, 400]),
+        (LocalLinearRegressor(sigma=1.0), 1500, [1000]),
+    ],
+)
+def test_half_of_the_queries_find_the_octave_of_local_fits(
+    model, n_rows, expected, rng, monkeypatch
+):
+    """All of them decide about the finer steps of sigma and the penalty."""
+    found, path = {}, _sigma._path_over_other_rows
+
+    def counted(kernel, queries, blocks, multiples):
+        key = tuple(multiples)
+        found[key] = found.get(key, 0) + queries.shape[0]
+        return path(kernel, queries, blocks, multiples)
+
+    monkeypatch.setattr(_sigma, "_path_over_other_rows", counted)
+    X = rng.normal(size=(n_rows, 2))
+    model.fit(X, X[:, 0] + rng.normal(size=n_rows))
+    assert list(found.values()) == expected

@@ -318,7 +318,19 @@ def test_probabilities_with_weights_equal_those_of_copies(table, frozen):
     model = RandomFeatureRidgeClassifier(frozen)
     found = clone(model).fit(X[copies], labels[copies]).predict_proba(X)
     expected = clone(model).fit(X, labels, weights).predict_proba(X)
-    assert_allclose(found, expected, rtol=1e-5)
+    assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_probabilities_do_not_depend_on_the_order_of_rows():
+    """A search that stops early would stop elsewhere when the rounding differs."""
+    rng = np.random.default_rng(3)  # where such a search differs by 5e-8
+    X = rng.standard_normal((2000, 3))
+    labels = np.digitize(X[:, 0] + rng.standard_normal(2000), np.linspace(-1, 1, 4))
+    model = RandomFeatureRidgeClassifier(random_state=0, n_components=50)
+    expected = clone(model).fit(X, labels).predict_proba(X)
+    order = rng.permutation(2000)
+    found = clone(model).fit(X[order], labels[order]).predict_proba(X)
+    assert_allclose(found, expected, atol=1e-11)
 
 
 @pytest.mark.parametrize("seed", [4, 7])

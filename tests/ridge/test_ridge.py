@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from scipy.stats import kstest
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.frozen import FrozenEstimator
@@ -602,3 +603,20 @@ def test_the_default_is_safe_with_few_rows():
         parts = train_test_split(X, y, random_state=0, stratify=y)
         model = RandomFeatureRidgeClassifier(random_state=0).fit(parts[0], parts[2])
         assert model.score(parts[1], parts[3]) > 0.9
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "matern"])
+def test_scores_of_samples(kernel, rng):
+    """They are uniform for rows of the same distribution, and low for distant rows."""
+    X = rng.normal(size=(4000, 3))
+    y = np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=4000)
+    model = RandomFeatureRidge(kernel, random_state=0).fit(X[:2000], y[:2000])
+    found = model.score_samples(X[2000:])
+    assert kstest(found, "uniform").pvalue > 1e-9
+    assert np.quantile(model.score_samples(X[2000:] + 6), 0.9) < 0.02
+    expected = model.freeze().score_samples(X[2000:])
+    assert_allclose(found, expected)
+    both = RandomFeatureRidge(kernel, random_state=0).fit(
+        X[:2000], np.stack([y, y], axis=1)[:2000]
+    )
+    assert_allclose(both.score_samples(X[2000:]), found, atol=0.01)

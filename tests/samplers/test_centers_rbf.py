@@ -27,7 +27,8 @@ def groups(rng, n=400):
 def test_definition(rng):
     X = rng.normal(size=(300, 3))
     sigma = np.array([1.0, 0.5, 2.0])
-    sampler = CentersRBFSampler(n_components=20, sigma=sigma, random_state=0).fit(X)
+    options = {"n_components": 20, "whiten": False, "random_state": 0}
+    sampler = CentersRBFSampler(sigma=sigma, **options).fit(X)
     centers = sampler.centers_
     assert centers.shape == (20, 3)
     expected = rbf_kernel(X * sigma, centers * sigma, gamma=0.5)
@@ -64,7 +65,8 @@ def test_random_centers_are_distinct_rows(rng):
 
 def test_ridge_with_the_penalty_is_ridge_after_nystroem(rng):
     X, y = rng.normal(size=(200, 2)), rng.normal(size=200)
-    sampler = CentersRBFSampler(n_components=12, sigma=1.5, random_state=0).fit(X)
+    options = {"n_components": 12, "sigma": 1.5, "whiten": False, "random_state": 0}
+    sampler = CentersRBFSampler(**options).fit(X)
     F, alpha = sampler.transform(X), 0.3
     b = linalg.solve(F.T @ F + alpha * sampler.penalty_, F.T @ y)
     nystroem = Nystroem(gamma=1.5**2 / 2, n_components=12).fit(sampler.centers_)
@@ -87,7 +89,8 @@ every_method = pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("n_rows", [100, 3000])  # all of them are candidates, or not
 def test_batches_and_parts_are_fit(method, n_rows, rng):
     X = rng.normal(size=(n_rows, 3))
-    options = {"n_components": 15, "centers": method, "random_state": 0}
+    options = {"n_components": 15, "centers": method, "whiten": False}
+    options["random_state"] = 0
     whole = CentersRBFSampler(**options).fit(X)
     batches = CentersRBFSampler(**options)
     for part in np.split(X, 5):
@@ -211,7 +214,8 @@ def test_pivots_end_where_the_kernel_is_spanned(rng):
 def test_landmarks_of_the_user(kind, rng):
     X, Z = rng.normal(size=(50, 3)), rng.normal(size=(7, 3))
     given = kind(Z) if kind is not list else Z.tolist()
-    sampler = CentersRBFSampler(n_components=7, sigma=1.5, centers=given)
+    options = {"n_components": 7, "sigma": 1.5, "whiten": False}
+    sampler = CentersRBFSampler(centers=given, **options)
     expected = rbf_kernel(X, Z, gamma=1.5**2 / 2)
     assert_allclose(sampler.fit_transform(X), expected, rtol=1e-9)
     found = sampler.fit(X.astype(np.float32)).transform(X.astype(np.float32))
@@ -233,6 +237,19 @@ def test_landmarks_stay_while_sigma_is_that_of_all_rows(rng):
     sampler.fit(X)
     Z[:] = 0
     assert_array_equal(sampler.centers_, before)
+
+
+def test_features_estimate_the_kernel_unless_whitening_is_switched_off(rng):
+    """By default the inner products of the centres' features are their kernel."""
+    X = rng.normal(size=(200, 3))
+    for options, is_kernel in (({}, True), ({"whiten": False}, False)):
+        sampler = CentersRBFSampler(n_components=12, sigma=1.5, **options).fit(X)
+        F, exact = (
+            sampler.transform(sampler.centers_),
+            rbf_kernel(sampler.centers_, gamma=1.125),
+        )
+        assert np.allclose(F @ F.T, exact) == is_kernel
+        assert np.array_equal(sampler.penalty_, np.eye(12)) == is_kernel
 
 
 @every_method
@@ -285,13 +302,13 @@ def test_parts_that_were_fitted_merge(rng, value_of):
 
 def test_kinds_of_rows(rng):
     X = rng.random((200, 5)) * (rng.random((200, 5)) < 0.5)
-    options = {"n_components": 10, "sigma": 2.0, "random_state": 0}
+    options = {"n_components": 10, "sigma": 2.0, "whiten": False, "random_state": 0}
     for kind in (sparse.csr_array, sparse.csr_matrix):
         sampler = CentersRBFSampler(**options).fit(kind(X))
         expected = rbf_kernel(X, np.asarray(sampler.centers_), gamma=2.0)
         for rows in (X, kind(X)):
             assert_allclose(sampler.transform(rows), expected, rtol=1e-9)
-        few = CentersRBFSampler(sigma=2.0, n_components=300).fit(kind(X[:20]))
+        few = clone(sampler).set_params(n_components=300).fit(kind(X[:20]))
         centers = few.centers_.toarray()
         assert_array_equal(centers, np.unique(X[:20], axis=0))
         assert_allclose(few.transform(X), rbf_kernel(X, centers, gamma=2.0))
@@ -334,7 +351,7 @@ def test_errors(rng):
     few = CentersRBFSampler(n_components=9, centers=X[:9]).fit(X)
     for one, other, message in (
         (sampler, CentersRBFSampler(n_components=9).fit(X), "n_components is 100 in"),
-        (sampler, CentersRBFSampler(whiten=True).fit(X), "whiten is False in one"),
+        (sampler, CentersRBFSampler(whiten=False).fit(X), "whiten is True in one"),
         (sampler, CentersRBFSampler(sigma=[1.0, 2, 3]).fit(X), "sigma is 'scale' in"),
         (few, CentersRBFSampler(n_components=9).fit(X), "centers is 'array' in one"),
         (few, clone(few).set_params(centers=X[1:10]).fit(X), "given centers is array"),

@@ -1,4 +1,4 @@
-"""The maps of the heads of a module, and the statistics that they adapt to."""
+"""Feature maps of the heads of a module, and the statistics that determine them."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ from ...samplers._exponential import optimal_A
 from .._features import resolve, stack_heads
 from .._state import Groups
 
-_GROUPS = "group_columns", "group_counts", "group_shares"  # of the frequencies
+# names of the buffers that describe groups of frequencies
+_GROUPS = "group_columns", "group_counts", "group_shares"
 
 
 def draw_heads(
     sampler: Any, d: int, seeds: Sequence[int], found: RunningStatistics | None = None
 ) -> Any:
-    """Return the maps of all heads as one, drawn before there are any rows.
+    """Return the maps of all heads as one map, drawn before there are any rows.
 
-    Those of covariances follow running statistics where these are given.
+    Maps that depend on covariances use running statistics if these are given.
     """
     if isinstance(sampler, str):
         return resolve(sampler, torch.empty(1, 1))
@@ -46,7 +47,8 @@ def draw_heads(
             one = with_value(one, value)
         return resolve(one, like)
 
-    if not isinstance(sampler, (OPRFSampler, DERFSampler)):  # these follow statistics
+    # the others do not depend on statistics
+    if not isinstance(sampler, (OPRFSampler, DERFSampler)):
         _check_blind(sampler, draw(origin, 0), draw(np.eye(d), 0))
     sides = [()] * len(seeds) if found is None else found.covariances()
     maps = [draw(origin, s, *both) for s, both in zip(seeds, sides, strict=True)]
@@ -60,14 +62,14 @@ def draw_heads(
 
 
 def _statistics(before, query, key):
-    """Return the statistics of a sampler with the covariances of both sides."""
+    """Return the statistics of a sampler with the covariances of queries and keys."""
     changes = {"query_covariance": query, "key_covariance": key}
     changes["query"] = replace(before.query, mean=query.mean)
     return replace(before, **changes, key_moments=replace(before.query, mean=key.mean))
 
 
 def _check_blind(sampler, *maps):
-    """Raise where the maps differ that a sampler makes of different rows."""
+    """Raise an error if a sampler makes different maps for different rows."""
     first, second = map(arrays_of, maps)
     same = first.keys() == second.keys()
     if not (same and all(torch.equal(first[name], second[name]) for name in first)):
@@ -88,7 +90,7 @@ def arrays_of(feature_map: Any) -> dict[str, Tensor]:
 
 
 def at_least_float32(x: Tensor) -> Tensor:
-    """Return numbers of half precision in float32, others as they are."""
+    """Convert half-precision numbers to float32; return others unchanged."""
     return x if x.dtype in (torch.float32, torch.float64) else x.float()
 
 
@@ -99,13 +101,14 @@ def in_backward() -> bool:
     return torch._C._current_graph_task_id() != -1
 
 
-@torch.compiler.disable  # numbers of Python, and maps that are made on the host
+# this uses Python numbers, and maps that are computed on the CPU
+@torch.compiler.disable
 def begin_batch(module: Any) -> None:
-    """Draw or adapt the map of a module, before some of the batches of training."""
+    """Draw or adapt the map of a module before some of the training batches."""
     n, interval = module._n_forwards, module.redraw_interval
     if n and interval and n % interval == 0:
         module.redraw_()
-    # at 1, 2, 4, 8, 16, 32 ... 48 ...: what is new gets less
+    # at 1, 2, 4, 8, 16, 32 ... 48, ...: later batches change the statistics less
     elif module._adapts and n and n & (n - 1 if n < 16 else 15) == 0:
         module._make_map()
     module._n_forwards += 1
@@ -114,16 +117,18 @@ def begin_batch(module: Any) -> None:
 class RunningStatistics(nn.Module):
     """Means of queries and keys of earlier batches, one set per head.
 
-    With means of squared norms, or with covariances and the shares of one row in them.
+    It also contains means of squared norms, or covariances and the weight of one row in
+    them.
     """
 
     def __init__(
         self, n_heads: int, d: int, momentum: float | None = 0.1, full: bool = False
     ):
         super().__init__()
-        self.momentum = momentum  # None for means in which all batches count the same
+        # None for means in which all batches have the same weight
+        self.momentum = momentum
         self.full = full
-        self._has_batch = False  # once seen, the device is not asked any more
+        self._has_batch = False  # once it is True, the device is not queried again
         for side in ("query", "key"):
             self.register_buffer(f"{side}_mean", torch.zeros(n_heads, d))
             if full:
@@ -134,7 +139,7 @@ class RunningStatistics(nn.Module):
         self.register_buffer("n_batches", torch.zeros((), dtype=torch.long))
 
     def _apply(self, fn, recurse=True):
-        """Move the means with a module; half the digits would lose small steps."""
+        """Move the means with the module, but never to half precision."""
         before = dict(self.named_buffers())
         super()._apply(fn, recurse)
         for name, part in self.named_buffers():
@@ -144,7 +149,7 @@ class RunningStatistics(nn.Module):
 
     @torch.no_grad()
     def update(self, q: Tensor, k: Tensor, weights: Tensor | None) -> None:
-        """Take in a batch, unless it has numbers that are not finite."""
+        """Update the means by a batch, unless some of its numbers are not finite."""
         # q (n_batch, n_heads, n_queries, d), k (n_batch, n_heads, n_keys, d), weights
         # (n_batch, 1, n_keys)
         found, share = {}, 1 / (self.n_batches + 1)
@@ -155,8 +160,9 @@ class RunningStatistics(nn.Module):
             if weight is None:
                 weight = rows.new_ones(1)
             weight = weight.expand(rows.shape[:-1])[..., None]
-            rows = rows.masked_fill(weight == 0, 0)  # they may be anything
-            total = weight.sum((0, 2))  # 0 / 0 where there is no row
+            # masked rows may contain any values
+            rows = rows.masked_fill(weight == 0, 0)
+            total = weight.sum((0, 2))  # gives 0 / 0 if there are no rows
             mean = found[f"{side}_mean"] = (weight * rows).sum((0, 2)) / total
             if not self.full:
                 squares = (weight * rows * rows).sum((0, 2)) / total
@@ -167,10 +173,11 @@ class RunningStatistics(nn.Module):
             gap = mean - parts[f"{side}_mean"]
             between = gap[..., None] * gap[..., None, :]
             found[f"{side}_covariance"] = inside + (1 - share) * between
-            # shares are squared: their sum is one over the number of rows that count
+            # weights are squared: their sum is the inverse of the effective number of
+            # rows
             rest = (1 - share) * parts[f"{side}_share"]
             found[f"{side}_share"] = share / total - rest
-        # no branch: it would wait for the device
+        # there is no branch, because it would wait for the device
         usable = torch.stack([part.isfinite().all() for part in found.values()]).all()
         for name, part in found.items():
             buffer = self.get_buffer(name)
@@ -179,7 +186,7 @@ class RunningStatistics(nn.Module):
         self.n_batches += usable
 
     def warn_of_no_batch(self) -> None:
-        """Warn where the map is used as it was before the first batch."""
+        """Warn if the map is used before the first batch."""
         if self._has_batch or torch.compiler.is_compiling() or torch.jit.is_tracing():
             return
         self._has_batch = bool(self.n_batches > 0)
@@ -191,7 +198,7 @@ class RunningStatistics(nn.Module):
             )
 
     def A(self) -> Tensor | None:
-        """Return the A of each head, 0 before the first batch; None of covariances."""
+        """Return A of each head, 0 before the first batch, or None for covariances."""
         # -> (n_heads, 1, 1)
         if self.full:
             return None
@@ -203,7 +210,7 @@ class RunningStatistics(nn.Module):
         return optimal_A(mean.clamp_min(0), d)[:, None, None]
 
     def covariances(self) -> list[tuple[Covariance, Covariance]]:
-        """Return what both sides of each head have been, on the host."""
+        """Return the covariances of queries and keys of each head, as NumPy arrays."""
         found = {name: b.double().cpu().numpy() for name, b in self.named_buffers()}
 
         def side(name, h):
@@ -216,42 +223,43 @@ class RunningStatistics(nn.Module):
 
 
 class MapsOfHeads(nn.Module):
-    """A module with a map for each head: drawn, adapted and kept."""
+    """Base class of modules with a feature map for each head."""
 
     redraw_interval: int | None
 
     def _draw_maps(self, sampler, sizes, momentum, random_state, *, device, dtype):
-        """Set buffers for maps of heads, (n_heads, head_dim), and for statistics."""
+        """Create buffers for the maps of all heads and for statistics."""
         self._sampler, self._sizes, self._n_forwards = sampler, sizes, 0
         self._rng, (n_heads, d) = check_random_state(random_state), sizes
         seeds = self._next_seeds()
         self._map = draw_heads(sampler, d, seeds)
         for name, array in arrays_of(self._map).items():
             self.register_buffer(f"map_{name}", array.to(device, dtype))
-        if not self._map.is_positive:  # dealt here, as that cannot be compiled
+        if not self._map.is_positive:  # assigned here, because this cannot be compiled
             groups = Groups.of(self._map, torch.empty(0, device=device, dtype=dtype))
             columns = torch.as_tensor(groups.columns, device=device)
             for name, part in zip(_GROUPS, (columns, groups.counts, groups.shares)):
                 self.register_buffer(name, part, persistent=False)
         self.statistics: Any = None
-        self._adapts = isinstance(sampler, DERFSampler)  # by its covariances
+        self._adapts = isinstance(sampler, DERFSampler)  # to its covariances
         if self._adapts or isinstance(sampler, OPRFSampler):
             statistics = RunningStatistics(n_heads, d, momentum, self._adapts)
-            # half the digits would lose small steps of the means
+            # in half precision, small updates of the means would be lost
             wide = torch.promote_types(dtype, torch.float32)
             self.statistics = statistics.to(device, wide)
         if self._adapts:
             self.register_buffer("seeds", torch.tensor(seeds, device=device))
-        self._A = None  # of the last batch of training
-        self._kept: Any = None  # the map of evaluation, and of what it was made
+        self._A = None  # A of the last training batch
+        # the map for evaluation, and the state of the buffers for which it was made
+        self._kept: Any = None
 
     def redraw_(self) -> Self:
-        """Draw new frequencies in place, as some do every few hundred steps.
+        """Draw new frequencies in place, for instance every few hundred training steps.
 
         Returns
         -------
         self : Module
-            This one; the running statistics stay, and DERF follows them.
+            This module. The running statistics are kept, and DERF is adapted to them.
         """
         self._make_map(self._next_seeds())
         return self
@@ -260,7 +268,7 @@ class MapsOfHeads(nn.Module):
         return [self._rng.randint(2**31 - 1) for _ in range(self._sizes[0])]
 
     def _make_map(self, seeds=None):
-        """Make the map of other seeds, or of the running statistics so far."""
+        """Make the map for new seeds, or for the running statistics so far."""
         with torch.no_grad():
             if self._adapts:
                 seeds = self.seeds.tolist() if seeds is None else seeds
@@ -271,7 +279,7 @@ class MapsOfHeads(nn.Module):
                 self.get_buffer(f"map_{name}").copy_(array)
 
     def _map_of_batch(self, q, k, scores, causal):
-        """Return the map of this batch, which the statistics take in while training."""
+        """Return the map for this batch, and update the statistics in training."""
         statistics, again = self.statistics, in_backward()
         if self.training and not again and (self._adapts or self.redraw_interval):
             begin_batch(self)
@@ -280,21 +288,21 @@ class MapsOfHeads(nn.Module):
         if not statistics.training:
             statistics.warn_of_no_batch()
             return self._feature_map(q)
-        if not again:  # activation checkpointing repeats the last forward there
+        if not again:  # activation checkpointing repeats the last forward pass there
             A = statistics.A()
             statistics.update(q, k, None if scores is None else scores.exp())
-            self._A = A if causal else statistics.A()  # where causal, of batches before
+            self._A = A if causal else statistics.A()  # from earlier batches, if causal
         return self._made_map(q.dtype, self._A)
 
     def _feature_map(self, like):
-        """Return the map of evaluation, kept until a buffer changes."""
+        """Return the map for evaluation, which is cached until a buffer changes."""
         A = None if self.statistics is None else self.statistics.A
         parts = [*self._buffers.values()]
         parts += [] if A is None else self.statistics._buffers.values()
         known = values_are_known(like) and not any(
             part.is_inference() for part in parts
         )
-        # DistributedDataParallel writes into buffers and counts no versions of them
+        # DistributedDataParallel writes into buffers without changing their version
         several = distributed.is_available() and distributed.is_initialized()
         if self.training or several or not known:
             return self._made_map(like.dtype, A and A())
@@ -310,11 +318,11 @@ class MapsOfHeads(nn.Module):
         return feature_map
 
     def __getstate__(self):
-        """Return what is copied and saved: a map that is kept is made again."""
+        """Return the state that is copied and saved, without the cached map."""
         return {**self.__dict__, "_kept": None}
 
     def _made_map(self, dtype, A):
-        """Return the map from the buffers, with an A for each head or None."""
+        """Return the map for the current buffers, with one A per head or None."""
         if isinstance(self._sampler, str):
             return self._map
 
@@ -336,21 +344,22 @@ class MapsOfHeads(nn.Module):
 
 
 class RandomFeatures(nn.Module):
-    """The features of a fitted sampler as a layer, with a sigma that is learned.
+    """A layer that computes the features of a fitted sampler, with a learned sigma.
 
     Parameters
     ----------
     sampler : fitted sampler
-        Which is not changed.
+        Fitted sampler, which is not changed.
     learn_sigma : bool, default=True
-        Whether sigma takes a gradient.
+        Whether sigma is a trainable parameter.
     device, dtype : default=None
         Of parameters and buffers.
 
     Attributes
     ----------
     log_sigma : Parameter of shape () or (1, n_features)
-        Logarithm of sigma, which so stays positive; or one per column.
+        Logarithm of sigma, so that sigma remains positive: one number, or one per
+        column.
 
     Raises
     ------
@@ -359,13 +368,13 @@ class RandomFeatures(nn.Module):
 
     See Also
     --------
-    LinearAttention : Averages of values by such features.
+    LinearAttention : Attention computed from such features.
 
     Notes
     -----
-    Frequencies stay as they were drawn, and so do parameters that ``fit`` chose for the
-    sigma before, such as the A of :class:`~sklearn_crt.OPRFSampler`: at any sigma the
-    features are unbiased.
+    The frequencies do not change, and neither do parameters that ``fit`` chose for the
+    original sigma, such as A of :class:`~sklearn_crt.OPRFSampler`. The features are
+    unbiased for every sigma.
 
     Examples
     --------
@@ -401,19 +410,20 @@ class RandomFeatures(nn.Module):
         self.log_sigma = nn.Parameter(sigma.log().to(**place), learn_sigma)
 
     def forward(self, X: Tensor, key: bool = False) -> Tensor:
-        """Return the features of rows.
+        """Compute the features of rows.
 
         Parameters
         ----------
         X : Tensor of shape (..., n_samples, n_features)
             Rows, float32 or float64.
         key : bool, default=False
-            Whether to take the features of the key side, where the two differ.
+            Whether to compute the features of keys, if these differ from those of
+            queries.
 
         Returns
         -------
         features : Tensor of shape (..., n_samples, n_components)
-            Whose inner products estimate the kernel.
+            Features whose inner products estimate the kernel.
         """
         buffers = dict(self.named_buffers())
         feature_map = map_arrays(lambda name, _: buffers[name].to(X.dtype), self._map)

@@ -1,4 +1,4 @@
-"""Linear attention in the place of ``torch.nn.MultiheadAttention``."""
+"""Linear attention as a replacement for ``torch.nn.MultiheadAttention``."""
 
 from __future__ import annotations
 
@@ -19,50 +19,55 @@ from ._positions import step_of_band
 class LinearAttention(MapsOfHeads):
     r"""Multi-head attention in time and memory linear in the length.
 
-    It takes the place of ``torch.nn.MultiheadAttention``, with the same names of
-    parameters, so that weights can be copied from one to the other and it works inside
+    It replaces ``torch.nn.MultiheadAttention`` and has the same parameter names, so
+    that weights can be copied from one to the other, and it can be used inside
     ``torch.nn.TransformerEncoderLayer``.
 
     Parameters
     ----------
     embed_dim : int
-        Columns of queries, keys, values and outputs.
+        Number of columns of queries, keys, values and outputs.
     num_heads : int
-        Number of heads, of embed_dim / num_heads columns each.
+        Number of heads, each with embed_dim / num_heads columns.
     dropout : float, default=0.0
-        Chance that, while training, a value is left out of the averages; one draw for
-        all the queries of a head, since single weights are never computed.
+        Probability that a value is left out of the averages during training. The choice
+        is the same for all queries of a head, because single weights are never
+        computed.
     bias : bool, default=True
         Whether the projections have biases.
     batch_first : bool, default=False
-        Whether arrays are (batch, length, columns), not (length, batch, columns).
+        Whether arrays have the shape (batch, length, columns) instead of (length,
+        batch, columns).
     device, dtype : default=None
-        Of parameters and buffers; running means are float32 at least.
+        Floating type of parameters and buffers. Running means are stored with at least
+        float32 precision.
     feature_map : str or sampler, default="favor++"
         ``"favor+"`` (:class:`~sklearn_crt.PositiveRBFSampler`), ``"favor++"``
         (:class:`~sklearn_crt.OPRFSampler`), ``"simplex"`` (the same with simplex
         frequencies), ``"derf"`` (:class:`~sklearn_crt.DERFSampler`),
-        ``"trigonometric"``, ``"hybrid"``
-        (:func:`~sklearn_crt.angular_hybrid`), a deterministic map ``"elu+1"``,
-        ``"elu(-)+1"`` or ``"relu"``; or a sampler that has ``kernel="softmax"``, which
-        is cloned. Each head draws its own frequencies. Others that choose their map by
-        the rows are a TypeError: there are none yet.
+        ``"trigonometric"``, ``"hybrid"`` (:func:`~sklearn_crt.angular_hybrid`), a
+        deterministic map ``"elu+1"``, ``"elu(-)+1"`` or ``"relu"``; or a sampler with
+        ``kernel="softmax"``, which is cloned. Each head draws its own frequencies.
+        Other samplers that adapt their map to the rows raise a TypeError, because there
+        are no rows yet.
     n_components : int, default=256
-        Features per head; a sampler brings its own number.
+        Number of features per head. It is ignored if ``feature_map`` is a sampler,
+        which has its own.
     causal : bool, default=False
-        Whether row i sees the rows 0 ... i alone, in every call.
+        Whether row i attends only to the rows 0 to i, in every call.
     band : int, default=None
-        Where given, exact attention to keys with abs(i - j) <= band is blended in, with
+        If set, exact attention to the keys with abs(i - j) <= band is added, with the
         learned weights sigmoid(``near_logit``) and sigmoid(``far_logit``) per head.
     momentum : float, default=0.1
-        Of the running means of queries and keys that FAVOR++ and DERF follow.
+        Momentum of the running means of queries and keys to which FAVOR++ and DERF are
+        adapted.
     positional : callable, default=None
-        What is done to queries and keys before their features: ``positional(rows,
-        positions)`` takes rows (batch, num_heads, length, head_dim) and the numbers of
-        their places, which broadcast against (batch, num_heads, length), and returns
-        rows, as :func:`rotary` does.
+        Function that is applied to queries and keys before their features are computed,
+        such as :func:`rotary`. It is called as ``positional(rows, positions)`` with
+        rows of shape (batch, num_heads, length, head_dim) and positions that broadcast
+        against (batch, num_heads, length), and returns rows.
     redraw_interval : int, default=None
-        Where given, ``redraw_`` is called after as many batches of training, always.
+        If set, ``redraw_`` is called each time after this number of training batches.
     random_state : int, RandomState instance or None, default=None
         Seed of the frequencies.
 
@@ -71,34 +76,36 @@ class LinearAttention(MapsOfHeads):
     in_proj_weight, in_proj_bias, out_proj : Parameter, Parameter, Linear
         As in ``torch.nn.MultiheadAttention``.
     near_logit, far_logit : Parameter of shape (num_heads, 1, 1)
-        Of the blend, where ``band`` is given.
+        Logits of the weights of exact and of linear attention; they exist only if
+        ``band`` is set.
 
     See Also
     --------
     replace_attention : Change the attention of a whole model.
-    calibrate : Read batches for A, without training.
-    sklearn_crt.attention.linear_attention : The function behind it.
+    calibrate : Adapt A to batches without training.
+    sklearn_crt.attention.linear_attention : The same computation as a function.
 
     Notes
     -----
-    Frequencies are buffers: they are saved, moved and cast with the module, and take no
-    gradient. Copies of a module have equal frequencies until ``redraw_``.
+    Frequencies are buffers: they are saved, moved and cast with the module, and are not
+    trained. Copies of a module have the same frequencies until ``redraw_`` is called.
 
-    FAVOR++ has one A per head, from means of \|q + k\|^2. While training these
-    are running means; in a causal module a batch is taken in *after* its own output was
-    computed, since an A of the whole sequence would tell early rows about later ones.
-    In evaluation nothing changes, and a warning says where no batch was seen. DERF has
-    running covariances, and maps that are made of them on the host: before the batches
-    1, 2, 4, 8, 16, 32, 48, ... (counted from 0), by ``calibrate`` and by ``redraw_``.
-    Activation checkpointing computes a batch twice and counts it once. Under
-    ``DistributedDataParallel`` the means are those of rank 0, whose buffers it sends to
-    the others before a batch; where that is turned off, they differ between the ranks.
+    FAVOR++ has one parameter A per head, which depends on the mean of \|q + k\|^2.
+    During training this is a running mean. In a causal module it is updated *after* the
+    output of a batch has been computed, because otherwise A would leak information
+    about later rows. In evaluation mode nothing changes, and a warning is raised if no
+    batch has been processed yet. DERF has running covariances, from which its maps are
+    computed on the CPU: before the batches 1, 2, 4, 8, 16, 32, 48, ... (counted from
+    0), in ``calibrate`` and in ``redraw_``. With activation checkpointing, a batch is
+    computed twice but counted once. With ``DistributedDataParallel``, the running means
+    are those of rank 0, whose buffers are broadcast before each batch. If broadcasting
+    is disabled, they differ between ranks.
 
-    ``torch.compile(fullgraph=True)`` takes it, while training without DERF and
-    ``redraw_interval``, and ``torch.export`` for any length, where causal with
-    ``prefer_deferred_runtime_asserts_over_guards=True``.
+    ``torch.compile(fullgraph=True)`` supports the module, except for training with DERF
+    or ``redraw_interval``. ``torch.export`` supports any length, for causal attention
+    with ``prefer_deferred_runtime_asserts_over_guards=True``.
 
-    Inputs of half precision are computed in float32.
+    Half-precision inputs are computed in float32.
 
     Examples
     --------
@@ -111,7 +118,7 @@ class LinearAttention(MapsOfHeads):
     torch.Size([2, 100, 32])
     """
 
-    # torch's encoder would go round this module, to exact attention, without it
+    # without it torch's encoder would bypass this module and use exact attention
     _qkv_same_embed_dim = False
 
     def __init__(
@@ -168,16 +175,16 @@ class LinearAttention(MapsOfHeads):
         Parameters
         ----------
         attention : MultiheadAttention
-            Of one width for queries, keys and values.
+            Exact attention with the same width for queries, keys and values.
         **options
             Keyword-only parameters of this class.
 
         Returns
         -------
         linear : LinearAttention
-            With copies of the weights, in the same mode, training or evaluation.
-            Frozen ones are frozen. FAVOR++ is FAVOR+ until it has seen a batch: see
-            :func:`calibrate`.
+            Linear attention with copies of the weights, in the same mode (training or
+            evaluation). Weights that are not trainable remain so. FAVOR++ is the same
+            as FAVOR+ until it has processed a batch (see :func:`calibrate`).
 
         Raises
         ------
@@ -210,24 +217,28 @@ class LinearAttention(MapsOfHeads):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, None]:
-        """Return averages of the projected values.
+        """Compute averages of the projected values.
 
         Parameters
         ----------
         query, key, value : Tensor
-            Of shape (length, batch, embed_dim), or (batch, length, embed_dim) with
-            ``batch_first``, or (length, embed_dim).
+            Arrays of shape (length, batch, embed_dim), or (batch, length, embed_dim)
+            with ``batch_first``, or (length, embed_dim).
         key_padding_mask : Tensor of shape (batch, length), default=None
-            True for keys to be left out; or numbers added to the scores of keys.
+            Boolean mask that is True for the keys to ignore, or numbers that are added
+            to the scores of the keys.
         need_weights : bool, default=True
-            Ignored, here for the interface: there are no weights.
+            Ignored, because weights are not computed; present for compatibility with
+            torch.
         attn_mask : Tensor of shape (length, length), default=None
-            None or the causal mask, also as (batch * num_heads, length, length). The
-            least number of its type stands for minus infinity, in both masks.
+            None or the causal mask, which may have the shape (batch * num_heads,
+            length, length). In both masks, the smallest number of the type is treated
+            as minus infinity.
         average_attn_weights : bool, default=True
             Ignored.
         is_causal : bool, default=False
-            Whether row i sees the rows 0 ... i alone; ``attn_mask`` is not read then.
+            Whether row i attends only to the rows 0 to i. If True, ``attn_mask`` is
+            ignored.
 
         Returns
         -------
@@ -239,9 +250,11 @@ class LinearAttention(MapsOfHeads):
         Raises
         ------
         ValueError
-            If ``attn_mask`` is another mask: linear attention has no single weights.
+            If ``attn_mask`` is any other mask, because linear attention does not
+            compute single weights.
         RuntimeError
-            In ``torch.jit.trace`` where causal: the trace would be of one length.
+            In ``torch.jit.trace`` with causal attention, because the trace would be
+            valid for a single length only.
         """
         single = query.ndim == 2
         causal = self.causal or is_causal or _is_causal_mask(attn_mask)
@@ -260,33 +273,34 @@ class LinearAttention(MapsOfHeads):
     def step(
         self, x: Tensor, state: dict[str, Tensor] | None = None
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Return causal attention of some more rows to all rows so far.
+        """Compute causal attention of one or more further rows to all rows so far.
 
-        A language model writes token by token so: the state has a fixed size, and a
-        token costs the same however many came before. As in evaluation, nothing is
-        dropped out and no statistics are taken.
+        This is how a language model generates text token by token. The state has a
+        fixed size, and the cost of a token does not depend on the number of earlier
+        tokens. As in evaluation mode, there is no dropout, and no statistics are
+        updated.
 
         Parameters
         ----------
         x : Tensor
-            Rows of the next tokens, of a shape that ``forward`` takes.
+            Rows of the next tokens, in a shape that ``forward`` accepts.
         state : dict of Tensor, default=None
-            What the call for the tokens before returned; None at the beginning. The
-            first axis of each entry is the batch: ``{name: part[beams] for name, part
-            in state.items()}`` goes on with some of the sequences. It is a plain
-            ``state_dict``, to be saved, moved or detached.
+            The state that was returned for the preceding tokens; None at the beginning.
+            The first axis of each entry is the batch, so ``{name: part[beams] for name,
+            part in state.items()}`` continues with some of the sequences. It is a plain
+            dictionary of tensors, which can be saved, moved or detached.
 
         Returns
         -------
         output : Tensor
             Of the shape of x.
         state : dict of Tensor
-            After these tokens; the one before stays as it was.
+            State after these tokens. The state that was passed in is not changed.
 
         Raises
         ------
         ValueError
-            If there is no token.
+            If there are no tokens.
 
         Examples
         --------
@@ -331,7 +345,7 @@ class LinearAttention(MapsOfHeads):
         return output if self.batch_first else output.transpose(0, 1)
 
     def _placed(self, q, k, v, n_before=None):
-        """Return the rows of the heads in float32 at least, with their positions."""
+        """Return the rows of the heads with their positions, in float32 or wider."""
         q, k, v = map(at_least_float32, (q, k, v))
         if self.positional is None:
             return q, k, v
@@ -351,7 +365,7 @@ class LinearAttention(MapsOfHeads):
             yield heads.transpose(1, 2)
 
     def _attend(self, q, k, v, scores, causal):
-        if 0 in q.shape or 0 in v.shape:  # no row, or none to be seen
+        if 0 in q.shape or 0 in v.shape:  # there are no queries, or no keys
             return 0 * q
         feature_map = self._map_of_batch(q, k, scores, causal)
         if self.training and self.dropout > 0:
@@ -372,7 +386,7 @@ class LinearAttention(MapsOfHeads):
         Returns
         -------
         text : str
-            Sizes and the map.
+            Return the sizes and the feature map as text.
         """
         return (
             f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, "
@@ -382,7 +396,7 @@ class LinearAttention(MapsOfHeads):
 
 # ---------------------------------------------------------- masks of MultiheadAttention
 def _key_scores(key_padding_mask: Tensor | None, k: Tensor) -> Tensor | None:
-    """Return what is added to the scores of keys."""
+    """Return the numbers that are added to the scores of keys."""
     # key_padding_mask (n_batch, n_keys) or (n_keys,), k (n_batch, n_heads, n_keys, d)
     # -> (n_batch, 1, n_keys)
     if key_padding_mask is None:
@@ -404,7 +418,7 @@ def _key_scores(key_padding_mask: Tensor | None, k: Tensor) -> Tensor | None:
 
 
 def _is_least(mask):
-    """Return where numbers stand for minus infinity."""
+    """Return where numbers represent minus infinity."""
     return mask <= torch.finfo(mask.dtype).min
 
 

@@ -1,4 +1,4 @@
-"""Positions of rows: rotary embeddings, and the near rows of a sequence that grows."""
+"""Positions of rows: rotary embeddings, and neighbours in a growing sequence."""
 
 from __future__ import annotations
 
@@ -11,28 +11,29 @@ from .._softmax import softmax_attention
 def rotary(rows: Tensor, positions: Tensor, base: float = 10_000.0) -> Tensor:
     r"""Rotate rows by angles proportional to their positions.
 
-    Products of rotated queries and keys depend on the difference of their positions
-    alone. The ``positional`` of :class:`LinearAttention`.
+    The inner product of a rotated query and a rotated key depends only on the
+    difference of their positions. The ``positional`` of :class:`LinearAttention`.
 
     Parameters
     ----------
     rows : Tensor of shape (..., length, head_dim)
         Queries or keys.
     positions : Tensor
-        Of shapes that broadcast against (..., length).
+        Positions, in a shape that broadcasts against (..., length).
     base : float, default=10000.0
-        Of the geometric sequence of the angles.
+        Base of the geometric sequence of the angles.
 
     Returns
     -------
     rotated : Tensor of shape (..., length, head_dim)
-        Of the norms of the rows.
+        Rotated rows, with the same norms.
 
     Notes
     -----
-    Coordinates l and l + h, with h = head_dim // 2, are turned by the angle
-    :math:`p\, b^{-l/h}` at position p for base b (RoFormer [1]_, equation 34; its
-    pairs are neighbours, a permutation of these); an odd last one stays.
+    Coordinates l and l + h, with h = head_dim // 2, are rotated by the angle :math:`p\,
+    b^{-l/h}` at position p for base b (RoFormer [1]_, equation 34, where the pairs are
+    neighbouring coordinates, which is a permutation of these). If head_dim is odd, the
+    last coordinate is not changed.
 
     References
     ----------
@@ -60,9 +61,9 @@ def rotary(rows: Tensor, positions: Tensor, base: float = 10_000.0) -> Tensor:
 def step_of_band(
     q: Tensor, k: Tensor, v: Tensor, state: dict[str, Tensor], band: int
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return exact attention of further rows to near ones, and the rows to be kept."""
-    # rows of zeros, which nothing sees, stand before the first one
-    # q, k (n_batch, n_heads, n_rows, d), v (n_batch, n_heads, n_rows, e)
+    """Return exact attention of further rows to neighbours, and the rows to keep."""
+    # rows of zeros, to which no row attends, precede the first one q, k (n_batch,
+    # n_heads, n_rows, d), v (n_batch, n_heads, n_rows, e)
     n, shape = q.shape[2], (*q.shape[:2], band)
     keys = state.get("near_keys", k.new_zeros(*shape, k.shape[3]))
     values = state.get("near_values", v.new_zeros(*shape, v.shape[3]))

@@ -1,4 +1,4 @@
-"""Change the attention of a whole model, and let it read batches."""
+"""Replace the attention of a whole model, and adapt it to batches."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ def replace_attention(model: nn.Module, **options: Any) -> int:
     Parameters
     ----------
     model : Module
-        Changed in place, unless an error is raised; its weights are kept. A layer that
-        stands in several places is one layer afterwards too.
+        Model that is changed in place, unless an error is raised. Its weights are kept.
+        A layer that is used in several places is replaced by a single layer.
     **options
-        Keyword-only parameters of :class:`LinearAttention`. A ``random_state`` gives
-        each layer a seed of its own.
+        Keyword-only parameters of :class:`LinearAttention`. If ``random_state`` is set,
+        each layer gets a different seed derived from it.
 
     Returns
     -------
     n_replaced : int
-        Number of layers that were changed.
+        Number of layers that were replaced.
 
     Raises
     ------
     ValueError
-        If a layer has no linear form, or ``model`` is such a layer itself.
+        If a layer cannot be replaced, or if ``model`` itself is such a layer.
 
     See Also
     --------
-    calibrate : Read batches before the model is used, for maps that adapt.
+    calibrate : Adapt the features to batches of data before the model is used.
     """
     if isinstance(model, nn.MultiheadAttention):
         raise ValueError(
@@ -57,34 +57,37 @@ def replace_attention(model: nn.Module, **options: Any) -> int:
         setattr(module, name, linear[child])
     for module in model.modules():
         if isinstance(module, nn.TransformerEncoder):
-            module.use_nested_tensor = False  # there is no linear attention for these
+            # linear attention does not support nested tensors
+            module.use_nested_tensor = False
     return len(linear)
 
 
 def calibrate(model: nn.Module, batches: Iterable[Any]) -> int:
-    """Let the attention of a model read batches, for maps that adapt to them.
+    """Adapt the attention features of a model to batches of data.
 
-    After :func:`replace_attention` FAVOR++ and DERF have A = 0 and are FAVOR+. A few
-    batches tell them the best A of each head, without training.
+    Directly after :func:`replace_attention`, FAVOR++ and DERF have A = 0, which is the
+    same as FAVOR+. A few batches are enough to choose the best A of each head, without
+    training.
 
     Parameters
     ----------
     model : Module
-        With :class:`LinearAttention` layers. Weights and modes stay as they are; the
-        running statistics are made anew.
+        With :class:`LinearAttention` layers. Model with linear attention. Its weights
+        and modes do not change; the running statistics are reset and computed from the
+        batches.
     batches : iterable
-        What ``model`` is called with, batch by batch: a tuple or a list of positional
-        arguments, a dict of those with names, or the only one.
+        Arguments with which ``model`` is called for each batch: a tuple or a list of
+        positional arguments, a dict of keyword arguments, or a single argument.
 
     Returns
     -------
     n_layers : int
-        Number of layers that read the batches.
+        Number of layers that were adapted.
 
     Raises
     ------
     ValueError
-        If no layer adapts, or there is no batch.
+        If no layer has features that can be adapted, or if there is no batch.
 
     Examples
     --------

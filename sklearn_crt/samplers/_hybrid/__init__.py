@@ -1,1 +1,1 @@
-"""Hybrids, and the samplers that serve as their parts."""
+"""Hybrids, and the samplers that are used as their parts."""

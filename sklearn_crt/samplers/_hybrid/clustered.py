@@ -1,4 +1,4 @@
-"""Complex exponential maps, and one of them for each pair of clusters."""
+"""Complex exponential maps, and maps with one of them per pair of clusters."""
 
 from __future__ import annotations
 
@@ -37,27 +37,27 @@ class ComplexExponentialSampler(BaseFeatureSampler):
     ----------
     diagonal : array-like of shape (n_features,) or complex, default=1.0
         The diagonal a, a number or one per column, without zeros: 1 gives positive
-        features, the imaginary unit sines and cosines.
+        features, and the imaginary unit gives random Fourier features.
     n_components : int, default=100
-        Number of columns: one per frequency where a is real, otherwise two. With an odd
-        number the last frequency then has one column with a random phase.
+        Number of features: one per frequency if a is real, otherwise two. If the number
+        is odd, the last frequency then has a single column with a random phase.
 
     Attributes
     ----------
     diagonal_ : ndarray of shape (n_features,)
         The diagonal a, real if possible.
     phase_ : float
-        Phase of the last column where ``n_components`` is odd, in radians; only where
-        frequencies have two columns.
+        Phase in radians of the last column. It exists only if ``n_components`` is odd
+        and frequencies have two columns.
 
     See Also
     --------
-    ClusteredSampler : Has one such map for each pair of clusters.
+    ClusteredSampler : Uses one such sampler for each pair of clusters.
 
     Notes
     -----
-    With m frequencies :math:`w \sim N(0, I_d)`, products with a coordinate by
-    coordinate, and squares without conjugates ([1]_, equations 14 to 16)
+    Let :math:`w \sim N(0, I_d)` be one of m frequencies. With products by a taken
+    coordinate by coordinate, and squares without conjugates ([1]_, equations 14 to 16),
 
     .. math::
 
@@ -66,10 +66,10 @@ class ComplexExponentialSampler(BaseFeatureSampler):
        \operatorname{Var} &= \frac{K^2}{m} \left( \tfrac12 e^{|z|^2}
        + \tfrac12 \operatorname{Re} e^{z \cdot z} - 1 \right), \quad z = a x + y / a .
 
-    Queries have the columns Re f, Im f, keys Re g, -Im g. The variance is zero where
-    z = 0. For a real a orthogonal frequencies reduce it as they do for positive
-    features, and ``kernel_variance`` says by how much; for a complex a it is that of
-    independent frequencies.
+    The columns are Re f and Im f for queries, and Re g and -Im g for keys. The variance
+    is zero if z = 0. For a real a, orthogonal frequencies reduce it as for positive
+    features, and ``kernel_variance`` takes this into account; for a complex a it
+    returns the variance for independent frequencies.
 
     References
     ----------
@@ -144,22 +144,22 @@ def best_diagonal(
     *,
     real: bool = False,
 ) -> np.ndarray:
-    r"""Return the diagonal a of least mean :math:`|a x + y / a|^2` for two clusters.
+    r"""Return the diagonal a that minimises the mean of :math:`|a x + y / a|^2`.
 
     Parameters
     ----------
     query, key : ndarray of shape (n_features,)
         Centres of the clusters.
     query_spread, key_spread : ndarray of shape (n_features,), default=0.0
-        Second moments about the centres; without them centres alone count.
+        Second moments about the centres. If None, only the centres are used.
     real : bool, default=False
         Whether a has to be real.
 
     Returns
     -------
     a : ndarray of shape (n_features,), complex
-        Imaginary where the centres have the same sign, which makes the two terms
-        cancel, real elsewhere.
+        Diagonal a. Entries are imaginary if the centres have the same sign, so that the
+        two terms cancel, and real otherwise.
 
     Examples
     --------
@@ -169,7 +169,7 @@ def best_diagonal(
     >>> a.tolist()
     [2j, (2+0j)]
     """
-    floor = 1e-12  # both sums at the floor: modulus 1
+    floor = 1e-12  # the modulus is 1 if both sums are below it
     squares = np.maximum(query**2 + query_spread, floor)
     key_squares = np.maximum(key**2 + key_spread, floor)
     modulus = np.clip((key_squares / squares) ** 0.25, 1e-6, 1e6)
@@ -190,45 +190,47 @@ class ClusterParts(NamedTuple):
 class ClusteredSampler(BaseFeatureSampler):
     r"""Gaussian kernel from one feature map per pair of clusters (zero-one mixture).
 
-    ``fit`` clusters queries and keys by k-means. Each pair of clusters gets a
-    :class:`ComplexExponentialSampler` whose diagonal makes the variance small for that
-    pair. A row has the columns of the pairs that its cluster belongs to and zeros
-    elsewhere, so exactly one map estimates the kernel of each pair of rows.
+    ``fit`` clusters queries and keys by k-means. For each pair of clusters it fits a
+    :class:`ComplexExponentialSampler` whose diagonal makes the variance small for this
+    pair. A row has non-zero features only for the pairs to which its cluster belongs,
+    so exactly one of these maps estimates the kernel for each pair of rows.
 
     Parameters
     ----------
     n_clusters : int or tuple of two int, default=2
-        Number of clusters of each side, or of queries and of keys.
+        Number of clusters for queries and for keys: one number for both, or a pair.
     diagonal : {"complex", "real"}, default="complex"
-        Whether the diagonals may be imaginary, which makes the variance zero at the
-        centres with ``statistic="centers"``; real ones need one column per frequency.
+        Whether the diagonals may be imaginary. With ``statistic="centers"``, the
+        variance is then zero at the centres. Real diagonals need one column per
+        frequency.
     statistic : {"moments", "centers"}, default="moments"
         Whether the diagonals are computed from the second moments of the clusters,
-        which lowers the variance as soon as clusters have a width, or from the centres
-        alone, as in [1]_.
+        which reduces the variance unless the clusters are very narrow, or from the
+        centres alone, as in [1]_.
     n_components : int, default=100
-        Number of columns, divided among the maps as evenly as their frequencies allow.
-        A last column that no map can use is zero. With too few columns for the maps,
-        sines and cosines are used for all rows, and a warning reports the number
-        needed.
+        Number of features, divided among the maps as evenly as their frequencies allow.
+        A last column that no map can use is zero. If there are too few features for the
+        maps, random Fourier features are used for all rows, and a warning reports how
+        many are needed.
     random_state : int, RandomState instance or None, default=None
-        Seed of everything that is drawn.
+        Seed of all random choices.
 
     Attributes
     ----------
     clusters_ : tuple of two Clusters
-        Those of queries and keys, with ``centers``, ``spreads`` and ``shares``.
+        Clusters of queries and of keys, with the attributes ``centers``, ``spreads``
+        and ``shares``.
     blocks_ : list of ClusterBlock
-        Each with ``part``, the fitted map, and its ``columns``.
+        The fitted maps, each with the attributes ``part`` (the map) and ``columns``.
 
     See Also
     --------
-    sklearn_crt.clustered_hybrid : This map for the softmax kernel, or with a centre.
+    sklearn_crt.clustered_hybrid : The same features for the softmax kernel, or centred.
 
     Notes
     -----
-    The variance is that of the map of the pair of clusters ([1]_, sections 2.4 and H).
-    The clusters are found on up to 1000 rows of each side.
+    The variance is that of the map for the pair of clusters ([1]_, sections 2.4 and H).
+    The clusters are computed from up to 1000 queries and 1000 keys.
 
     References
     ----------
@@ -326,7 +328,7 @@ class ClusteredSampler(BaseFeatureSampler):
     def _find_clusters(
         self, sides: list[ScaledRows], rng: np.random.Generator
     ) -> tuple[Clusters, Clusters]:
-        """Return the clusters of the queries and of the keys, one set without keys."""
+        """Return the clusters of queries and keys, or of queries only."""
         counts = self._counts
         seeds = [int(seed) for seed in rng.integers(2**31 - 1, size=2)]
         queries = find_clusters(sides[0], counts[0], seeds[0])
@@ -361,12 +363,12 @@ class ClusteredSampler(BaseFeatureSampler):
 
     @property
     def min_components(self) -> int:
-        """Least number of columns for the clusters wanted, two for each map."""
+        """Minimum number of features for the requested clusters, two per map."""
         return 2 * math.prod(self._counts)
 
     @property
     def fallback(self) -> TrigRBFSampler:
-        """The unfitted map of all rows where there are too few columns."""
+        """Unfitted map for all rows, used if there are too few features."""
         return TrigRBFSampler(coupling=self.coupling)
 
     clusters_: tuple[Clusters, Clusters] = fitted(
@@ -375,7 +377,7 @@ class ClusteredSampler(BaseFeatureSampler):
 
     @property
     def blocks_(self) -> list[ClusterBlock]:
-        """The maps with their columns and clusters."""
+        """The fitted maps with their columns and clusters."""
         return list(self.map_.blocks)
 
 
@@ -386,7 +388,8 @@ def find_clusters(side: ScaledRows, n_clusters: int, seed: int) -> Clusters:
 
     rows, weights = side.rows.astype(np.float64), side.weights
     k_means = KMeans(min(n_clusters, rows.shape[0]), random_state=seed)
-    with warnings.catch_warnings():  # harmless if distinct rows are few
+    # a warning is harmless if there are few distinct rows
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         k_means.fit(rows, sample_weight=weights)
     centers = np.asarray(k_means.cluster_centers_, dtype=np.float64)

@@ -20,18 +20,19 @@ def angular_hybrid(
 ) -> HybridSampler:
     r"""Return the angular hybrid: positive features weighted by the angle.
 
-    Positive features of w and -w are exact for rows x and -x, sines and cosines for
-    equal rows. The angle between two rows over pi is the weight of the positive
-    features, so for rows of equal length the variance is zero at both angles. It grows
-    fast with the length of the rows.
+    Positive features of w and -w are exact for rows x and -x, and random Fourier
+    features are exact for equal rows. The weight of the positive features is the angle
+    between the two rows divided by pi, so for rows of equal norm the variance is zero
+    in both cases. It grows quickly with the norm of the rows.
 
     Parameters
     ----------
     n_coefficients : int, default=1
-        Number n of random directions from which the angle is estimated.
+        Number n of random directions that are used to estimate the angle.
     coupling : str or Coupling, default="orthogonal"
         How the frequencies of each part depend on each other, as for
-        :class:`TrigRBFSampler`. The directions are orthogonal where it is structured.
+        :class:`TrigRBFSampler`. If the coupling is structured, the directions are
+        orthogonal instead.
     **params : dict
         Further parameters of :class:`HybridSampler`: ``shared``, ``sigma``,
         ``n_components``, ``center``, ``kernel``, ``n_jobs`` and ``random_state``.
@@ -39,30 +40,31 @@ def angular_hybrid(
     Returns
     -------
     sampler : HybridSampler
-        Unfitted, with ``bases`` and ``coefficients`` set.
+        Unfitted sampler whose ``bases`` and ``coefficients`` are set.
 
     Raises
     ------
     ValueError
-        If there is no such coupling.
+        If ``coupling`` is not the name of a coupling.
 
     See Also
     --------
-    HybridSampler : The default has optimal positive features in place of these.
+    HybridSampler : The default uses optimal positive features instead.
     gaussian_hybrid : The weight is one minus a Gaussian kernel.
 
     Notes
     -----
-    With the angle :math:`\theta` between x and y, n random directions t and base maps
-    that estimate the kernel ([1]_, section 2.4 and equation 19),
+    Let :math:`\theta` be the angle between x and y, and let t be one of n random
+    directions. The base maps estimate the kernel ([1]_, section 2.4 and equation 19),
+    and
 
     .. math:: \hat K = \hat\lambda \hat K_{positive}
        + (1 - \hat\lambda) \hat K_{trigonometric}, \qquad
        \hat\lambda = \frac12 - \frac{1}{2n} \sum_t \operatorname{sign}(t \cdot x)
        \operatorname{sign}(t \cdot y), \qquad E \hat\lambda = \frac\theta\pi .
 
-    m frequencies of each base map need ``n_components=4 * m * (n + 1)``; in the paper
-    the two maps share their frequencies (``shared=True``).
+    To use m frequencies in each base map, set ``n_components=4 * m * (n + 1)``. In the
+    paper the two base maps share their frequencies (``shared=True``).
 
     References
     ----------
@@ -98,8 +100,8 @@ def gaussian_hybrid(
     r"""Return the Gaussian hybrid: positive features weighted by the distance.
 
     The base maps are those of :func:`angular_hybrid`. The weight of the positive
-    features is one minus a Gaussian kernel, normalised to be one for rows x and -x of
-    the largest norm in the data. The variance is zero for equal rows only.
+    features is one minus a Gaussian kernel, normalised such that it is one for rows x
+    and -x with the largest norm in the data. The variance is zero only for equal rows.
 
     Parameters
     ----------
@@ -107,11 +109,11 @@ def gaussian_hybrid(
         Inverse length scale of the weight, for rows that are already multiplied by
         ``sigma``.
     n_coefficients : int, default=1
-        Number n of frequencies from which the weight is estimated.
+        Number n of frequencies that are used to estimate the weight.
     coupling : str or Coupling, default="orthogonal"
         How the frequencies of each part depend on each other, as for
-        :class:`TrigRBFSampler`. Those of the weight are orthogonal where it is
-        structured.
+        :class:`TrigRBFSampler`. If the coupling is structured, the frequencies of the
+        weight are orthogonal instead.
     **params : dict
         Further parameters of :class:`HybridSampler`: ``shared``, ``sigma``,
         ``n_components``, ``center``, ``kernel``, ``n_jobs`` and ``random_state``.
@@ -119,28 +121,28 @@ def gaussian_hybrid(
     Returns
     -------
     sampler : HybridSampler
-        Unfitted, with ``bases`` and ``coefficients`` set.
+        Unfitted sampler whose ``bases`` and ``coefficients`` are set.
 
     Raises
     ------
     ValueError
-        If there is no such coupling.
+        If ``coupling`` is not the name of a coupling.
 
     See Also
     --------
-    angular_hybrid : The weight is the angle over pi.
+    angular_hybrid : The weight is the angle divided by pi.
 
     Notes
     -----
-    With :math:`\tau` = ``lambda_sigma`` and the largest norm r of the rows, all
-    multiplied by sigma ([1]_, section F),
+    Let :math:`\tau` be ``lambda_sigma``, and r the largest norm of the rows, all of
+    which are multiplied by sigma ([1]_, section F). Then
 
     .. math:: \hat K = \hat\lambda \hat K_{positive}
        + (1 - \hat\lambda) \hat K_{trigonometric}, \qquad
        E \hat\lambda = \frac{1 - e^{-\tau^2 |x - y|^2 / 2}}{1 - e^{-2 \tau^2 r^2}} .
 
-    m frequencies of each base map need ``n_components=4 * m * (2 * n + 1)``; in the
-    paper the two maps share their frequencies (``shared=True``).
+    To use m frequencies in each base map, set ``n_components=4 * m * (2 * n + 1)``. In
+    the paper the two base maps share their frequencies (``shared=True``).
 
     References
     ----------
@@ -175,22 +177,22 @@ def clustered_hybrid(
 ) -> HybridSampler:
     r"""Return the clustered hybrid: one map for each pair of clusters.
 
-    Queries and keys are clustered, and each pair of clusters has an exponential map
-    with a diagonal matrix that makes its variance small for that pair. This pays for
-    clusters that are narrower than about half of the length of their centres.
+    Queries and keys are clustered, and each pair of clusters has exponential features
+    with a diagonal matrix that makes the variance small for this pair. This is useful
+    if the clusters are narrower than about half the norm of their centres.
 
     Parameters
     ----------
     n_clusters : int or tuple of two int, default=2
-        Number of clusters of each side, or of queries and of keys.
+        Number of clusters for queries and for keys: one number for both, or a pair.
     diagonal : {"complex", "real"}, default="complex"
-        Whether the diagonals may be imaginary, which makes the variance zero at the
-        centres with ``statistic="centers"``; real ones, as in the tables of [1]_, need
-        one column per frequency.
+        Whether the diagonals may be imaginary. With ``statistic="centers"``, the
+        variance is then zero at the centres. Real diagonals, as in the tables of [1]_,
+        need one column per frequency.
     statistic : {"moments", "centers"}, default="moments"
         Whether the diagonals are computed from the second moments of the clusters,
-        which lowers the variance as soon as clusters have a width, or from the centres
-        alone, as in [1]_.
+        which reduces the variance unless the clusters are very narrow, or from the
+        centres alone, as in [1]_.
     coupling : str or Coupling, default="orthogonal"
         How the frequencies of each map depend on each other, as for
         :class:`TrigRBFSampler`.
@@ -201,12 +203,14 @@ def clustered_hybrid(
     Returns
     -------
     sampler : HybridSampler
-        Unfitted; its only base is a :class:`~sklearn_crt.samplers.ClusteredSampler`.
+        Unfitted sampler whose only base is a
+        :class:`~sklearn_crt.samplers.ClusteredSampler`.
 
     See Also
     --------
     angular_hybrid : Needs no clusters.
-    sklearn_crt.samplers.ComplexExponentialSampler : The map of one pair of clusters.
+    sklearn_crt.samplers.ComplexExponentialSampler : The features of one pair of
+        clusters.
 
     Notes
     -----
@@ -216,7 +220,7 @@ def clustered_hybrid(
        g(y) = e^{w \cdot y / a - (y / a)^2 / 2 - |y|^2 / 2}, \qquad
        |a_l| = \sqrt{|c_l / r_l|}
 
-    with :math:`a_l` imaginary where :math:`r_l c_l > 0` has no variance at r and c.
+    where :math:`a_l` is imaginary if :math:`r_l c_l > 0`, has no variance at r and c.
 
     References
     ----------
@@ -248,12 +252,12 @@ def clustered_hybrid(
 def _positive_and_trigonometric(coupling: str | Coupling) -> list[Any]:
     """Return the base maps that are exact for opposite and for equal rows."""
     pairs = get_coupling(coupling, "A hybrid")
-    if not pairs.norm_dependent:  # angles that depend on the norms make no pairs
+    if not pairs.norm_dependent:  # pairs cannot have angles that depend on the norms
         pairs = Antithetic(pairs)
     positive = PositiveRBFSampler(coupling=pairs, center=False)
     return [positive, TrigRBFSampler(coupling=coupling)]
 
 
 def _exact(coupling: str | Coupling) -> str | Coupling:
-    """Return a coupling for few frequencies, whose distribution must be exact."""
+    """Return an exactly unbiased coupling, for maps with few frequencies."""
     return coupling if get_coupling(coupling, "A hybrid").exact else "orthogonal"

@@ -20,7 +20,7 @@ from .._trigonometric import has_uniform_directions, make_trigonometric_map
 
 
 class AngularCoefficient(BaseFeatureSampler):
-    r"""Coefficient theta / pi of a hybrid, from signs of projections.
+    r"""Coefficient theta / pi of a hybrid, estimated from signs of projections.
 
     It estimates :math:`\theta / \pi - 1/2`, where theta is the angle between two rows;
     :class:`~sklearn_crt.HybridSampler` adds the constant 1/2, the attribute ``a_``.
@@ -28,20 +28,21 @@ class AngularCoefficient(BaseFeatureSampler):
     Parameters
     ----------
     n_components : int, default=100
-        Number of columns, one per direction.
+        Number of features, one per direction.
     coupling : str or Coupling, default="orthogonal"
         How the directions depend on each other: ``"iid"``, ``"orthogonal"``,
-        ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"`` or an exact object.
+        ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"`` or an object whose
+        ``exact`` is True.
 
     Attributes
     ----------
     a_ : float
-        The constant part of the coefficient, 1/2.
+        Constant part of the coefficient, 1/2.
 
     See Also
     --------
     GaussianCoefficient : One minus a Gaussian kernel.
-    sklearn_crt.HybridSampler : Mixes base maps with such coefficients.
+    sklearn_crt.HybridSampler : Combines base maps with such coefficients.
 
     Notes
     -----
@@ -54,8 +55,9 @@ class AngularCoefficient(BaseFeatureSampler):
        E\, r_1(x) \cdot r_2(y) = \frac\theta\pi - \frac12, \quad
        \operatorname{Var} = \frac1n \frac\theta\pi \left(1 - \frac\theta\pi\right)
 
-    for independent directions; orthogonal ones have a closed form too, others have
-    none. Angles are measured at the origin, and are right angles for a zero row.
+    for independent directions. Orthogonal directions also have a closed form, all
+    others have none. Angles are measured at the origin; the angle between a zero row
+    and any other row is a right angle.
 
     References
     ----------
@@ -75,7 +77,7 @@ class AngularCoefficient(BaseFeatureSampler):
     array([[0.  , 0.25, 1.  ]])
     """
 
-    _doubtful_below = 0  # a coefficient may be as small as it likes
+    _doubtful_below = 0  # coefficients may be arbitrarily small
     _parameter_constraints: dict = {
         **{
             name: BaseFeatureSampler._parameter_constraints[name]
@@ -99,7 +101,7 @@ class AngularCoefficient(BaseFeatureSampler):
 
     @property
     def a_(self) -> float:
-        """The constant part of the coefficient."""
+        """Constant part of the coefficient."""
         check_is_fitted(self)
         return 0.5
 
@@ -113,7 +115,7 @@ class AngularCoefficient(BaseFeatureSampler):
         return SignMap(Frame(), n, directions, coupling)
 
     def with_sigma(self, sigma: Sigma) -> Self:
-        """Return a copy: angles do not depend on a common factor of the rows.
+        """Return a copy, because angles do not depend on a common factor of the rows.
 
         Parameters
         ----------
@@ -130,7 +132,7 @@ class AngularCoefficient(BaseFeatureSampler):
 
 
 class GaussianCoefficient(BaseFeatureSampler):
-    r"""Coefficient of a hybrid that grows with the distance, from sines and cosines.
+    r"""Coefficient of a hybrid that grows with the distance between the rows.
 
     It estimates :math:`-e^{-\sigma^2 |x - y|^2 / 2} / h`;
     :class:`~sklearn_crt.HybridSampler` adds the constant 1/h, the attribute ``a_``. The
@@ -143,25 +145,25 @@ class GaussianCoefficient(BaseFeatureSampler):
         Inverse length scale of the coefficient, for rows that a hybrid has already
         multiplied by its own sigma.
     n_components : int, default=100
-        Number of columns, two per frequency. With an odd number the last frequency has
-        one column with a random phase.
+        Number of features, two per frequency. If the number is odd, the last frequency
+        has a single column with a random phase.
 
     Attributes
     ----------
     a_ : float
-        The constant part of the coefficient, 1/h.
+        Constant part of the coefficient, 1/h.
     phase_ : float
-        Phase of the last column where ``n_components`` is odd, in radians.
+        Phase in radians of the last column. It exists only if ``n_components`` is odd.
 
     See Also
     --------
-    AngularCoefficient : The angle over pi.
-    sklearn_crt.HybridSampler : Mixes base maps with such coefficients.
+    AngularCoefficient : The angle divided by pi as a coefficient.
+    sklearn_crt.HybridSampler : Combines base maps with such coefficients.
 
     Notes
     -----
-    With n frequencies :math:`t \sim N(0, I_d)`, rows multiplied by sigma, and r the
-    largest norm among up to 1000 of them ([1]_, section F),
+    Let :math:`t \sim N(0, I_d)` be one of n frequencies, and let r be the largest norm
+    among up to 1000 rows that are multiplied by sigma ([1]_, section F). Then
 
     .. math::
 
@@ -171,7 +173,8 @@ class GaussianCoefficient(BaseFeatureSampler):
        r_2(y) = -r_1(y), \quad
        \operatorname{Var} = \frac{(1 - e^{-|x-y|^2})^2}{2 n h^2}
 
-    for independent frequencies; ``kernel_variance`` accounts for orthogonal ones.
+    for independent frequencies. ``kernel_variance`` takes orthogonal frequencies into
+    account.
 
     References
     ----------
@@ -189,7 +192,7 @@ class GaussianCoefficient(BaseFeatureSampler):
     """
 
     map_: WeightedMap
-    _doubtful_below = 0  # a coefficient may be as small as it likes
+    _doubtful_below = 0  # coefficients may be arbitrarily small
     _parameter_constraints: dict = {
         **BaseFeatureSampler._parameter_constraints,
         "coupling": [str, Coupling],
@@ -224,7 +227,7 @@ class GaussianCoefficient(BaseFeatureSampler):
 
     @property
     def a_(self) -> float:
-        """The constant part of the coefficient, 1/h."""
+        """Constant part of the coefficient, 1/h."""
         return -self.map_.weight
 
 
@@ -234,12 +237,12 @@ def _constant_term(statistics, frame):
     rows = map(frame.rows, samples)
     sq_radius = max(float(some.sq_norms.max(initial=0)) for some in rows)
     h = -math.expm1(-2 * sq_radius)
-    # h = 1 where a sparse and a dense fit could round to either side of it
+    # otherwise sparse and dense rows could round to different sides of the limit
     return 1.0 if h == 0 or h > 1 - 1e-12 else 1 / h
 
 
 class ScaledRows(NamedTuple):
-    """Distinct sampled rows of one side, multiplied by sigma, and their weights."""
+    """Distinct sampled queries or keys, multiplied by sigma, and their weights."""
 
     rows: Rows  # (n_rows, n_features)
     weights: np.ndarray  # (n_rows,)
@@ -255,7 +258,7 @@ class PartFitter:
         ]
 
     def fit(self, part: Any, seed: int, **params: Any) -> Any:
-        """Return a fitted clone of a sampler, with those of the parameters it has."""
+        """Return a fitted clone of a sampler, with those parameters that it has."""
         params = {**params, "random_state": int(seed)}
         known = part.get_params(deep=False)
         params = {name: value for name, value in params.items() if name in known}
@@ -302,10 +305,10 @@ class PartFitter:
 def spread_columns(
     n_components: int, units: list[int], costs: list[int]
 ) -> tuple[list[int], int]:
-    """Return the columns of maps with equally many frequencies, and those left over.
+    """Return numbers of columns for maps with equally many frequencies, and the rest.
 
-    A frequency of map k has ``units[k]`` columns, and ``costs[k]`` in the whole. What
-    is left goes to one more frequency of single maps, in this order.
+    A frequency of map k has ``units[k]`` columns, which need ``costs[k]`` columns of
+    the hybrid. The rest is used for one more frequency of single maps, in this order.
     """
     frequencies, rest = divmod(n_components, sum(costs))
     widths = [frequencies * unit for unit in units]
@@ -317,7 +320,7 @@ def spread_columns(
 
 
 def _check_not_overridden(part: Any, own: dict[str, Any], params: dict) -> None:
-    """Raise ValueError where a parameter that the user set on a part has no effect."""
+    """Raise ValueError if a parameter that is set on a part has no effect."""
     signature = inspect.signature(type(part)).parameters
     for name in params.keys() & signature.keys():
         default = signature[name].default

@@ -1,4 +1,4 @@
-"""Hybrid random features: base maps mixed by random coefficients."""
+"""Hybrid random features: base maps that are combined by random coefficients."""
 
 from __future__ import annotations
 
@@ -19,85 +19,91 @@ from .._positive import OPRFSampler
 from .._trigonometric import TrigRBFSampler
 from .parts import AngularCoefficient, PartFitter, spread_columns
 
-_NEEDED = ("fit", "transform", "exact_kernel", "kernel_variance")  # of each part
+# methods that each part must have
+_NEEDED = ("fit", "transform", "exact_kernel", "kernel_variance")
 
 
 class HybridParts(NamedTuple):
-    """The fitted samplers whose maps make a hybrid."""
+    """The fitted samplers whose maps are combined."""
 
     bases: list[Any]
     coefficients: list[Any]
-    spare: list[Any]  # none or one, for the columns that the products leave
+    spare: list[Any]  # empty or one map, for the columns that the products do not use
     fitter: PartFitter
 
 
 class HybridSampler(BaseFeatureSampler):
-    r"""Gaussian or softmax kernel from base maps mixed by coefficients (HRF).
+    r"""Gaussian or softmax kernel from a weighted combination of base maps (HRF).
 
     The estimate is :math:`\sum_k \hat\lambda_k \hat K_k + (1 - \sum_k \hat\lambda_k)
     \hat K_{last}`. Each base map :math:`\hat K_k` estimates the kernel, and each
     coefficient :math:`\hat\lambda_k` estimates a weight that depends on the pair of
     rows, such as the angle between them. All of them are inner products of random
     features, and so is the whole estimate. Choose coefficients that give each base map
-    the pairs of rows for which it is accurate.
+    a large weight for the pairs of rows for which it is accurate.
 
     Parameters
     ----------
     bases : list of samplers, default=None
-        Unfitted base maps; the last one has the weight that the coefficients leave.
-        Their ``n_components``, ``sigma``, ``kernel`` and ``random_state``, where they
-        have these, are set by the hybrid, so ``fit`` raises ValueError where a base has
-        other values of its own. Any object works that has ``fit``, ``transform``,
-        ``exact_kernel``, ``kernel_variance``, and ``transform_key`` if asymmetric. None
-        means optimal positive features of w and -w, which are accurate for opposite
-        rows, and sines and cosines, which are accurate for equal rows:
-        ``[OPRFSampler(coupling="antithetic"), TrigRBFSampler()]``.
+        Unfitted base maps. The weight of the last one is one minus the sum of the other
+        weights. The hybrid sets their parameters ``n_components``, ``sigma``,
+        ``kernel`` and ``random_state``, so ``fit`` raises ValueError if a base map has
+        a different value. They may be any objects with the methods ``fit``,
+        ``transform``, ``exact_kernel``, ``kernel_variance`` and, if they are
+        asymmetric, ``transform_key``. None means ``[OPRFSampler(coupling="antithetic"),
+        TrigRBFSampler()]``, that is, optimal positive features of w and -w, which are
+        accurate for opposite rows, and random Fourier features, which are accurate for
+        equal rows.
     coefficients : list of samplers, default=None
-        Unfitted coefficient maps, one fewer than bases. Each estimates its coefficient
-        less the constant ``a_`` (0 without this attribute), and is fitted to rows that
-        are already multiplied by sigma; ``random_state`` is set by the hybrid. None
-        means the angle between the rows over pi, from the sign of one random
-        projection: ``[AngularCoefficient(n_components=1)]``.
+        Unfitted coefficient maps, one fewer than base maps. Each of them estimates its
+        coefficient minus the constant ``a_`` (0 if there is no such attribute), and is
+        fitted to rows that are already multiplied by sigma. The hybrid sets
+        ``random_state``. None means ``[AngularCoefficient(n_components=1)]``, that is,
+        the angle between the rows divided by pi, which is estimated from the sign of
+        one random projection.
     n_coefficients : int, default=None
-        Number of frequencies of each coefficient map. None leaves each with the
-        ``n_components`` of its own; a number replaces the default of that parameter,
-        and ``fit`` raises ValueError where a coefficient has another value. With more
-        frequencies of the coefficients fewer remain for the base maps.
+        Number of frequencies of each coefficient map. None keeps their own
+        ``n_components``. A number replaces the default of this parameter, and ``fit``
+        raises ValueError if a coefficient map has a different value. The more
+        frequencies the coefficients have, the fewer remain for the base maps.
     shared : bool, default=False
-        Whether base maps have the same seed, so that maps with the same distribution
-        share their frequencies. Coefficients never share them.
+        Whether all base maps have the same seed, so that maps with the same
+        distribution share their frequencies. Coefficients never share them.
     n_components : int, default=100
-        Number of columns, for the largest layout that fits, then for further
-        frequencies of single base maps, then for a spare map like the last base, which
-        counts in the estimate by its share of the columns. Where no layout fits, the
-        last base map is used alone, and a warning says how many columns are needed.
+        Number of features. They are used for the largest layout that fits, then for
+        further frequencies of single base maps, and then for a spare map like the last
+        base map, whose weight in the estimate is its proportion of the features. If no
+        layout fits, only the last base map is used, and a warning reports how many
+        features are needed.
     center : bool, default=False
-        Whether to subtract the column means first, so that angles and coefficients are
-        those of centred rows. Sparse rows are made dense chunk by chunk.
+        Whether to subtract the column means first, so that angles and coefficients
+        refer to centred rows. Sparse rows are then converted to dense arrays chunk by
+        chunk.
     random_state : int, RandomState instance or None, default=None
-        Seed of everything that is drawn.
+        Seed of all random choices.
 
     Attributes
     ----------
     bases_, coefficients_ : list of FeatureMap
         The fitted maps.
     a_ : list of float
-        The constant parts of the coefficients.
+        Constant parts of the coefficients.
     spare_ : FeatureMap or None
-        The map of the columns that no layout fills.
+        The spare map, for features that the layout does not use.
     center_ : ndarray of shape (n_features,)
-        The vector subtracted from the rows, zero without ``center``.
+        The vector that is subtracted from the rows; zero if ``center=False``.
 
     See Also
     --------
     angular_hybrid, gaussian_hybrid, clustered_hybrid : The combinations of [1]_.
-    TrigRBFSampler : Best for close pairs of rows.
-    PositiveRBFSampler : Best for opposite pairs of rows.
+    TrigRBFSampler : Accurate for neighbouring rows.
+    PositiveRBFSampler : Accurate for opposite rows.
 
     Notes
     -----
-    Queries and keys have the columns ([1]_, lemma 2.3), with :math:`\otimes` the outer
-    product of the rows, A the k-th and L the last base map,
+    Let A be the k-th base map and L the last one, and let :math:`\otimes` denote the
+    outer product of two rows of features. The columns for queries and keys are ([1]_,
+    lemma 2.3)
 
     .. math::
 
@@ -106,22 +112,22 @@ class HybridSampler(BaseFeatureSampler):
        &\pm\sqrt{|a_k|}\, A_k(y), \quad r_{2k}(y) \otimes A_k(y), \quad
        \pm\sqrt{|1 - \textstyle\sum a|}\, L(y), \quad -r_{2k}(y) \otimes L(y)
 
-    with the signs of :math:`a_k` and :math:`1 - \sum a`; parts with :math:`a_k = 0`
-    are left out. With 2m columns for each of two bases and l columns for the
-    coefficient these are 4m(l + 1) columns. For d columns of X they take
-    O((m + l) d + m l) operations per row.
+    with the signs of :math:`a_k` and :math:`1 - \sum a`, where parts with :math:`a_k =
+    0` are omitted. If each of two base maps has 2m features and the coefficient has l,
+    there are 4m(l + 1) features. For d columns of X they take O((m + l) d + m l)
+    operations per row.
 
     The maps are independent, so the variance is ([1]_, theorem 3.1)
 
     .. math:: \sum_k E \hat\lambda_k^2 \operatorname{Var} \hat K_k
        + E\bigl(1 - \sum_k \hat\lambda_k\bigr)^2 \operatorname{Var} \hat K_{last} .
 
-    Independent frequencies shared by the positive and the trigonometric map reduce it
-    by :math:`\frac2m K^2 (1 - \cos(|x|^2 - |y|^2)) E \hat\lambda (1 -
-    \hat\lambda)`. Where ``variance_is_exact_`` is False, ``kernel_variance`` is that
-    of independent maps.
+    If the positive and the trigonometric map share independent frequencies, it is
+    smaller by :math:`\frac2m K^2 (1 - \cos(|x|^2 - |y|^2)) E \hat\lambda (1 -
+    \hat\lambda)`. If ``variance_is_exact_`` is False, ``kernel_variance`` is the
+    variance for independent maps.
 
-    The parts are fitted to a sample of up to 1000 rows of each side.
+    The parts are fitted to a sample of up to 1000 queries and 1000 keys.
 
     References
     ----------
@@ -201,7 +207,8 @@ class HybridSampler(BaseFeatureSampler):
         fitter = PartFitter(statistics, self._centred_frame(statistics))
         base_seeds = base_rng.integers(2**31 - 1, size=len(bases))
         seeds = coefficient_rng.integers(2**31 - 1, size=len(bases))
-        # the last base has the first seed: alone it is the map that it is in a hybrid
+        # the last base map has the first seed, so that it is the same map if it is used
+        # alone
         base_seeds = base_seeds[[0] * len(bases)] if self.shared else base_seeds[::-1]
         coefficients = [
             fitter.fit(part, seed, **self._coefficient_params(part, fitter))
@@ -273,7 +280,7 @@ class HybridSampler(BaseFeatureSampler):
 
     @property
     def coefficients_(self) -> list[FeatureMap]:
-        """The maps of the coefficients less their constant parts."""
+        """The maps that estimate the coefficients minus their constant parts."""
         return list(self.map_.coefficients)
 
     spare_: FeatureMap | None = fitted(
@@ -282,22 +289,22 @@ class HybridSampler(BaseFeatureSampler):
 
     @property
     def a_(self) -> list[float]:
-        """The constant parts of the coefficients."""
+        """Constant parts of the coefficients."""
         return list(self.map_.constants)
 
 
 def _constant_part(coefficient: Any) -> float:
-    """Return the constant part of a fitted coefficient, 0 where it states none."""
+    """Return the constant part of a fitted coefficient, or 0 if it has none."""
     return float(getattr(coefficient, "a_", 0.0))
 
 
 def _split_columns(
     n_components: int, bases: Sequence[Any], coefficients: list[Any], fitter: PartFitter
 ) -> tuple[list[int], int] | None:
-    """Return the columns of the base maps and those left, or warn and return None.
+    """Return the columns of the base maps and the rest, or warn and return None.
 
-    All have as many frequencies; what is left goes to one more of single maps, the
-    last map first.
+    All base maps have the same number of frequencies. The rest is used for one more
+    frequency of single maps, beginning with the last map.
     """
     constants = [_constant_part(part) for part in coefficients]
     counts = [fitter.map_of(part).n_components for part in coefficients]

@@ -1,0 +1,136 @@
+"""What the estimators cost on large tables: python -m benchmarks.costs.
+
+Regression with 20 columns in float64, drawn by a formula, so that no file is needed.
+Each cell is measured in a process of its own, with one thread: processor seconds of
+``fit`` and of ``predict`` on 10,000 other rows, and the largest memory of the process
+less what it had once the rows were drawn. An estimator that would need more than
+``--most`` seconds for a size, as its time at the size before suggests, is not measured.
+"""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+
+import numpy as np
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from tqdm import tqdm
+
+import sklearn_crt as crt
+
+from .tables import Table, header, report
+
+D, N_QUERIES = 20, 10_000
+SIZES = 10_000, 100_000, 1_000_000
+GROWTH = 12.0  # of the time, if there are ten times as many rows
+MODELS = {
+    "HistGradientBoostingRegressor": HistGradientBoostingRegressor,
+    "RandomFeatureRidge": lambda: crt.RandomFeatureRidge(random_state=0),
+    "NadarayaWatsonRegressor(OPRFSampler)": lambda: crt.NadarayaWatsonRegressor(
+        crt.OPRFSampler(n_components=300, random_state=0)
+    ),
+    "NadarayaWatsonRegressor(Prototypes)": lambda: crt.NadarayaWatsonRegressor(
+        crt.Prototypes(random_state=0)
+    ),
+    "NadarayaWatsonRegressor": crt.NadarayaWatsonRegressor,
+    "LocalLinearRegressor": crt.LocalLinearRegressor,
+    "LearnedMetric, LocalLinearRegressor": lambda: make_pipeline(
+        crt.LearnedMetric(random_state=0), crt.LocalLinearRegressor()
+    ),
+}
+
+
+def draw(n_rows, seed):
+    """Return rows and targets: a smooth function of five columns, with noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_rows, D))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + np.abs(X[:, 3]) + 0.5 * X[:, 4]
+    return X, y + 0.3 * rng.standard_normal(n_rows)
+
+
+def peak_memory():
+    """Return the largest resident memory of this process, in MiB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)
+
+
+def measure(name, n_rows):
+    """Return seconds of fit and of predict, the added memory in MiB, and R2."""
+    model = make_pipeline(StandardScaler(), MODELS[name]())
+    X, y = draw(n_rows, 0)
+    queries, targets = draw(N_QUERIES, 1)
+    model.fit(X[:500], y[:500])  # imports everything that is loaded on first use
+    before, start = peak_memory(), time.process_time()
+    model.fit(X, y)
+    fitted = time.process_time()
+    found = model.predict(queries)
+    done = time.process_time()
+    error = np.mean((found - targets) ** 2) / targets.var()
+    return fitted - start, done - fitted, peak_memory() - before, 1 - error
+
+
+def measured_alone(name, n_rows):
+    """Return what ``measure`` returns in a new process with one thread."""
+    threads = dict.fromkeys(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"], "1")
+    command = [sys.executable, "-m", "benchmarks.costs", "--one", name, str(n_rows)]
+    run = subprocess.run(
+        command, env=os.environ | threads, capture_output=True, text=True, check=True
+    )
+    return json.loads(run.stdout)
+
+
+def costs(args):
+    """Print the table, and write it to the page with ``--write``."""
+    cells = {name: [] for name in MODELS}
+    progress = tqdm(total=len(MODELS) * len(args.rows), file=sys.stderr)
+    for name, found in cells.items():
+        for place, n_rows in enumerate(args.rows):
+            progress.set_description(f"{name}, {n_rows}")
+            expected = 0.0
+            if place > 0:
+                growth = GROWTH ** np.log10(n_rows / args.rows[place - 1])
+                expected = np.inf
+                if found[-1] is not None:
+                    expected = growth * sum(found[-1][:2])
+            small = expected <= args.most
+            found.append(measured_alone(name, n_rows) if small else None)
+            progress.update()
+    progress.close()
+    columns = ["estimator"]
+    for n_rows in args.rows:
+        columns.append(f"{n_rows:,} rows: fit, predict, memory, R2")
+    rows = [[name, *map(shown, found)] for name, found in cells.items()]
+    title = f"Seconds of fit, seconds of {N_QUERIES:,} predictions, MiB, R2"
+    page = "costs.inc" if args.write else None
+    report([Table(title, columns, rows)], header(1), page)
+
+
+def shown(cell):
+    """Return the text of a cell."""
+    if cell is None:
+        return "not measured"
+    fit, predict, memory, score = cell
+    return f"{fit:.2g} s, {predict:.2g} s, {memory:.0f} MiB, {score:.2f}"
+
+
+def main():
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--most", type=float, default=120.0, metavar="SECONDS")
+    parser.add_argument("--write", action="store_true", help="write doc/benchmarks")
+    parser.add_argument("--one", nargs=2, metavar=("NAME", "ROWS"))
+    args = parser.parse_args()
+    if args.one:
+        print(json.dumps(measure(args.one[0], int(args.one[1]))))
+    else:
+        costs(args)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,212 @@
+"""Compare times with an earlier version: python -m benchmarks.speed REVISION.
+
+The revision is installed beside this version (see oracle.py), and both compute the same
+in turns, in one process with one thread of BLAS. ``--only`` names what to compare:
+
+* rows: predictions of a single row, beside those of scikit-learn's k nearest neighbours
+  and of histogram gradient boosting.
+* averages: kernel averages of 1000 rows over all training rows.
+* local: local linear regression of 1000 rows, in a learned metric.
+* sigma: the fit of local linear regression, which selects ``sigma`` and ``alpha``.
+* remainder: the largest proportion of the kernel weight that local fits leave out, of
+  10000 queries of each of ten data sets (this version alone).
+
+A ratio is the time of the earlier version over that of this one.
+"""
+
+import argparse
+import importlib
+import sys
+import tempfile
+import time
+import warnings
+from functools import partial
+
+import numpy as np
+from sklearn.datasets import make_friedman1
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.neighbors import KNeighborsRegressor
+from threadpoolctl import threadpool_limits
+
+import sklearn_crt
+
+from .oracle import BEFORE, install
+from .tables import Table, header, interleave, report
+
+N_COLUMNS, N_QUERIES = 20, 1000
+N_CALLS = 5  # predictions of single rows, timed together
+CLOCKS = time.process_time, time.perf_counter
+
+
+def data(n_rows, dtype=np.float64):
+    """Return training rows, targets and queries."""
+    X, y = make_friedman1(n_rows + N_QUERIES, N_COLUMNS, noise=0.5, random_state=0)
+    X = X.astype(dtype)
+    return X[:n_rows], y[:n_rows], X[n_rows:]
+
+
+def estimators(module):
+    """Return estimators with given parameters, by name."""
+    fit = {"sigma": 1.5, "alpha": 0.1}
+    return {
+        "NadarayaWatsonRegressor": module.NadarayaWatsonRegressor(sigma=1.5),
+        "NadarayaWatsonClassifier": module.NadarayaWatsonClassifier(sigma=1.5),
+        "LocalLinearRegressor": module.LocalLinearRegressor(**fit),
+        "LocalLinearClassifier": module.LocalLinearClassifier(**fit),
+    }
+
+
+def labels_for(model, y):
+    """Return labels for a classifier, and numbers for a regressor."""
+    return y > np.mean(y) if "Classifier" in type(model).__name__ else y
+
+
+def one_row(modules, n_rows):
+    """Yield the name of each estimator, and predictions of a row by both versions."""
+    X, y, queries = data(n_rows)
+    peers = {
+        "KNeighborsRegressor": KNeighborsRegressor(),
+        "HistGradientBoostingRegressor": HistGradientBoostingRegressor(),
+    }
+    for name in (*peers, *estimators(modules[0])):
+        models = [peers.get(name) or estimators(m)[name] for m in modules]
+        for model in models:
+            model.fit(X, labels_for(model, y))
+
+        def calls(model):
+            for _ in range(N_CALLS):
+                model.predict(queries[:1])
+
+        yield f"{name}, one row of {n_rows}", [lambda m=m: calls(m) for m in models]
+
+
+def averages(modules, n_rows):
+    """Yield predictions of kernel averages by both versions."""
+    for dtype in (np.float64, np.float32):
+        X, y, queries = data(n_rows, dtype)
+        for name in ("NadarayaWatsonClassifier", "NadarayaWatsonRegressor"):
+            models = [estimators(m)[name] for m in modules]
+            for model in models:
+                model.fit(X, labels_for(model, y))
+            calls = [lambda m=m, q=queries: m.predict(q) for m in models]
+            yield f"{name}, {n_rows} rows, {np.dtype(dtype)}", calls
+
+
+def local(modules, n_rows):
+    """Yield predictions of local fits in a learned metric by both versions."""
+    X, y, queries = data(n_rows)
+    metric = modules[1].LearnedMetric(random_state=0).fit(X[:3000], y[:3000])
+    X, queries = metric.transform(X), metric.transform(queries)
+    first = modules[1].LocalLinearRegressor().fit(X, y)
+    params = {"sigma": first.sigma_, "alpha": first.alpha_}
+    models = [m.LocalLinearRegressor(**params).fit(X, y) for m in modules]
+    gap = np.ptp([m.predict(queries) for m in models], axis=0).max() / np.ptp(y)
+    name = f"LocalLinearRegressor, {n_rows} rows, differs by {gap:.1e} of the range"
+    yield name, [lambda m=m: m.predict(queries) for m in models]
+
+
+def sigma(modules, n_rows):
+    """Yield fits of local linear regression by both versions."""
+    X, y, _ = data(n_rows)
+    for name in ("LocalLinearRegressor", "LocalLinearClassifier"):
+        models = [getattr(m, name)() for m in modules]
+        with_targets = [(m, labels_for(m, y)) for m in models]
+        calls = [partial(m.fit, X, t) for m, t in with_targets]
+        before, now = ((m.fit(X, t).sigma_, m.alpha_) for m, t in with_targets)
+        said = "the same sigma and alpha" if before == now else f"{before}, {now}"
+        yield f"{name}.fit, {n_rows} rows, {said}", calls
+
+
+def training_sets(rng, n_rows=2000, d=6):
+    """Yield names and rows: spread, curved, discrete, heavy-tailed, near duplicates."""
+    X = rng.standard_normal((n_rows, d))
+    yield "normal", X
+    yield "uniform", rng.uniform(size=X.shape)
+    yield "two clusters", X + 20 * (np.arange(n_rows) % 2)[:, None]
+    yield "heavy tails", rng.standard_t(1.5, size=X.shape)
+    yield "lognormal", np.exp(X)
+    yield "curve", np.sin(np.outer(rng.uniform(0, 9, n_rows), np.arange(1, d + 1)))
+    yield "grid", np.rint(X)
+    yield "duplicates", np.repeat(X[: n_rows // 10], 10, axis=0)
+    twins = np.repeat(X[: n_rows // 12], 12, axis=0)
+    yield "near duplicates", twins + 0.05 * rng.standard_normal(twins.shape)
+    yield "one column matters", X * np.array([1.0, *np.full(d - 1, 1e-6)])
+
+
+def left_out(remainder=1e-3, n_queries=10_000):
+    """Return the table of the largest proportions of the weight that are left out.
+
+    A third of the queries are drawn as the training rows, a third are training rows
+    that are shifted a little, and a third are up to 100 times as far away.
+    """
+    rows, rng = [], np.random.default_rng(0)
+    for name, X in training_sets(rng):
+        base = X[rng.integers(len(X), size=n_queries)]
+        gaps = rng.standard_normal(base.shape) * X.std()
+        queries = (
+            base
+            + gaps * np.repeat([1.0, 1e-3, 100], n_queries // 3 + 1)[:n_queries, None]
+        )
+        weights, worst = rng.exponential(size=len(X)), []
+        for multiple in (0.5, 2.0, 8.0):
+            model = sklearn_crt.LocalLinearRegressor(
+                sigma=multiple / X.std(), alpha=0.1, remainder=remainder
+            ).fit(X, X[:, 0], weights)
+            keys, logs = model._value.keys, []
+            for _, sums in keys.sums(queries, model.sigma_):
+                found = keys.targets.weight(sums.scores)
+                logs.append(np.log(found) + sums.log_scale[:, 0])
+            shares = -np.expm1(np.concatenate(logs) - model.log_weights(queries))
+            worst.append(np.max(shares))
+        rows.append([name, *(f"{share:.1e}" for share in worst)])
+    columns = ["rows", *(f"sigma {m} / std" for m in (0.5, 2.0, 8.0))]
+    return Table(f"largest proportion left out, {remainder=}", columns, rows)
+
+
+SUBJECTS = {
+    "rows": (one_row, (3000, 30_000)),
+    "averages": (averages, (10_000, 50_000)),
+    "local": (local, (3000, 10_000, 30_000)),
+    "sigma": (sigma, (3000, 10_000)),
+}
+
+
+def compare(modules, subject, repeats):
+    """Return the table of a subject."""
+    function, sizes = SUBJECTS[subject]
+    rows, n_calls = [], N_CALLS if subject == "rows" else 1
+    for size in sizes:
+        for name, (before, now) in function(modules, size):
+            todo, cells = {"before": before, "now": now}, []
+            for clock in CLOCKS:
+                found = interleave(todo, repeats, clock)
+                seconds = [found["before"] / n_calls, found["now"] / n_calls]
+                cells += [f"{1e3 * s:.3g}" for s in seconds]
+                cells.append(f"{seconds[0] / seconds[1]:.2f}")
+            rows.append([name, *cells])
+    columns = ["before", "now", "ratio", "before (wall)", "now (wall)", "ratio (wall)"]
+    return Table(f"{subject}: milliseconds", ["what", *columns], rows)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("revision", help="the version to compare with, as for git")
+    names = [*SUBJECTS, "remainder"]
+    parser.add_argument("--only", nargs="+", choices=names, default=names)
+    parser.add_argument("--repeats", type=int, default=7)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    with tempfile.TemporaryDirectory() as folder, threadpool_limits(1, "blas"):
+        install(options.revision, folder)
+        modules = [importlib.import_module(name) for name in (BEFORE, "sklearn_crt")]
+        tables = [
+            left_out()
+            if name == "remainder"
+            else compare(modules, name, options.repeats)
+            for name in options.only
+        ]
+    report(tables, header(1, options.repeats, CLOCKS[0]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,256 @@
+"""Kernel sums over training rows, which are scaled and encoded once for all queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from scipy import sparse
+
+from .._array import (
+    Array,
+    float_types,
+    joined,
+    namespace_of,
+    on_host,
+    part,
+    place_of,
+    to_namespace_of,
+)
+from .._kernel_parameter import RowKernel
+from .._kernels import (
+    LogSum,
+    exp_products,
+    fast_exponential,
+    in_type,
+    weights_from_logs,
+    with_terms,
+)
+from .._workers import Workspace
+from ..maps import Gaussian
+from ..rows import Frame, Inputs, Rows, type_for_weights
+from ._local_targets import LocalLinear
+from ._sums import KernelSums, add_block, log_kernel
+from ._targets import Targets
+
+Part = tuple[Any, ...]  # rows, targets, weights, and for prototypes their moments
+_QUERY_ROWS, _KEY_ROWS = 256, 512  # block of kernel values computed at a time
+_SPARSE_ROWS = 2**11  # stored rows at a time of a sparse table
+_DEVICE_ROWS = 2**11, 2**13  # block on other devices: 128 MiB in float64
+_PAIRS = 2**22  # kernel values that local fits hold at a time, of 16 queries or more
+# Largest squared norm of a query whose distances are computed from norms and products:
+# the error of a log weight is about 1e-12 in float64, and 1e-4 in float32.
+_LARGEST_NORM = {4: 2.0**10, 8: 2.0**13}
+
+
+class StoredRows(NamedTuple):
+    """Training rows in the library and the data type of the queries.
+
+    All that depends on the training rows alone is computed when they are stored.
+    """
+
+    frame: Frame
+    kind: Any  # type to convert tables to, or None
+    rows: Inputs  # multiplied by sigma
+    weights: Any  # (n_rows,), None if all of them are 1
+    columns: tuple[Array, ...]  # what ``Targets.prepared`` returns
+    # (x, -|x|^2 / 2, 1) for each row x, None if the kernel is not a single product
+    stacked: np.ndarray | None
+
+    def queries(self, X: Rows) -> Inputs:
+        """Return queries multiplied by sigma."""
+        return self.frame.rows(as_kind(X, self.kind))
+
+    def blocks(self, size: int) -> Iterator[tuple[slice, StoredRows]]:
+        """Yield slices of at most so many rows."""
+        n_rows = self.rows.shape[0]
+        for start in range(0, n_rows, size):
+            some = slice(start, min(start + size, n_rows))
+            rows, columns = self.rows.take(some), (part(c, some) for c in self.columns)
+            stacked = None if self.stacked is None else self.stacked[some]
+            found = self._replace(rows=rows, columns=tuple(columns), stacked=stacked)
+            yield some, found
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Rows or prototypes with targets and weights, over which kernel sums are taken."""
+
+    kernel: RowKernel
+    targets: Targets
+    parts: tuple[Part, ...]
+    origin: np.ndarray  # (n_features,)
+    _stored: dict[Any, StoredRows] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def with_targets(self, targets: Targets) -> Keys:
+        """Return a copy with other targets of the same columns, and the stored rows."""
+        other = replace(self, targets=targets)
+        vars(other)["_stored"] = self._stored
+        return other
+
+    def sums(
+        self, X: Rows, sigma: float | np.ndarray, *, left_out: bool = False
+    ) -> Iterator[tuple[slice, KernelSums]]:
+        """Yield slices of the queries and their kernel sums.
+
+        ``left_out`` excludes the rows at distance 0 from a query.
+        """
+        stored = self.stored(X, sigma)
+        stored.frame.check(X)
+        workspace = Workspace() if on_host(X) else None
+        size = _DEVICE_ROWS[0] if workspace is None else _QUERY_ROWS
+        if isinstance(self.targets, LocalLinear):
+            size = min(4 * size, max(_PAIRS // stored.rows.shape[0], 16))
+        for start in range(0, X.shape[0], size):
+            rows = slice(start, min(start + size, X.shape[0]))
+            queries = stored.queries(part(X, rows))
+            if stored.stacked is None or left_out:
+                found = self._scaled_sums(stored, queries, workspace, left_out)
+            else:
+                found = self._gaussian_sums(stored, queries, cast(Workspace, workspace))
+            values = self.targets.solve(found.values, queries, sigma)
+            yield rows, KernelSums(values, found.log_scale)
+
+    def _gaussian_sums(
+        self, stored: StoredRows, queries: Inputs, workspace: Workspace
+    ) -> LogSum:
+        """Return the sums over all rows, divided by a number only if they underflow."""
+        are_local, values = isinstance(self.targets, LocalLinear), 0.0
+        (n_queries, _), n_rows, dtype = (
+            queries.shape,
+            stored.rows.shape[0],
+            queries.dtype,
+        )
+        # the weights of distant queries vanish, so that they are computed again below
+        is_near = queries.sq_norms <= _LARGEST_NORM[dtype.itemsize]
+        row_term = np.where(is_near, _norm_term(queries), -np.inf)
+        left = with_terms(queries.matrix * dtype.type(fast_exponential()[1]), row_term)
+        size = max(_KEY_ROWS, _QUERY_ROWS * _KEY_ROWS // n_queries)
+        width = n_rows if are_local else min(size, n_rows)
+        memory = workspace.buffer("weights", (n_queries, width), dtype)
+        for rows, block in stored.blocks(size):
+            out = memory[:, rows] if are_local else memory[:, : rows.stop - rows.start]
+            weights = exp_products(left, block.stacked, out)
+            if not are_local:
+                weights = in_type(weights, block.columns[0].dtype, workspace)
+                values = values + weights @ block.columns[0]
+        if are_local:
+            values = self._moments(stored, memory, workspace)
+        limits, log_scale = np.finfo(dtype), np.zeros((n_queries, 1), dtype)
+        # what underflows is less than the rounding error of a larger sum
+        total = n_rows if stored.weights is None else stored.weights.sum()
+        is_lost = self.targets.weight(values) < total * float(limits.tiny / limits.eps)
+        if is_lost.any():
+            lost = np.flatnonzero(is_lost)
+            rest = self._scaled_sums(stored, queries.take(lost), workspace)
+            values[lost], log_scale[lost] = rest
+        return LogSum(values, log_scale)
+
+    def _scaled_sums(
+        self,
+        stored: StoredRows,
+        queries: Inputs,
+        workspace: Workspace | None,
+        left_out: bool = False,
+    ) -> LogSum:
+        """Return the sums over all rows, divided by the largest weight of a query."""
+        if isinstance(self.targets, LocalLinear):
+            logs = self.log_kernel(queries, stored.rows, left_out=left_out)
+            weights, log_scale = weights_from_logs(logs, overwrite=True, normal=True)
+            return LogSum(self._moments(stored, weights, workspace), log_scale)
+        total: Any = None
+        size = _SPARSE_ROWS if stored.rows.is_sparse else _KEY_ROWS
+        size = max(size, _QUERY_ROWS * size // queries.shape[0])
+        for _, block in stored.blocks(_DEVICE_ROWS[1] if workspace is None else size):
+            logs = self.log_kernel(queries, block.rows, workspace, left_out=left_out)
+            total = add_block(total, logs, block.columns[0], workspace)
+        return total
+
+    def _moments(
+        self, stored: StoredRows, kernel: Array, workspace: Workspace | None
+    ) -> Array:
+        """Return the moments of local fits, given the kernel values of all rows."""
+        # kernel (n_queries, n_rows) -> (n_queries, n_columns)
+        targets, columns = cast(LocalLinear, self.targets), stored.columns
+        kernel = in_type(kernel, float_types(kernel)[0], workspace)
+        return targets.moments(kernel, stored.weights, *columns)
+
+    def log_kernel(
+        self,
+        queries: Inputs,
+        rows: Inputs,
+        workspace: Workspace | None = None,
+        *,
+        left_out: bool = False,
+    ) -> Array:
+        """Return the log kernel between queries and rows, (n_queries, n_rows)."""
+        logs = log_kernel(self.kernel, queries, rows, workspace)
+        if left_out:
+            logs[queries.sq_distances(rows) == 0] = -np.inf
+        return logs
+
+    def stored(self, X: Rows, sigma: float | np.ndarray) -> StoredRows:
+        """Return the rows for queries like X; those for another sigma are others."""
+        name = place_of(X), sparse.issparse(X), *np.ravel(sigma).tolist()
+        if name not in self._stored:
+            self._stored[name] = self._store(X, sigma)
+        return self._stored[name]
+
+    def _store(self, X: Rows, sigma: float | np.ndarray) -> StoredRows:
+        """Convert, scale and encode the rows."""
+        frame, kind = self.frame(X, sigma)
+        whole = (to_namespace_of(array, X) for array in joined_parts(self.parts))
+        keys, y, weights, *spread = whole
+        dtype, xp = type_for_weights(weights, X.dtype), namespace_of(weights)
+        keys = as_kind(keys, kind)
+        if keys.dtype != X.dtype:
+            keys = keys.astype(X.dtype) if on_host(X) else xp.astype(keys, X.dtype)
+        rows, stacked = frame.rows(keys), None
+        if isinstance(self.kernel, Gaussian) and isinstance(rows.matrix, np.ndarray):
+            ends = _norm_term(rows), np.ones_like(rows.sq_norms)
+            stacked = np.hstack([rows.matrix, *ends])
+            rows = rows.inside(stacked)
+        columns = self.targets.prepared(y, weights, dtype, rows, *spread)
+        weights = xp.astype(weights, float_types(weights)[0])
+        if on_host(X) and np.all(weights == 1):
+            weights = None
+        return StoredRows(frame, kind, rows, weights, columns, stacked)
+
+    def frame(self, X: Any, sigma: Any) -> tuple[Frame, Any]:
+        """Return the scaling of the inputs, and the type to convert tables to or None.
+
+        The second value is the sparse type of the rows, or ``numpy.ndarray``.
+        """
+        sides = [X, *(rows for rows, *_ in self.parts)]
+        kinds = [type(rows) for rows in sides if sparse.issparse(rows)]
+        if callable(self.kernel):  # it is given rows that are scaled but not centred
+            return Frame(sigma).to(X), None
+        if kinds and not self.targets.n_products(X.shape[1]):
+            return Frame(sigma), kinds[0]  # centring would make sparse rows dense
+        # Centring does not change distances, and reduces their error in float32, which
+        # grows with the norms. The moments of local linear fits, which have few
+        # features, would suffer from cancellation far from zero.
+        return Frame(sigma, self.origin).to(X), np.ndarray if kinds else None
+
+
+def _norm_term(rows: Inputs) -> np.ndarray:
+    """Return -|x|^2 / 2 for each row, times the factor of the fast exponential."""
+    return rows.sq_norms * rows.dtype.type(-0.5 * fast_exponential()[1])
+
+
+def joined_parts(parts: tuple[Part, ...]) -> Part:
+    """Concatenate batches of rows, their targets and their weights."""
+    if len(parts) == 1:
+        return parts[0]
+    return tuple(joined(list(blocks)) for blocks in zip(*parts, strict=True))
+
+
+def as_kind(X: Any, kind: Any) -> Any:
+    """Convert rows to the type that queries and stored rows are to have."""
+    if kind is np.ndarray:
+        return X.toarray() if sparse.issparse(X) else X
+    return X if kind is None or sparse.issparse(X) else kind(X)

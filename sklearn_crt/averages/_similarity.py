@@ -1,0 +1,149 @@
+"""How similar rows are to the training rows, as quantiles of the training rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._array import part
+from .._compat import available_if
+from .._fitted import computed_once
+from .._quantiles import Distribution
+from ..rows import Rows, TableLike
+from ..rows.sample import DistinctSample
+from ._keys import Keys
+from ._prototypes import Prototypes
+from ._row_weights import all_rows, kernel_of, log_totals, stores_rows
+from ._sigma import N_KEYS
+
+N_LEFT_OUT = 2000  # training rows whose similarity to the others is computed
+_N_NEIGHBORS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Similarity:
+    """The similarity of queries to the training rows, compared to that of these rows.
+
+    It is the lower of two quantiles: that of the total kernel weight, in which columns
+    count as they do for predictions, and that of the mean distance to neighbours, in
+    which all columns count the same.
+    """
+
+    few: DistinctSample  # of the training rows; its first rows have been left out
+    keys: Keys
+    sigma: float | np.ndarray
+    scaler: Any  # a StandardScaler
+    neighbors: Any  # NearestNeighbors of the standardised rows
+    logs: Distribution
+    closeness: Distribution
+    both: Distribution
+    left_out: np.ndarray  # (n_left_out,), scores of the rows that have been left out
+
+    @classmethod
+    def of(cls, value: Any) -> Similarity:
+        """Return the similarity to the training rows of kernel averages."""
+        return computed_once(value, "similarity", lambda: cls._computed(value))
+
+    @classmethod
+    def _computed(cls, value: Any) -> Similarity:
+        # here, because they take long to import
+        from sklearn.neighbors import NearestNeighbors
+        from sklearn.preprocessing import StandardScaler
+
+        keys, sigma = value.keys, value.sigma
+        few = DistinctSample.of([all_rows(keys)], N_KEYS)
+        first = slice(N_LEFT_OUT)
+        X, weights = part(few.X, first), few.weights[first]
+        scaler = StandardScaler(with_mean=False).fit(few.X, sample_weight=few.weights)
+        n_neighbors = min(_N_NEIGHBORS + 1, few.X.shape[0])
+        neighbors = NearestNeighbors(n_neighbors=n_neighbors)
+        neighbors.fit(scaler.transform(few.X))
+        closest, _ = neighbors.kneighbors(scaler.transform(X))
+        # the closest row is the row itself
+        closeness = -closest[:, 1:].sum(axis=1) / max(n_neighbors - 1, 1)
+        neighbors.set_params(n_neighbors=max(n_neighbors - 1, 1))
+        logs = log_totals(keys, X, sigma, left_out=True)
+        of_logs = Distribution.of(logs, weights)
+        of_closeness = Distribution.of(closeness, weights)
+        least = np.minimum(
+            of_logs.shares_below(logs), of_closeness.shares_below(closeness)
+        )
+        both = Distribution.of(least, weights)
+        scores = both.shares_below(least)
+        parts = scaler, neighbors, of_logs, of_closeness, both, scores
+        return cls(few, keys, sigma, *parts)
+
+    def scores(self, X: Rows) -> np.ndarray:
+        """Return the proportion of training rows that are at most as similar."""
+        closest, _ = self.neighbors.kneighbors(self.scaler.transform(X))
+        least = np.minimum(
+            self.logs.shares_below(log_totals(self.keys, X, self.sigma)),
+            self.closeness.shares_below(-closest.mean(axis=1)),
+        )
+        return self.both.shares_below(least)
+
+
+def keeps_all_rows(model: Any) -> bool:
+    """Return True if all training rows are stored, or raise AttributeError."""
+    if isinstance(kernel_of(model), Prototypes):
+        raise AttributeError(
+            "Prototypes are means of training rows, none of which can be left out; use "
+            f"the exact kernel, {type(model).__name__}(), to keep the rows."
+        )
+    return stores_rows(model)
+
+
+class SimilarityMixin:
+    """The method that compares rows with the training rows."""
+
+    _host_rows: Any
+    _cast: Any
+
+    @available_if(keeps_all_rows)
+    def score_samples(self, X: TableLike) -> np.ndarray:
+        """Return how similar rows are to the training rows, from 0 to 1.
+
+        The score is the proportion of training rows that are at most as similar to the
+        other training rows, so about 1 % of new rows from the same distribution have
+        scores of at most 0.01. A score near 0 indicates that a prediction may be an
+        extrapolation.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows for which predictions are made.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            Proportions of the training rows; 0 for rows that are less similar to the
+            training rows than each of these to the others.
+
+        Raises
+        ------
+        AttributeError
+            If the kernel is a sampler, a transformer, ``"linear"`` or ``Prototypes``.
+
+        Notes
+        -----
+        Two numbers are computed for each row, and for up to 2000 training rows, of
+        which each is left out in turn: the total kernel weight (:meth:`log_weights`),
+        and the mean distance to the five nearest of up to 10,000 training rows after
+        the columns are standardised. The second number also reveals changes in columns
+        that the kernel ignores, because they have little effect on the training
+        targets, such as those that a :class:`LearnedMetric` shrinks. The lower of the
+        two quantiles among the training rows is then replaced by its own quantile.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_crt import NadarayaWatsonRegressor
+        >>> X = np.random.default_rng(0).normal(size=(500, 3))
+        >>> model = NadarayaWatsonRegressor().fit(X, X[:, 0])
+        >>> model.score_samples([[0.0, 0.0, 0.0], [0.0, 0.0, 5.0]]).round(1)
+        array([0.9, 0. ])
+        """
+        value, rows = self._host_rows(X, "score_samples")
+        return self._cast(Similarity.of(value).scores(rows), X)

@@ -1,0 +1,145 @@
+"""Class probabilities: smoothed frequencies, chosen by the leave-one-out log loss."""
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.metrics import log_loss
+
+from sklearn_crt import (
+    LocalLinearClassifier,
+    NadarayaWatsonClassifier,
+    OPRFSampler,
+    Prototypes,
+)
+from sklearn_crt.averages._classifier import _AMOUNTS, _EXPONENTS
+from sklearn_crt.averages._jackknife import probabilities
+
+KINDS = [
+    NadarayaWatsonClassifier(sigma=2.0),
+    LocalLinearClassifier(sigma=1.0, alpha=0.1),
+]
+
+
+def frequencies(model, X):
+    """Return the shares of the classes before they are smoothed."""
+    return model._decode(model._value, X, probabilities, "")
+
+
+def smoothed(shares, sizes, amount, exponent):
+    n = sizes[:, None]
+    found = (n * shares + amount / shares.shape[1]) / (n + amount)
+    found = found**exponent
+    return found / found.sum(axis=1, keepdims=True)
+
+
+@pytest.fixture(params=[2, 3])
+def table(request, rng):
+    """Return rows of classes that overlap."""
+    X = rng.normal(size=(400, 3))
+    edges = [0.0, 1.0][: request.param - 1]
+    return X, np.digitize(X[:, 0] + 0.7 * rng.normal(size=400), edges)
+
+
+@pytest.mark.parametrize("model", KINDS, ids=str)
+def test_the_smoothing_with_the_lowest_log_loss(model, table):
+    """Each of the training rows is predicted by a model without it."""
+    X, y = table
+    X, y, Q = X[:80], y[:80], X[80:]
+    shares, sizes = [], []
+    for i in range(80):
+        rest = np.arange(80) != i
+        one = clone(model).fit(X[rest], y[rest])
+        shares.append(frequencies(one, X[i : i + 1]))
+        sizes.append(one.effective_sample_size(X[i : i + 1]))
+    shares, sizes = np.concatenate(shares), np.concatenate(sizes)
+    losses = {
+        (a, t): log_loss(y, smoothed(shares, sizes, a, t))
+        for a in _AMOUNTS
+        for t in _EXPONENTS
+    }
+    model = clone(model).fit(X, y)
+    sizes = model.effective_sample_size(Q)
+    expected = smoothed(frequencies(model, Q), sizes, *min(losses, key=losses.get))
+    assert_allclose(model.predict_proba(Q), expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("model", KINDS, ids=str)
+def test_better_than_frequencies_and_with_the_same_labels(model, rng):
+    X = rng.normal(size=(6000, 3))
+    y = (X[:, 0] + 0.7 * rng.normal(size=6000) > 0).astype(int)
+    model = clone(model).set_params(sigma=5.0).fit(X[:300], y[:300])
+    X, own = X[300:], (np.arange(5700), y[300:])
+    found, raw = model.predict_proba(X), frequencies(model, X)
+    assert 0 < found.min() < found.max() < 1
+    assert_allclose(found.sum(axis=1), 1)
+    assert_array_equal(found.argmax(axis=1), model.predict(X))
+    gain = np.log(found[own]) - np.log(np.maximum(raw[own], 1e-4))
+    assert gain.mean() > 5 * gain.std() / np.sqrt(len(gain))
+
+
+@pytest.mark.parametrize("model", KINDS, ids=str)
+def test_smoothing_depends_on_content_alone(model, table, rng):
+    """A row of weight 2 is one that comes twice; the unit of weights has no effect."""
+    X, y = np.round(table[0], 1), table[1]
+    counts = rng.integers(1, 4, 400)
+    copies = rng.permutation(np.repeat(np.arange(400), counts))
+    expected = clone(model).fit(X, y, counts).predict_proba(X[:50])
+    for weights in (1e-30 * counts, 1e30 * counts):
+        found = clone(model).fit(X, y, weights).predict_proba(X[:50])
+        assert_allclose(found, expected, rtol=1e-8)
+    found = clone(model).fit(X[copies], y[copies]).predict_proba(X[:50])
+    assert_allclose(found, expected, rtol=1e-8)
+    classes = np.unique(y)
+    parts = clone(model).partial_fit(X[:99], y[:99], classes, counts[:99])
+    other = clone(model).partial_fit(X[99:200], y[99:200], classes, counts[99:200])
+    parts.predict_proba(X[:5])
+    parts.merge(other).partial_fit(X[200:], y[200:], sample_weight=counts[200:])
+    assert_allclose(parts.predict_proba(X[:50]), expected, rtol=1e-8)
+    again = pickle.loads(pickle.dumps(parts.freeze()))
+    assert_allclose(again.predict_proba(X[:50]), expected, rtol=1e-8)
+    sparse_rows = clone(model).fit(sparse.csr_array(X), y, counts)
+    found = sparse_rows.predict_proba(sparse.csr_array(X[:50]))
+    assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_few_of_many_rows_are_left_out_by_content(table, rng, monkeypatch):
+    monkeypatch.setattr("sklearn_crt.averages._classifier._MOST_ROWS", 100)
+    X, y = table
+    order = rng.permutation(400)
+    for model in KINDS:
+        expected = clone(model).fit(X, y).predict_proba(X)
+        found = clone(model).fit(X[order], y[order]).predict_proba(X)
+        assert_allclose(found, expected, rtol=1e-8)
+
+
+def test_queries_without_weight_have_the_prior(table):
+    """Compactly supported kernels vanish at distant queries."""
+
+    def hat(X, Y):
+        gaps = np.abs(X[:, None] - Y).max(axis=2)
+        return np.maximum(1 - gaps, 0)
+
+    X, y = table
+    model = NadarayaWatsonClassifier(hat, sigma=0.5).fit(X, y)
+    with pytest.warns(RuntimeWarning, match="For 1 rows all the kernel"):
+        found = model.predict_proba(np.full((1, 3), 99.0))
+    assert_allclose(found[0], model.class_prior_, atol=0.1)
+
+
+def test_other_frequencies(table):
+    """Prototypes are smoothed by one row; features have no effective number of rows."""
+    X, y = table
+    model = NadarayaWatsonClassifier(Prototypes(40, random_state=0)).fit(X, y)
+    shares, sizes = frequencies(model, X), model.effective_sample_size(X)
+    assert_allclose(model.predict_proba(X), smoothed(shares, sizes, 1, 1))
+    model = NadarayaWatsonClassifier(OPRFSampler(sigma=1.0, random_state=0)).fit(X, y)
+    assert_allclose(model.predict_proba(X), frequencies(model, X))
+
+
+def test_one_class():
+    model = NadarayaWatsonClassifier().fit(np.zeros((3, 1)), ["a", "a", "a"])
+    assert_array_equal(model.predict_proba(np.zeros((2, 1))), 1)

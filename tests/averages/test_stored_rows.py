@@ -1,0 +1,113 @@
+"""Training rows that are scaled and encoded once, and products that use them."""
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+
+from sklearn_crt import (
+    LocalLinearClassifier,
+    LocalLinearRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+    Prototypes,
+)
+from sklearn_crt.averages._keys import Keys
+
+MODELS = [
+    NadarayaWatsonClassifier(sigma=1.0),
+    NadarayaWatsonRegressor(kernel="laplacian", sigma=1.0),
+    LocalLinearRegressor(sigma=1.0, alpha=0.1),
+    LocalLinearClassifier(sigma=1.0, alpha=0.1),
+    LocalLinearRegressor(Prototypes(20, random_state=0), sigma=1.0, alpha=0.1),
+]
+
+
+@pytest.fixture
+def n_stored(monkeypatch):
+    """Return a list to which each computation of stored rows appends."""
+    calls, store = [], Keys._store
+
+    def counted(self, X, sigma):
+        calls.append(X.dtype)
+        return store(self, X, sigma)
+
+    monkeypatch.setattr(Keys, "_store", counted)
+    return calls
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_rows_are_stored_by_fit_and_not_by_predictions(model, n_stored, rng):
+    X = rng.normal(size=(300, 3))
+    model.fit(X, (X[:, 0] > 0).astype(float))
+    assert len(n_stored) == 1
+    size = len(pickle.dumps(model))
+    expected = model.predict(X[:9])
+    for row, prediction in zip(X[:9], expected, strict=True):
+        assert_allclose(model.predict(row[None]), [prediction], rtol=1e-12)
+    assert len(n_stored) == 1
+    model.predict(X[:9].astype(np.float32))  # rows of another type are others
+    assert n_stored == [np.float64, np.float32]
+    assert len(pickle.dumps(model)) == size
+    again = pickle.loads(pickle.dumps(model))
+    assert_allclose(again.predict(X[:9]), expected, rtol=1e-12)
+    assert len(n_stored) == 3
+
+
+def test_slopes_and_row_weights_use_the_stored_rows(n_stored, rng):
+    X = rng.normal(size=(300, 3))
+    model = LocalLinearRegressor(sigma=1.0, alpha=0.1).fit(X, X[:, 0])
+    model.slopes(X[:9])
+    model.kernel_weights(X[:9])
+    model.effective_sample_size(X[:9])
+    assert len(n_stored) == 1
+
+
+def test_rows_added_later_are_stored_too(rng):
+    X, y = rng.normal(size=(300, 3)), rng.normal(size=300)
+    model = LocalLinearRegressor(sigma=1.0, alpha=0.1).fit(X[:200], y[:200])
+    model.predict(X)
+    whole = LocalLinearRegressor(sigma=1.0, alpha=0.1).fit(X, y)
+    model.partial_fit(X[200:], y[200:])
+    assert_allclose(model.predict(X), whole.predict(X), rtol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("distance", [0, 3, 9, 20, 60, 300, 1e4])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_averages_near_and_far(dtype, distance, weighted, rng):
+    """Weights of 1 down to 0, of which the largest decide the average."""
+    X, y = rng.normal(size=(2500, 4)), rng.normal(size=2500)
+    weights = rng.exponential(size=2500) if weighted else np.ones(2500)
+    queries = rng.normal(size=(700, 4))
+    queries[::3] += distance  # near and distant queries in one batch
+    X, queries = X.astype(dtype), queries.astype(dtype)
+    model = NadarayaWatsonRegressor(sigma=1.5).fit(X, y, weights)
+    gaps = queries[:, None].astype(float) - X
+    logs = -0.5 * 1.5**2 * np.sum(gaps**2, axis=2)
+    shares = weights * np.exp(logs - logs.max(axis=1, keepdims=True))
+    expected = (shares @ y) / shares.sum(axis=1)
+    # a log weight has the rounding error of the squared norms
+    size = 1 + np.max(np.sum((1.5 * queries.astype(float)) ** 2, axis=1))
+    atol = 8 * np.finfo(dtype).eps * size * np.ptp(y)
+    assert_allclose(model.predict(queries), expected, rtol=0, atol=atol)
+
+
+def test_close_rows_far_from_the_others(rng):
+    """Distances much smaller than norms, which products of rows would round away."""
+    X = np.concatenate([rng.normal(size=(50, 2)), 1e5 + rng.normal(size=(50, 2))])
+    y = rng.normal(size=100)
+    model = NadarayaWatsonRegressor(sigma=1.0).fit(X, y)
+    kernel = np.exp(-0.5 * np.sum((X[:, None] - X) ** 2, axis=2))
+    assert_allclose(model.predict(X), kernel @ y / kernel.sum(axis=1), atol=1e-9)
+
+
+def test_sparse_rows_are_those_of_dense_ones(rng):
+    X = rng.normal(size=(5000, 6)) * (rng.random((5000, 6)) < 0.3)
+    y = X[:, 0] + rng.normal(size=5000)
+    for model in MODELS[1:3]:
+        dense = model.fit(X, y).predict(X[:300])
+        table = sparse.csr_array(X)
+        assert_allclose(model.fit(table, y).predict(table[:300]), dense, rtol=1e-9)
