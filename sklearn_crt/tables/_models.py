@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -24,11 +23,9 @@ from .._compat import (
 )
 from .._fitted import (
     Batch,
-    FittedValue,
     LifeCycle,
     Step,
     check_same_params,
-    computed_once,
     no_step,
     value_of,
 )
@@ -47,7 +44,6 @@ from ..rows.raw_table import (
     read_table_and_targets,
     validated_table,
 )
-from ..rows.sample import DistinctSample
 from ._columns import Encoding
 from ._parts import (
     AdditivePart,
@@ -58,7 +54,7 @@ from ._parts import (
     blend_weights,
     range_of,
 )
-from ._sampler import AnovaSampler
+from ._sampler import AnovaSampler, SampleValue
 
 _LEAST_ROWS = 40  # for several parts; with fewer there is only the ANOVA kernel
 _LEAST_WEIGHT = 0.01  # parts of less weight are left out
@@ -111,40 +107,12 @@ class BlendChoices(NamedTuple):
     n_classes: int | None
 
 
-@dataclass(frozen=True, eq=False)
-class BlendValue(FittedValue):
+class BlendValue(SampleValue):
     """The rows, in an order that follows from their content, and the blend."""
 
-    choices: BlendChoices
-    sample: DistinctSample | None = None
-    known: Blend | None = None  # None until it is needed
-    is_frozen: bool = False
+    most_rows: ClassVar[int] = 2**62
 
-    def plus(self, batch: Batch, step: Step = no_step) -> BlendValue:
-        new = DistinctSample.of([batch], np.iinfo(np.int64).max)
-        sample = new if self.sample is None else self.sample + new
-        return replace(self, sample=sample, known=None)
-
-    def fitted(self, batch: Batch, step: Step = no_step) -> BlendValue:
-        """Return the value with its blend; it keeps the rows."""
-        value = self.plus(batch)
-        return replace(value, known=value._fit(step))
-
-    def __add__(self, other: BlendValue) -> BlendValue:
-        assert self.sample is not None
-        assert other.sample is not None
-        return replace(self, sample=self.sample + other.sample, known=None)
-
-    def frozen(self, step: Step = no_step) -> BlendValue:
-        """Return the blend alone, to which no rows can be added."""
-        return replace(self, sample=None, known=self.blend, is_frozen=True)
-
-    @property
-    def blend(self) -> Blend:
-        """The blend for all rows so far."""
-        return self.known or computed_once(self, "computed", self._fit)
-
-    def _fit(self, step: Step = no_step) -> Blend:
+    def _learn(self, step: Step = no_step) -> Blend:
         """Return the fitted parts and their weights."""
         sample, (n_folds, n_jobs, seed, kinds, n_classes) = self.sample, self.choices
         assert sample is not None  # there are rows
@@ -304,24 +272,24 @@ class BaseKernelModel(LifeCycle):
 
     def _predictions(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the matrix of a table of the user, and its predictions."""
-        blend = value_of(self).blend
+        blend = value_of(self).solution
         V = self._reader.read(validated_table(self, X, reset=False))
         return V, blend.predict(V).astype(V.dtype, copy=False)
 
     @property
     def weights_(self) -> dict[str, float]:
         """The weight of each part."""
-        return dict(self._value.blend.weights)
+        return dict(self._value.solution.weights)
 
     @property
     def losses_(self) -> dict[str, float]:
         """The mean loss of each part on rows that it was not fitted to."""
-        return dict(self._value.blend.losses)
+        return dict(self._value.solution.losses)
 
     @property
     def feature_importances_(self) -> np.ndarray:
         """Share of each column of X in the effects of the ANOVA part, of sum 1."""
-        return self._value.blend.anova.model.kernel_.feature_importances_
+        return self._value.solution.anova.model.kernel_.feature_importances_
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: raw tables."""
@@ -449,7 +417,7 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
             Lower and upper ends of the intervals.
         """
         coverage, (V, mean) = check_coverage(coverage), self._predictions(X)
-        blend = self._value.blend
+        blend = self._value.solution
         errors = blend.errors
         if errors is None:
             return blend.anova.model.predict_interval(V, coverage)
@@ -474,7 +442,7 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
             The quantiles: the prediction plus those of the errors of rows left out.
         """
         levels, (V, mean) = check_levels(quantiles), self._predictions(X)
-        blend = self._value.blend
+        blend = self._value.solution
         errors = blend.errors
         if errors is None:
             return blend.anova.model.predict_quantiles(V, quantiles)
@@ -495,7 +463,7 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
             As of :meth:`RandomFeatureRidge.effects`: those of the ANOVA part times its
             weight. The last one, ``"remainder"``, is what the other parts add.
         """
-        (V, mean), blend = self._predictions(X), self._value.blend
+        (V, mean), blend = self._predictions(X), self._value.solution
         weight, found = blend.weights["ANOVA"], blend.anova.model.effects(V)
         known = getattr(self, "feature_names_in_", None)
         labels = [f"x{j}" for j in range(V.shape[1])] if known is None else known

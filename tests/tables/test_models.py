@@ -42,11 +42,13 @@ def test_blend_is_the_weighted_average_of_its_parts(table, model, value_of):
     assert model.score(X[300:], y[300:]) > 0.7
     value = value_of(model)
     V = model._reader.read(X)
-    additive = np.mean([part.predict(V) for part in value.blend.additives], axis=0)
+    additive = np.mean([part.predict(V) for part in value.solution.additives], axis=0)
     total = model.weights_["additive"] * additive
-    total = total + model.weights_["ANOVA"] * value.blend.anova.predict(V)
-    if value.blend.local is not None:
-        total += model.weights_["local linear"] * value.blend.local.predict(V, additive)
+    total = total + model.weights_["ANOVA"] * value.solution.anova.predict(V)
+    if value.solution.local is not None:
+        total += model.weights_["local linear"] * value.solution.local.predict(
+            V, additive
+        )
     np.testing.assert_allclose(model.predict(X), total[:, 0], atol=1e-12)
 
 
