@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -24,11 +23,9 @@ from .._compat import (
 )
 from .._fitted import (
     Batch,
-    FittedValue,
     LifeCycle,
     Step,
     check_same_params,
-    computed_once,
     no_step,
     value_of,
 )
@@ -47,31 +44,32 @@ from ..rows.raw_table import (
     read_table_and_targets,
     validated_table,
 )
-from ..rows.sample import DistinctSample
 from ._columns import Encoding
 from ._parts import (
-    Additive,
-    Anova,
-    LocalLinear,
+    AdditivePart,
+    AnovaPart,
+    LocalLinearPart,
     TableRows,
-    Targets,
+    TargetRange,
     blend_weights,
     range_of,
 )
-from ._sampler import AnovaSampler
+from ._sampler import AnovaSampler, SampleValue
 
 _LEAST_ROWS = 40  # for several parts; with fewer there is only the ANOVA kernel
 _LEAST_WEIGHT = 0.01  # parts of less weight are left out
+# The same on the first fold for the local linear part, whose fits take most of the time
+_LEAST_AT_FIRST = 0.1
 _POWERS = 0.8, 0.9, 1.0, 1.1, 1.2, 1.35  # of blended probabilities
 
 
 class Blend(NamedTuple):
     """The fitted parts and their weights."""
 
-    targets: Targets
-    additives: list[Additive]  # one per fold
-    anova: Anova
-    local: LocalLinear | None
+    targets: TargetRange
+    additives: list[AdditivePart]  # one per fold
+    anova: AnovaPart
+    local: LocalLinearPart | None
     weights: dict[str, float]
     losses: dict[str, float]
     power: float
@@ -91,7 +89,7 @@ class Blend(NamedTuple):
         return calibrated(total, self.power, self.targets)
 
 
-def calibrated(found: np.ndarray, power: float, targets: Targets) -> np.ndarray:
+def calibrated(found: np.ndarray, power: float, targets: TargetRange) -> np.ndarray:
     """Return numbers as they are, and a power of probabilities, which sums to 1."""
     if targets.n_classes is None:
         return found
@@ -109,48 +107,20 @@ class BlendChoices(NamedTuple):
     n_classes: int | None
 
 
-@dataclass(frozen=True, eq=False)
-class BlendValue(FittedValue):
+class BlendValue(SampleValue):
     """The rows, in an order that follows from their content, and the blend."""
 
-    choices: BlendChoices
-    sample: DistinctSample | None = None
-    known: Blend | None = None  # None until it is needed
-    is_frozen: bool = False
+    most_rows: ClassVar[int] = 2**62
 
-    def plus(self, batch: Batch, step: Step = no_step) -> BlendValue:
-        new = DistinctSample.of([batch], np.iinfo(np.int64).max)
-        sample = new if self.sample is None else self.sample + new
-        return replace(self, sample=sample, known=None)
-
-    def fitted(self, batch: Batch, step: Step = no_step) -> BlendValue:
-        """Return the value with its blend; it keeps the rows."""
-        value = self.plus(batch)
-        return replace(value, known=value._fit(step))
-
-    def __add__(self, other: BlendValue) -> BlendValue:
-        assert self.sample is not None
-        assert other.sample is not None
-        return replace(self, sample=self.sample + other.sample, known=None)
-
-    def frozen(self, step: Step = no_step) -> BlendValue:
-        """Return the blend alone, to which no rows can be added."""
-        return replace(self, sample=None, known=self.blend, is_frozen=True)
-
-    @property
-    def blend(self) -> Blend:
-        """The blend for all rows so far."""
-        return self.known or computed_once(self, "computed", self._fit)
-
-    def _fit(self, step: Step = no_step) -> Blend:
+    def _learn(self, step: Step = no_step) -> Blend:
         """Return the fitted parts and their weights."""
         sample, (n_folds, n_jobs, seed, kinds, n_classes) = self.sample, self.choices
         assert sample is not None  # there are rows
         rows = TableRows(sample.X, sample.y, sample.weights)
-        targets = range_of(rows.y) if n_classes is None else Targets(n_classes)
+        targets = range_of(rows.y) if n_classes is None else TargetRange(n_classes)
         categories = [j for j, kind in enumerate(kinds) if kind == CATEGORY]
         sampler = AnovaSampler(categories=categories, random_state=seed)
-        anova = Anova(targets, sampler).fit(rows)
+        anova = AnovaPart(targets, sampler).fit(rows)
         step()
         folds = _folds(rows, targets, n_folds)
         if len(rows.y) < _LEAST_ROWS or not targets.vary(rows.y, folds):
@@ -159,21 +129,27 @@ class BlendValue(FittedValue):
         encoding = Encoding.of(rows.V, rows.weights / unit, kinds, ())
         parallel = Parallel(n_jobs=n_jobs)
         additives = parallel(
-            delayed(Additive(targets, encoding).fit)(rows.some(train))
+            delayed(AdditivePart(targets, encoding).fit)(rows.some(train))
             for train, _ in folds
         )
         parts = [m.predict(rows.V[b]) for m, (_, b) in zip(additives, folds)]
         found = {"additive": _in_order(parts, folds)}
-        local = LocalLinear(targets, encoding, seed, None)
-        local.fit(rows, found["additive"])
+        additive = found["additive"]
+        local: Any = LocalLinearPart(targets, encoding, seed)
+        fits: Any = [_fit_fold(anova, local, rows, additive, *folds[0])]
         step()
-        fits: Any = parallel(
-            delayed(_fit_fold)(anova, local, rows, found["additive"], *fold)
-            for fold in folds
+        test = folds[0][1]
+        first = blend_weights([additive[test], *fits[0]], rows.some(test), targets)
+        if first[-1] < _LEAST_AT_FIRST:
+            local = None
+        fits += parallel(
+            delayed(_fit_fold)(anova, local, rows, additive, *fold)
+            for fold in folds[1:]
         )
         step()
-        for name, own in zip(("ANOVA", "local linear"), zip(*fits)):
-            found[name] = _in_order(own, folds)
+        names = ("ANOVA",) if local is None else ("ANOVA", "local linear")
+        for place, name in enumerate(names):
+            found[name] = _in_order([fit[place] for fit in fits], folds)
         share = rows.weights / rows.weights.sum()
         losses = {
             name: float(share @ targets.losses(each, rows.y))
@@ -192,9 +168,10 @@ class BlendValue(FittedValue):
             powers = [calibrated(blended, each, targets) for each in _POWERS]
             by_power = [share @ targets.losses(each, rows.y) for each in powers]
             power = _POWERS[int(np.argmin(by_power))]
-        used = local if weights["local linear"] else None
-        keep = additives if used or weights["additive"] else []
-        return Blend(targets, keep, anova, used, weights, losses, power, errors)
+        weights = {"local linear": 0.0, **weights}
+        local = local.fit(rows, additive) if weights["local linear"] else None
+        keep = additives if local or weights["additive"] else []
+        return Blend(targets, keep, anova, local, weights, losses, power, errors)
 
 
 class BaseKernelModel(LifeCycle):
@@ -253,7 +230,7 @@ class BaseKernelModel(LifeCycle):
             Table with columns of numbers, booleans, dates, strings or categories, which
             may have missing values.
         y : array-like of shape (n_samples,)
-            Targets.
+            TargetRange.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights; a row of weight w counts as w rows.
 
@@ -295,24 +272,24 @@ class BaseKernelModel(LifeCycle):
 
     def _predictions(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the matrix of a table of the user, and its predictions."""
-        blend = value_of(self).blend
+        blend = value_of(self).solution
         V = self._reader.read(validated_table(self, X, reset=False))
         return V, blend.predict(V).astype(V.dtype, copy=False)
 
     @property
     def weights_(self) -> dict[str, float]:
         """The weight of each part."""
-        return dict(self._value.blend.weights)
+        return dict(self._value.solution.weights)
 
     @property
     def losses_(self) -> dict[str, float]:
         """The mean loss of each part on rows that it was not fitted to."""
-        return dict(self._value.blend.losses)
+        return dict(self._value.solution.losses)
 
     @property
     def feature_importances_(self) -> np.ndarray:
         """Share of each column of X in the effects of the ANOVA part, of sum 1."""
-        return self._value.blend.anova.model.kernel_.feature_importances_
+        return self._value.solution.anova.model.kernel_.feature_importances_
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: raw tables."""
@@ -324,7 +301,7 @@ class BaseKernelModel(LifeCycle):
 
 
 def _folds(
-    rows: TableRows, targets: Targets, n_folds: int
+    rows: TableRows, targets: TargetRange, n_folds: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return training and test rows of folds; the order of the rows is random."""
     n_rows = len(rows.y)
@@ -348,20 +325,20 @@ def _in_order(parts: Sequence[np.ndarray], folds: Any) -> np.ndarray:
 
 
 def _fit_fold(
-    anova: Anova,
-    local: LocalLinear,
+    anova: AnovaPart,
+    local: LocalLinearPart | None,
     rows: TableRows,
     additive: np.ndarray,
     train: np.ndarray,
     test: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the predictions of the test rows of a fold by two parts."""
+) -> list[np.ndarray]:
+    """Return the predictions of the test rows of a fold by one or two parts."""
     some = rows.some(train)
-    own = local.within_folds(rows).fit(some, additive[train])
-    return (
-        anova.within_folds(rows).fit(some).predict(rows.V[test]),
-        own.predict(rows.V[test], additive[test]),
-    )
+    found = [anova.within_folds(rows).fit(some).predict(rows.V[test])]
+    if local is not None:
+        own = local.anew().fit(some, additive[train])
+        found.append(own.predict(rows.V[test], additive[test]))
+    return found
 
 
 class KernelRegressor(RegressorMixin, BaseKernelModel):
@@ -380,9 +357,11 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
 
     Notes
     -----
-    With 600 rows or more, kernel and metric are learned from all rows, and folds fit
-    the coefficients; with fewer rows they are learned within the folds. Predictions of
-    each part are limited to the range of the targets and a fifth of it on both sides.
+    With 600 rows or more the ANOVA kernel is learned from all rows, and folds fit the
+    coefficients; with fewer rows it is learned within the folds, as the metric always
+    is. The local linear part is left out if its weight on the first fold is below 0.1.
+    Predictions of each part are limited to the range of the targets and a fifth of it
+    on both sides.
 
     References
     ----------
@@ -438,7 +417,7 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
             Lower and upper ends of the intervals.
         """
         coverage, (V, mean) = check_coverage(coverage), self._predictions(X)
-        blend = self._value.blend
+        blend = self._value.solution
         errors = blend.errors
         if errors is None:
             return blend.anova.model.predict_interval(V, coverage)
@@ -463,7 +442,7 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
             The quantiles: the prediction plus those of the errors of rows left out.
         """
         levels, (V, mean) = check_levels(quantiles), self._predictions(X)
-        blend = self._value.blend
+        blend = self._value.solution
         errors = blend.errors
         if errors is None:
             return blend.anova.model.predict_quantiles(V, quantiles)
@@ -484,7 +463,7 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
             As of :meth:`RandomFeatureRidge.effects`: those of the ANOVA part times its
             weight. The last one, ``"remainder"``, is what the other parts add.
         """
-        (V, mean), blend = self._predictions(X), self._value.blend
+        (V, mean), blend = self._predictions(X), self._value.solution
         weight, found = blend.weights["ANOVA"], blend.anova.model.effects(V)
         known = getattr(self, "feature_names_in_", None)
         labels = [f"x{j}" for j in range(V.shape[1])] if known is None else known

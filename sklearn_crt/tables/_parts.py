@@ -17,10 +17,10 @@ from ._columns import Encoding, Score
 FLOOR = 0.002  # least probability of a class that a part predicts
 _BEYOND = 0.2  # part of the range of the targets by which predictions may exceed it
 _MOST_AXES = 20  # of the learned metric
-_FEW = 600  # rows below which kernels and metrics are learned within the folds
+_FEW = 600  # rows below which the ANOVA kernel is learned within the folds
 
 
-class Targets(NamedTuple):
+class TargetRange(NamedTuple):
     """What is predicted: numbers within a range, or classes."""
 
     n_classes: int | None  # None for numbers
@@ -60,10 +60,10 @@ class Targets(NamedTuple):
         return logits[:, 1:] if self.n_classes == 2 else logits
 
 
-def range_of(y: np.ndarray) -> Targets:
+def range_of(y: np.ndarray) -> TargetRange:
     """Return the targets of numbers, which predictions exceed by a fifth at most."""
     beyond = _BEYOND * float(np.ptp(y))
-    return Targets(None, float(y.min()) - beyond, float(y.max()) + beyond)
+    return TargetRange(None, float(y.min()) - beyond, float(y.max()) + beyond)
 
 
 class TableRows(NamedTuple):
@@ -78,10 +78,10 @@ class TableRows(NamedTuple):
         return TableRows(self.V[chosen], self.y[chosen], self.weights[chosen])
 
 
-class Additive:
+class AdditivePart:
     """Ridge or logistic regression on splines of numbers and one-hot categories."""
 
-    def __init__(self, targets: Targets, encoding: Encoding):
+    def __init__(self, targets: TargetRange, encoding: Encoding):
         # here, because few users need them
         from sklearn.linear_model import LogisticRegression, RidgeCV
         from sklearn.pipeline import make_pipeline
@@ -97,7 +97,7 @@ class Additive:
         columns = encoder(encoding, make_pipeline(splines, StandardScaler()))
         self.model = make_pipeline(columns, linear)
 
-    def fit(self, rows: TableRows) -> Additive:
+    def fit(self, rows: TableRows) -> AdditivePart:
         """Fit the model."""
         name = self.model.steps[-1][0]
         options = {f"{name}__sample_weight": rows.weights}
@@ -109,59 +109,56 @@ class Additive:
         return self.targets.predictions(self.model, self.encoding.transform(V))
 
 
-class Anova:
+class AnovaPart:
     """Ridge regression or classification with an ANOVA kernel."""
 
-    def __init__(self, targets: Targets, sampler: Any):
+    def __init__(self, targets: TargetRange, sampler: Any):
         self.targets = targets
         kind: Any = RandomFeatureRidgeClassifier
         if targets.n_classes is None:
             kind = RandomFeatureRidge
         self.model = kind(sampler)
 
-    def fit(self, rows: TableRows) -> Anova:
+    def fit(self, rows: TableRows) -> AnovaPart:
         """Fit the model."""
         self.model.fit(rows.V, rows.y, sample_weight=rows.weights)
         return self
 
-    def within_folds(self, rows: TableRows) -> Anova:
+    def within_folds(self, rows: TableRows) -> AnovaPart:
         """Return what folds fit: with the kernel of all rows, unless they are few."""
         if len(rows.y) < _FEW:
-            return Anova(self.targets, clone(self.model.kernel))
-        return Anova(self.targets, FrozenEstimator(self.model.kernel_))
+            return AnovaPart(self.targets, clone(self.model.kernel))
+        return AnovaPart(self.targets, FrozenEstimator(self.model.kernel_))
 
     def predict(self, V: np.ndarray) -> np.ndarray:
         """Return bounded predictions, (n, k)."""
         return self.targets.predictions(self.model, V)
 
 
-class LocalLinear:
+class LocalLinearPart:
     """Local linear regression in a learned metric, which sees additive predictions."""
 
-    def __init__(self, targets: Targets, encoding: Encoding, seed: int, metric: Any):
+    def __init__(self, targets: TargetRange, encoding: Encoding, seed: int):
         self.targets, self.encoding, self.seed = targets, encoding, seed
         self.columns = encoder(encoding, "passthrough")
-        self.metric, self.is_given = metric, metric is not None
+        self.metric = LearnedMetric(random_state=seed)
         kind: Any = LocalLinearClassifier
         if targets.n_classes is None:
             kind = LocalLinearRegressor
         self.model = kind()
 
-    def fit(self, rows: TableRows, additive: np.ndarray) -> LocalLinear:
+    def anew(self) -> LocalLinearPart:
+        """Return the same part before it is fitted."""
+        return LocalLinearPart(self.targets, self.encoding, self.seed)
+
+    def fit(self, rows: TableRows, additive: np.ndarray) -> LocalLinearPart:
         """Fit metric and model; ``additive`` are predictions of the additive part."""
         Z = self.columns.fit_transform(self.encoding.transform(rows.V))
         Z = np.column_stack([Z, self.targets.columns(additive)])
-        if not self.is_given:
-            n_axes = min(_MOST_AXES, Z.shape[1])
-            self.metric = LearnedMetric(n_axes, random_state=self.seed)
-            self.metric.fit(Z, rows.y, sample_weight=rows.weights)
+        self.metric.set_params(n_components=min(_MOST_AXES, Z.shape[1]))
+        self.metric.fit(Z, rows.y, sample_weight=rows.weights)
         self.model.fit(self.metric.transform(Z), rows.y, sample_weight=rows.weights)
         return self
-
-    def within_folds(self, rows: TableRows) -> LocalLinear:
-        """Return what folds fit: with the metric of all rows, unless they are few."""
-        metric = None if len(rows.y) < _FEW else self.metric
-        return LocalLinear(self.targets, self.encoding, self.seed, metric)
 
     def predict(self, V: np.ndarray, additive: np.ndarray) -> np.ndarray:
         """Return bounded predictions, (n, k)."""
@@ -190,7 +187,7 @@ def encoder(encoding: Encoding, numbers: Any) -> Any:
 
 
 def blend_weights(
-    found: Sequence[np.ndarray], rows: TableRows, targets: Targets
+    found: Sequence[np.ndarray], rows: TableRows, targets: TargetRange
 ) -> np.ndarray:
     """Return weights of the parts, of sum 1, of the least loss of their average."""
     share, k = rows.weights / rows.weights.sum(), len(found)

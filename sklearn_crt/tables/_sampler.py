@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
@@ -85,51 +86,61 @@ class AnovaMap:
 
 
 @dataclass(frozen=True, eq=False)
-class AnovaValue(FittedValue):
-    """A sample of the rows, and the kernel that is learned from it when needed."""
+class SampleValue(FittedValue):
+    """A sample of the rows, and what is learned from it when it is needed."""
 
-    settings: _Choices
+    choices: Any  # parameters, seed, kinds of columns
     sample: DistinctSample | None = None
-    known: AnovaMap | None = None  # None until it is needed
+    known: Any = None  # what has been learned; None until it is needed
     is_frozen: bool = False
-    owner: ClassVar[str] = "AnovaSampler"
+    most_rows: ClassVar[int] = _SAMPLED
 
-    def plus(self, batch: Batch, step: Step = no_step) -> AnovaValue:
-        new = DistinctSample.of([batch], _SAMPLED)
+    @abstractmethod
+    def _learn(self, step: Step = no_step) -> Any:
+        """Return what the sample determines."""
+
+    def plus(self, batch: Batch, step: Step = no_step) -> Self:
+        new = DistinctSample.of([batch], self.most_rows)
         sample = new if self.sample is None else self.sample + new
         return replace(self, sample=sample, known=None)
 
-    def fitted(self, batch: Batch, step: Step = no_step) -> AnovaValue:
-        """Return the value with its kernel; it keeps the sample of the rows."""
+    def fitted(self, batch: Batch, step: Step = no_step) -> Self:
+        """Return the value with what it learns; it keeps the sample of the rows."""
         value = self.plus(batch)
         return replace(value, known=value._learn(step))
 
-    def __add__(self, other: AnovaValue) -> AnovaValue:
+    def __add__(self, other: Self) -> Self:
         assert self.sample is not None
         assert other.sample is not None
         return replace(self, sample=self.sample + other.sample, known=None)
 
-    def frozen(self, step: Step = no_step) -> AnovaValue:
-        """Return the kernel alone, to which no rows can be added."""
-        return replace(self, sample=None, known=self.map, is_frozen=True)
+    def frozen(self, step: Step = no_step) -> Self:
+        """Return only what was learned, to which no rows can be added."""
+        return replace(self, sample=None, known=self.solution, is_frozen=True)
 
     @property
-    def map(self) -> AnovaMap:
-        """What computes features, for all rows so far."""
+    def solution(self) -> Any:
+        """What was learned from all rows so far."""
         return self.known or computed_once(self, "computed", self._learn)
 
+
+class AnovaValue(SampleValue):
+    """A sample of the rows, and the features that are learned from it."""
+
+    owner: ClassVar[str] = "AnovaSampler"
+
     def _learn(self, step: Step = no_step) -> AnovaMap:
-        sample, settings = self.sample, self.settings
+        sample, choices = self.sample, self.choices
         assert sample is not None  # there are rows
         unit = min(1.0, float(sample.weights.mean()))
         weights = sample.weights / unit
-        encoding = Encoding.of(sample.X, weights, settings.kinds, settings.groups)
-        seeds = np.full((len(weights), 1), float(settings.seed))
-        drawn = DistinctSample.of([(sample.X, seeds, weights)], settings.n_components)
+        encoding = Encoding.of(sample.X, weights, choices.kinds, choices.groups)
+        seeds = np.full((len(weights), 1), float(choices.seed))
+        drawn = DistinctSample.of([(sample.X, seeds, weights)], choices.n_components)
         points = encoding.transform(drawn.X)
         Z, T = encoding.transform(sample.X), self._targets(weights)
         rows = EncodedRows(Z, T, weights)
-        learned = learn_kernel(encoding, rows, points, settings.order, _LEARNING, step)
+        learned = learn_kernel(encoding, rows, points, choices.order, _LEARNING, step)
         root = cholesky_with_jitter(learned.kernel(points))
         return AnovaMap(learned, lapack.dtrtri(root, lower=1)[0].T)
 
@@ -137,7 +148,7 @@ class AnovaValue(FittedValue):
         """Return centred targets: indicators of labels, or numbers of variance 1."""
         assert self.sample is not None
         y, share = self.sample.y, weights / weights.sum()
-        if self.settings.labels:
+        if self.choices.labels:
             T = (y.reshape(len(y), 1) == np.unique(y)).astype(np.float64)
             return T - share @ T
         T = y.reshape(len(y), -1)
@@ -345,7 +356,7 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
 
     def _check_same_model(self, other: Any) -> None:
         pair = self._value, other._value
-        mine, theirs = (one.settings._replace(seed=0)._asdict() for one in pair)
+        mine, theirs = (one.choices._replace(seed=0)._asdict() for one in pair)
         check_same_params(mine, theirs)
 
     def _read(  # type: ignore[override]
@@ -356,7 +367,7 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
         V, y, self._reader = read_table_and_targets(
             self, X, y, reader, self.categories, reset=first
         )
-        labels = are_labels(y) if first else self._value.settings.labels
+        labels = are_labels(y) if first else self._value.choices.labels
         y = codes_of(y).astype(np.int64) if labels else as_numbers(y)
         V, y, weights, _ = weighted_rows(V, y, sample_weight)
         return Batch(V, y.reshape(len(y), -1), weights)
@@ -401,7 +412,7 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
         features : ndarray of shape (n_samples, n_components)
             The features, which do not depend on other rows; float32 for float32 arrays.
         """
-        V, anova = self._matrix(X, "transform"), self._value.map
+        V, anova = self._matrix(X, "transform"), self._value.solution
         out = np.empty((len(V), anova.root.shape[1]), V.dtype)
 
         def write(part: slice) -> None:
@@ -427,7 +438,7 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
         """
         V = self._matrix(X, "exact_kernel")
         W = V if Y is None else self._matrix(Y, "exact_kernel")
-        learned = self._value.map.learned
+        learned = self._value.solution.learned
         sides = (learned.encoding.transform(rows) for rows in (V, W))
         return learned.kernel.between(*sides).astype(V.dtype, copy=False)
 
@@ -463,12 +474,12 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
     @property
     def _map_of_matrix(self) -> AnovaMap:
         """What computes features of rows that the reader has read."""
-        return self._value.map
+        return self._value.solution
 
     @property
     def feature_importances_(self) -> np.ndarray:
         """Share of each column of X in the effects, of sum 1."""
-        learned, found = self._value.map.learned, np.zeros(self.n_features_in_)
+        learned, found = self._value.solution.learned, np.zeros(self.n_features_in_)
         for group, share in zip(learned.encoding.groups, learned.shares, strict=True):
             found[list(group)] = share / len(group)
         return found
@@ -476,16 +487,16 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
     @property
     def order_(self) -> Any:
         """The selected order."""
-        return self._value.map.learned.kernel.order
+        return self._value.solution.learned.kernel.order
 
     @property
     def strength_(self) -> float:
         """The selected strength of the interactions."""
-        return self._value.map.learned.kernel.strength
+        return self._value.solution.learned.kernel.strength
 
     @property
     def _n_features_out(self) -> int:
-        return self._value.map.root.shape[1]
+        return self._value.solution.root.shape[1]
 
     def __sklearn_tags__(self):
         """Return scikit-learn's tags: raw tables, and targets are required."""

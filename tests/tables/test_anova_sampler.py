@@ -87,7 +87,7 @@ def test_kernel_is_the_sum_over_subsets_of_columns(table, value_of, order, group
     options = {"n_components": 30, "random_state": 0}
     sampler = AnovaSampler(order=order, groups=groups, **options).fit(X, y)
     assert sampler.order_ == order
-    learned = value_of(sampler).map.learned
+    learned = value_of(sampler).solution.learned
     rows = X[:50]
     Z = learned.encoding.transform(sampler._reader.read(rows))
     expected = plain_anova(learned, Z, Z[:20])
@@ -98,7 +98,7 @@ def test_kernel_is_the_sum_over_subsets_of_columns(table, value_of, order, group
 def test_features_are_those_of_nystroem(table, fitted, value_of):
     """The approximation is exact between a landmark and any row, up to the jitter."""
     X, _ = table
-    learned = value_of(fitted).map.learned
+    learned = value_of(fitted).solution.learned
     Z = learned.encoding.transform(fitted._reader.read(X))
     points = learned.kernel.columns.points
     is_landmark = (Z[:, None] == points).all(axis=2).any(axis=1)
@@ -115,7 +115,7 @@ def test_features_are_those_of_nystroem(table, fitted, value_of):
 
 def test_functions_of_single_columns_have_mean_zero(table, value_of):
     sampler = AnovaSampler(order=1, n_components=50, random_state=0).fit(*table)
-    kernel = value_of(sampler).map.learned.kernel
+    kernel = value_of(sampler).solution.learned.kernel
     K = kernel(kernel.columns.points)
     np.testing.assert_allclose(K.mean(axis=0), 0, atol=1e-10)
     np.testing.assert_allclose(K, K.T, atol=1e-10)
