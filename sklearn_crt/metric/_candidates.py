@@ -17,8 +17,8 @@ from ..averages._sigma import Best, best_multiple
 from ..averages._targets import OneHot, RegressionTargets
 from ..maps import Gaussian
 from ..rows import Frame
-from . import _agop, _evidence
 from ._columns import ColumnFeatures
+from ._gradients import MOST_ROWS, learn_agop, learn_evidence
 from ._nca import learn_nca
 
 MOST_COLUMNS = 24  # of the output, unless their number is given
@@ -27,7 +27,6 @@ _SHARE = 0.4  # largest share of the rows that are predicted in the comparison
 _ROWS_PER_HAT = 10  # least number of rows per feature, for hats that are not asked for
 _MANY = 2500  # rows, from which the metric need not be learned again with all rows
 _TURNS = 1024.0  # times that a score goes around the unit interval that orders rows
-_MOST_ROWS = {"evidence": _evidence.MOST_ROWS, "agop": _agop.MOST_ROWS}
 
 
 class Parameters(NamedTuple):
@@ -105,7 +104,7 @@ class Table:
         return len(self.X) - self.n_held
 
 
-def learn(table: Table, parameters: Parameters, step: Step = no_step) -> Metric:
+def best_metric(table: Table, parameters: Parameters, step: Step = no_step) -> Metric:
     """Return the metric of the method, or the candidate of the lowest error.
 
     The candidates are learned without the last rows, which are then predicted by local
@@ -173,7 +172,7 @@ class Learner:
     def root(self, method: str, n_rows: int) -> np.ndarray:
         """Return the L of the metric L L' that is learned from the first rows."""
         # -> (n_features, r)
-        n_rows = min(n_rows, _MOST_ROWS.get(method, n_rows))
+        n_rows = min(n_rows, MOST_ROWS.get(method, n_rows))
         name = "root", method, n_rows
         return computed_once(self, name, lambda: self._learn(method, n_rows))
 
@@ -181,11 +180,11 @@ class Learner:
         S, table, seed = self.S[:n_rows], self.table, self.parameters.seed
         targets, weights = table.targets[:n_rows], table.weights[:n_rows]
         if method == "evidence":
-            return root_of(_evidence.learn_metric(S, targets, weights))
+            return root_of(learn_evidence(S, targets, weights))
         first = self.root("evidence", n_rows)
         if method == "agop":
             M = first @ first.T
-            return root_of(_agop.learn_agop(S, targets, weights, M, seed=seed))
+            return root_of(learn_agop(S, targets, weights, M, seed=seed))
         start = self.components(first) * self.unit * self.fit("evidence").multiple
         codes = table.codes[:n_rows]
         return learn_nca(S, codes, weights, start, seed=seed, step=self.step).T

@@ -8,6 +8,7 @@ import numpy as np
 
 from .._array import row_chunks
 from .._quantiles import weighted_quantiles
+from ..averages._exact import as_kind
 from ..rows import Rows
 
 _CLIP = 4.0  # standard deviations; scores stay below this number
@@ -94,6 +95,6 @@ def mapped(features: ColumnFeatures, components: np.ndarray, X: Rows) -> np.ndar
     # components (r, n_features) -> (n_rows, r)
     out = np.empty((X.shape[0], len(components)), X.dtype)
     for rows in row_chunks(X, components.shape[1]):
-        some = X[rows] if isinstance(X, np.ndarray) else X[rows].toarray()
+        some = as_kind(X[rows], np.ndarray)
         out[rows] = features(some) @ components.T.astype(X.dtype)
     return out

@@ -1,14 +1,15 @@
-"""A supervised linear map of the columns (metric learning)."""
+"""A supervised map of the columns (metric learning)."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, murmurhash3_32
 from sklearn.utils.validation import check_is_fitted
 
 from .._array import (
@@ -16,6 +17,7 @@ from .._array import (
     check_fit_namespace,
     refuse_device,
     refuse_lazy,
+    to_host,
     to_namespace_of,
     validate_rows,
 )
@@ -25,14 +27,106 @@ from .._compat import (
     StrOptions,
     TypedTransformerMixin,
     _fit_context,
+    cached_property,
 )
-from .._fitted import Batch, LifeCycle, check_same_params, value_of
-from ..rows import TableLike, as_numbers, plain_targets, weighted_rows
-from ._candidates import Parameters
+from .._fitted import (
+    Batch,
+    FittedValue,
+    LifeCycle,
+    Step,
+    check_same_params,
+    no_step,
+    value_of,
+)
+from ..averages._exact import as_kind
+from ..rows import TableLike, are_labels, as_numbers, plain_targets, weighted_rows
+from ..rows.sample import DistinctSample
+from ._candidates import Metric, Parameters, Table, best_metric
 from ._columns import mapped
-from ._value import MetricValue
 
 _MOST_WHOLE = 2.0**53  # below which every integer is a float64
+_MOST_ROWS, _MOST_ENTRIES = 2**14, 2**22  # of X in the sample
+
+
+def _target_kind(y: np.ndarray) -> str:
+    """Return the kind of plain targets; integers can be labels or numbers."""
+    if y.ndim > 1 or y.dtype.kind == "f":
+        return "numbers"
+    return "integers" if y.dtype.kind in "iu" else "labels"
+
+
+def _as_floats(y: np.ndarray) -> np.ndarray:
+    """Return targets as floats; strings become numbers that identify them."""
+    if y.dtype.kind in "fiub":
+        return y.astype(np.float64)
+    labels, codes = np.unique(y, return_inverse=True)
+    names = (str(label).encode() for label in labels)
+    return np.array([murmurhash3_32(n, positive=True) for n in names], float)[codes]
+
+
+@dataclass(frozen=True, eq=False)
+class MetricValue(FittedValue):
+    """A random sample of the rows, and the metric that is learned from it.
+
+    The sample depends on the content of the rows alone. So the metric is the same
+    whatever the order of the rows, and whether they come at once, in batches, or in
+    parts that are merged.
+    """
+
+    parameters: Parameters
+    sample: DistinctSample | None = None
+    kind: str = "integers"  # of the targets
+    known: Metric | None = None  # of all rows, None if not computed yet
+    is_frozen: bool = False
+    owner: ClassVar[str] = "LearnedMetric"
+
+    def fitted(self, batch: Batch, step: Step = no_step) -> MetricValue:
+        value = self.plus(batch)
+        return replace(value, known=value.learned(step))
+
+    def plus(self, batch: Batch, step: Step = no_step) -> MetricValue:
+        X, y, weights = map(to_host, batch[:3])
+        size = max(2, min(_MOST_ROWS, _MOST_ENTRIES // X.shape[1]))
+        sample = DistinctSample.of([(X, _as_floats(y), weights)], size)
+        return self + replace(self, sample=sample, kind=_target_kind(y), known=None)
+
+    def __add__(self, other: MetricValue) -> MetricValue:
+        if self.sample is None or other.sample is None:
+            return other if self.sample is None else self
+        samples, kinds = (self.sample, other.sample), {self.kind, other.kind}
+        shapes = [sample.y.shape[1:] for sample in samples]
+        if kinds >= {"labels", "numbers"} or shapes[0] != shapes[1]:
+            before, found = (
+                f"{np.prod(shape, dtype=int)} columns of {kind}"
+                for shape, kind in zip(shapes, (self.kind, other.kind), strict=True)
+            )
+            raise ValueError(
+                f"y has {found}, but the earlier rows had {before}. Labels are "
+                "strings, booleans or integers in one column; numbers are floats."
+            )
+        kind = (kinds - {"integers"} or kinds).pop()
+        return replace(self, sample=samples[0] + samples[1], kind=kind, known=None)
+
+    def frozen(self, step: Step = no_step) -> MetricValue:
+        return MetricValue(self.parameters, known=self.metric, is_frozen=True)
+
+    @cached_property
+    def metric(self) -> Metric:
+        """The metric learned from all rows so far."""
+        return self.learned() if self.known is None else self.known
+
+    def learned(self, step: Step = no_step) -> Metric:
+        """Return the metric, learned from the sample."""
+        assert self.sample is not None
+        sample = self.sample
+        X = as_kind(sample.X, np.ndarray)
+        by_class = self.kind == "labels" or (
+            self.kind == "integers"
+            and (self.parameters.method == "nca" or are_labels(sample.y.astype(int)))
+        )
+        X = X.astype(np.float64, copy=False)
+        table = Table.of(X, sample.y, sample.weights, by_class=by_class)
+        return best_metric(table, self.parameters, step)
 
 
 class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeCycle):
@@ -102,9 +196,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
     -----
     Targets in one column are labels if they are strings, booleans or at most 100
     different integers. Floats, more than 100 different integers, and several outputs
-    are numbers. Nullable, categorical and Arrow-backed columns are treated like the
-    values that they contain. To treat few integers as numbers, pass
-    ``y.astype(float)``.
+    are numbers. To treat few integers as numbers, pass ``y.astype(float)``.
 
     A standardised value z is replaced by :math:`z / \sqrt{1 + (z / 4)^2}`, which is at
     most 4. The map is a linear function of these scores, and of hat functions of the

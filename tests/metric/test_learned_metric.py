@@ -313,7 +313,7 @@ def test_nca_takes_many_integers_as_labels(rng):
 
 def test_a_sample_of_many_rows(rng, monkeypatch):
     """It is the same for all batches, for parts, and in any order of the rows."""
-    monkeypatch.setattr("sklearn_crt.metric._value._MOST_ROWS", 100)
+    monkeypatch.setattr("sklearn_crt.metric._learned._MOST_ROWS", 100)
     X, y = noisy(rng, 480)
     metric = LearnedMetric(method="evidence", columns="linear")
     whole = clone(metric).fit(X, y)
@@ -517,7 +517,7 @@ def test_blocks_of_dask(method, rng, monkeypatch):
     tables = da.from_array(X, chunks=(130, 6)), da.from_array(labels, chunks=130)
     metric = LearnedMetric(method=method, columns="linear", random_state=0)
     for most in (10_000, 80):
-        monkeypatch.setattr("sklearn_crt.metric._value._MOST_ROWS", most)
+        monkeypatch.setattr("sklearn_crt.metric._learned._MOST_ROWS", most)
         expected = clone(metric).fit(X, labels, weights)
         found = crt_dask.fit(metric, *tables, sample_weight=da.from_array(weights, 130))
         assert_array_equal(found.metric_, expected.metric_)
