@@ -19,6 +19,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
+from tqdm import tqdm
 
 from sklearn_crt import (
     LearnedMetric,
