@@ -173,7 +173,8 @@ def test_partial_fit_refuses_changed_parameters(estimator, method, X):
     params = model.get_params()
     assert params
     for name, old in params.items():
-        new = 2 if name == "n_jobs" else "agop" if name == "method" else "another value"
+        others = {"n_jobs": 2, "method": "agop", "columns": "hats"}
+        new = others.get(name, "another value")
         model.set_params(**{name: new})
         state = pickle.dumps(model)
         words = f"fitted with {name}={old!r}, but {name} is now {new!r}. Call fit"

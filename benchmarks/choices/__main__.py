@@ -5,6 +5,7 @@
 * defaults: those of the kernel averages against k neighbours
 * metric: learned metrics and local linear averages beside boosting and others
 * tables: mixed tables, with categories and missing values, beside boosting
+* evidence: local linear regression in each candidate of a metric, beside boosting
 * ridge: ridge regression from sums beside searches
 * ridge_tables, ridge_time: ridge on features beside other models; its time by rows
 * quantiles: quantiles and intervals beside a forest and boosting
@@ -154,6 +155,11 @@ CHOICES = (
         mixed.tables,
         "mixed.inc",
         {"seeds": 1, "rows": 400, "sets": ("titanic", "imports", "airfoil")},
+    ),
+    Choice(
+        metric.evidence,
+        "evidence.inc",
+        {"splits": 1, "rows": 500, "sets": ("energy", "stock")},
     ),
     Choice(
         ridge.ridge,

@@ -1,7 +1,10 @@
 """Table of learned metrics and local linear averages beside what a user would pick."""
 
+import json
+import sys
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -16,6 +19,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
+from tqdm import tqdm
 
 from sklearn_crt import (
     LearnedMetric,
@@ -29,6 +33,7 @@ from sklearn_crt import (
 
 from ..tables import Table
 from .averages import sets_here
+from .splits import some_rows_of, split_of
 
 try:
     import torch
@@ -39,7 +44,14 @@ except ImportError:
 LABELS = "abalone", "banknote", "breast_cancer", "car", "chess", "cmc"
 LABELS += "digits", "letter", "nursery", "wifi", "yeast"
 NUMBERS = "abalone_rings", "diabetes", "housing", "sgemm"
-MOST_COLUMNS, FEW_COLUMNS = 40, 20  # of local linear averages
+FIXED = "airfoil", "autos", "concrete", "elevators", "energy", "housing"
+FIXED += "parkinsons", "pendulum", "protein", "pumadyn32nm", "stock", "wine"
+METRICS = {
+    "auto": {},
+    "linear": {"method": "evidence", "columns": "linear"},
+    "hats": {"method": "evidence", "columns": "hats"},
+    "agop": {"method": "agop", "columns": "linear"},
+}
 BANDWIDTHS = 3.0, 10.0, 30.0
 NAMES = "k neighbours", "exact", "local linear", "boosting", "support vectors", "xRFM"
 NAMES += "metric, ridge", "metric, exact", "metric, local linear"
@@ -98,10 +110,9 @@ class BestBandwidth(BaseEstimator):
         return self._score(self._best, self._tensor(X), y)
 
 
-def models_of(labels, n_features, seed):
+def models_of(labels, seed):
     """Return the models, as constructed but for what is said in the table."""
-    few = FEW_COLUMNS if n_features > MOST_COLUMNS else None
-    metric = LearnedMetric(few, random_state=seed)
+    metric = LearnedMetric(random_state=seed)
     if labels:
         linear, average = LocalLinearClassifier(), NadarayaWatsonClassifier()
         neighbours, support = KNeighborsClassifier(), SVC(C=10)
@@ -126,8 +137,6 @@ def models_of(labels, n_features, seed):
     }
     if xRFM is None:
         del found["xRFM"]
-    if few is not None:
-        del found["local linear"]
     return found
 
 
@@ -138,15 +147,70 @@ def metric(rows=5000, seeds=5, sets=LABELS + NUMBERS, methods=NAMES):
     of labels, R2 of numbers, in percent, means over random splits (70 % training rows).
     Everything is as constructed, but for ``l2_regularization=1`` of boosting for labels
     (it fails on rare classes without), ``C=10`` of support vectors (whose numbers are
-    standardised), 20 columns of the metric where there are more than 40, and xRFM,
-    which is the best of three bandwidths on a fifth of the training rows. The second
-    table has seconds of processor time to fit and predict, one thread.
+    standardised), and xRFM, which is the best of three bandwidths on a fifth of the
+    training rows. The second table has seconds of processor time to fit and predict,
+    one thread.
     """
     scores, seconds, names = {}, {}, [name for name in NAMES if name in methods]
     for name, X, y in sets_here([s for s in LABELS + NUMBERS if s in sets], rows):
         values = _scores(X, y, name in LABELS, seeds, names)
         scores[name], seconds[name] = values[..., 0], values[..., 1]
     return [_table("percent", scores, names), _table("seconds", seconds, names)]
+
+
+def evidence(rows=3000, splits=3, sets=FIXED, cache="", before=""):
+    """Local linear regression in the candidates of a metric, beside boosting.
+
+    Geometric means, over fixed splits of regression tables, of root mean square errors
+    relative to those of gradient boosting: in the metric that is chosen, and in each
+    candidate, which is also learned from all training rows. The last column is the time
+    of the fit with the choice, in seconds of processor time, one thread. With
+    ``before``, the file that another version has written as its ``cache``, there also
+    is the ratio of both errors.
+    """
+    earlier = json.loads(Path(before).read_text()) if before else {}
+    errors = {}
+    for name in tqdm([s for s in FIXED if s in sets], file=sys.stderr):
+        for split in range(splits):
+            X, y, *test = split_of(name, split)
+            found = _errors(*some_rows_of(X, y, rows, split), *test)
+            errors[f"{name} {split}"] = found
+    if cache:
+        Path(cache).write_text(json.dumps(errors))
+    names = sorted({key.split()[0] for key in errors})
+    columns = [*METRICS, "seconds", *(["before"] if before else [])]
+    table = []
+    for name in names:
+        keys = [key for key in errors if key.split()[0] == name]
+        logs = np.log([[errors[k][c] for c in (*METRICS, "boosting")] for k in keys])
+        values = list(np.exp((logs[:, :-1] - logs[:, -1:]).mean(axis=0)))
+        values.append(np.mean([errors[key]["seconds"] for key in keys]))
+        if before:
+            gaps = [np.log(errors[k]["auto"] / earlier[k]["auto"]) for k in keys]
+            values.append(np.exp(np.mean(gaps)))
+        table.append(values)
+    table.append(np.exp(np.mean(np.log(table), axis=0)))
+    lines = [
+        [name, *(f"{v:.3f}" for v in values)]
+        for name, values in zip([*names, "geometric mean"], table, strict=True)
+    ]
+    return [Table("error relative to boosting", ["table", *columns], lines)]
+
+
+def _errors(X, y, X_test, y_test):
+    """Return the root mean square error of each model, and the seconds of a fit."""
+    models = {"boosting": HistGradientBoostingRegressor(random_state=0)}
+    for name, options in METRICS.items():
+        metric = LearnedMetric(random_state=0, **options)
+        models[name] = make_pipeline(metric, LocalLinearRegressor())
+    found = {}
+    for name, model in models.items():
+        start = time.process_time()
+        model.fit(X, y)
+        if name == "auto":
+            found["seconds"] = time.process_time() - start
+        found[name] = float(np.sqrt(np.mean((model.predict(X_test) - y_test) ** 2)))
+    return found
 
 
 def _scores(X, y, labels, seeds, names):
@@ -157,7 +221,7 @@ def _scores(X, y, labels, seeds, names):
         X_train, X_test, y_train, y_test = parts
         scaler = StandardScaler().fit(X_train)
         X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
-        models, values = models_of(labels, X.shape[1], seed), []
+        models, values = models_of(labels, seed), []
         for name in names:
             if name not in models:
                 values.append((np.nan, np.nan))

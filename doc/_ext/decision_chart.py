@@ -9,7 +9,6 @@ from html import escape
 from textwrap import wrap
 
 import numpy as np
-import sklearn.ensemble
 import sklearn.pipeline
 import sklearn.preprocessing
 from docutils import nodes
@@ -21,7 +20,7 @@ from sklearn_crt.attention import coreset_attention
 # for each task its page, and for each case the recommended name, a line of code, a page
 TREE = {
     "Predict numbers or classes": (
-        "user_guide/tables",
+        "user_guide/learned_metric",
         {
             "up to 20,000 rows": (
                 "LocalLinearClassifier",
@@ -33,10 +32,10 @@ TREE = {
                 "make_pipeline(StandardScaler(), RandomFeatureRidge())",
                 "user_guide/ridge",
             ),
-            "mostly categorical columns": (
-                "HistGradientBoostingClassifier",
-                "HistGradientBoostingClassifier()",
-                "user_guide/learned_metric",
+            "categories or missing values": (
+                "AnovaSampler",
+                "RandomFeatureRidge(AnovaSampler())",
+                "user_guide/tables",
             ),
         },
     ),
@@ -92,16 +91,12 @@ TREE = {
     ),
 }
 NAMES = {}
-for module in (sklearn.ensemble, sklearn.pipeline, sklearn.preprocessing, sklearn_crt):
+for module in (sklearn.pipeline, sklearn.preprocessing, sklearn_crt):
     NAMES |= {name: getattr(module, name) for name in module.__all__}
 NAMES["coreset_attention"] = coreset_attention
 NAMES |= dict.fromkeys("qkv", np.random.default_rng(0).normal(size=(200, 4)))
 
-LINE, GAP, CODE = (
-    17,
-    9,
-    47,
-)  # line height, gap between boxes, width of code
+LINE, GAP, CODE = 17, 9, 47  # line height, gap between boxes, width of code
 
 
 class Drawing:

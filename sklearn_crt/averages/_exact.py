@@ -25,7 +25,7 @@ from ..rows import (
 from ..rows.sample import DistinctSample
 from ._keys import Keys, Part, as_kind
 from ._local_targets import LocalLinear
-from ._sigma import N_KEYS, best_multiple, number_of_distinct_rows
+from ._sigma import N_KEYS, N_KEYS_OF_FITS, best_multiple, number_of_distinct_rows
 from ._sums import Averages, KernelSums
 from ._targets import Targets
 
@@ -208,7 +208,8 @@ class ExactAverages(RowAverages):
         if is_given and not self.targets.is_wide(self.parts[0][0].shape[1]):
             return Choice(first, self.targets)
         parts = (tuple(map(to_host, part)) for part in self.parts)
-        few = DistinctSample.of(parts, N_KEYS)
+        is_fit = len(self.targets.candidates()) > 1
+        few = DistinctSample.of(parts, N_KEYS_OF_FITS if is_fit else N_KEYS)
         frame, kind = self._keys().frame(few.X, first)
         rows = frame.rows(as_kind(few.X, kind))
         targets = self.targets.adapted(rows, few.weights)
@@ -217,10 +218,10 @@ class ExactAverages(RowAverages):
         encoded = targets.encode(few.y, few.weights, np.float64, rows)
         options = self.kernel, rows, encoded, targets
         if not self._is_auto:
-            _, targets = best_multiple(*options, rows.shape[0], np.ones(1))
-            return Choice(first, targets)
-        best, targets = best_multiple(*options, number_of_distinct_rows(few))
-        return Choice(first * best, targets)
+            best = best_multiple(*options, rows.shape[0], np.ones(1))
+            return Choice(first, best.targets)
+        best = best_multiple(*options, number_of_distinct_rows(few))
+        return Choice(first * best.multiple, best.targets)
 
     def converted(self, converter: Callable[[Any], Any]) -> ExactAverages:
         """Return the averages with rows in another array library or on a device."""

@@ -37,7 +37,8 @@ from ._targets import Targets
 
 Part = tuple[Any, ...]  # rows, targets, weights, and for prototypes their moments
 _QUERY_ROWS, _KEY_ROWS = 256, 512  # block of kernel values computed at a time
-_SPARSE_ROWS = 2**11  # stored rows at a time of a sparse table
+# number of stored rows of a sparse table that are processed at a time
+_SPARSE_ROWS = 2**11
 _DEVICE_ROWS = 2**11, 2**13  # block on other devices: 128 MiB in float64
 _PAIRS = 2**22  # kernel values that local fits hold at a time, of 16 queries or more
 # Largest squared norm of a query whose distances are computed from norms and products:
@@ -141,7 +142,7 @@ class Keys:
         if are_local:
             values = self._moments(stored, memory, workspace)
         limits, log_scale = np.finfo(dtype), np.zeros((n_queries, 1), dtype)
-        # what underflows is less than the rounding error of a larger sum
+        # the terms that underflow are smaller than the rounding error of a larger sum
         total = n_rows if stored.weights is None else stored.weights.sum()
         is_lost = self.targets.weight(values) < total * float(limits.tiny / limits.eps)
         if is_lost.any():
@@ -194,7 +195,7 @@ class Keys:
         return logs
 
     def stored(self, X: Rows, sigma: float | np.ndarray) -> StoredRows:
-        """Return the rows for queries like X; those for another sigma are others."""
+        """Return the stored rows for queries like X; they depend on sigma."""
         name = place_of(X), sparse.issparse(X), *np.ravel(sigma).tolist()
         if name not in self._stored:
             self._stored[name] = self._store(X, sigma)
@@ -227,7 +228,8 @@ class Keys:
         """
         sides = [X, *(rows for rows, *_ in self.parts)]
         kinds = [type(rows) for rows in sides if sparse.issparse(rows)]
-        if callable(self.kernel):  # it is given rows that are scaled but not centred
+        # a callable takes rows that are scaled but not centred
+        if callable(self.kernel):
             return Frame(sigma).to(X), None
         if kinds and not self.targets.n_products(X.shape[1]):
             return Frame(sigma), kinds[0]  # centring would make sparse rows dense

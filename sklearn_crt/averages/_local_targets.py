@@ -20,8 +20,8 @@ _ROWS = 2**14  # rows whose products are held in memory at a time
 _FLOOR = 1e-7  # smallest penalty, in units of the squared length scale
 # variances below so many rounding errors of the mean square are treated as zero
 _ROUNDING = 1e3
-# Moments of d columns take d^2 / 2 numbers per query. Tables with more columns than
-# _MOST_COLUMNS therefore have slopes in their leading directions only.
+# Moments of d columns take d^2 / 2 numbers per query. With more than _MOST_COLUMNS
+# columns, slopes are therefore computed for the leading directions only.
 _MOST_COLUMNS, _N_DIRECTIONS = 40, 24
 _MOMENT_ROWS = 2**11  # rows whose products with each other are held at a time
 
@@ -94,10 +94,10 @@ class LocalLinear(Targets):
     def prepared(
         self, y: Array, weights: Array, dtype: Any, *of_rows: Any
     ) -> tuple[Array, ...]:
-        """Return targets and rows, without weights; for prototypes also products.
+        """Return unweighted targets and rows, and for prototypes their products.
 
         The central second moments of the rows of prototypes are added to the products.
-        Those of many rows would take too much memory.
+        For training rows these are not stored, because they would take too much memory.
         """
         # (n, k + d), and (n, k + d + n_products) for prototypes
         rows, *spread = of_rows
@@ -108,7 +108,7 @@ class LocalLinear(Targets):
         return columns, *(self._with_products(columns, about) for about in spread)
 
     def _with_products(self, columns: Array, spread: Any = 0.0) -> Array:
-        """Return targets and rows with their products with rows, not weighted."""
+        """Return the targets, the rows and their products, without weights."""
         x = columns[:, self._n_plain :]
         products = _products(x, columns[:, : self.n_averages]) + spread
         return namespace_of(columns).concat([columns, products], axis=1)
@@ -339,11 +339,12 @@ class Planes(LocalLinear):
 
 
 def _are_many(kept: np.ndarray, width: int) -> bool:
-    """Return whether the products of all rows take less time than gathering the kept.
+    """Return whether products of all rows take less time than gathering the rows kept.
 
-    A row that is gathered takes a few times as long as one in a product for all
-    queries, and a query as long as some hundred rows; the products of the rows with
-    each other, which are computed for each batch, count as some queries.
+    Gathering a row takes a few times as long as including it in a product for all
+    queries, and each query has an overhead of some hundred rows. The products of the
+    rows with each other, which are computed once per batch, take as long as a few
+    queries.
     """
     n_queries, n_rows = kept.shape
     n_gathered = np.count_nonzero(kept) + 250 * n_queries

@@ -299,8 +299,8 @@ class PrototypeAverages(RowAverages):
         if self._is_left_out:
             left_out = self._some(whole) if self.left_out is None else self.left_out
             left_out = left_out.moved(labels)
-            factor, targets = self._best(points, sigma, left_out, targets)
-            sigma = sigma * factor
+            best = self._best(points, sigma, left_out, targets)
+            sigma, targets = sigma * best.multiple, best.targets
         return Choice(sigma, targets, points)
 
     @property

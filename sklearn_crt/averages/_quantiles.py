@@ -26,25 +26,26 @@ _RESIDUAL_SIGMA = 0.5
 # larger weights. The unit of this length scale is the standard deviation of the
 # predictions.
 _PREDICTION_LENGTH_SCALE = 0.5
-_ROWS_OF_PRIOR = 2.0  # number of rows that the mean of all squared residuals counts as
-_ROWS_OF_FIT = 3.0  # the variance of a prediction from n rows is so many nths
-# Rows with a lower score are unlike the training rows. The standard deviation of their
-# errors increases up to that of the targets times a factor, at a score of 0.
+_ROWS_OF_PRIOR = 2.0  # weight of the mean of all squared residuals, in rows
+_ROWS_OF_FIT = 3.0  # a prediction from n rows has 3 / n times the variance of the noise
+# Rows with a lower score are unlike the training rows. As the score decreases to 0, the
+# standard deviation of their errors increases to that of the targets times a factor.
 _LEAST_SCORE, _DISTANT_DEVIATIONS = 0.01, 1.8
 
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """Leave-one-out residuals of training rows, and what scales them for queries."""
+    """Leave-one-out residuals of training rows, and their scale for new rows."""
 
     similarity: Similarity
     keys: Keys  # a sample of the training rows
-    sigma: float | np.ndarray  # of the kernel between queries and residuals
+    sigma: float | np.ndarray  # of the kernel that weights the residuals for each query
     predictions: np.ndarray  # (n_rows, n_outputs), leave-one-out
     squares: np.ndarray  # (n_rows, n_outputs), of the residuals
     weights: np.ndarray  # (n_rows,), with mean 1
     spread: np.ndarray  # (n_outputs,), standard deviations of the targets
-    errors: Any = None  # an Errors: the residuals relative to their deviations
+    # an Errors, the distribution of the residuals relative to their deviations
+    errors: Any = None
 
     @classmethod
     def of(cls, value: Any) -> Residuals:

@@ -20,7 +20,7 @@ from ._keys import Keys, joined_parts
 from ._local_targets import LocalLinear, Planes
 from ._prototypes import Prototypes
 
-_BYTES = 2**24  # bytes of the weights of pairs that are kept at a time
+_BYTES = 2**24  # largest number of bytes of pairwise weights in memory
 CUT = 1e-13  # small weights are set to zero if they sum to at most this proportion
 
 
@@ -85,7 +85,7 @@ def effective_sizes(
 def log_totals(
     keys: Keys, X: Any, sigma: float | np.ndarray, *, left_out: bool = False
 ) -> np.ndarray:
-    """Return the logarithms of the total kernel weights, without copies if left out."""
+    """Return the log of the total kernel weight of each query."""
     # -> (n_queries,)
     found, (*_, weights) = np.empty(X.shape[0]), all_rows(keys)
     for batch, logs in log_kernels(keys, X, sigma, left_out=left_out):
@@ -151,7 +151,8 @@ class RowWeightsMixin:
 
         They show on which training rows a prediction is based. The prediction of a
         regressor is the sum of the training targets multiplied by these weights; the
-        probability of a class is the sum of the weights of its rows.
+        frequency of a class, which ``predict_proba`` calibrates, is the sum of the
+        weights of its rows.
 
         Parameters
         ----------

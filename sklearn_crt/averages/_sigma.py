@@ -23,8 +23,9 @@ OCTAVES = 2.0 ** np.arange(-1, 6)
 # the finer grid around the best octave; half octaves suffice for local linear fits
 _QUARTERS = 2.0 ** np.arange(-0.75, 1, 0.25)
 _HALVES = 2.0 ** np.arange(-0.5, 1, 0.5)
-# rows that are predicted, and training rows that are used
+# rows that are predicted, and training rows, for kernel averages and for local fits
 _N_QUERIES, N_KEYS = 1000, 10_000
+_N_FITS, N_KEYS_OF_FITS = 500, 5000
 # products of kernel weights and targets per multiple, which take about 0.3 s
 _MOST_PRODUCTS = 2**32
 # Multiple of the Brier score that is added to the error rate for labels. Because few
@@ -34,6 +35,14 @@ TIE = 1e-6  # relative difference of errors or probabilities that count as equal
 _QUERY_ROWS, _KEY_ROWS = 125, 1024  # rows whose kernel values are computed at a time
 
 
+class Best(NamedTuple):
+    """The multiple of sigma and the targets of the lowest error, and this error."""
+
+    multiple: float
+    targets: Targets
+    error: float
+
+
 def best_multiple(
     kernel: RowKernel,
     rows: Inputs,
@@ -41,42 +50,40 @@ def best_multiple(
     targets: Targets,
     n_rows: float,
     octaves: np.ndarray = OCTAVES,
-) -> tuple[float, Targets]:
+    n_queries: int = _N_QUERIES,
+) -> Best:
     """Return the multiple of sigma, and the targets, with the lowest error.
 
-    The error is the leave-one-out error. A row is predicted from the rows at a positive
-    distance from it, so its copies are left out too. Therefore a weight has the same
-    effect as repeating a row, and data with repeated rows are not overfitted. If only m
-    of n distinct rows with d features are used, the best multiple for m rows is scaled
-    by (n / m)^(1 / (d + 4)), the rate at which the optimal sigma grows with the number
-    of rows (Scott's rule).
+    The error is the leave-one-out error of the first rows, which are in a random order.
+    A row is predicted from the rows at a positive distance from it, so its copies are
+    left out too. Therefore a weight has the same effect as repeating a row, and data
+    with repeated rows are not overfitted. If only m of n distinct rows with d features
+    are used, the best multiple for m rows is scaled by (n / m)^(1 / (d + 4)), the rate
+    at which the optimal sigma grows with the number of rows (Scott's rule).
     """
     # encoded (m, k)
     n_keys, n_features = rows.shape
     encoded = encoded.astype(np.float64)
-    n_queries = min(n_keys, _N_QUERIES, _MOST_PRODUCTS // encoded.size)
+    is_fit = len(targets.candidates()) > 1
+    n_queries = min(n_keys, n_queries, _MOST_PRODUCTS // encoded.size)
+    n_queries = min(n_queries, _N_FITS) if is_fit else n_queries
     blocks = [
         (rows.take(block), encoded[block]) for block in gen_batches(n_keys, _KEY_ROWS)
     ]
 
-    several = len(targets.candidates()) > 1
-    # Moments of local fits take most of the time. Half of the queries find the best
-    # octave, while all of them decide about the finer steps and the penalty.
-    n_first = min(n_queries, _N_QUERIES // (2 if several and octaves.size > 1 else 1))
-
     def batches(multiples):
-        n_rows = n_first if multiples is octaves else n_queries
-        for batch in gen_batches(n_rows, _QUERY_ROWS):
+        for batch in gen_batches(n_queries, _QUERY_ROWS):
             queries = rows.take(batch)
             path = _path_over_other_rows(kernel, queries, blocks, multiples)
             yield queries, encoded[batch], [sums.values for sums in path]
 
     finer, copies = _QUARTERS, np.arange(n_queries)
-    if several:
+    if is_fit:
         finer = _HALVES
         _, copies = distinct_rows(rows.take(slice(n_queries)).matrix)
-    best, chosen = _search(octaves, finer, batches, encoded, targets, copies)
-    return best * (n_rows / n_keys) ** (1 / (n_features + 4)), chosen
+    best = _search(octaves, finer, batches, encoded, targets, copies)
+    factor = (n_rows / n_keys) ** (1 / (n_features + 4))
+    return best._replace(multiple=best.multiple * factor)
 
 
 def number_of_distinct_rows(few: DistinctSample) -> float:
@@ -163,7 +170,7 @@ def _path_over_other_rows(
     return totals
 
 
-def _search(octaves, finer, batches, encoded, targets, copies) -> tuple[float, Targets]:
+def _search(octaves, finer, batches, encoded, targets, copies) -> Best:
     """Return the best multiple on a grid of octaves, refined by finer steps.
 
     ``batches`` yields rows, their encoded targets, and for each multiple the kernel
@@ -202,12 +209,13 @@ def _search(octaves, finer, batches, encoded, targets, copies) -> tuple[float, T
         # categories, predictions then depend only on training rows equal to the query.
         ties = errors[best] <= least[best] * (1 + TIE)
         chosen = np.flatnonzero(ties)[-1]
-        return float(multiples[chosen]), candidates[best]
+        error = float(errors[best, chosen] / weights.sum())
+        return Best(float(multiples[chosen]), candidates[best], error)
 
     best = best_of(octaves)
     if octaves.size == 1:
         return best
-    return best_of(best[0] * finer)
+    return best_of(best.multiple * finer)
 
 
 def _row_errors(found, truth, spread, targets):
@@ -281,7 +289,7 @@ def best_multiple_left(
     encoded: np.ndarray,
     targets: Targets,
     octaves: np.ndarray = WIDE_OCTAVES,
-) -> tuple[float, Targets]:
+) -> Best:
     """Return the multiple of sigma, and the targets, with the lowest held-out error.
 
     Each row is subtracted from the prototype that it belongs to before it is predicted.

@@ -24,14 +24,14 @@ _N_NEIGHBORS = 5
 
 @dataclass(frozen=True, eq=False)
 class Similarity:
-    """The similarity of queries to the training rows, compared to that of these rows.
+    """The similarity of rows to the training rows, as a quantile among the latter.
 
     It is the lower of two quantiles: that of the total kernel weight, in which columns
     count as they do for predictions, and that of the mean distance to neighbours, in
     which all columns count the same.
     """
 
-    few: DistinctSample  # of the training rows; its first rows have been left out
+    few: DistinctSample  # a sample of the training rows
     keys: Keys
     sigma: float | np.ndarray
     scaler: Any  # a StandardScaler
@@ -39,7 +39,8 @@ class Similarity:
     logs: Distribution
     closeness: Distribution
     both: Distribution
-    left_out: np.ndarray  # (n_left_out,), scores of the rows that have been left out
+    # (n_left_out,), scores of the first training rows of the sample without themselves
+    left_out: np.ndarray
 
     @classmethod
     def of(cls, value: Any) -> Similarity:

@@ -24,7 +24,6 @@ from .._fitted import (
     finished,
     read_rows,
     transformer_of,
-    value_of,
     with_value,
 )
 from .._kernel_parameter import resolve_sampler
@@ -32,7 +31,6 @@ from .._workers import blas_within_processors
 from ..averages._base import BaseNadarayaWatson
 from ..averages._sampler_sigma import SampledRows
 from ..metric import LearnedMetric
-from ..metric._value import KEPT_ENTRIES, joined_batches
 from ..ridge._base import BaseRandomFeatureRidge
 from ..rows import plain_targets
 from ..samplers import BaseFeatureSampler, CentersRBFSampler
@@ -197,12 +195,10 @@ def fit(
         (NadarayaWatsonClassifier, NadarayaWatsonRegressor) and the sampler of ridge
         regression (RandomFeatureRidge, RandomFeatureRidgeClassifier) must be
         ``"linear"``, a sampler of this package, or any transformer in a
-        ``FrozenEstimator``. ``LearnedMetric`` always learns by ``"agop"``, even with
-        ``method="auto"``: about 4 million entries of X, sampled from all blocks,
-        determine the frequencies, and the statistics are accumulated over all rows. A
-        pipeline must end in one of these estimators; its other steps may be
-        ``StandardScaler``, ``MinMaxScaler``, ``MaxAbsScaler``, or any transformer in a
-        ``FrozenEstimator``.
+        ``FrozenEstimator``. ``LearnedMetric`` learns from a sample of the rows of all
+        blocks, the same as for rows in memory. A pipeline must end in one of these
+        estimators; its other steps may be ``StandardScaler``, ``MinMaxScaler``,
+        ``MaxAbsScaler``, or any transformer in a ``FrozenEstimator``.
     X : dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_features)
         Rows, in blocks of any length. If the columns are split into blocks, these are
         joined.
@@ -412,60 +408,18 @@ def _sums_of(shell, sampler, block):
     return FittedPart(value.without_map(), columns_of(model))
 
 
-@dataclass(frozen=True)
-class PrioritizedRows:
-    """A random sample: the rows with the smallest random priorities.
-
-    ``columns`` are the attributes that describe the columns of the rows, and ``size``
-    is the number of rows that are kept.
-    """
-
-    batch: Batch
-    priorities: np.ndarray  # (n_rows,)
-    columns: dict[str, Any]
-    size: int
-
-    def __add__(self, other: PrioritizedRows) -> PrioritizedRows:
-        """Return the sample from the rows of both."""
-        batch = joined_batches([self.batch, other.batch])
-        both = np.concatenate([self.priorities, other.priorities])
-        least = np.sort(np.argsort(both)[: self.size])
-        X, y, weights = (array[least] for array in batch[:3])
-        columns = self.columns
-        return PrioritizedRows(Batch(X, y, weights), both[least], columns, self.size)
-
-
 def _fit_metric(metric, tables, ahead, classes):
     X, y, sample_weight = tables
     check_params(metric)
-    if metric.method not in ("auto", "agop"):
-        raise TypeError(
-            f"{metric!r} needs all rows at once, and blocks exchange none. Use "
-            "method='agop', or fit it to a sample of the rows in memory."
-        )
     if y is None:
         raise ValueError("LearnedMetric needs y, the targets.")
     blocks = Blocks(X, y, sample_weight, ahead)
-    found = sum_over_blocks(blocks, _rows_with_priorities, metric).compute()
+    found = sum_over_blocks(blocks, _sample_for_metric, metric).compute()
     found = _or_raise(found, sample_weight)
-    model = with_value(metric, None, found.columns)
-    value = empty_value(model, found.batch).in_sums(found.batch)
-    if value.fixed_sums is None:  # nothing can be learned, as rows or targets are equal
-        return with_value(model, value)
-    shell = with_value(model, value.emptied())
-    total = sum_over_blocks(blocks, _sums_of_metric, shell).compute()
-    return with_value(model, total.value, total.noted)
+    return finished(metric, found.value, found.noted)
 
 
-def _rows_with_priorities(shell, block):
-    """Return the rows of a block with random priorities."""
+def _sample_for_metric(shell, block):
+    """Return the rows of a block that may be in the sample of the metric."""
     model, batch = read_rows(shell, *block[:3])
-    priorities = np.random.default_rng(block.number).random(len(batch.y))
-    size = max(1, KEPT_ENTRIES // batch.X.shape[1])
-    return PrioritizedRows(batch, priorities, columns_of(model), size)
-
-
-def _sums_of_metric(shell, block):
-    """Return the statistics of a block for the frequencies shared by all blocks."""
-    model = copy.copy(shell).partial_fit(block.X, block.y, block.weights)
-    return FittedPart(value_of(model), columns_of(model))
+    return FittedPart(empty_value(model, batch).plus(batch), columns_of(model))

@@ -1,14 +1,15 @@
-"""A supervised linear map of the columns (metric learning)."""
+"""A supervised map of the columns (metric learning)."""
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any, Literal, Self
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, murmurhash3_32
 from sklearn.utils.validation import check_is_fitted
 
 from .._array import (
@@ -16,6 +17,7 @@ from .._array import (
     check_fit_namespace,
     refuse_device,
     refuse_lazy,
+    to_host,
     to_namespace_of,
     validate_rows,
 )
@@ -25,23 +27,114 @@ from .._compat import (
     StrOptions,
     TypedTransformerMixin,
     _fit_context,
+    cached_property,
 )
-from .._fitted import Batch, LifeCycle, check_same_params, value_of
-from .._kernels import dense_product
-from ..rows import TableLike, as_numbers, plain_targets, weighted_rows
-from ._candidates import Parameters
-from ._value import MetricValue
+from .._fitted import (
+    Batch,
+    FittedValue,
+    LifeCycle,
+    Step,
+    check_same_params,
+    no_step,
+    value_of,
+)
+from ..averages._exact import as_kind
+from ..rows import TableLike, are_labels, as_numbers, plain_targets, weighted_rows
+from ..rows.sample import DistinctSample
+from ._candidates import Metric, Parameters, Table, best_metric
+from ._columns import mapped
 
-_MAX_ITER, _VALIDATION_FRACTION = 8, 0.25
 _MOST_WHOLE = 2.0**53  # below which every integer is a float64
+_MOST_ROWS, _MOST_ENTRIES = 2**14, 2**22  # of X in the sample
+
+
+def _target_kind(y: np.ndarray) -> str:
+    """Return the kind of plain targets; integers can be labels or numbers."""
+    if y.ndim > 1 or y.dtype.kind == "f":
+        return "numbers"
+    return "integers" if y.dtype.kind in "iu" else "labels"
+
+
+def _as_floats(y: np.ndarray) -> np.ndarray:
+    """Return targets as floats; strings become numbers that identify them."""
+    if y.dtype.kind in "fiub":
+        return y.astype(np.float64)
+    labels, codes = np.unique(y, return_inverse=True)
+    names = (str(label).encode() for label in labels)
+    return np.array([murmurhash3_32(n, positive=True) for n in names], float)[codes]
+
+
+@dataclass(frozen=True, eq=False)
+class MetricValue(FittedValue):
+    """A random sample of the rows, and the metric that is learned from it.
+
+    The sample depends on the content of the rows alone. So the metric is the same
+    whatever the order of the rows, and whether they come at once, in batches, or in
+    parts that are merged.
+    """
+
+    parameters: Parameters
+    sample: DistinctSample | None = None
+    kind: str = "integers"  # of the targets
+    known: Metric | None = None  # of all rows, None if not computed yet
+    is_frozen: bool = False
+    owner: ClassVar[str] = "LearnedMetric"
+
+    def fitted(self, batch: Batch, step: Step = no_step) -> MetricValue:
+        value = self.plus(batch)
+        return replace(value, known=value.learned(step))
+
+    def plus(self, batch: Batch, step: Step = no_step) -> MetricValue:
+        X, y, weights = map(to_host, batch[:3])
+        size = max(2, min(_MOST_ROWS, _MOST_ENTRIES // X.shape[1]))
+        sample = DistinctSample.of([(X, _as_floats(y), weights)], size)
+        return self + replace(self, sample=sample, kind=_target_kind(y), known=None)
+
+    def __add__(self, other: MetricValue) -> MetricValue:
+        if self.sample is None or other.sample is None:
+            return other if self.sample is None else self
+        samples, kinds = (self.sample, other.sample), {self.kind, other.kind}
+        shapes = [sample.y.shape[1:] for sample in samples]
+        if kinds >= {"labels", "numbers"} or shapes[0] != shapes[1]:
+            before, found = (
+                f"{np.prod(shape, dtype=int)} columns of {kind}"
+                for shape, kind in zip(shapes, (self.kind, other.kind), strict=True)
+            )
+            raise ValueError(
+                f"y has {found}, but the earlier rows had {before}. Labels are "
+                "strings, booleans or integers in one column; numbers are floats."
+            )
+        kind = (kinds - {"integers"} or kinds).pop()
+        return replace(self, sample=samples[0] + samples[1], kind=kind, known=None)
+
+    def frozen(self, step: Step = no_step) -> MetricValue:
+        return MetricValue(self.parameters, known=self.metric, is_frozen=True)
+
+    @cached_property
+    def metric(self) -> Metric:
+        """The metric learned from all rows so far."""
+        return self.learned() if self.known is None else self.known
+
+    def learned(self, step: Step = no_step) -> Metric:
+        """Return the metric, learned from the sample."""
+        assert self.sample is not None
+        sample = self.sample
+        X = as_kind(sample.X, np.ndarray)
+        by_class = self.kind == "labels" or (
+            self.kind == "integers"
+            and (self.parameters.method == "nca" or are_labels(sample.y.astype(int)))
+        )
+        X = X.astype(np.float64, copy=False)
+        table = Table.of(X, sample.y, sample.weights, by_class=by_class)
+        return best_metric(table, self.parameters, step)
 
 
 class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeCycle):
-    r"""Linear map of the columns after which nearby rows have similar targets.
+    r"""Map of the columns after which nearby rows have similar targets.
 
     A supervised transformer that rescales and rotates the columns, so that Euclidean
     distance reflects how the target varies. Use it as the first step of a pipeline that
-    ends in a kernel average, local linear regression, nearest neighbours, a sampler
+    ends in local linear regression, a kernel average, nearest neighbours, a sampler
     with ridge regression, or support vectors. Columns and directions that are unrelated
     to the target are shrunk. Columns are standardised first, so that their units do not
     matter.
@@ -50,110 +143,96 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
     ----------
     n_components : int, default=None
         Number of columns to return: the directions in which the rows vary most under
-        the metric. None returns as many columns as X has, by the symmetric square root
-        of the metric.
-    method : {"auto", "none", "diagonal", "agop", "nca"}, default="auto"
-        How the metric is learned (see Notes). ``"auto"`` compares all methods on a
-        held-out part of the rows, and takes the simplest one within one standard error
-        of the best. ``"nca"`` needs labels, which may be stored as floats. ``"none"``
-        only standardises the columns.
-    max_iter : int, default=None
-        Maximum number of rounds of ``"agop"``, which stops earlier if the error on
-        held-out rows no longer falls. None is 8. For ``method="auto"`` and ``"agop"``
-        only.
-    validation_fraction : float, default=None
-        Fraction of the rows on which ``"auto"`` compares the methods; the chosen metric
-        is then learned from all rows. None is 0.25. For ``method="auto"`` only.
+        the metric. It is at most the number of columns of X. None returns up to 24
+        columns, or as many as there are features of the columns (see ``columns``).
+    method : {"auto", "evidence", "agop", "nca"}, default="auto"
+        How the metric is learned (see Notes). ``"auto"`` takes the candidate with the
+        lowest error of local linear fits on rows from which it was not learned.
+        ``"nca"`` needs labels, which may be stored as floats.
+    columns : {"auto", "linear", "hats"}, default="auto"
+        Features of the single columns, of which the map is a linear function. With
+        ``"linear"``, these are the standardised columns, in which outliers are moved
+        towards the other values. ``"hats"`` adds six hat functions of each column, with
+        peaks at its quantiles. They can represent thresholds, and effects that rise and
+        fall with a column. ``"auto"`` takes the one with the lower error. It does not
+        try hat functions if there are fewer than ten rows for each of them, or if
+        ``method="auto"`` and the targets are labels.
     random_state : int, RandomState instance or None, default=None
-        Seed of the frequencies, of the minibatches and of the sampled rows.
-    n_jobs : int, default=None
-        Number of threads of ``"agop"``; -1 uses all processors. None uses as many as
-        NumPy's linear algebra would, and one inside joblib workers.
+        Seed of the frequencies of ``"agop"`` and of the minibatches of ``"nca"``.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_columns, n_features)
-        The linear map: ``transform(X)`` is ``X @ components_.T``. It is scaled so that
-        the variances of the transformed training rows add up to the number of columns
-        of X that are not constant, as for standardised columns.
+        Derivatives of the transformed columns in the columns of X, as the mean over the
+        training rows. The variances of the transformed training rows add up to the
+        number of columns of X that are not constant, as for standardised columns.
     metric_ : ndarray of shape (n_features, n_features)
-        ``components_.T @ components_``, so that ``(x - y) @ metric_ @ (x - y)`` is the
-        squared distance between two rows x and y.
+        Mean over the training rows of J'J, where J are the derivatives of the
+        transformed columns in the columns of X. For two rows x and y that are close to
+        each other, (x - y)' J'J (x - y) is their squared distance after the
+        transformation.
     feature_importances_ : ndarray of shape (n_features,)
         Diagonal of the metric for standardised columns, scaled to sum to 1; zero for
         constant columns.
     method_ : str
-        The method that was chosen. It is ``"none"`` also if nothing can be learned,
-        because there is only one class or the targets or rows are constant.
+        The method that was chosen. It is ``"none"`` if nothing can be learned, because
+        there is only one class or the targets or rows are constant.
+    columns_ : {"linear", "hats"}
+        The features of single columns that were chosen.
     scores_ : dict
-        With ``method="auto"``, the score of kernel averages in each metric on rows that
-        were not used to learn it; larger is better. It is minus the log loss for
-        labels, and R² for numbers. Empty for other methods.
-    n_iter_ : int
-        Number of rounds of ``"agop"``; 1 for other methods.
+        The score of local linear fits in each of several candidates, on rows from which
+        the metric was not learned; larger is better. It is R² for numbers. For labels
+        it is minus the sum of the error rate and of a fifth of the Brier score. Empty
+        if there is only one candidate.
 
     See Also
     --------
-    NadarayaWatsonClassifier : Kernel averages, which benefit most from a learned
+    LocalLinearRegressor : Local linear regression, which benefits most from a learned
         metric.
+    LocalLinearClassifier : The same for labels.
     sklearn.neighbors.NeighborhoodComponentsAnalysis : NCA on all pairs of rows.
 
     Notes
     -----
     Targets in one column are labels if they are strings, booleans or at most 100
     different integers. Floats, more than 100 different integers, and several outputs
-    are numbers. Nullable, categorical and Arrow-backed columns are treated like the
-    values that they contain. To treat few integers as numbers, pass
-    ``y.astype(float)``.
+    are numbers. To treat few integers as numbers, pass ``y.astype(float)``.
 
-    * ``"agop"`` uses the average gradient outer product [1]_ of a ridge regression f on
-      random Fourier features, with m frequencies W:
+    A standardised value z is replaced by :math:`z / \sqrt{1 + (z / 4)^2}`, which is at
+    most 4. The map is a linear function of these scores, and of hat functions of the
+    columns if there are any.
 
-      .. math:: M = \frac1n \sum_i \sum_k \nabla f_k(x_i) \nabla f_k(x_i)'
-         = W (H_{11} + H_{12} + H_{21} + H_{22}) W',
-         \qquad H = \tfrac1n T'T \circ K K'
+    * ``"evidence"`` fits a Gaussian process with covariance
 
-      where T = [-sin(XW), cos(XW)], K are the coefficients, and :math:`H_{ij}` are the
-      four blocks of H. The next round draws its frequencies in the metric of this one.
-      This is the recursive feature machine of [1]_ and [2]_ with random features
-      instead of the kernel between all pairs of rows. Sigma and the penalty have the
-      lowest error on a held-out fifth of the rows, which is selected by the content of
-      the rows.
+      .. math:: K_{ij} = a^2 \Bigl(\exp\Bigl(-\tfrac12 \sum_l s_l^2
+         (x_{il} - x_{jl})^2\Bigr) + \lambda\, \delta_{ij}\Bigr)
+
+      whose scales s and noise :math:`\lambda` maximise the marginal likelihood, or
+      evidence [1]_, on up to 800 rows. The metric is the sum of two matrices of trace
+      1, which are proportional to the diagonal matrix of :math:`s_l^2` and to the mean
+      outer product of the gradients of the posterior mean. Each class is an output.
+    * ``"agop"`` is the average gradient outer product [2]_ of a ridge regression on
+      random Fourier features of up to 4096 rows. The frequencies of the first round are
+      drawn from the metric of ``"evidence"``, and those of the next one from the metric
+      of this one.
     * ``"nca"`` is neighbourhood components analysis [3]_. It minimises the log loss of
-      leave-one-out kernel averages by 300 steps of Adam on minibatches of 1000 rows.
-    * ``"diagonal"`` learns one scale s per column. It minimises the leave-one-out error
-      on up to 1200 rows plus the penalty (5/n) sum (log s - log s_start)^2.
+      leave-one-out kernel averages by 150 steps of Adam on minibatches of 1000 rows,
+      and starts from the metric of ``"evidence"``.
 
     ``partial_fit`` adds rows, and ``merge`` adds the rows of another transformer. The
-    result equals ``fit`` on all rows together, up to rounding, whatever the order and
-    whether the earlier rows came from ``fit`` or from ``partial_fit``. For this purpose
-    copies of the rows are kept, up to about 4 million entries of X (rows times
-    columns). Call ``freeze()`` to discard them when no further rows will follow.
-
-    Beyond 4 million entries the rows are discarded. AGOP then continues with
-    accumulated sums: the frequencies, sigma, the scale of the columns and the metric of
-    the previous rounds are fixed, and further rows are added to the sums of the last
-    round. With ``method="auto"`` this happens if ``fit`` has chosen ``"agop"``, and
-    always if the limit is reached by ``partial_fit`` or ``merge``, which then use
-    ``"agop"`` without a comparison. A metric that was learned by another method from so
-    many rows cannot be extended, and ``partial_fit`` raises ValueError. Two metrics
-    with sums can be merged if their frequencies are the same, that is, if both are
-    copies of one metric that was fitted to more than 4 million entries. The rows of
-    that first fit count once.
-
-    A row of weight two is equivalent to two equal rows, as long as no rows are sampled:
-    sigma is chosen on at most 4096 rows, and ``"auto"`` compares the methods on at most
-    2000. If there are more than 8192 rows and more than 256 rows per column, all rounds
-    except the last use a sample whose size is the larger of these two numbers.
+    result equals ``fit`` on all rows together. For this purpose a random sample of at
+    most 16,384 rows, or 4 million entries of X, is kept, which depends on the content
+    of the rows alone. The metric is learned from this sample. Call ``freeze()`` to
+    discard it when no further rows will follow. A row of weight two is equivalent to
+    two equal rows.
 
     References
     ----------
-    .. [1] A. Radhakrishnan, D. Beaglehole, P. Pandit, M. Belkin, "Mechanism for Feature
+    .. [1] C. E. Rasmussen, C. K. I. Williams, "Gaussian Processes for Machine
+       Learning", MIT Press 2006, chapter 5.
+    .. [2] A. Radhakrishnan, D. Beaglehole, P. Pandit, M. Belkin, "Mechanism for Feature
        Learning in Neural Networks and Backpropagation-Free Machine Learning Models",
        Science 383 (2024), :doi:`10.1126/science.adi5639`.
-    .. [2] D. Beaglehole, D. Holzmüller, A. Radhakrishnan, M. Belkin, "xRFM: Accurate,
-       Scalable, and Interpretable Feature Learning Models for Tabular Data" (2025),
-       :arxiv:`2508.10053`.
     .. [3] J. Goldberger, G. Hinton, S. Roweis, R. Salakhutdinov, "Neighbourhood
        Components Analysis", NeurIPS 2004.
 
@@ -177,32 +256,26 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
 
     _parameter_constraints: dict = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "method": [StrOptions({"auto", "none", "diagonal", "agop", "nca"})],
-        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
+        "method": [StrOptions({"auto", "evidence", "agop", "nca"})],
+        "columns": [StrOptions({"auto", "linear", "hats"})],
         "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
     }
 
     _value: MetricValue
-    _unit_of_work = "round"
+    _unit_of_work = "candidate"
 
     def __init__(
         self,
         n_components: int | None = None,
         *,
-        method: Literal["auto", "none", "diagonal", "agop", "nca"] = "auto",
-        max_iter: int | None = None,
-        validation_fraction: float | None = None,
+        method: Literal["auto", "evidence", "agop", "nca"] = "auto",
+        columns: Literal["auto", "linear", "hats"] = "auto",
         random_state: RandomState = None,
-        n_jobs: int | None = None,
     ):
         self.n_components = n_components
         self.method = method
-        self.max_iter = max_iter
-        self.validation_fraction = validation_fraction
+        self.columns = columns
         self.random_state = random_state
-        self.n_jobs = n_jobs
 
     # ------------------------------------------------------------------ fitting
     @_fit_context(prefer_skip_nested_validation=True)
@@ -223,8 +296,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         Returns
         -------
         self : object
-            The fitted transformer. It keeps copies of up to 4 million entries of X
-            until ``freeze()``.
+            The fitted transformer. It keeps a sample of the rows until ``freeze()``.
 
         Raises
         ------
@@ -232,8 +304,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
             If X is an array on a device under ``array_api_dispatch=True``, or if X or y
             contains dates.
         ValueError
-            If a parameter, X, y or a weight is out of range, or if ``max_iter`` or
-            ``validation_fraction`` is given for a method that does not use it.
+            If a parameter, X, y or a weight is out of range.
         """
         return self._fit_value(X, y, sample_weight)
 
@@ -243,9 +314,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
     ) -> Self:
         """Add a batch of rows; the result equals ``fit`` on all rows together.
 
-        Up to about 4 million entries of X in total, this is exact up to rounding.
-        Beyond that, only ``"agop"`` can add rows (see Notes of the class). Batches may
-        contain new labels.
+        Batches may contain new labels.
 
         Parameters
         ----------
@@ -266,23 +335,20 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         TypeError
             As for ``fit``.
         ValueError
-            As for ``fit``; if X or y do not match the earlier batches; after
-            ``freeze()``; or if another method than ``"agop"`` has learned the metric
-            from more than 4 million entries of X.
+            As for ``fit``; if X or y do not match the earlier batches; or after
+            ``freeze()``.
         """
         return self._extend_value(X, y, sample_weight)
 
     def _check_same_model(self, other: Any) -> None:
         pair = self._value, other._value
-        mine, theirs = (one.parameters._replace(seed=0, n_jobs=None) for one in pair)
+        mine, theirs = (one.parameters._replace(seed=0) for one in pair)
         check_same_params(mine._asdict(), theirs._asdict())
 
     def _read(  # type: ignore[override]
         self, X: Any, y: Any, sample_weight: Any, *, first: bool, final: bool
     ) -> Batch:
         self._note_namespace(X, y, sample_weight, first=first)
-        if first:
-            self._check_used()
         options: Any = {"multi_output": True, "ensure_min_samples": 2 if final else 1}
         y = plain_targets(y)
         X, y = validate_rows(self, X, reset=first, y=y, **options)
@@ -301,31 +367,10 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         if self.method == "nca" and (batch.y.ndim > 1 or batch.y.dtype.kind == "f"):
             raise ValueError(
                 "method='nca' needs labels, but y has fractions or several outputs. "
-                "Use method='agop', or pass labels in one column."
+                "Use method='evidence', or pass labels in one column."
             )
-        parameters = Parameters(
-            n_components,
-            self.method,
-            _MAX_ITER if self.max_iter is None else self.max_iter,
-            self.validation_fraction or _VALIDATION_FRACTION,
-            int(check_random_state(self.random_state).randint(2**31 - 1)),
-            self.n_jobs,
-        )
-        return MetricValue(parameters)
-
-    def _check_used(self) -> None:
-        """Raise ValueError if a parameter is set that the method would ignore."""
-        for name, methods in (
-            ("validation_fraction", ("auto",)),
-            ("max_iter", ("auto", "agop")),
-        ):
-            value = getattr(self, name)
-            if value is not None and self.method not in methods:
-                allowed = " or ".join(map(repr, methods))
-                raise ValueError(
-                    f"{name}={value!r} is for method={allowed}, and method="
-                    f"{self.method!r} does not use it. Leave it None."
-                )
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        return MetricValue(Parameters(n_components, self.method, self.columns, seed))
 
     def _labels_or_numbers(self, y: np.ndarray) -> np.ndarray:
         """Return labels and integers in one column as they are, and other numbers.
@@ -347,22 +392,21 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
     # --------------------------------------------------------------- attributes
     @property
     def components_(self) -> np.ndarray:
-        """The linear map, for the columns of X in their own units."""
-        metric = value_of(self).metric
-        return metric.components * metric.sigma
+        """Mean derivatives of the transformed columns in the columns of X."""
+        return value_of(self).metric.slopes
 
     @property
     def metric_(self) -> np.ndarray:
-        """The metric, for the columns of X in their own units."""
-        components = self.components_
-        return components.T @ components
+        """Mean products of these derivatives."""
+        return value_of(self).metric.metric
 
     @property
     def feature_importances_(self) -> np.ndarray:
         """Diagonal of the metric for standardised columns, scaled to sum to 1."""
-        squares = np.sum(value_of(self).metric.components ** 2, axis=0)
-        total = squares.sum()
-        return squares / total if total > 0 else np.full(squares.size, 1 / squares.size)
+        metric = value_of(self).metric
+        found = np.diagonal(metric.metric) * metric.deviation**2
+        total = found.sum()
+        return found / total if total > 0 else np.full(found.size, 1 / found.size)
 
     @property
     def method_(self) -> str:
@@ -370,19 +414,18 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         return value_of(self).metric.method
 
     @property
+    def columns_(self) -> str:
+        """Whether the metric has hat functions of the columns."""
+        return "hats" if value_of(self).metric.features.has_hats else "linear"
+
+    @property
     def scores_(self) -> dict[str, float]:
-        """The score of each metric on rows that were not used to learn it."""
+        """The score of each candidate on rows that were not used to learn it."""
         return dict(value_of(self).metric.scores)
 
     @property
-    def n_iter_(self) -> int:
-        """Number of rounds of AGOP."""
-        return value_of(self).metric.n_iter
-
-    @property
     def _n_features_out(self) -> int:
-        n_components = self._value.parameters.n_components
-        return self.n_features_in_ if n_components is None else n_components
+        return len(value_of(self).metric.components)
 
     # ------------------------------------------------------------- transforming
     def transform(self, X: TableLike) -> Array:
@@ -396,7 +439,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         Returns
         -------
         rows : ndarray of shape (n_samples, n_columns)
-            ``X @ components_.T``, dense; float32 for float32 rows. Under
+            Transformed rows, dense; float32 for float32 rows. Under
             ``config_context(array_api_dispatch=True)`` an array of the library of X.
 
         Raises
@@ -409,8 +452,8 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         check_fit_namespace(self, X, "transform")
         rows = validate_rows(self, X, reset=False)
         refuse_device(self, rows, "")
-        made = dense_product(rows, self.components_.astype(rows.dtype).T)
-        return to_namespace_of(np.ascontiguousarray(made), X)
+        metric = value_of(self).metric
+        return to_namespace_of(mapped(metric.features, metric.components, rows), X)
 
     def __sklearn_tags__(self):
         """Return scikit-learn's tags: targets are required, several are supported."""

@@ -19,7 +19,6 @@ _SEARCH = {"maxiter": 100, "ftol": 1e-7}
 # Newton steps that follow the search in a fitted model. The search alone ends anywhere
 # near the minimum, so that probabilities would depend on the order of training rows.
 _REFINEMENT = {"maxiter": 20, "fatol": 1e-13}
-_EXACT = 1e-100  # gradients below, of labels that are all equal, are not refined
 # Candidates are compared by a slope and biases alone, on at most this many predictions.
 _COMPARED_ENTRIES, _LEAST_COMPARED = 2**16, 256
 
@@ -146,11 +145,11 @@ def _minimum(
         return loss(every)[1][moved]
 
     minimum = found.x.copy()
-    if np.abs(gradient(found.x[moved])).max() < _EXACT:  # norms would underflow
-        return minimum, float(found.fun)
-    refined = root(gradient, found.x[moved], method="krylov", options=_REFINEMENT)
-    if refined.success:
-        minimum[moved] = refined.x
+    # otherwise it is the minimum already, for instance if there is a single label
+    if np.abs(gradient(found.x[moved])).max() > _REFINEMENT["fatol"]:
+        refined = root(gradient, found.x[moved], method="krylov", options=_REFINEMENT)
+        if refined.success:
+            minimum[moved] = refined.x
     return minimum, loss(minimum)[0]
 
 

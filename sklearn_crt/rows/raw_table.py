@@ -20,7 +20,7 @@ _EPOCH, _DAY = np.datetime64(0, "us"), np.timedelta64(1, "D")
 
 
 def is_data_frame(X: Any) -> bool:
-    """Return whether a table is a data frame, whose columns have types of their own."""
+    """Return whether a table is a data frame, in which each column has its own type."""
     return hasattr(X, "columns") and hasattr(X, "dtypes") and len(X.shape) == 2
 
 
@@ -63,7 +63,7 @@ def read_table_and_targets(
 ) -> tuple[np.ndarray, np.ndarray, TableReader]:
     """Return the matrix of a raw table, its targets, and the reader.
 
-    Without a reader there will be one for tables like this one.
+    If no reader is given, one is created for tables like this one.
     """
     X = validated_table(estimator, X, reset=reset)
     if reader is None:
@@ -101,9 +101,8 @@ def column_positions(
 class TableReader:
     """Converts raw tables to matrices of floats, in which NaN is a missing value.
 
-    A number is the number itself, and a date the number of days since 1970. The level
-    of a category is a hash of its text. It depends on the level alone, so batches of
-    rows and parts of a table in different processes agree on it.
+    Dates become days since 1970, and levels of categories become hashes of their text,
+    which are the same in all batches and processes.
     """
 
     kinds: tuple[str, ...]  # of the columns
@@ -158,7 +157,7 @@ def each_column(X: Any) -> Iterator[Any]:
 
 
 def _kind_of_each(column: Any) -> str:
-    """Return whether a column has numbers (or dates), levels of a category, nothing."""
+    """Return whether a column has numbers or dates, categories, or no values."""
     kind = getattr(column.dtype, "kind", "O")
     if kind in "biufmM":
         return NUMBER
@@ -206,7 +205,8 @@ def _as_dates(values: list[Any], name: Any) -> np.ndarray:
     """Return objects that are dates as an array of dates."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of time zones: the moment is what counts
+            # about time zones, which are ignored because the moments do not change
+            warnings.simplefilter("ignore")
             return np.array(values, dtype="datetime64[us]")
     except (TypeError, ValueError) as error:
         raise ValueError(

@@ -23,7 +23,7 @@ from sklearn_crt import (
 
 from ..cases import array_libraries
 
-METRIC = LearnedMetric(method="agop", max_iter=1, random_state=0)
+METRIC = LearnedMetric(method="evidence", columns="linear")
 CLASSIFIERS = [
     NadarayaWatsonClassifier(sigma=2.0),
     NadarayaWatsonClassifier(OPRFSampler(random_state=0)),

@@ -138,7 +138,7 @@ def samplers() -> None:
     stratified = Orthogonal(stratified=True)
     ExponentialPowerSampler(alpha=1.2, coupling=stratified).fit(X)
     assert_type(CentersRBFSampler(n_components=20).fit_transform(X), np.ndarray)
-    metric = LearnedMetric(2, method="agop", max_iter=1, random_state=0).fit(X, y)
+    metric = LearnedMetric(2, method="agop", columns="linear", random_state=0).fit(X, y)
     assert_type(metric.partial_fit(X, y).merge(metric), LearnedMetric)
     assert_type(metric.components_, np.ndarray)
     assert_type(metric.scores_, dict[str, float])

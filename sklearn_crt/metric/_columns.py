@@ -1,0 +1,100 @@
+"""Features of single columns: scores, and hat functions of their values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._array import row_chunks
+from .._quantiles import weighted_quantiles
+from ..averages._exact import as_kind
+from ..rows import Rows
+
+_CLIP = 4.0  # standard deviations; scores stay below this number
+_KNOTS = np.linspace(0, 1, 6)  # levels of the quantiles at which hat functions peak
+_CONSTANT = 1e-7  # of the root mean square, a smaller deviation is a rounding error
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnFeatures:
+    """Functions of single columns, standardised on the training rows.
+
+    The score of a value with standardised value z is z / sqrt(1 + (z / 4)^2), so that
+    outliers do not dominate distances. With knots there also are hat functions: each is
+    one at a knot, zero at all others, and linear in between. Constant columns have no
+    features.
+    """
+
+    kept: np.ndarray  # positions of the columns that are not constant
+    center: np.ndarray  # (n_kept,)
+    deviation: np.ndarray  # (n_kept,)
+    knots: tuple[np.ndarray, ...]  # of each of these columns; none without hats
+    means: np.ndarray  # (n_features,)
+    scales: np.ndarray  # (n_features,), deviations
+
+    @classmethod
+    def of(cls, X: np.ndarray, weights: np.ndarray, *, hats: bool) -> ColumnFeatures:
+        """Return the features for training rows and their weights."""
+        share = weights / weights.sum()
+        center = share @ X
+        deviation = np.sqrt(share @ (X - center) ** 2)
+        kept = np.flatnonzero(deviation > _CONSTANT * np.sqrt(share @ X**2))
+        knots = []
+        for column in X[:, kept].T if hats else ():
+            found = weighted_quantiles(share[None], column, _KNOTS)
+            knots.append(np.unique(found))
+        none = np.zeros(0)
+        first = cls(kept, center[kept], deviation[kept], tuple(knots), none, none)
+        raw = first._raw(X)
+        means = share @ raw
+        scales = np.sqrt(share @ (raw - means) ** 2)
+        scales[scales <= _CONSTANT] = 1.0
+        return cls(kept, center[kept], deviation[kept], tuple(knots), means, scales)
+
+    @property
+    def has_hats(self) -> bool:
+        """Whether a column has hat functions; two values need none."""
+        return any(len(knots) > 2 for knots in self.knots)
+
+    def _z(self, X: np.ndarray) -> np.ndarray:
+        center, deviation = (a.astype(X.dtype) for a in (self.center, self.deviation))
+        return (X[:, self.kept] - center) / deviation
+
+    def _raw(self, X: np.ndarray) -> np.ndarray:
+        z = self._z(X)
+        found = [z / np.sqrt(1 + (z / _CLIP) ** 2)]
+        for column, knots in zip(X[:, self.kept].T, self.knots, strict=False):
+            for peak in np.eye(len(knots))[:-1] if len(knots) > 2 else ():
+                found.append(np.interp(column, knots, peak)[:, None].astype(X.dtype))
+        return np.hstack(found)
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        """Return the standardised features of rows, in the data type of the rows."""
+        raw = self._raw(X)
+        return (raw - self.means.astype(X.dtype)) / self.scales.astype(X.dtype)
+
+    def slopes(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return derivatives of the features, and the columns they are functions of."""
+        # -> (n_rows, n_features), (n_features,)
+        found = [(1 + (self._z(X) / _CLIP) ** 2) ** -1.5 / self.deviation]
+        columns = list(self.kept)
+        for j, knots in zip(self.kept, self.knots, strict=False):
+            if len(knots) > 2:
+                place = np.searchsorted(knots, X[:, j], side="right") - 1
+                inside = (place >= 0) & (place < len(knots) - 1)
+                rises = np.diff(np.eye(len(knots)), axis=0) / np.diff(knots)[:, None]
+                rises = rises[np.clip(place, 0, len(knots) - 2), :-1]
+                found.append(rises * inside[:, None])
+                columns += [j] * (len(knots) - 1)
+        return np.hstack(found) / self.scales, np.array(columns, dtype=int)
+
+
+def mapped(features: ColumnFeatures, components: np.ndarray, X: Rows) -> np.ndarray:
+    """Return the features of rows times components, block by block."""
+    # components (r, n_features) -> (n_rows, r)
+    out = np.empty((X.shape[0], len(components)), X.dtype)
+    for rows in row_chunks(X, components.shape[1]):
+        some = as_kind(X[rows], np.ndarray)
+        out[rows] = features(some) @ components.T.astype(X.dtype)
+    return out

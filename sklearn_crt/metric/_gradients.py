@@ -1,0 +1,223 @@
+"""Metrics from the gradients of regressions: the evidence of a process, and AGOP.
+
+A Gaussian process has one scale per column. The scales that maximise its marginal
+likelihood, or evidence, shrink columns that are unrelated to the targets, and the
+gradients of its mean show along which directions the targets vary. AGOP is the average
+gradient outer product of ridge regression on cosines and sines, for more rows.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import blas, lapack, solve
+from scipy.optimize import minimize
+
+from .._kernels import sincos
+
+# Number of rows, of iterations of L-BFGS, and the gain in log evidence below which it
+# stops. The last stage goes on only for targets with little noise.
+STAGES = (400, 15, 0.0), (800, 15, 0.0), (800, 30, 0.3)
+MOST_ROWS = {"evidence": STAGES[-1][0], "agop": 2**12}
+_PENALTY = 0.3  # of the squared distance of log scales from a common one
+_COMMON = 2.0 ** np.arange(-3, 2)  # common scales, in units of sqrt(2 / n_columns)
+_NOISE = 0.05, 1e-6, 10.0  # variance of the noise at the start, and its bounds
+_RANGE = 7.0, 5.0  # how far log scales may go below and above the common one
+_LEAST_LOG = -100.0  # of kernel values, so that products are no denormal numbers
+_LEAST_SIZE = 1e-12  # of the variance of the process, for targets without variation
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianProcess:
+    """Evidence of a Gaussian process as a function of log scales and log noise.
+
+    The covariance of a target is a multiple of K = R + noise * N, where R is the
+    Gaussian kernel of the scaled rows, and N is diagonal with the inverse weights. The
+    multiple is the one of most evidence. Several targets share K.
+    """
+
+    X: np.ndarray  # (n, d)
+    targets: np.ndarray  # (n, k), centred
+    inverse_weights: np.ndarray  # (n,), of mean about 1
+
+    def _solve(self, parameters: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return the scaled rows, R, the Cholesky factor of K, and K^-1 targets.
+
+        Only the upper triangles of R and of the factor are meaningful.
+        """
+        Z = np.asfortranarray(self.X * np.exp(parameters[:-1]))
+        R = blas.dsyrk(1.0, Z)
+        half = 0.5 * np.diagonal(R).copy()
+        R -= half
+        R -= half[:, None]
+        np.maximum(R, _LEAST_LOG, out=R)
+        np.exp(R, out=R)
+        K = R.copy(order="F")
+        K[np.diag_indices_from(K)] += np.exp(parameters[-1]) * self.inverse_weights
+        factor, failed = lapack.dpotrf(K, clean=0, overwrite_a=1)
+        if failed:
+            raise np.linalg.LinAlgError
+        return Z, R, factor, lapack.dpotrs(factor, self.targets)[0]
+
+    def loss(
+        self, parameters: np.ndarray, common: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        """Return minus the log evidence per row plus a penalty, and its gradient.
+
+        With A = K^-1 T for targets T of variance a^2, and W = (K^-1 - A A' / a^2) o R,
+        the derivative in the log scale of column j is the sum over pairs of rows of
+        -W_ik (z_ij - z_kj)^2 / 2, of which the square is expanded here.
+        """
+        n = len(self.X)
+        try:
+            Z, R, factor, solved = self._solve(parameters)
+        except np.linalg.LinAlgError:
+            return 1e10, np.zeros(parameters.size)
+        sizes = np.maximum(np.sum(self.targets * solved, axis=0) / n, _LEAST_SIZE)
+        log_det = 2 * np.log(np.diagonal(factor)).sum()
+        gap = parameters[:-1] - common
+        value = 0.5 * (np.log(sizes).mean() + log_det / n) + _PENALTY / n * gap @ gap
+        W = lapack.dpotri(factor, overwrite_c=1)[0]
+        solved = np.asfortranarray(solved / np.sqrt(sizes * sizes.size))
+        W = blas.dsyrk(-1.0, solved, beta=1.0, c=W, overwrite_c=1)
+        noise = math.exp(parameters[-1])
+        of_noise = 0.5 / n * noise * (np.diagonal(W) @ self.inverse_weights)
+        W *= R
+        sides = np.asfortranarray(np.column_stack([Z, np.ones(n)]))
+        products = blas.dsymm(1.0, W, sides)
+        slopes = np.sum(Z * products[:, :-1], axis=0) - products[:, -1] @ Z**2
+        return value, np.append(slopes / n + 2 * _PENALTY / n * gap, of_noise)
+
+    def gradient_products(self, parameters: np.ndarray) -> np.ndarray:
+        """Return the sum of outer products of gradients of the posterior means."""
+        # -> (d, d)
+        Z, R, _, solved = self._solve(parameters)
+        R = np.triu(R) + np.triu(R, 1).T
+        total = np.zeros((Z.shape[1], Z.shape[1]))
+        for a in solved.T:
+            B = R * a
+            gradients = B @ Z - B.sum(axis=1)[:, None] * Z
+            total += gradients.T @ (gradients / self.inverse_weights[:, None])
+        scales = np.exp(parameters[:-1])
+        return total * scales * scales[:, None]
+
+
+def learn_evidence(
+    X: np.ndarray, targets: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """Return the metric of the scales and gradients of most evidence.
+
+    The rows, of standardised columns and in a random order, are used from the first up
+    to 800. The metric is the sum of the squared scales, as a diagonal matrix, and of
+    the mean outer product of gradients, each divided by its trace.
+    """
+    # X (n, d), targets (n, k), weights (n,) -> (d, d)
+    d, parameters = X.shape[1], np.zeros(0)
+    common, bounds = np.zeros(0), []
+    for n_rows, max_iter, gain in STAGES:
+        some = X[:n_rows], targets[:n_rows], weights.mean() / weights[:n_rows]
+        process = GaussianProcess(*some)
+        if not parameters.size:
+            starts = np.full((_COMMON.size, d + 1), math.log(_NOISE[0]))
+            starts[:, :-1] = np.log(_COMMON * math.sqrt(2 / d))[:, None]
+            losses = [process.loss(start, start[:-1])[0] for start in starts]
+            parameters = starts[np.argmin(losses)]
+            common = parameters[:-1].copy()
+            bounds = [(v - _RANGE[0], v + _RANGE[1]) for v in common]
+            bounds.append((math.log(_NOISE[1]), math.log(_NOISE[2])))
+        parameters = minimize(
+            process.loss,
+            parameters,
+            args=(common,),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            options={"maxiter": max_iter, "ftol": gain / len(process.X)},
+        ).x
+    squares = np.exp(2 * parameters[:-1])
+    products = process.gradient_products(parameters)
+    trace = max(np.trace(products), np.finfo(float).tiny)
+    return np.diag(squares / squares.sum()) + products / trace
+
+
+_MOST_FREQUENCIES = 256
+_MOST_ROUNDS = 3
+_PENALTIES = 1e-5, 1e-4, 1e-3, 1e-2  # of ridge regression, per row
+_MULTIPLES = 0.5, 1.0, 2.0  # of one over the deviation of the phases
+_SPREAD = 0.05  # of the variance of frequencies, which all directions share
+_GAIN = 0.002  # of the held-out error, for a further round
+_HELD_OUT = 5  # one row of so many is held out
+
+
+def learn_agop(
+    X: np.ndarray,
+    targets: np.ndarray,
+    weights: np.ndarray,
+    metric: np.ndarray,
+    *,
+    seed: int,
+) -> np.ndarray:
+    """Return the metric of the last round that lowers the error on held-out rows.
+
+    ``metric`` is that of the frequencies of the first round.
+    """
+    # X (n, d), targets (n, k), weights (n,), metric (d, d) -> (d, d)
+    X, targets, weights = (a[: MOST_ROWS["agop"]] for a in (X, targets, weights))
+    m = max(16, min(_MOST_FREQUENCIES, len(X)))
+    share, held = weights / weights.sum(), np.arange(len(X)) % _HELD_OUT == 0
+    found, lowest, size, steps = metric, math.inf, 1.0, _MULTIPLES
+    for draws in np.random.default_rng(seed).spawn(_MOST_ROUNDS):
+        values, vectors = np.linalg.eigh(found)
+        # the symmetric root does not depend on the signs of eigenvectors
+        root = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
+        W = root @ draws.standard_normal((len(root), m))
+        W += math.sqrt(_SPREAD * np.mean(W**2)) * draws.standard_normal(W.shape)
+        W *= size / math.sqrt(np.mean(share @ (X @ W) ** 2))
+        fits = [one_round(X, targets, share, held, step * W) for step in steps]
+        place = min(range(len(fits)), key=lambda i: fits[i][0])
+        error, products = fits[place]
+        trace = np.trace(products)
+        if not (error < (1 - _GAIN) * lowest and trace > 0):
+            break
+        found, lowest = products / trace, error
+        size, steps = size * steps[place], (1.0,)
+    return found
+
+
+def one_round(
+    X: np.ndarray,
+    targets: np.ndarray,
+    share: np.ndarray,
+    held: np.ndarray,
+    W: np.ndarray,
+) -> tuple[float, np.ndarray]:
+    """Return the error on held-out rows, and the mean outer product of gradients.
+
+    The gradient of f = [cos(w.x), sin(w.x)] [a; b] is W t with t = b cos - a sin. So
+    its mean outer product is W H W', and H follows from the mean products of cosines
+    and sines and from those of the coefficients.
+    """
+    # share and held (n,), W (d, m) -> (d, d)
+    m = W.shape[1]
+    F = sincos(X @ W, 1 / math.sqrt(m), m)
+    left, rest = (F[side].T * share[side] for side in (~held, held))
+    gram, cross = left @ F[~held], left @ targets[~held]
+    errors = []
+    for penalty in _PENALTIES:
+        gaps = F[held] @ _solve(gram, cross, penalty) - targets[held]
+        errors.append(float(share[held] @ np.sum(gaps**2, axis=1)))
+    gram, cross = gram + rest @ F[held], cross + rest @ targets[held]
+    coefficients = _solve(gram, cross, _PENALTIES[int(np.argmin(errors))])
+    P = coefficients @ coefficients.T
+    mixed = gram[m:, :m] * P[:m, m:]  # of sines in rows, cosines in columns
+    H = gram[m:, m:] * P[:m, :m] + gram[:m, :m] * P[m:, m:] - mixed - mixed.T
+    M = W @ H @ W.T
+    return min(errors), (M + M.T) / 2
+
+
+def _solve(gram: np.ndarray, cross: np.ndarray, penalty: float) -> np.ndarray:
+    """Return the coefficients of ridge regression."""
+    penalized = gram + penalty * np.eye(len(gram))
+    return solve(penalized, cross, assume_a="pos", overwrite_a=True, check_finite=False)

@@ -1,0 +1,113 @@
+"""Neighbourhood components analysis (NCA), by gradient descent on minibatches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from .._kernels import sq_distances, weights_from_logs
+from ..rows import type_for_weights
+
+_FAR = 1e-20  # of the nearest row's weight
+_RATE = 0.03  # of the size of the start
+
+
+def nca_gradient(
+    A: np.ndarray, X: np.ndarray, codes: np.ndarray, weights: np.ndarray, n_queries: int
+) -> tuple[float, np.ndarray]:
+    """Return the log loss of the first rows among all others, and its gradient in A.
+
+    The probability of a row's own class is the share of the weights exp(-|A(x - y)|^2 /
+    2) of the other rows that is in this class; rows alone in their class are left out.
+    """
+    # A (r, d), X (n, d), codes and weights (n,) -> (r, d)
+    # G is twice the gradient of the loss in the squared distances, (n_queries, n)
+    Z = X @ A.T
+    queries, own = Z[:n_queries], np.arange(n_queries)
+    logs = sq_distances(queries, Z)
+    logs *= -0.5
+    logs += np.log(weights)
+    logs[own, own] = -np.inf
+    same = codes[:n_queries, None] == codes
+    same[own, own] = False
+    usable = same.any(axis=1)
+    losses, G = log_loss_terms(logs, same)
+    share = np.where(usable, weights[:n_queries], 0) / weights[:n_queries].sum()
+    G *= share[:, None]
+    gradient = G.sum(axis=0)[:, None] * Z - G.T @ queries
+    gradient[:n_queries] += G.sum(axis=1, keepdims=True) * queries - G @ Z
+    return float(share @ losses), gradient.T @ X
+
+
+def log_loss_terms(logs: np.ndarray, same: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the log loss of each row, and minus its gradient in the log weights.
+
+    The loss is minus the log of the share that the row's own class has in the weights.
+    Rows alone in their class have no loss.
+    """
+    # logs of the weights (n, m), same class or not (n, m) -> (n,), (n, m)
+    usable = same.any(axis=1)
+    shares, _ = weights_from_logs(logs, normal=True)
+    shares *= shares > _FAR  # products of numbers below the normal ones are slow
+    of_class = shares * same
+    log_own = np.zeros(len(logs), shares.dtype)
+    far = np.flatnonzero(usable & (of_class.max(axis=1) < _FAR))
+    if far.size:  # no digits are left: anew, beside the nearest of the class
+        logs_of_class = np.where(same[far], logs[far], -np.inf)
+        of_class[far], peak = weights_from_logs(logs_of_class, overwrite=True)
+        of_class[far] *= of_class[far] > _FAR
+        log_own[far] = peak[:, 0] - logs[far].max(axis=1)
+    total, own = shares.sum(axis=1), of_class.sum(axis=1)
+    own[~usable] = total[~usable]
+    losses = np.where(usable, np.log(total) - np.log(own) - log_own, 0)
+    of_class /= own[:, None]
+    shares /= total[:, None]
+    of_class -= shares
+    of_class[~usable] = 0
+    return losses, of_class
+
+
+def single_precision(weights: np.ndarray) -> np.ndarray:
+    """Return positive weights in float32, over their maximum where this is needed."""
+    if type_for_weights(weights, np.float32) != np.float32:
+        weights = weights / weights.max()
+    least = np.finfo(np.float32).tiny  # of which the logarithm is a number
+    return np.maximum(weights, least).astype(np.float32)
+
+
+def learn_nca(
+    X: np.ndarray,
+    codes: np.ndarray,
+    weights: np.ndarray,
+    start: np.ndarray,
+    *,
+    seed: int,
+    step: Callable[[], None] = lambda: None,
+    n_steps: int = 150,
+    n_queries: int = 256,
+    n_keys: int = 1000,
+) -> np.ndarray:
+    """Return A (r, d) of the rows A x, from a start, by steps of Adam.
+
+    A minibatch has ``n_keys`` rows, and the loss is that of the first ``n_queries``.
+    """
+    # X (n, d), codes and weights (n,), start (r, d)
+    rng = np.random.default_rng(seed)
+    X, A = X.astype(np.float32), start.astype(np.float32)
+    weights = single_precision(weights)
+    size = np.sqrt(np.mean(start**2) * len(start))
+    first: np.ndarray = np.zeros_like(A)
+    second: np.ndarray = np.zeros_like(A)
+    for t in range(n_steps):
+        batch = rng.permutation(len(X))[:n_keys]
+        own = X[batch], codes[batch], weights[batch]
+        _, gradient = nca_gradient(A, *own, min(n_queries, len(batch)))
+        first = 0.9 * first + 0.1 * gradient
+        second = 0.99 * second + 0.01 * gradient**2
+        bounded = np.sqrt(second / (1 - 0.99 ** (t + 1))) + 1e-12
+        rate = _RATE * (1 - t / n_steps) ** 0.5 * size
+        A -= rate * first / (1 - 0.9 ** (t + 1)) / bounded
+        if t % 100 == 99:
+            step()
+    return A
