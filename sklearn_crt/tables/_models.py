@@ -539,8 +539,10 @@ class KernelClassifier(ClassifierMixin, BaseKernelModel):
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if self.class_weight is not None:
-            factors = compute_sample_weight(self.class_weight, y)
-            sample_weight = factors * read_weights(V, sample_weight)
+            weights = read_weights(V, sample_weight)
+            sample_weight = weights * compute_sample_weight(self.class_weight, y)
+            # unlike sample weights, those of classes do not count rows
+            sample_weight *= weights.sum() / max(sample_weight.sum(), 1e-300)
         return codes, sample_weight
 
     def predict_proba(self, X: TableLike) -> np.ndarray:
