@@ -610,13 +610,15 @@ def test_scores_of_samples(kernel, rng):
     """They are uniform for rows of the same distribution, and low for distant rows."""
     X = rng.normal(size=(4000, 3))
     y = np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=4000)
-    model = RandomFeatureRidge(kernel, random_state=0).fit(X[:2000], y[:2000])
+    model = RandomFeatureRidge(kernel, n_components=100, random_state=0).fit(
+        X[:2000], y[:2000]
+    )
     found = model.score_samples(X[2000:])
     assert kstest(found, "uniform").pvalue > 1e-9
     assert np.quantile(model.score_samples(X[2000:] + 6), 0.9) < 0.02
     expected = model.freeze().score_samples(X[2000:])
     assert_allclose(found, expected)
-    both = RandomFeatureRidge(kernel, random_state=0).fit(
+    both = RandomFeatureRidge(kernel, n_components=100, random_state=0).fit(
         X[:2000], np.stack([y, y], axis=1)[:2000]
     )
     assert_allclose(both.score_samples(X[2000:]), found, atol=0.01)
