@@ -58,7 +58,7 @@ _N_SAMPLED, _LEAST_SAMPLED, _SAMPLED_ENTRIES = 4096, 256, 2**20
 
 
 def with_n_components(sampler: Any, n_components: int) -> Any:
-    """Return a fitted copy of a sampler with another number of columns."""
+    """Return a fitted copy of a sampler with another number of features."""
     value = value_of(sampler)
     if value.unfitted.n_components == n_components:
         return sampler
