@@ -137,7 +137,7 @@ class RidgeSums(MapSums):
 
     settings: Settings
     selects_sigma: bool  # False once sigma has been chosen
-    resizes: bool  # whether the number of rows determines that of the columns
+    resizes: bool  # whether the number of rows determines the number of features
     path: tuple[Any, ...] = ()  # (n_sigmas,), fitted samplers
     moments: tuple[Moments, ...] = ()  # (n_sigmas,)
     # sample of the rows in the moments, if there are any
