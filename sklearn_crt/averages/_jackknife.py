@@ -147,7 +147,7 @@ def where_cancels(cancels: Array, error: Array) -> Array:
 
 
 def find_cancelling(mantissa: Array | None, signed: bool) -> Array | None:
-    """Return a mask of the rows for which terms of sums may cancel, None if none."""
+    """Return a mask of the rows in whose sums terms may cancel, or None."""
     if mantissa is None:
         return None
     xp = namespace_of(mantissa)

@@ -206,7 +206,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
         return batch
 
     def _validated(self, X: Any, *, reset: bool, **options: Any) -> Any:
-        """Return validated rows; those of a raw table if the kernel reads it."""
+        """Return validated rows, as a matrix if the kernel reads raw tables."""
         reader, kernel = self._reader, self._transformer if reset else None
         if reader is None and not getattr(kernel, "_reads_tables", False):
             return super()._validated(X, reset=reset, **options)

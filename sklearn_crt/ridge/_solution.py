@@ -155,7 +155,8 @@ class Regression:
     ):
         # penalty (D, D), None for the identity; alphas (n_alphas,) or "auto"
         # class_shares (n_classes,) if the outputs are indicators of classes, which
-        # share a penalty; weight is the sum of the weights without those of classes
+        # share a penalty; weight is the sum of the sample weights, without class
+        # weights
         self.mean_weight = weight / moments.n_rows
         # Weights below 1 on average are divided by their mean. They cannot be the
         # numbers of copies of rows, so the number of rows is known only by counting.

@@ -58,7 +58,7 @@ _N_SAMPLED, _LEAST_SAMPLED, _SAMPLED_ENTRIES = 4096, 256, 2**20
 
 
 def with_n_components(sampler: Any, n_components: int) -> Any:
-    """Return a fitted copy of a sampler with another number of columns."""
+    """Return a fitted copy of a sampler with another number of features."""
     value = value_of(sampler)
     if value.unfitted.n_components == n_components:
         return sampler
@@ -137,7 +137,7 @@ class RidgeSums(MapSums):
 
     settings: Settings
     selects_sigma: bool  # False once sigma has been chosen
-    resizes: bool  # whether the number of rows determines that of the columns
+    resizes: bool  # whether the number of rows determines the number of features
     path: tuple[Any, ...] = ()  # (n_sigmas,), fitted samplers
     moments: tuple[Moments, ...] = ()  # (n_sigmas,)
     # sample of the rows in the moments, if there are any

@@ -28,8 +28,8 @@ class PositiveRBFSampler(ExponentialSampler):
         ``"simplex"``, ``"simplex+"``, ``"antithetic"``, ``"halton"``, ``"sobol"``,
         ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All of them
         are exactly unbiased except the structured ones. ``"antithetic"`` draws pairs w,
-        -w with orthogonal directions. From 2 d features on, for d columns of X, it has
-        the lowest error, with half as many multiplications.
+        -w with orthogonal directions. If there are at least 2 d features for d columns
+        of X, these have the lowest error, with half as many multiplications.
 
     See Also
     --------
@@ -181,8 +181,8 @@ class OPRFSampler(ExponentialSampler):
         ``"simplex"``, ``"simplex+"``, ``"antithetic"``, ``"halton"``, ``"sobol"``,
         ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All of them
         are exactly unbiased except the structured ones. ``"antithetic"`` draws pairs w,
-        -w with orthogonal directions. From 2 d features on, for d columns of X, it has
-        the lowest error, with half as many multiplications.
+        -w with orthogonal directions. If there are at least 2 d features for d columns
+        of X, these have the lowest error, with half as many multiplications.
 
     Attributes
     ----------

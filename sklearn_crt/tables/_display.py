@@ -59,7 +59,7 @@ class EffectsDisplay:
 
     See Also
     --------
-    AnovaSampler : The kernel whose effects are drawn.
+    sklearn_crt.AnovaSampler : The kernel whose effects are drawn.
 
     Examples
     --------
