@@ -8,6 +8,7 @@ in turns, in one process with one thread of BLAS. ``--only`` names what to compa
 * averages: kernel averages of 1000 rows over all training rows.
 * local: local linear regression of 1000 rows, in a learned metric.
 * sigma: the fit of local linear regression, which selects ``sigma`` and ``alpha``.
+* attention: softmax attention of 64 columns, float32.
 * remainder: the largest proportion of the kernel weight that local fits leave out, of
   10000 queries of each of ten data sets (this version alone).
 
@@ -117,6 +118,18 @@ def sigma(modules, n_rows):
         yield f"{name}.fit, {n_rows} rows, {said}", calls
 
 
+def attention(modules, n_rows):
+    """Yield exact attention by both versions."""
+    q, k, v = np.random.default_rng(0).standard_normal((3, n_rows, 64), np.float32)
+    functions = [
+        importlib.import_module(f"{m.__name__}.attention").softmax_attention
+        for m in modules
+    ]
+    for causal in (False, True):
+        calls = [partial(f, q, k, v, causal=causal) for f in functions]
+        yield f"softmax_attention, {n_rows} rows, {causal=}", calls
+
+
 def training_sets(rng, n_rows=2000, d=6):
     """Yield names and rows: spread, curved, discrete, heavy-tailed, near duplicates."""
     X = rng.standard_normal((n_rows, d))
@@ -168,6 +181,7 @@ SUBJECTS = {
     "averages": (averages, (10_000, 50_000)),
     "local": (local, (3000, 10_000, 30_000)),
     "sigma": (sigma, (3000, 10_000)),
+    "attention": (attention, (512, 2048, 8192)),
 }
 
 

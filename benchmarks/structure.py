@@ -63,31 +63,31 @@ from .tables import ROOT, Table
 # Of each row: the most that the gate allows, and what it is to become, where that is
 # less. What grows for a good reason moves its limit here, in the commit that says why.
 LIMITS = {
-    "lines of the package": ([29760], [24800]),
-    "lines of code": ([16780], [14300]),
-    "modules": ([112], None),
-    "modules with one importer: private, not of the first names": ([12, 20], None),
+    "lines of the package": ([32900], [24800]),
+    "lines of code": ([18550], [14300]),
+    "modules": ([127], None),
+    "modules with one importer: private, not of the first names": ([15, 24], None),
     "names with two meanings": ([0], None),
     "cycles of imports": ([0], None),
     "second classes of a map, for the array API": ([0], None),
-    "sites of sums in log space": ([2], None),
+    "sites of sums in log space": ([1], None),
     "sites of the jackknife": ([1], None),
     "sites of squared distances": ([6], None),
-    "on_host and isinstance of ndarray": ([8], None),
-    "public names": ([80], None),
+    "on_host and isinstance of ndarray": ([10], None),
+    "public names": ([84], None),
     "OPRFSampler.fit: calls, moves": ([71, 48], [60]),
     "TrigRBFSampler.fit and transform: calls, moves": ([144, 103], None),
     "NadarayaWatsonClassifier(OPRFSampler(), sigma=1).fit: calls, moves": (
-        [281, 190],
+        [282, 190],
         [180],
     ),
     "NadarayaWatsonRegressor(OPRFSampler(), sigma=1).fit: calls, moves": (
-        [298, 194],
+        [299, 194],
         [180],
     ),
-    "RandomFeatureRidge, 2 partial_fit, predict: calls, moves": ([1137, 712], [500]),
-    "LearnedMetric, LocalLinearRegressor: calls, moves": ([2431, 1125], None),
-    "LearnedMetric, LocalLinearClassifier: calls, moves": ([5597, 3359], [2500]),
+    "RandomFeatureRidge, 2 partial_fit, predict: calls, moves": ([1154, 726], [500]),
+    "LearnedMetric, LocalLinearRegressor: calls, moves": ([1831, 937], None),
+    "LearnedMetric, LocalLinearClassifier: calls, moves": ([3719, 2307], [2500]),
     "own classes in the MRO of OPRF, Matern, GERF, Hybrid": ([4, 4, 4, 3], None),
 }
 

@@ -26,6 +26,7 @@ from .._kernels import least_log, weights_from_logs
 from ._features import check_attention_inputs
 from ._state import logs_of_mask
 
+_QUERIES = 256  # queries whose scores are computed at a time on the host
 _LEAST_BLOCK = 32  # rows in a block of the band, enough for efficient products
 
 
@@ -40,8 +41,10 @@ def softmax_attention(
 ) -> Array:
     r"""Average values with weights softmax(q.k / sqrt(d)), for all pairs of rows.
 
-    This is exact attention, for comparison with :func:`linear_attention`. Time and
-    memory grow with the square of the number of rows, unless ``band`` is set.
+    This is exact attention, for comparison with :func:`linear_attention`. The time
+    grows with the square of the number of rows, unless ``band`` is set. The scores of
+    NumPy arrays are computed for a few queries at a time; for other libraries the
+    memory grows with the square as well.
 
     Parameters
     ----------
@@ -104,12 +107,26 @@ def softmax_attention(
 
 
 def _dense(q, k, v, causal, bias):
+    if not isinstance(q, np.ndarray):
+        return _dense_rows(q, k, v, causal, bias)
+    blocks = []
+    for start in range(0, max(1, q.shape[-2]), _QUERIES):
+        stop = start + _QUERIES
+        end = stop if causal else k.shape[-2]  # of the keys that these queries see
+        some = None if bias is None else bias[..., :end, :]
+        seen = k[..., :end, :], v[..., :end, :], causal, some
+        blocks.append(_dense_rows(q[..., start:stop, :], *seen, start))
+    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=-2)
+
+
+def _dense_rows(q, k, v, causal, bias, start=0):
+    """Return attention of consecutive queries, of which the first is number start."""
     xp = namespace_of(q, k, v)
     scores = xp.matmul(q * q.shape[-1] ** -0.5, transposed(k))
     if bias is not None:
         scores = scores + transposed(bias)
     if causal:
-        rows, columns = positions(q.shape[-2], q), positions(k.shape[-2], q)
+        rows, columns = start + positions(q.shape[-2], q), positions(k.shape[-2], q)
         scores = _hide(scores, columns[None, :] <= rows[:, None])
     return _average(scores, v)
 
@@ -121,10 +138,9 @@ def _hide(scores, seen):
 
 
 def _average(scores, v):
+    """Return weighted averages of the values; the scores are overwritten."""
     xp = namespace_of(scores)
-    largest = xp.max(scores, axis=-1, keepdims=True)
-    largest = xp.where(largest == -xp.inf, xp.zeros_like(largest), largest)
-    weights = xp.exp(scores - largest)
+    weights, _ = weights_from_logs(scores, overwrite=True)
     total = xp.sum(weights, axis=-1, keepdims=True)
     return xp.matmul(weights, v) / xp.where(total > 0, total, xp.ones_like(total))
 

@@ -25,14 +25,15 @@ from .._kernels import (
     exp_products,
     fast_exponential,
     in_type,
+    log_sum,
     weights_from_logs,
     with_terms,
 )
 from .._workers import Workspace
 from ..maps import Gaussian
-from ..rows import Frame, Inputs, Rows, type_for_weights
+from ..rows import DenseInputs, Frame, Inputs, Rows, type_for_weights
 from ._local_targets import LocalLinear
-from ._sums import KernelSums, add_block, log_kernel
+from ._sums import KernelSums, log_kernel
 from ._targets import Targets
 
 Part = tuple[Any, ...]  # rows, targets, weights, and for prototypes their moments
@@ -120,31 +121,28 @@ class Keys:
         self, stored: StoredRows, queries: Inputs, workspace: Workspace
     ) -> LogSum:
         """Return the sums over all rows, divided by a number only if they underflow."""
-        are_local, values = isinstance(self.targets, LocalLinear), 0.0
-        (n_queries, _), n_rows, dtype = (
-            queries.shape,
-            stored.rows.shape[0],
-            queries.dtype,
-        )
+        n_queries, n_rows = queries.shape[0], stored.rows.shape[0]
+        dtype, targets, values = queries.dtype, self.targets, cast(Any, 0.0)
         # the weights of distant queries vanish, so that they are computed again below
         is_near = queries.sq_norms <= _LARGEST_NORM[dtype.itemsize]
         row_term = np.where(is_near, _norm_term(queries), -np.inf)
         left = with_terms(queries.matrix * dtype.type(fast_exponential()[1]), row_term)
         size = max(_KEY_ROWS, _QUERY_ROWS * _KEY_ROWS // n_queries)
+        are_local = isinstance(targets, LocalLinear)
         width = n_rows if are_local else min(size, n_rows)
         memory = workspace.buffer("weights", (n_queries, width), dtype)
         for rows, block in stored.blocks(size):
             out = memory[:, rows] if are_local else memory[:, : rows.stop - rows.start]
-            weights = exp_products(left, block.stacked, out)
+            weights = exp_products(left, cast(np.ndarray, block.stacked), out)
             if not are_local:
                 weights = in_type(weights, block.columns[0].dtype, workspace)
                 values = values + weights @ block.columns[0]
-        if are_local:
-            values = self._moments(stored, memory, workspace)
+        if isinstance(targets, LocalLinear):
+            values = targets.moments(memory, stored.weights, *stored.columns)
         limits, log_scale = np.finfo(dtype), np.zeros((n_queries, 1), dtype)
         # the terms that underflow are smaller than the rounding error of a larger sum
         total = n_rows if stored.weights is None else stored.weights.sum()
-        is_lost = self.targets.weight(values) < total * float(limits.tiny / limits.eps)
+        is_lost = targets.weight(values) < total * float(limits.tiny / limits.eps)
         if is_lost.any():
             lost = np.flatnonzero(is_lost)
             rest = self._scaled_sums(stored, queries.take(lost), workspace)
@@ -162,23 +160,17 @@ class Keys:
         if isinstance(self.targets, LocalLinear):
             logs = self.log_kernel(queries, stored.rows, left_out=left_out)
             weights, log_scale = weights_from_logs(logs, overwrite=True, normal=True)
-            return LogSum(self._moments(stored, weights, workspace), log_scale)
+            found = self.targets.moments(weights, stored.weights, *stored.columns)
+            return LogSum(found, log_scale)
         total: Any = None
         size = _SPARSE_ROWS if stored.rows.is_sparse else _KEY_ROWS
         size = max(size, _QUERY_ROWS * size // queries.shape[0])
         for _, block in stored.blocks(_DEVICE_ROWS[1] if workspace is None else size):
             logs = self.log_kernel(queries, block.rows, workspace, left_out=left_out)
-            total = add_block(total, logs, block.columns[0], workspace)
+            options: Any = {"overwrite": True, "normal": True, "workspace": workspace}
+            found = log_sum(logs, block.columns[0], **options)
+            total = found if total is None else total.plus(found)
         return total
-
-    def _moments(
-        self, stored: StoredRows, kernel: Array, workspace: Workspace | None
-    ) -> Array:
-        """Return the moments of local fits, given the kernel values of all rows."""
-        # kernel (n_queries, n_rows) -> (n_queries, n_columns)
-        targets, columns = cast(LocalLinear, self.targets), stored.columns
-        kernel = in_type(kernel, float_types(kernel)[0], workspace)
-        return targets.moments(kernel, stored.weights, *columns)
 
     def log_kernel(
         self,
@@ -207,14 +199,13 @@ class Keys:
         whole = (to_namespace_of(array, X) for array in joined_parts(self.parts))
         keys, y, weights, *spread = whole
         dtype, xp = type_for_weights(weights, X.dtype), namespace_of(weights)
-        keys = as_kind(keys, kind)
-        if keys.dtype != X.dtype:
-            keys = keys.astype(X.dtype) if on_host(X) else xp.astype(keys, X.dtype)
+        keys = xp.astype(as_kind(keys, kind), X.dtype, copy=False)
         rows, stacked = frame.rows(keys), None
         if isinstance(self.kernel, Gaussian) and isinstance(rows.matrix, np.ndarray):
             ends = _norm_term(rows), np.ones_like(rows.sq_norms)
             stacked = np.hstack([rows.matrix, *ends])
-            rows = rows.inside(stacked)
+            rows = DenseInputs(stacked[:, :-2])
+        _ = rows.sq_norms  # which blocks of the rows have, too, once they are known
         columns = self.targets.prepared(y, weights, dtype, rows, *spread)
         weights = xp.astype(weights, float_types(weights)[0])
         if on_host(X) and np.all(weights == 1):

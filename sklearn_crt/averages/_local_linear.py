@@ -99,8 +99,8 @@ class LocalLinearMixin(BaseNadarayaWatson):
                 "such numbers."
             )
         # from the largest to the smallest, because the largest is preferred
-        alphas = tuple(np.sort(alphas)[::-1].tolist())
-        return LocalLinear(plain, self.remainder, alphas)
+        ordered = tuple(np.sort(alphas)[::-1].tolist())
+        return LocalLinear(plain, self.remainder, ordered)
 
     @property
     def alpha_(self) -> float:

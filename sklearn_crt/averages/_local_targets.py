@@ -135,20 +135,20 @@ class LocalLinear(Targets):
         The kernel values are overwritten.
         """
         # kernel (n_queries, n_rows), weights (n_rows,) -> (n_queries, n_columns)
+        kernel = namespace_of(kernel).astype(kernel, columns.dtype, copy=False)
         kept = self.kept(kernel, weights)
         if weights is not None:
             kernel *= weights
-        weights = kernel
-        if not isinstance(weights, np.ndarray):
-            weights = namespace_of(weights).where(kept, weights, 0.0)
+        if not isinstance(kernel, np.ndarray):
+            kernel = namespace_of(kernel).where(kept, kernel, 0.0)
         elif whole or _are_many(kept, columns.shape[1]):
-            weights *= kept
+            kernel *= kept
         else:
-            return self._moments_of_kept(weights, kept, columns)
+            return self._moments_of_kept(kernel, kept, columns)
         if whole:
-            return weights @ whole[0]
+            return kernel @ whole[0]
         return sum(
-            weights[:, rows] @ self._with_products(columns[rows, ...])
+            kernel[:, rows] @ self._with_products(columns[rows, ...])
             for rows in gen_batches(columns.shape[0], _MOMENT_ROWS)
         )
 

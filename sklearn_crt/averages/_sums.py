@@ -201,14 +201,3 @@ def log_kernel(
         )
     with np.errstate(divide="ignore"):
         return xp.log(values)
-
-
-def add_block(
-    total: LogSum | None,
-    logs: Array,
-    targets: Array,
-    workspace: Workspace | None = None,
-) -> LogSum:
-    """Add the sums over a block of rows to a total; the log kernels are overwritten."""
-    block = log_sum(logs, targets, overwrite=True, normal=True, workspace=workspace)
-    return block if total is None else total.plus(block)

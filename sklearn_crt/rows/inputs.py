@@ -263,12 +263,6 @@ class DenseInputs(Inputs):
             rows.__dict__["sq_norms"] = self.sq_norms[index, ...]
         return rows
 
-    def inside(self, array: np.ndarray) -> DenseInputs:
-        """Return the same rows as a view of an array whose first columns they are."""
-        rows = DenseInputs(array[:, : self.shape[1]], self._origin)
-        rows.__dict__["sq_norms"] = self.sq_norms
-        return rows
-
     def shifted(self, vector: Any) -> Inputs:
         return DenseInputs(self._rows - asarray_like(vector, self._rows))
 

@@ -1,4 +1,4 @@
-"""Mixed tables: numbers, categories and missing values, without preparation."""
+"""Raw tables with numbers, categories and missing values."""
 
 from typing import TYPE_CHECKING
 

@@ -11,18 +11,19 @@ import numpy as np
 from .._quantiles import weighted_quantiles
 from ..rows.raw_table import CATEGORY
 
-_LEAST_COUNT = 10  # rows of a level; rarer levels count as one
-_LEVELS = np.array([0.01, 0.5, 0.99])  # limits of the numbers that a scale is taken of
+_LEAST_COUNT = 10  # levels with fewer rows are treated as a single level
+# quantiles to which values are limited before their scale is computed
+_LEVELS = np.array([0.01, 0.5, 0.99])
 _CLIP = 4.0  # scores stay below this number, in the order of the numbers
-_MISSING = np.inf  # stands for a missing level, as infinite values are refused
+_MISSING = np.inf  # represents a missing level; infinite values of users are rejected
 
 
 class Score(NamedTuple):
-    """Standardised numbers; the median takes the place of missing ones.
+    """Standardised numbers, in which the median replaces missing values.
 
     Scores are clipped softly, so that outliers stay ordered without being far from all
-    other rows. The scale is the standard deviation of values within the quantiles at 1
-    and 99 %, so that a single huge value does not hide the others.
+    other rows. The scale is the standard deviation of the values after limiting them to
+    the quantiles at 1 and 99 %, so that it does not depend on a few huge values.
     """
 
     source: int
@@ -39,7 +40,8 @@ class Score(NamedTuple):
             return cls(source, 0.0, 0.0, 1.0)
         (quantiles,) = weighted_quantiles(weights[None], values, _LEVELS)
         low, median, high = map(float, quantiles)
-        if low == high:  # nearly all values are equal: the others make the difference
+        # nearly all values are equal, so the scale is that of all values
+        if low == high:
             low, high = float(values.min()), float(values.max())
         unit = max(abs(low), abs(high), np.finfo(float).tiny)  # squares may overflow
         inside = np.clip(values, low, high) / unit
@@ -68,10 +70,10 @@ class Missing(NamedTuple):
 
 
 class Level(NamedTuple):
-    """Codes of the frequent levels of a category, and one for all the others."""
+    """Codes of the frequent levels of a category, and one code for all other levels."""
 
     source: int
-    levels: np.ndarray  # sorted; infinity if missing values are frequent
+    levels: np.ndarray  # sorted; contains infinity if missing values are frequent
 
     @classmethod
     def of(cls, source: int, values: np.ndarray, weights: np.ndarray) -> Level:
@@ -83,7 +85,7 @@ class Level(NamedTuple):
 
     @property
     def n_codes(self) -> int:
-        """Number of codes, with that of all rare levels."""
+        """Number of codes, including that of the rare levels."""
         return len(self.levels) + 1
 
     def transform(self, values: np.ndarray) -> np.ndarray:
@@ -97,7 +99,7 @@ class Level(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
-    """How the matrix of a table becomes scores and codes, and what kernels compare.
+    """Encodes the matrix of a table as scores and codes, which kernels compare.
 
     Each term of the ANOVA kernel compares one encoded column, or those of a group of
     columns that the user formed.
@@ -131,7 +133,7 @@ class Encoding:
                 columns.append(made.of(j, V[:, j], weights))
             terms.append(tuple(range(first, len(columns))))
             owners.append(owner)
-            for j in group:  # a term of its own
+            for j in group:  # a separate term
                 if kinds[j] != CATEGORY and np.isnan(V[:, j]).any():
                     terms.append((len(columns),))
                     owners.append(owner)

@@ -1,4 +1,4 @@
-"""Pictures of the effects of columns on the predictions of ridge regression."""
+"""Plots of the effects of columns on the predictions of ridge regression."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ class _Panel(NamedTuple):
 
 
 class EffectsDisplay:
-    """Pictures of the largest effects of columns on the predictions of a model.
+    """Plots of the largest effects of columns on the predictions of a model.
 
-    Use :meth:`from_estimator` to create a display. For a model as a whole, each of the
-    largest effects has a panel: a curve with a band of two standard deviations for a
-    number, points with bars for the levels of a category, a heat map for two columns.
-    For a single row, bars show how its prediction is composed.
+    Use :meth:`from_estimator` to create a display. For a whole model, there is one
+    panel for each of the largest effects: a curve with a band of two standard
+    deviations for a number, points with error bars for the levels of a category, and a
+    heat map for two columns. For a single row, bars show the effects that its
+    prediction is the sum of.
 
     Parameters
     ----------
@@ -47,7 +48,7 @@ class EffectsDisplay:
     bars : list of tuple of str and float
         Names and values of the effects of a single row.
     title : str
-        What the effects sum to.
+        The title of the figure, with the number to which the effects are added.
 
     Attributes
     ----------
@@ -98,7 +99,7 @@ class EffectsDisplay:
             A fitted model whose kernel is an ``AnovaSampler``.
         X : {data frame, array-like} of shape (n_samples, n_features)
             Rows. Effects are ordered by their standard deviation over these rows, and
-            drawn for the values of their columns in these rows.
+            drawn over the range of their columns in these rows.
         n_effects : int, default=6
             Number of effects to draw, the largest first.
         row : int, default=None

@@ -1,4 +1,4 @@
-"""Functions of an ANOVA kernel as sums of effects of columns and of pairs."""
+"""Functions of an ANOVA kernel as sums of effects of columns and pairs of columns."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 from ._kernel import AnovaKernel
 from ._learning import LearnedKernel
 
-_ENTRIES = 2**22  # of the kernels of a block of rows
+_ENTRIES = 2**22  # largest number of kernel values of a block of rows
 
 
 @dataclass(frozen=True, eq=False)
 class AnovaEffects:
     """Effects of a function ``kernel(., landmarks) @ dual``.
 
-    The effect of a column contains all terms of its own (such as that of missing
-    values), and the effect of a pair all products of a term of each. Effects have mean
-    zero over the landmarks. If all subsets of columns interact, the effects are those
-    of single columns.
+    The effect of a column is the sum of all its terms (such as that of missing values),
+    and the effect of a pair is the sum of all products of a term of each. Effects have
+    mean zero over the landmarks. If all subsets of columns interact, the effects are
+    those of single columns.
     """
 
     learned: LearnedKernel
@@ -53,7 +53,7 @@ class AnovaEffects:
         return (self.kernel(Z, subset) - mean) @ self.root
 
     def values(self, V: np.ndarray, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return all effects, (n, n_effects, k), and what is left for the intercept.
+        """Return all effects, (n, n_effects, k), and their part of the intercept.
 
         ``coef`` are the coefficients of the features, (m, k).
         """
@@ -61,7 +61,7 @@ class AnovaEffects:
         dual = self.root @ coef
         means = self._raw(points, dual).mean(axis=0)
         shift = means.sum(axis=0)
-        if self.learned.kernel.order == "all":  # with what is left beside the effects
+        if self.learned.kernel.order == "all":  # including the mean of the remainder
             shift = self.learned.kernel(points).mean(axis=0) @ dual
         return self._raw(Z, dual) - means, shift
 

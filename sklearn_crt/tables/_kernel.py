@@ -1,4 +1,4 @@
-"""The ANOVA kernel of encoded columns, about landmarks."""
+"""The ANOVA kernel of encoded columns, centred over landmarks."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class ColumnKernels:
 
     The kernel of a term is ``exp(-r) + exp(-r**2 / 2)`` for the distance r of its
     scores, in which each code that differs counts as 1; a rough and a smooth kernel, so
-    that kinks and curves are found. For a single category centring and scaling leave of
-    it what they leave of the kernel that is 1 for equal levels and 0 for others. Means
-    over the landmarks are zero on both sides, so an interaction contains no effect of a
-    single column, and the mean diagonal is 1, so that weights compare columns.
+    that kinks and curves are found. For a single category this is, after centring and
+    scaling, the kernel that is 1 for equal and 0 for different levels. Means over the
+    landmarks are zero on both sides, so an interaction contains no effect of a single
+    column, and the mean diagonal is 1, so that weights compare columns.
     """
 
     points: np.ndarray  # (m, n_encoded), the encoded landmarks
@@ -62,7 +62,7 @@ class ColumnKernels:
         points = self.points[:, columns]
         K = _raw(values.astype(dtype), points.astype(dtype), self.is_score[columns])
         K -= self.means[q].astype(dtype)
-        K -= K.mean(axis=1, keepdims=True)  # the mean of all cancels
+        K -= K.mean(axis=1, keepdims=True)  # the mean of all values cancels
         K /= dtype(self.scales[q])
         return K, places
 

@@ -19,13 +19,16 @@ STRENGTHS: dict[Order, tuple[float, ...]] = {
     2: (0.1, 0.3, 1.0, 3.0),
     "all": (1.0, 2.0),
 }
-_MOST_ROUNDS, _LEAST_GAIN = 6, 0.005  # a round that gains less is the last one
-_FLOOR = 0.05  # share of the weight that all terms have in common
-_MOST_TERMS = 40  # more are screened with _ROUGH_ROWS, _ROUGH_POINTS and _ROUGH_ROUNDS
+# a round that improves the error by less is the last one
+_MOST_ROUNDS, _LEAST_GAIN = 6, 0.005
+_FLOOR = 0.05  # proportion of the total weight that is divided equally among the terms
+# more terms are screened with _ROUGH_ROWS, _ROUGH_POINTS and _ROUGH_ROUNDS
+_MOST_TERMS = 40
 _ROUGH_ROWS, _ROUGH_POINTS, _ROUGH_ROUNDS = 1500, 250, 2
 _ALPHAS = np.logspace(-3, 4, 29)
 # A degree of freedom counts as _FREEDOM in generalised cross-validation, since weights
-# are learned from the same rows. At most _MOST_FREEDOM of the rows can be used.
+# are learned from the same rows. Penalties with more degrees of freedom than the
+# proportion _MOST_FREEDOM of the rows are excluded.
 _FREEDOM, _MOST_FREEDOM = 1.2, 0.9
 
 
@@ -66,7 +69,7 @@ def learn_kernel(
     n_learning: int,
     step: Step = no_step,
 ) -> LearnedKernel:
-    """Return the kernel about the landmarks ``points`` that predicts targets best.
+    """Return the kernel over the landmarks ``points`` that predicts targets best.
 
     Weights are learned with the first ``n_learning`` landmarks.
     """
@@ -95,7 +98,7 @@ def learn_kernel(
 
 
 def _rounds(own: ColumnKernels, rows: EncodedRows, n_rounds: int, step: Step):
-    """Return the best fit with order 2, the shares of the terms, and what fits.
+    """Return the best fit with order 2, the shares of terms, and a fitting function.
 
     Each round sets the weight of a term to the standard deviation of its total effect:
     of the sum of all parts of the fitted function that contain it.
@@ -167,7 +170,7 @@ def cholesky_with_jitter(gram: np.ndarray) -> np.ndarray:
 def _best_penalty(
     P: np.ndarray, T: np.ndarray, weights: np.ndarray
 ) -> tuple[float, np.ndarray]:
-    """Return the least error of generalised cross-validation, and the coefficients."""
+    """Return the smallest generalised cross-validation error, and coefficients."""
     n, total = weights.sum(), max(float(weights @ np.square(T).sum(axis=1)), 1e-30)
     scales = np.sqrt(weights)[:, None].astype(P.dtype)
     P -= (weights @ P / n).astype(P.dtype)

@@ -56,11 +56,12 @@ from ._parts import (
 )
 from ._sampler import AnovaSampler, SampleValue
 
-_LEAST_ROWS = 40  # for several parts; with fewer there is only the ANOVA kernel
-_LEAST_WEIGHT = 0.01  # parts of less weight are left out
+_LEAST_ROWS = 40  # with fewer rows only the ANOVA part is used
+_LEAST_WEIGHT = 0.01  # parts with a smaller weight are left out
 # The same on the first fold for the local linear part, whose fits take most of the time
 _LEAST_AT_FIRST = 0.1
-_POWERS = 0.8, 0.9, 1.0, 1.1, 1.2, 1.35  # of blended probabilities
+# powers of blended probabilities that are compared
+_POWERS = 0.8, 0.9, 1.0, 1.1, 1.2, 1.35
 
 
 class Blend(NamedTuple):
@@ -73,7 +74,7 @@ class Blend(NamedTuple):
     weights: dict[str, float]
     losses: dict[str, float]
     power: float
-    errors: Errors | None  # of rows predicted without themselves; None for labels
+    errors: Errors | None  # of cross-validated predictions; None for labels
 
     def predict(self, V: np.ndarray) -> np.ndarray:
         """Return predictions, (n, k)."""
@@ -90,7 +91,7 @@ class Blend(NamedTuple):
 
 
 def calibrated(found: np.ndarray, power: float, targets: TargetRange) -> np.ndarray:
-    """Return numbers as they are, and a power of probabilities, which sums to 1."""
+    """Return numbers unchanged, and a normalised power of class probabilities."""
     if targets.n_classes is None:
         return found
     found = found**power
@@ -196,7 +197,7 @@ class BaseKernelModel(LifeCycle):
         The mean loss of each part on rows that it was not fitted to: squared error for
         numbers, log loss for labels.
     feature_importances_ : ndarray of shape (n_features,)
-        Share of each column of X in the effects of the ANOVA part, of sum 1.
+        Importance of each column of X in the ANOVA part; the importances sum to 1.
     """
 
     _parameter_constraints: dict = {
@@ -288,7 +289,7 @@ class BaseKernelModel(LifeCycle):
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """Share of each column of X in the effects of the ANOVA part, of sum 1."""
+        """Importance of each column of X in the ANOVA part; the sum is 1."""
         return self._value.solution.anova.model.kernel_.feature_importances_
 
     def __sklearn_tags__(self) -> Any:
@@ -344,11 +345,11 @@ def _fit_fold(
 class KernelRegressor(RegressorMixin, BaseKernelModel):
     """Regression on raw tables by a blend of three kinds of smooth functions.
 
-    Numbers, categories, dates and missing values go in as they are. The prediction is a
-    weighted average of an additive model (splines of each number), ridge regression
+    Numbers, categories, dates and missing values need no preparation. The prediction is
+    a weighted average of an additive model (splines of each number), ridge regression
     with the ANOVA kernel of :class:`AnovaSampler`, and local linear regression in a
-    learned metric, which sees the additive predictions as one more column. The weights
-    minimise the squared error of predictions of rows left out (stacking [1]_).
+    learned metric, which uses the additive predictions as an additional column. The
+    weights minimise the squared error of cross-validated predictions (stacking [1]_).
 
     See Also
     --------
@@ -360,8 +361,8 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
     With 600 rows or more the ANOVA kernel is learned from all rows, and folds fit the
     coefficients; with fewer rows it is learned within the folds, as the metric always
     is. The local linear part is left out if its weight on the first fold is below 0.1.
-    Predictions of each part are limited to the range of the targets and a fifth of it
-    on both sides.
+    Predictions of each part may exceed the range of the targets by at most a fifth of
+    this range.
 
     References
     ----------
@@ -402,7 +403,8 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
     def predict_interval(self, X: TableLike, coverage: float = 0.9) -> np.ndarray:
         """Predict intervals that contain a given proportion of new targets.
 
-        Their width is that of the errors of rows left out, the same for all rows.
+        The intervals have the same width for all rows, which is determined by the
+        errors of cross-validated predictions.
 
         Parameters
         ----------
@@ -439,7 +441,8 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
         Returns
         -------
         values : ndarray of shape (n_samples,) or (n_samples, n_quantiles)
-            The quantiles: the prediction plus those of the errors of rows left out.
+            Each prediction plus the quantiles of the errors of cross-validated
+            predictions.
         """
         levels, (V, mean) = check_levels(quantiles), self._predictions(X)
         blend = self._value.solution
@@ -460,8 +463,9 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
         Returns
         -------
         effects : Effects
-            As of :meth:`RandomFeatureRidge.effects`: those of the ANOVA part times its
-            weight. The last one, ``"remainder"``, is what the other parts add.
+            The effects of the ANOVA part times its weight, as returned by
+            :meth:`RandomFeatureRidge.effects`. The last one, ``"remainder"``, is the
+            contribution of the other parts.
         """
         (V, mean), blend = self._predictions(X), self._value.solution
         weight, found = blend.weights["ANOVA"], blend.anova.model.effects(V)
@@ -479,10 +483,11 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
 class KernelClassifier(ClassifierMixin, BaseKernelModel):
     """Classification of raw tables by a blend of three kinds of smooth functions.
 
-    The class probabilities are a weighted average of those of an additive logistic
-    regression, of ridge classification with the ANOVA kernel of :class:`AnovaSampler`,
-    and of local linear regression in a learned metric. The weights minimise the log
-    loss of rows left out; a power of the average calibrates it.
+    The class probabilities are weighted averages of the probabilities of three models:
+    additive logistic regression, ridge classification with the ANOVA kernel of
+    :class:`AnovaSampler`, and local linear regression in a learned metric. The weights
+    minimise the log loss of cross-validated predictions, and the average is calibrated
+    by raising it to a power.
 
     Parameters
     ----------

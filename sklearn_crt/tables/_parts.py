@@ -14,8 +14,9 @@ from ..metric import LearnedMetric
 from ..ridge import RandomFeatureRidge, RandomFeatureRidgeClassifier
 from ._columns import Encoding, Score
 
-FLOOR = 0.002  # least probability of a class that a part predicts
-_BEYOND = 0.2  # part of the range of the targets by which predictions may exceed it
+FLOOR = 0.002  # smallest probability of a class that a part predicts
+# predictions may exceed the range of the targets by this proportion of it
+_BEYOND = 0.2
 _MOST_AXES = 20  # of the learned metric
 _FEW = 600  # rows below which the ANOVA kernel is learned within the folds
 
@@ -28,7 +29,7 @@ class TargetRange(NamedTuple):
     high: float = 1.0
 
     def bounded(self, found: np.ndarray) -> np.ndarray:
-        """Return predictions (n, k) within the range, or with a least probability."""
+        """Return limited predictions, or probabilities of at least FLOOR, (n, k)."""
         if self.n_classes is None:
             return np.clip(found.reshape(len(found), 1), self.low, self.high)
         found = np.maximum(found, FLOOR)
@@ -61,7 +62,7 @@ class TargetRange(NamedTuple):
 
 
 def range_of(y: np.ndarray) -> TargetRange:
-    """Return the targets of numbers, which predictions exceed by a fifth at most."""
+    """Return the limits of predictions of numeric targets."""
     beyond = _BEYOND * float(np.ptp(y))
     return TargetRange(None, float(y.min()) - beyond, float(y.max()) + beyond)
 
@@ -82,7 +83,7 @@ class AdditivePart:
     """Ridge or logistic regression on splines of numbers and one-hot categories."""
 
     def __init__(self, targets: TargetRange, encoding: Encoding):
-        # here, because few users need them
+        # imported here, because few users need them
         from sklearn.linear_model import LogisticRegression, RidgeCV
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import SplineTransformer, StandardScaler
@@ -136,7 +137,7 @@ class AnovaPart:
 
 
 class LocalLinearPart:
-    """Local linear regression in a learned metric, which sees additive predictions."""
+    """Local linear regression in a learned metric, with additive predictions."""
 
     def __init__(self, targets: TargetRange, encoding: Encoding, seed: int):
         self.targets, self.encoding, self.seed = targets, encoding, seed
@@ -168,7 +169,7 @@ class LocalLinearPart:
 
 
 def encoder(encoding: Encoding, numbers: Any) -> Any:
-    """Return the transformer of encoded rows: numbers as given, levels one-hot."""
+    """Return the transformer of encoded rows; it encodes levels one-hot."""
     from sklearn.compose import make_column_transformer
     from sklearn.preprocessing import OneHotEncoder
 
@@ -189,7 +190,7 @@ def encoder(encoding: Encoding, numbers: Any) -> Any:
 def blend_weights(
     found: Sequence[np.ndarray], rows: TableRows, targets: TargetRange
 ) -> np.ndarray:
-    """Return weights of the parts, of sum 1, of the least loss of their average."""
+    """Return weights with sum 1 that minimise the loss of the average of parts."""
     share, k = rows.weights / rows.weights.sum(), len(found)
     weights = np.full(k, 1 / k)
     if targets.n_classes is not None:

@@ -46,7 +46,8 @@ from ._columns import Encoding
 from ._effects import AnovaEffects
 from ._learning import EncodedRows, LearnedKernel, cholesky_with_jitter, learn_kernel
 
-# Rows from which everything is learned; further ones would hardly change it.
+# Number of rows from which everything is learned; more rows would hardly change the
+# result.
 _SAMPLED = 4096
 # Landmarks with which weights are learned
 _LEARNING = 400
@@ -169,38 +170,40 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
     targets, so irrelevant columns do no harm, and no column needs to be encoded, scaled
     or imputed before.
 
-    Use it as ``kernel`` of :class:`RandomFeatureRidge` or
-    :class:`RandomFeatureRidgeClassifier`, which take raw tables then, and split their
-    predictions into effects; or in a pipeline with another linear model.
+    If it is the ``kernel`` of :class:`RandomFeatureRidge` or
+    :class:`RandomFeatureRidgeClassifier`, these read raw tables and split their
+    predictions into effects. It can also be used in a pipeline with another linear
+    model.
 
     Parameters
     ----------
     order : {"auto", 1, 2, "all"}, default="auto"
         How many columns interact: 1 for sums of functions of single columns, 2 for
         pairs as well, and ``"all"`` for products of any columns. ``"auto"`` chooses
-        between 2 and ``"all"``. How strong interactions are is selected in any case.
+        between 2 and ``"all"``. The strength of the interactions is always selected.
     n_components : int, default=800
         Number of features, one per landmark; fewer if there are fewer distinct rows.
     groups : list of lists of str or int, default=None
-        Columns that are compared together, by name or position, such as latitude and
-        longitude: their effect is a function of all columns of the group. Every other
-        column is by itself.
+        Names or positions of columns that are compared jointly, such as latitude and
+        longitude. The effect of a group is a function of all its columns. Every other
+        column is a group of its own.
     categories : list of str or int, default=None
-        Numeric columns whose numbers are names, such as codes of regions. Strings and
-        columns of type ``category`` need not be listed.
+        Numeric columns whose numbers are codes of categories, such as regions. Strings
+        and columns of type ``category`` need not be listed.
     n_jobs : int, default=None
         Number of threads that ``transform`` uses. -1 uses all processors; None uses as
         many as NumPy's linear algebra would, and one inside joblib workers.
     random_state : int, RandomState instance or None, default=None
-        Seed of the landmarks, which are rows. They depend on the content of the rows,
-        not on their order. Pass an integer for results that can be repeated.
+        Seed of the landmarks, which are training rows. Their choice depends on the
+        content of the rows, not on their order. Pass an integer for results that can be
+        repeated.
 
     Attributes
     ----------
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column of X: the standard deviation of the sum of all effects that
-        involve the column, scaled so that the shares sum to 1. Columns of a group have
-        equal parts of the share of the group.
+        involve the column, scaled so that the shares sum to 1. The share of a group is
+        divided equally among its columns.
     order_ : {1, 2, "all"}
         The selected order.
     strength_ : float
@@ -209,16 +212,17 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
     See Also
     --------
     RandomFeatureRidge : Ridge regression on these features.
-    LearnedMetric : Learns a metric of numeric columns.
+    LearnedMetric : A metric that is learned from numeric columns.
 
     Notes
     -----
     The kernel of a column is :math:`k_j(x, y) = e^{-|u - v|} + e^{-(u - v)^2 / 2}` for
     the standardised numbers u and v, and 1 for equal and 0 for different levels of a
     category. Scores beyond 4 standard deviations are clipped softly. Missing numbers
-    are replaced by the median, and an effect of their own tells them from others; a
-    missing level is a level. Levels of fewer than 10 rows count as one level, and so do
-    levels that ``fit`` has not seen. Dates are numbers of days.
+    are replaced by the median, and a separate effect distinguishes them from other
+    values. A missing category is a level of its own. Levels with fewer than 10 rows are
+    treated as a single level, to which levels that ``fit`` has not seen belong, too.
+    Dates become days since 1970.
 
     Each kernel is centred over the landmarks and scaled to mean diagonal 1. With
     weights :math:`w_j` and the strength c of interactions,
@@ -231,13 +235,14 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
     single column [2]_, [3]_. Features are those of Nystroem, :math:`K_{nm} L^{-T}`,
     where :math:`L L'` is the kernel matrix of m landmarks.
 
-    Weights start equal. In each of up to six rounds ridge regression is fitted, and the
-    weight of a column becomes the standard deviation of all effects that involve it,
-    plus a small constant. Rounds stop when generalised cross-validation improves by
-    less than 0.5 %; it also selects order and strength. With more than 40 columns the
-    40 that matter most in a rough fit are kept. Everything is learned from a sample of
-    4096 distinct rows at most, which ``freeze`` discards. Integers with at most 100
-    distinct values, strings and booleans are labels, whose indicators are regressed.
+    Weights start equal. In each of up to six rounds a ridge regression is fitted, and
+    the weight of a column is set to the standard deviation of the sum of all effects
+    that involve it, plus a small constant. Rounds stop when generalised
+    cross-validation improves by less than 0.5 %; it also selects order and strength. If
+    there are more than 40 columns, only the 40 that are most important in a rough fit
+    are kept. Everything is learned from a sample of 4096 distinct rows at most, which
+    ``freeze`` discards. Integers with at most 100 distinct values, strings and booleans
+    are labels, whose indicators are regressed.
 
     References
     ----------
@@ -405,7 +410,7 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
         ----------
         X : {data frame, array-like} of shape (n_samples, n_features)
             Rows with the columns of ``fit``. Levels of categories may be new, and
-            values may be missing where none was before.
+            values may be missing in columns that had none before.
 
         Returns
         -------
@@ -457,8 +462,8 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
         Returns
         -------
         kernel : ndarray of shape (n_X, n_Y)
-            The approximation. It is exact, up to a small diagonal term, between a
-            landmark and any row.
+            The approximation. Kernel values with a landmark are exact, up to a small
+            number that is added to the diagonal.
         """
         features = self.transform(X)
         return features @ (features if Y is None else self.transform(Y)).T
@@ -473,12 +478,12 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
     # --------------------------------------------------------------- attributes
     @property
     def _map_of_matrix(self) -> AnovaMap:
-        """What computes features of rows that the reader has read."""
+        """The map for rows that the reader has converted."""
         return self._value.solution
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """Share of each column of X in the effects, of sum 1."""
+        """Importance of each column of X; the importances sum to 1."""
         learned, found = self._value.solution.learned, np.zeros(self.n_features_in_)
         for group, share in zip(learned.encoding.groups, learned.shares, strict=True):
             found[list(group)] = share / len(group)

@@ -5,6 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.special import softmax
 
 from sklearn_crt.attention import fmm_attention, linear_attention, softmax_attention
 
@@ -92,3 +93,18 @@ def test_errors(rng):
         softmax_attention(q, k, v, band=-1)
     with pytest.raises(ValueError, match="band needs as many queries as keys"):
         softmax_attention(q[:2], k, v, band=1)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("n_rows", [1, 255, 256, 257, 700])
+@pytest.mark.parametrize("masked", [False, True])
+def test_blocks_of_queries(n_rows, causal, masked, rng):
+    """Queries are cut into blocks, which see all the keys, or those before them."""
+    q, k, v = rng.normal(size=(3, 2, n_rows, 4))
+    mask = rng.normal(size=(2, n_rows)) if masked else None
+    scores = q @ k.swapaxes(1, 2) / 2 + (0 if mask is None else mask[:, None])
+    if causal:
+        scores = np.where(np.tri(n_rows, dtype=bool), scores, -np.inf)
+    expected = softmax(scores, axis=2) @ v
+    found = softmax_attention(q, k, v, causal=causal, key_mask=mask)
+    assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
