@@ -322,10 +322,9 @@ class RowWeightsMixin:
         >>> bool(np.ptp(gaps) < 1e-6)
         True
         """
-        value = self._check_rows(X, "log_weights")
-        keys, rows = value.keys, validate_rows(self, X, reset=False)
+        value, rows = self._host_rows(X, "log_weights")
         call = blas_within_processors(rows.shape[0])
-        return self._cast(call(log_totals, keys, rows, value.sigma), X)
+        return self._cast(call(log_totals, value.keys, rows, value.sigma), X)
 
     def _host_rows(self, X, method):
         """Return the fitted value, and the validated rows in host memory."""
