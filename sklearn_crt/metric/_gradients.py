@@ -20,7 +20,7 @@ from .._kernels import sincos
 # Number of rows, of iterations of L-BFGS, and the gain in log evidence below which it
 # stops. The last stage goes on only for targets with little noise.
 STAGES = (400, 15, 0.0), (800, 15, 0.0), (800, 30, 0.3)
-MOST_ROWS = {"evidence": STAGES[-1][0], "agop": 2**12}
+MOST_ROWS = {"evidence": STAGES[-1][0], "agop": 2**13}
 _PENALTY = 0.3  # of the squared distance of log scales from a common one
 _COMMON = 2.0 ** np.arange(-3, 2)  # common scales, in units of sqrt(2 / n_columns)
 _NOISE = 0.05, 1e-6, 10.0  # variance of the noise at the start, and its bounds
@@ -142,8 +142,9 @@ def learn_evidence(
     return np.diag(squares / squares.sum()) + products / trace
 
 
-_MOST_FREQUENCIES = 256
-_MOST_ROUNDS = 3
+_MOST_FREQUENCIES = 384
+_FREQUENCIES = 128, 4  # their least number, and further ones per column
+_MOST_ROUNDS = 8
 _PENALTIES = 1e-5, 1e-4, 1e-3, 1e-2  # of ridge regression, per row
 _MULTIPLES = 0.5, 1.0, 2.0  # of one over the deviation of the phases
 _SPREAD = 0.05  # of the variance of frequencies, which all directions share
@@ -165,7 +166,8 @@ def learn_agop(
     """
     # X (n, d), targets (n, k), weights (n,), metric (d, d) -> (d, d)
     X, targets, weights = (a[: MOST_ROWS["agop"]] for a in (X, targets, weights))
-    m = max(16, min(_MOST_FREQUENCIES, len(X)))
+    m = _FREQUENCIES[0] + _FREQUENCIES[1] * X.shape[1]
+    m = max(16, min(_MOST_FREQUENCIES, m, len(X)))
     share, held = weights / weights.sum(), np.arange(len(X)) % _HELD_OUT == 0
     found, lowest, size, steps = metric, math.inf, 1.0, _MULTIPLES
     for draws in np.random.default_rng(seed).spawn(_MOST_ROUNDS):

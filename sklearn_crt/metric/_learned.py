@@ -212,7 +212,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
       1, which are proportional to the diagonal matrix of :math:`s_l^2` and to the mean
       outer product of the gradients of the posterior mean. Each class is an output.
     * ``"agop"`` is the average gradient outer product [2]_ of a ridge regression on
-      random Fourier features of up to 4096 rows. The frequencies of the first round are
+      random Fourier features of up to 8192 rows. The frequencies of the first round are
       drawn from the metric of ``"evidence"``, and those of the next one from the metric
       of this one.
     * ``"nca"`` is neighbourhood components analysis [3]_. It minimises the log loss of

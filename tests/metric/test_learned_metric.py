@@ -48,8 +48,11 @@ def test_directions(seed):
 
 @pytest.mark.slow
 def test_directions_of_many_columns(rng):
-    X, y, B = three_directions(rng, 60_000, 76)
-    assert angle(LearnedMetric(3, random_state=0).fit(X, y), B) < 8
+    """The largest angle was 6 degrees, and 55 degrees with scales of columns alone."""
+    X, y, B = three_directions(rng, 20_000, 76)
+    metric = LearnedMetric(3, random_state=0).fit(X, y)
+    assert metric.method_ == "agop"
+    assert angle(metric, B) < 10
 
 
 def test_sparse_structure_in_batches(rng):
@@ -360,7 +363,7 @@ def test_a_frozen_metric_is_small_and_cannot_be_extended(options, first, rng):
     assert_array_equal(restored.transform(X), features)
     for name, value in zip(names, expected, strict=True):
         assert_array_equal(getattr(restored, name), value)
-    assert len(dumped) < 0.7 * whole
+    assert len(dumped) < 0.8 * whole
     for call in (
         lambda: restored.partial_fit(X, y),
         lambda: restored.merge(other),
