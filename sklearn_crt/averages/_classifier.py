@@ -27,7 +27,6 @@ from ._base import BaseNadarayaWatson
 from ._exact import ExactAverages, RowAverages
 from ._jackknife import normalised, probabilities, trust
 from ._row_weights import all_rows, effective_sizes
-from ._sigma import number_of_distinct_rows
 from ._targets import OneHot
 
 # Amounts and exponents to choose from. The bounds matter in a learned metric, in which
@@ -66,7 +65,8 @@ class Smoothing(NamedTuple):
         n_rows = int(_MOST_PRODUCTS // (len(y) * n_columns))
         n_rows = min(max(n_rows, _LEAST_ROWS), _MOST_ROWS)
         few = DistinctSample.of([(X, y, weights)], n_rows)
-        scale = float(number_of_distinct_rows(few) / weights.sum())
+        # one over the usual weight, to which tiny weights contribute nothing
+        scale = float(few.weights.sum() / (few.weights @ few.weights))
         parts = [sums.scores for _, sums in keys.sums(few.X, sigma, left_out=True)]
         scores = np.maximum(np.concatenate(parts)[:, : keys.targets.n_averages], 0)
         total = scores.sum(axis=1, keepdims=True)
