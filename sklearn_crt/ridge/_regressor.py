@@ -7,6 +7,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
+from sklearn.frozen import FrozenEstimator
 
 from .._array import to_namespace_of
 from .._compat import RandomState
@@ -396,7 +397,23 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
 
         clip = value_of(self).settings.clip
         (mean, *rest), _, solution = self._predictions(X, method, predictions)
-        return mean, rest[0] if rest else None, solution
+        if not (variance and rest):
+            return mean, None, solution
+        return mean, rest[0] + self._unexplained(X, solution.alpha), solution
+
+    def _unexplained(self, X, alpha):
+        """Return the variance that features lack if all rows are landmarks, or 0.
+
+        Left-out errors of landmarks contain it, and it is not small if they are fitted
+        nearly exactly.
+        """
+        own = getattr(self.kernel_, "_map_of_matrix", None)
+        if not getattr(own, "has_all_rows", False):
+            return 0.0
+        if isinstance(self.kernel_, FrozenEstimator) or not np.all(alpha > 0):
+            return 0.0
+        rows = self._validated(X, reset=False)
+        return own.unexplained(rows)[:, None] / alpha
 
     def _expected(self, X):
         """Return the predictions as ``predict`` does, (n, k)."""

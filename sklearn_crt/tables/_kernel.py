@@ -188,3 +188,15 @@ class AnovaKernel:
             K -= means[0][:, None] + means[1] - own.means[q].mean()
             sums.add(K * (weight / own.scales[q]))
         return sums.result()
+
+    def diagonal(self, Z: np.ndarray) -> np.ndarray:
+        """Return the kernel of each encoded row with itself, (n,)."""
+        own, out = self.columns, np.empty(len(Z))
+        sums = TermSums(self.order, self.strength, out, np.empty_like(out))
+        for q, weight in enumerate(self.weights):
+            columns = list(own.terms[q])
+            is_score = own.is_score[columns]
+            raw = 2.0 if len(columns) > 1 or is_score[0] else 1.0
+            mean = _raw(Z[:, columns], own.points[:, columns], is_score).mean(axis=1)
+            sums.add((raw - 2 * mean + own.means[q].mean()) * weight / own.scales[q])
+        return sums.result()

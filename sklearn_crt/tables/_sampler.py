@@ -70,6 +70,7 @@ class AnovaMap:
 
     learned: LearnedKernel
     root: np.ndarray  # (m, m); root @ root.T is the inverse kernel of the landmarks
+    has_all_rows: bool  # whether each training row is a landmark
 
     def transform(self, V: np.ndarray) -> np.ndarray:
         """Return the features of rows, (n, d) -> (n, m)."""
@@ -79,6 +80,11 @@ class AnovaMap:
     def kernel(self, V: np.ndarray) -> np.ndarray:
         """Return the kernel between rows and landmarks, (n, d) -> (n, m)."""
         return self.learned.kernel(self.learned.encoding.transform(V))
+
+    def unexplained(self, V: np.ndarray) -> np.ndarray:
+        """Return what the features lack of the kernel of each row with itself, (n,)."""
+        kernel = self.learned.kernel.diagonal(self.learned.encoding.transform(V))
+        return np.maximum(kernel - np.square(self.transform(V)).sum(axis=1), 0)
 
     @property
     def effects(self) -> AnovaEffects:
@@ -143,7 +149,8 @@ class AnovaValue(SampleValue):
         rows = EncodedRows(Z, T, weights)
         learned = learn_kernel(encoding, rows, points, choices.order, _LEARNING, step)
         root = cholesky_with_jitter(learned.kernel(points))
-        return AnovaMap(learned, lapack.dtrtri(root, lower=1)[0].T)
+        has_all_rows = len(weights) <= min(choices.n_components, _SAMPLED - 1)
+        return AnovaMap(learned, lapack.dtrtri(root, lower=1)[0].T, has_all_rows)
 
     def _targets(self, weights: np.ndarray) -> np.ndarray:
         """Return centred targets: indicators of labels, or numbers of variance 1."""

@@ -91,6 +91,8 @@ def test_kernel_is_the_sum_over_subsets_of_columns(table, value_of, order, group
     rows = X[:50]
     Z = learned.encoding.transform(sampler._reader.read(rows))
     expected = plain_anova(learned, Z, Z[:20])
+    diagonal = learned.kernel.diagonal(Z[:20])
+    np.testing.assert_allclose(diagonal, np.diag(expected), rtol=1e-9, atol=1e-9)
     found = sampler.exact_kernel(rows, rows[:20])
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 

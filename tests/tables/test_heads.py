@@ -55,6 +55,17 @@ def test_intervals_and_probabilities_of_raw_tables(table):
     assert loss < 0.5
 
 
+def test_intervals_where_training_rows_are_interpolated():
+    """All rows are landmarks, whose features lack variance elsewhere."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(600, 3))
+    y = np.sin(2 * X.sum(axis=1))
+    model = Regressor(AnovaSampler(order="all", random_state=0)).fit(X[:200], y[:200])
+    low, high = model.predict_interval(X[200:], coverage=0.8).T
+    covered = np.mean((low <= y[200:]) & (y[200:] <= high))
+    assert abs(covered - 0.8) < 4 * np.sqrt(0.8 * 0.2 * (1 / 200 + 1 / 400))
+
+
 def test_order_batches_and_halves_give_the_same_model(table):
     X, y = table
     expected = Regressor(SAMPLER).fit(X, y).predict(X)
