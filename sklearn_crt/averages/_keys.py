@@ -41,7 +41,7 @@ _QUERY_ROWS, _KEY_ROWS = 256, 512  # block of kernel values computed at a time
 # number of stored rows of a sparse table that are processed at a time
 _SPARSE_ROWS = 2**11
 _DEVICE_ROWS = 2**11, 2**13  # block on other devices: 128 MiB in float64
-_PAIRS = 2**22  # kernel values that local fits hold at a time, of 16 queries or more
+_PAIRS = 2**24  # kernel values that local fits hold at a time, of 16 queries or more
 # Largest squared norm of a query whose distances are computed from norms and products:
 # the error of a log weight is about 1e-12 in float64, and 1e-4 in float32.
 _LARGEST_NORM = {4: 2.0**10, 8: 2.0**13}
