@@ -169,7 +169,8 @@ def learn_agop(
     m = _FREQUENCIES[0] + _FREQUENCIES[1] * X.shape[1]
     m = max(16, min(_MOST_FREQUENCIES, m, len(X)))
     share, held = weights / weights.sum(), np.arange(len(X)) % _HELD_OUT == 0
-    found, lowest, size, steps = metric, math.inf, 1.0, _MULTIPLES
+    found, lowest, size = metric, math.inf, 1.0
+    steps: tuple[float, ...] = _MULTIPLES
     for draws in np.random.default_rng(seed).spawn(_MOST_ROUNDS):
         values, vectors = np.linalg.eigh(found)
         # the symmetric root does not depend on the signs of eigenvectors
