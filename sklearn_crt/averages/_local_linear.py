@@ -66,7 +66,7 @@ class LocalLinearMixin(BaseNadarayaWatson):
         Largest proportion of the kernel weight of the training rows that a prediction
         may leave out to save time, 0 or more and less than 1. Training rows whose
         kernel is at most ``remainder`` times the mean of all training rows are left
-        out. 0 uses all rows.
+        out, except for the nearest 3 %. 0 uses all rows, and so do up to 1000 rows.
 
     Attributes
     ----------
@@ -190,13 +190,14 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
     it, with :math:`\sigma = 1`. All sums are computed in float64.
 
     Rows whose kernel is at most ``remainder`` times its mean over all training rows are
-    left out. Together they have at most this proportion of the total weight. If most
-    rows are used, a prediction takes about :math:`d^2 / 2` times as long as a kernel
-    average. If there are more than 40 features, the linear functions therefore vary
-    only along the 24 leading principal directions of the training rows, multiplied by
-    ``sigma``; the kernel weights still use all features. A :class:`LearnedMetric` as
-    the first step of a pipeline turns these into the directions along which the targets
-    vary most.
+    left out if there are more than 1000 of them, unless less than 3 % would remain; the
+    limit is lowered then. Together they have at most this proportion of the total
+    weight. If most rows are used, a prediction takes about :math:`d^2 / 2` times as
+    long as a kernel average. If there are more than 40 features, the linear functions
+    therefore vary only along the 24 leading principal directions of the training rows,
+    multiplied by ``sigma``; the kernel weights still use all features. A
+    :class:`LearnedMetric` as the first step of a pipeline turns these into the
+    directions along which the targets vary most.
 
     References
     ----------

@@ -23,6 +23,9 @@ _ROUNDING = 1e3
 # Moments of d columns take d^2 / 2 numbers per query. With more than _MOST_COLUMNS
 # columns, slopes are therefore computed for the leading directions only.
 _MOST_COLUMNS, _N_DIRECTIONS = 40, 24
+# Up to so many training rows, all are used. Of more rows a query keeps at least this
+# share of the sample weights if it can; its limit is lowered in so many steps for this.
+_ALL_ROWS, _LEAST_SHARE, _STEPS = 1000, 0.03, 7
 _MOMENT_ROWS = 2**11  # rows whose products with each other are held at a time
 
 
@@ -117,15 +120,28 @@ class LocalLinear(Targets):
         """Return which rows are kept, given kernel values and sample weights.
 
         The others have at most the proportion ``remainder`` of the weight of a query,
-        since the kernel of each is at most this proportion of the weighted mean. It
-        makes no difference whether a row has weight 2 or is repeated.
+        since the kernel of each is at most this proportion of the weighted mean. The
+        limit is lowered for queries that would keep few rows: beyond the training rows
+        the nearest one can have nearly all the weight, while the slope is determined by
+        its neighbours. It makes no difference whether a row has weight 2 or is
+        repeated.
         """
         # kernel (n_queries, n_rows), weights (n_rows,) -> (n_queries, n_rows)
-        if weights is None:
-            means = namespace_of(kernel).mean(kernel, axis=1)
-        else:
-            means = kernel @ (weights / namespace_of(weights).sum(weights))
-        return kernel > self.remainder * means[:, None]
+        xp, remainder = namespace_of(kernel), self.remainder
+        n_rows = kernel.shape[1]
+        if n_rows <= _ALL_ROWS or remainder == 0:
+            return kernel > 0
+        equal = xp.ones_like(kernel[0, :]) if weights is None else weights
+        shares = equal / xp.sum(equal)
+        limits = remainder * (kernel @ shares)[:, None]
+        kept = kernel > limits
+        for _ in range(_STEPS):
+            are_few = (xp.astype(kept, shares.dtype) @ shares)[:, None] < _LEAST_SHARE
+            if not xp.any(are_few):
+                break
+            limits = xp.where(are_few, limits * remainder, limits)
+            kept, remainder = kernel > limits, remainder**2
+        return kept
 
     def moments(
         self, kernel: Array, weights: Array | None, columns: Array, *whole: Array
