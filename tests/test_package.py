@@ -219,7 +219,7 @@ N_TEXTS = {
     "kernel": 5,
     "kernel_": 3,
     "n_components": 14,
-    "n_jobs": 3,
+    "n_jobs": 2,
     "phase_": 3,
     "random_state": 8,
     "shape_matrix": 2,
