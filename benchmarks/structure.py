@@ -86,7 +86,7 @@ LIMITS = {
         [180],
     ),
     "RandomFeatureRidge, 2 partial_fit, predict: calls, moves": ([1154, 726], [500]),
-    "LearnedMetric, LocalLinearRegressor: calls, moves": ([1831, 937], None),
+    "LearnedMetric, LocalLinearRegressor: calls, moves": ([1840, 939], None),
     "LearnedMetric, LocalLinearClassifier: calls, moves": ([3719, 2307], [2500]),
     "own classes in the MRO of OPRF, Matern, GERF, Hybrid": ([4, 4, 4, 3], None),
 }

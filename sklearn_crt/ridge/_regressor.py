@@ -407,7 +407,7 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         Left-out errors of landmarks contain it, and it is not small if they are fitted
         nearly exactly.
         """
-        own = getattr(self.kernel_, "_map_of_matrix", None)
+        own: Any = getattr(self.kernel_, "_map_of_matrix", None)
         if not getattr(own, "has_all_rows", False):
             return 0.0
         if isinstance(self.kernel_, FrozenEstimator) or not np.all(alpha > 0):
