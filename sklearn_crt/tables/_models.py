@@ -7,12 +7,12 @@ from numbers import Integral
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.parallel import Parallel, delayed
 
 from .._calibration import Errors, LeftOut
 from .._compat import (
@@ -374,7 +374,7 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
     >>> import numpy as np
     >>> from sklearn_crt import KernelRegressor
     >>> rng = np.random.default_rng(0)
-    >>> size, kind = rng.normal(size=300), rng.choice(["a", "b", None], 300)
+    >>> size, kind = rng.uniform(-2, 2, 300), rng.choice(["a", "b", None], 300)
     >>> X = np.array([size, kind], dtype=object).T
     >>> y = np.sin(2 * size) * np.where(kind == "a", 1, -1)
     >>> model = KernelRegressor(random_state=0).fit(X[:200], y[:200])
