@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh, lapack, solve_triangular
+from scipy.linalg import lapack, solve_triangular
 
 from .._fitted import Step, no_step
 from ._columns import Encoding
@@ -177,7 +177,7 @@ def _best_penalty(
     P *= scales
     gram = (P.T @ P).astype(np.float64)
     cross = P.T @ (T * scales).astype(P.dtype)
-    values, vectors = eigh(gram, driver="evd", check_finite=False)
+    values, vectors = np.linalg.eigh(gram)
     values = np.maximum(values, 1e-12)
     along = vectors.T @ cross  # (m, k)
     shrinkage = values / (values + _ALPHAS[:, None])  # (n_alphas, m)
