@@ -39,13 +39,19 @@ weights = model.kernel_weights(at).toarray()
 numbers = model.effective_sample_size(at)
 
 # %%
-# Half of the new rows are expected in the dark band, and nine of ten in the light one.
-# Where there are hardly any training rows, the bands are as wide as the spread of all
-# targets. Each cross is a prediction. The number next to it is the effective number of
-# training rows. The coloured points are the training rows that contribute to it, and
+# Left: half of the new rows are expected in the dark band, and nine of ten in the light
+# one. Where there are hardly any training rows, the bands are as wide as the spread of
+# all targets. Each cross is a prediction. The number next to it is the effective number
+# of training rows. The coloured points are the training rows that contribute to it, and
 # darker points have larger weights.
-figure, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
+#
+# Right: the proportion of new rows inside the intervals beside the requested one, for
+# all rows and for deciles of their similarity to the training rows.
+figure, (ax, right) = plt.subplots(
+    1, 2, figsize=(12, 4.5), layout="constrained", width_ratios=(5, 3)
+)
 PredictionIntervalDisplay.from_estimator(model, x, y, ax=ax)
+CoverageDisplay.from_estimator(model, x_new, y_new, ax=right)
 for own, color in zip(weights, ("Blues", "Oranges"), strict=True):
     near = own > 0.1 * own.max()
     shade = 0.2 + 0.8 * own[near] / own.max()
@@ -58,12 +64,4 @@ for place, number in zip(at, numbers, strict=True):
     text = f"{value:.0f}, from {number:.0f} rows"
     ax.annotate(text, (place[0], value), color="red", **note)
 ax.set(xlabel=names[0], ylabel=names[1])
-plt.show()
-
-# %%
-# The band is wide where the targets vary widely, and narrow where they do not. The
-# second figure compares the proportion of new rows inside the intervals with the
-# requested one, for all rows and for deciles of their similarity to the training rows.
-figure, ax = plt.subplots(figsize=(5, 4.5), layout="constrained")
-CoverageDisplay.from_estimator(model, x_new, y_new, ax=ax)
 plt.show()

@@ -42,12 +42,13 @@ inside = np.mean((low <= y_test) & (y_test <= high))
 print(f"R2 {model.score(X_test, y_test):.2f}, {inside:.0%} within intervals of 90 %")
 
 # %%
-# Predictions are sums of such effects. Bands are two standard deviations wide on each
-# side: they open where there are few rows.
-EffectsDisplay.from_estimator(model, X_test, n_effects=6)
-plt.show()
-
-# %%
-# The same model, asked about the first house of the test rows.
-EffectsDisplay.from_estimator(model, X_test, row=0, n_effects=10)
+# Predictions are sums of the effects of columns and of pairs of columns. Left: the
+# largest effects. Bands are two standard deviations wide on each side, and wider where
+# there are few rows. Right: the effects that add up to the prediction for the first
+# house of the test rows.
+places = [["a", "b", "c", "row"], ["d", "e", "f", "row"]]
+figure, axes = plt.subplot_mosaic(places, figsize=(15, 6), layout="constrained")
+panels = [axes[place] for place in "abcdef"]
+EffectsDisplay.from_estimator(model, X_test, n_effects=6, ax=panels)
+EffectsDisplay.from_estimator(model, X_test, row=0, n_effects=10, ax=axes["row"])
 plt.show()
