@@ -23,7 +23,7 @@ from sklearn_crt import (
     PositiveRBFSampler,
     TrigRBFSampler,
 )
-from sklearn_crt._kernels import has_fast_tangent
+from sklearn_crt._sincos import has_fast_tangent
 from sklearn_crt.datasets import fetch_uci
 
 try:

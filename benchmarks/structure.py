@@ -22,7 +22,7 @@ module is a file, a site a function or a method without those inside it.
 * Squared distances: a site with twice a matrix product, or a variable that is one, and
   with ``sq`` or ``norm`` in a name: |x|^2 + |y|^2 - 2 x.y, and |x + y|^2.
 * Calls of ``on_host`` and ``isinstance`` of ``ndarray`` outside the maps and the
-  modules for these: ``rows``, ``_array`` and ``_kernels``, or before them ``_arrays``
+  modules for these: ``rows``, ``_array``, ``_kernels`` and ``_sincos``, or ``_arrays``
   and ``_dispatch``.
 * Calls are those of the Python functions of the package in a second run on 200 rows of
   5 columns, without comprehensions, generator expressions and lambdas; moves are calls

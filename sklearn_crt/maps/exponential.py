@@ -10,7 +10,8 @@ import numpy as np
 
 from .._array import Array, columns, float_types, namespace_of, to_host
 from .._compat import cached_property
-from .._kernels import itemsize, sincos, with_opposites
+from .._kernels import itemsize, with_opposites
+from .._sincos import sincos
 from ..frequencies import Frequencies
 from ..rows import Inputs
 from .base import LogFeatures, PairedMap

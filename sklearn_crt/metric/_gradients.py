@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import blas, lapack, solve
 from scipy.optimize import minimize
 
-from .._kernels import sincos
+from .._sincos import sincos
 
 # Number of rows, of iterations of L-BFGS, and the gain in log evidence below which it
 # stops. The last stage goes on only for targets with little noise.

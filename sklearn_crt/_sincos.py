@@ -1,0 +1,177 @@
+"""Cosines and sines of many phases, by the fastest formula on this machine.
+
+NumPy arrays are computed in place and in blocks that fit into the cache. ``out`` and
+``buffer`` are memory that may be overwritten; they are ignored for other libraries.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ._array import Array, namespace_of
+
+# function that returns an array for a name and a shape
+Buffer = Callable[[str, tuple[int, ...]], np.ndarray]
+_ENTRIES = 2**16  # phases of a block that fits into the cache
+
+
+def sincos(
+    phases: Array,
+    scale: Any,
+    n_pairs: int,
+    single_phase: Any = 0.0,
+    out: np.ndarray | None = None,
+    buffer: Buffer | None = None,
+) -> Array:
+    """Return scale * cos of all pairs, then scale * sin, then single cosines.
+
+    Each of the last frequencies, beyond ``n_pairs``, has a single column sqrt(2)
+    cos(w.x + b). The phases are overwritten. ``scale`` is a number, or one number per
+    frequency.
+    """
+    # phases (..., n, m) -> (..., n, m + n_pairs)
+    has_single = n_pairs < phases.shape[-1]
+    if not isinstance(phases, np.ndarray):
+        xp = namespace_of(phases)
+        pairs, singles = phases[..., :n_pairs], phases[..., n_pairs:]
+        parts = [xp.cos(pairs), xp.sin(pairs)]
+        if has_single:
+            parts.append(math.sqrt(2) * xp.cos(singles + single_phase))
+        if hasattr(scale, "shape"):
+            scale = xp.concat([scale[..., :n_pairs], scale], axis=-1)
+        return scale * xp.concat(parts, axis=-1)
+    of_each = not isinstance(scale, float)  # frequency, a scale
+    if of_each and np.ndim(scale) > 2:  # one scale for each frequency of each head
+        features = sincos(phases, 1.0, n_pairs, single_phase, out, buffer)
+        features *= np.concatenate([scale[..., :n_pairs], scale], axis=-1)
+        return features
+    shape = (*phases.shape[:-1], phases.shape[-1] + n_pairs)
+    out = np.empty(shape, phases.dtype) if out is None else out
+    if has_single:
+        singles = phases[..., n_pairs:]
+        singles += np.asarray(single_phase, phases.dtype)
+        np.cos(singles, out=out[..., 2 * n_pairs :])
+        own = scale[..., n_pairs:] if of_each and np.ndim(scale) else scale
+        out[..., 2 * n_pairs :] *= math.sqrt(2) * own
+    if n_pairs:
+        if of_each and np.ndim(scale):
+            scale = np.broadcast_to(scale[..., :n_pairs], (1, n_pairs))
+        flat = phases.reshape(-1, phases.shape[-1]), out.reshape(-1, out.shape[-1])
+        _write_cos_sin(*flat, scale, n_pairs, buffer)
+    return out
+
+
+def _write_cos_sin(
+    phases: np.ndarray,
+    out: np.ndarray,
+    scale: float | np.ndarray,
+    n_pairs: int,
+    buffer: Buffer | None,
+) -> None:
+    """Write the columns of pairs in blocks of rows that fit into the cache."""
+    phases = phases[:, :n_pairs]
+    cosines, sines = out[:, :n_pairs], out[:, n_pairs : 2 * n_pairs]
+    if has_fast_tangent():
+        write, n_arrays = _from_tangents, 1
+    elif phases.dtype == np.float32:
+        write, n_arrays = _one_by_one, 1
+    else:
+        write, n_arrays = _from_quotients, 4
+    n_rows = len(phases)
+    size = max(1, min(n_rows, _ENTRIES // n_arrays // n_pairs))
+    shape = n_arrays, size, n_pairs
+    work = np.empty(shape, phases.dtype) if buffer is None else buffer("sincos", shape)
+    for start in range(0, n_rows, size):
+        some = slice(start, min(start + size, n_rows))
+        block = work[:, : some.stop - start]
+        write(phases[some], scale, cosines[some], sines[some], block)
+
+
+@cache
+def has_fast_tangent() -> bool:
+    """Return whether NumPy computes tangents with vector instructions on this machine.
+
+    In this case, sines and cosines computed from the tangent of half the angle take
+    half the time in float32, and a quarter of the time in float64.
+    """
+    if not sys.platform.startswith("linux"):
+        return False
+    config: dict[str, Any] = np.show_config(mode="dicts") or {}  # type: ignore[assignment]
+    extensions = config.get("SIMD Extensions", {})
+    known = {*extensions.get("baseline", ()), *extensions.get("found", ())}
+    # names since NumPy 2.4, and before
+    return not known.isdisjoint({"X86_V4", "AVX512_SKX"})
+
+
+def _one_by_one(phases, scale, cosines, sines, work):
+    """Write cosines and sines that NumPy computes one after the other."""
+    np.multiply(np.cos(phases, out=work[0]), scale, out=cosines)
+    np.multiply(np.sin(phases, out=phases), scale, out=sines)
+
+
+def _from_tangents(phases, scale, cosines, sines, work):
+    """Write both as rational functions of the tangent of half the phase."""
+    phases *= 0.5
+    tangents = np.tan(phases, out=phases)
+    share = np.square(tangents, out=work[0])
+    share += 1
+    np.divide(2 * scale, share, out=share)
+    np.subtract(share, scale, out=cosines)
+    np.multiply(tangents, share, out=sines)
+
+
+# Without fast tangents, a quotient of polynomials is 4 to 5 times as fast in float64
+# (see the benchmarks without AVX-512).
+# largest phase from which a multiple of pi can be subtracted exactly
+_LARGEST = 2.0**26
+# pi = _PI + _REST, where multiples of _PI up to 2^26 are exact, as it has 27 bits
+_PI = 0x3243F6A8 / 2**28
+_REST = 1.984187159361081e-09
+# x + _ROUND - _ROUND is the nearest integer; its parity is the last bit of x + _ROUND
+_ROUND = 1.5 * 2**52
+# tan(x / 2) = x P(x^2) / Q(x^2) for |x| <= pi / 2, to 6e-18: least largest error of the
+# angle (q, p) for these degrees (Lawson's algorithm, in 50 digits), Q of leading 1
+_P = (-153465.63859292312, 4921.938458946029, -26.917773112891773, 0.017955969091933446)
+_Q = (-306931.27718584624, 35421.48335004539, -447.86518217858406)
+
+
+def _from_quotients(phases, scale, cosines, sines, work):
+    """Write both as rational functions of p / q, which is tan(phase / 2)."""
+    if not -_LARGEST < phases.min(initial=0) <= phases.max(initial=0) < _LARGEST:
+        _one_by_one(phases, scale, cosines, sines, work)  # also if one of them is NaN
+        return
+    turns, square, p, odd = work
+    # the multiple of pi is subtracted in two parts, the first without rounding errors
+    np.multiply(phases, 1 / math.pi, out=turns)
+    turns += _ROUND
+    signs = np.left_shift(turns.view(np.int64), 63, out=odd.view(np.int64))
+    turns -= _ROUND
+    phases -= np.multiply(turns, _PI, out=square)
+    phases -= np.multiply(turns, _REST, out=turns)
+    np.square(phases, out=square)
+    np.multiply(square, _P[3], out=p)
+    for coefficient in _P[2:0:-1]:
+        p += coefficient
+        p *= square
+    p += _P[0]
+    p *= phases
+    q = np.add(square, _Q[2], out=phases)
+    for coefficient in _Q[1::-1]:
+        q *= square
+        q += coefficient
+    cosine, length = np.square(q, out=turns), np.square(p, out=square)
+    p *= q
+    np.add(cosine, length, out=q)
+    cosine -= length
+    share = np.divide(scale, q, out=q)
+    bits = share.view(np.int64)
+    np.bitwise_xor(bits, signs, out=bits)  # negative for odd multiples
+    np.multiply(cosine, share, out=cosines)
+    share += share
+    np.multiply(p, share, out=sines)
