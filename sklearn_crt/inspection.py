@@ -35,6 +35,7 @@ def _result(estimator: Any, method: str, X: Any, *options: Any) -> np.ndarray:
 
 
 def _axes(ax: Any) -> Any:
+    """Return the given axes, or those of a new figure."""
     if ax is None:
         import matplotlib.pyplot as plt
 
@@ -120,6 +121,14 @@ class PredictionIntervalDisplay:
         -------
         display : PredictionIntervalDisplay
             The display, with the attributes ``ax_`` and ``figure_``.
+
+        Raises
+        ------
+        ValueError
+            If ``feature`` is no column of X, a coverage is not between 0 and 1, or X
+            and y have different lengths.
+        AttributeError
+            If the estimator has no prediction intervals.
 
         Examples
         --------
@@ -266,6 +275,13 @@ class CoverageDisplay:
         -------
         display : CoverageDisplay
             The display, with the attributes ``ax_`` and ``figure_``.
+
+        Raises
+        ------
+        ValueError
+            If a coverage is not between 0 and 1, or X and y have different lengths.
+        AttributeError
+            If the estimator has no prediction intervals or no ``score_samples``.
 
         Examples
         --------

@@ -10,8 +10,8 @@ from .._array import row_chunks
 from .._quantiles import weighted_quantiles
 from ..averages._exact import as_kind
 from ..rows import Rows
+from ..rows.statistics import SOFT_LIMIT, softly_clipped
 
-_CLIP = 4.0  # standard deviations; scores stay below this number
 _KNOTS = np.linspace(0, 1, 6)  # levels of the quantiles at which hat functions peak
 _CONSTANT = 1e-7  # of the root mean square, a smaller deviation is a rounding error
 
@@ -63,7 +63,7 @@ class ColumnFeatures:
 
     def _raw(self, X: np.ndarray) -> np.ndarray:
         z = self._z(X)
-        found = [z / np.sqrt(1 + (z / _CLIP) ** 2)]
+        found = [softly_clipped(z)]
         for column, knots in zip(X[:, self.kept].T, self.knots, strict=False):
             for peak in np.eye(len(knots))[:-1] if len(knots) > 2 else ():
                 found.append(np.interp(column, knots, peak)[:, None].astype(X.dtype))
@@ -77,7 +77,7 @@ class ColumnFeatures:
     def slopes(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return derivatives of the features, and the columns they are functions of."""
         # -> (n_rows, n_features), (n_features,)
-        found = [(1 + (self._z(X) / _CLIP) ** 2) ** -1.5 / self.deviation]
+        found = [(1 + (self._z(X) / SOFT_LIMIT) ** 2) ** -1.5 / self.deviation]
         columns = list(self.kept)
         for j, knots in zip(self.kept, self.knots, strict=False):
             if len(knots) > 2:

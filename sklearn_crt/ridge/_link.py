@@ -11,8 +11,8 @@ from scipy.special import log_softmax, softmax
 from .._calibration import LeftOut
 
 # Penalties of the squares of the slope, the biases and the matrix, as numbers of rows.
-# On eighteen tables, a matrix for three or more classes had 5 % smaller log losses than
-# a slope with biases, and .7 points more correct labels.
+# With three or more classes, a matrix predicts more labels correctly than a slope with
+# biases does, since the scores of one class contain information about another.
 _OF_SLOPE, _OF_BIASES, _OF_MATRIX = 1e-3, 0.01, 0.1
 _SLOPE = 6.0  # slope at which the search starts
 _SEARCH = {"maxiter": 100, "ftol": 1e-7}

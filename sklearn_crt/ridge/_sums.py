@@ -42,10 +42,9 @@ from ._solution import HeldOut, Regression, Solution
 _MULTIPLES = 0.25, 0.5, 1.0, 2.0
 _OF_FEW = *_MULTIPLES, 4.0, 8.0  # with few input columns, targets may vary this fast
 _FEW = 2
-# Numbers of features that n_components="auto" chooses. On twelve tables of up to 8000
-# rows, 2048 columns had 1.4 % smaller errors than 1024. With more than _MANY rows they
-# take too long: the time of a fit grows with the number of rows times the square of
-# this number.
+# Numbers of features that n_components="auto" chooses. 2048 are slightly more accurate
+# than 1024. With more than _MANY rows they take too long: the time of a fit grows with
+# the number of rows times the square of this number.
 FEWEST, MOST, _MANY = 1024, 2048, 2**14
 # Columns from which sigma is selected with half of the columns, which takes a quarter
 # of the time. The draws of half the columns are among those of all columns.

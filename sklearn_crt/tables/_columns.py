@@ -10,11 +10,11 @@ import numpy as np
 
 from .._quantiles import weighted_quantiles
 from ..rows.raw_table import CATEGORY
+from ..rows.statistics import softly_clipped
 
 _LEAST_COUNT = 10  # levels with fewer rows are treated as a single level
 # quantiles to which values are limited before their scale is computed
 _LEVELS = np.array([0.01, 0.5, 0.99])
-_CLIP = 4.0  # scores stay below this number, in the order of the numbers
 _MISSING = np.inf  # represents a missing level; infinite values of users are rejected
 
 
@@ -55,7 +55,7 @@ class Score(NamedTuple):
         values = np.where(np.isnan(values), self.median, values)
         with np.errstate(over="ignore"):
             scores = np.clip((values - self.mean) / self.scale, -1e100, 1e100)
-        return scores * (_CLIP / np.hypot(_CLIP, scores))
+        return softly_clipped(scores)
 
 
 class Missing(NamedTuple):

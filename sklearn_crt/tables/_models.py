@@ -231,7 +231,7 @@ class BaseKernelModel(LifeCycle):
             Table with columns of numbers, booleans, dates, strings or categories, which
             may have missing values.
         y : array-like of shape (n_samples,)
-            TargetRange.
+            Targets: numbers for the regressor, labels for the classifier.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights; a row of weight w counts as w rows.
 
