@@ -14,7 +14,7 @@ from sklearn_crt import (
     NadarayaWatsonClassifier,
     RandomFeatureRidgeClassifier,
 )
-from sklearn_crt._calibration import LeftOut
+from sklearn_crt._quantiles import LeftOut
 from sklearn_crt.averages._jackknife import probabilities
 from sklearn_crt.ridge._link import Link
 

@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._array import to_host, to_namespace_of
-from .._calibration import Errors
 from .._compat import available_if
 from .._fitted import computed_once
 from .._kernels import least_log
-from .._quantiles import check_coverage, check_levels
+from .._quantiles import Errors, check_coverage, check_levels
 from ..rows import Rows, TableLike
 from ._keys import Keys
 from ._row_weights import all_rows, log_kernels, shares_of

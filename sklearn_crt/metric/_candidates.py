@@ -88,17 +88,17 @@ class Table:
         codes = codes if by_class else targets
         return cls(X, weights, codes, targets)
 
-    @property
+    @cached_property
     def by_class(self) -> bool:
         """Whether targets are labels."""
         return self.codes.ndim == 1
 
-    @property
+    @cached_property
     def n_held(self) -> int:
         """Number of rows that are predicted in the comparison."""
         return min(_QUERIES, int(_SHARE * len(self.X)))
 
-    @property
+    @cached_property
     def n_seen(self) -> int:
         """Number of the other rows."""
         return len(self.X) - self.n_held
@@ -163,7 +163,7 @@ class Learner:
         """The features of all rows, (n_rows, n_features)."""
         return self.features(self.table.X)
 
-    @property
+    @cached_property
     def unit(self) -> float:
         """The sigma of which multiples are tried, 0 if all columns are constant."""
         n_columns = self.features.kept.size

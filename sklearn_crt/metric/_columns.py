@@ -10,8 +10,8 @@ from .._array import row_chunks
 from .._quantiles import weighted_quantiles
 from ..averages._exact import as_kind
 from ..rows import Rows
-from ..rows.statistics import SOFT_LIMIT, softly_clipped
 
+_LIMIT = 4.0  # standard deviations, which softly clipped scores do not exceed
 _KNOTS = np.linspace(0, 1, 6)  # levels of the quantiles at which hat functions peak
 _CONSTANT = 1e-7  # of the root mean square, a smaller deviation is a rounding error
 
@@ -77,7 +77,7 @@ class ColumnFeatures:
     def slopes(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return derivatives of the features, and the columns they are functions of."""
         # -> (n_rows, n_features), (n_features,)
-        found = [(1 + (self._z(X) / SOFT_LIMIT) ** 2) ** -1.5 / self.deviation]
+        found = [(1 + (self._z(X) / _LIMIT) ** 2) ** -1.5 / self.deviation]
         columns = list(self.kept)
         for j, knots in zip(self.kept, self.knots, strict=False):
             if len(knots) > 2:
@@ -98,3 +98,11 @@ def mapped(features: ColumnFeatures, components: np.ndarray, X: Rows) -> np.ndar
         some = as_kind(X[rows], np.ndarray)
         out[rows] = features(some) @ components.T.astype(X.dtype)
     return out
+
+
+def softly_clipped(scores: np.ndarray) -> np.ndarray:
+    """Return z / sqrt(1 + (z / 4)^2) for standard scores z, which keeps their order.
+
+    Outliers stay ordered, but are no longer far from all other rows.
+    """
+    return scores * (_LIMIT / np.hypot(_LIMIT, scores))

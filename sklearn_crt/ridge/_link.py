@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import minimize, root
 from scipy.special import log_softmax, softmax
 
-from .._calibration import LeftOut
+from .._quantiles import LeftOut
 
 # Penalties of the squares of the slope, the biases and the matrix, as numbers of rows.
 # With three or more classes, a matrix predicts more labels correctly than a slope with

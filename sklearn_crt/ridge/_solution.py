@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import eigh, qr
 
-from .._calibration import Errors, LeftOut
 from .._compat import cached_property
+from .._quantiles import Errors, LeftOut
 from ._link import Link, LogLoss
 from ._moments import Moments
 

@@ -11,7 +11,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
-from .._calibration import Errors, LeftOut
 from .._compat import cached_property
 from .._fitted import (
     Batch,
@@ -24,6 +23,7 @@ from .._fitted import (
 )
 from .._kernels import exp_features
 from .._map_sums import MapSums, map_of, third_party_features
+from .._quantiles import Errors, LeftOut
 from .._state import same
 from .._workers import (
     Workspace,

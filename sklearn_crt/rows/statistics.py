@@ -34,7 +34,6 @@ _COVARIANCE_BYTES = 2**22  # the same for covariances: enough for efficient prod
 # the same on a device, where starting a kernel is as slow as processing a MiB
 _DEVICE_BYTES = 2**27
 _ROUNDING = 1e-14  # rounding error of the variance of a sparse column, per mean square
-SOFT_LIMIT = 4.0  # standard deviations, which softly clipped scores do not exceed
 
 
 def _batches(
@@ -428,11 +427,3 @@ def _sum(a: T | None, b: T | None) -> T | None:
     if a is None or b is None:
         return b if a is None else a
     return a + b
-
-
-def softly_clipped(scores: np.ndarray) -> np.ndarray:
-    """Return z / sqrt(1 + (z / 4)^2) for standard scores z, which keeps their order.
-
-    Outliers stay ordered, but are no longer far from all other rows.
-    """
-    return scores * (SOFT_LIMIT / np.hypot(SOFT_LIMIT, scores))

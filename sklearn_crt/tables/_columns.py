@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .._quantiles import weighted_quantiles
+from ..metric._columns import softly_clipped
 from ..rows.raw_table import CATEGORY
-from ..rows.statistics import softly_clipped
 
 _LEAST_COUNT = 10  # levels with fewer rows are treated as a single level
 # quantiles to which values are limited before their scale is computed

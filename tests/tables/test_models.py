@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.metrics import log_loss
 
 from sklearn_crt import KernelClassifier, KernelRegressor
-from sklearn_crt.tables._parts import TableRows, TargetRange, blend_weights
+from sklearn_crt.tables._blend import TableRows, TargetRange, blend_weights
 
 from .test_anova_sampler import mixed_table
 

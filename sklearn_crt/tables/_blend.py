@@ -1,24 +1,35 @@
-"""The parts of a blend for tables, and their weights."""
+"""Blends for raw tables: their parts, and weights from cross-validation."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.utils.parallel import Parallel, delayed
 
+from .._fitted import Step, no_step
+from .._quantiles import Errors, LeftOut
 from ..averages import LocalLinearClassifier, LocalLinearRegressor
 from ..metric import LearnedMetric
 from ..ridge import RandomFeatureRidge, RandomFeatureRidgeClassifier
+from ..rows.raw_table import CATEGORY
 from ._columns import Encoding, Score
+from ._sampler import AnovaSampler, SampleValue
 
 FLOOR = 0.002  # smallest probability of a class that a part predicts
 # predictions may exceed the range of the targets by this proportion of it
 _BEYOND = 0.2
 _MOST_AXES = 20  # of the learned metric
 _FEW = 600  # rows below which the ANOVA kernel is learned within the folds
+_LEAST_ROWS = 40  # with fewer rows only the ANOVA part is used
+_LEAST_WEIGHT = 0.01  # parts with a smaller weight are left out
+# The same on the first fold for the local linear part, whose fits take most of the time
+_LEAST_AT_FIRST = 0.1
+# powers of blended probabilities that are compared
+_POWERS = 0.8, 0.9, 1.0, 1.1, 1.2, 1.35
 
 
 class TargetRange(NamedTuple):
@@ -214,3 +225,155 @@ def blend_weights(
     ).x
     weights = np.maximum(weights, 0)
     return weights / weights.sum()
+
+
+class Blend(NamedTuple):
+    """The fitted parts and their weights."""
+
+    targets: TargetRange
+    additives: list[AdditivePart]  # one per fold
+    anova: AnovaPart
+    local: LocalLinearPart | None
+    weights: dict[str, float]
+    losses: dict[str, float]
+    power: float
+    errors: Errors | None  # of cross-validated predictions; None for labels
+
+    def predict(self, V: np.ndarray) -> np.ndarray:
+        """Return predictions, (n, k)."""
+        total, additive = np.zeros(1), None
+        if self.additives:
+            additive = np.mean([part.predict(V) for part in self.additives], axis=0)
+            total = self.weights["additive"] * additive
+        if self.weights["ANOVA"]:
+            total = total + self.weights["ANOVA"] * self.anova.predict(V)
+        if self.local is not None and additive is not None:
+            found = self.local.predict(V, additive)
+            total = total + self.weights["local linear"] * found
+        return calibrated(total, self.power, self.targets)
+
+
+def calibrated(found: np.ndarray, power: float, targets: TargetRange) -> np.ndarray:
+    """Return numbers unchanged, and a normalised power of class probabilities."""
+    if targets.n_classes is None:
+        return found
+    found = found**power
+    return found / found.sum(axis=1, keepdims=True)
+
+
+class BlendChoices(NamedTuple):
+    """The parameters, the seed and the kinds of the columns of a fit."""
+
+    n_folds: int
+    n_jobs: int | None
+    seed: int
+    kinds: tuple[str, ...]
+    n_classes: int | None
+
+
+class BlendValue(SampleValue):
+    """The rows, in an order that follows from their content, and the blend."""
+
+    most_rows: ClassVar[int] = 2**62
+
+    def _learn(self, step: Step = no_step) -> Blend:
+        """Return the fitted parts and their weights."""
+        sample, (n_folds, n_jobs, seed, kinds, n_classes) = self.sample, self.choices
+        assert sample is not None  # there are rows
+        rows = TableRows(sample.X, sample.y, sample.weights)
+        targets = range_of(rows.y) if n_classes is None else TargetRange(n_classes)
+        categories = [j for j, kind in enumerate(kinds) if kind == CATEGORY]
+        sampler = AnovaSampler(categories=categories, random_state=seed)
+        anova = AnovaPart(targets, sampler).fit(rows)
+        step()
+        folds = _folds(rows, targets, n_folds)
+        if len(rows.y) < _LEAST_ROWS or not targets.vary(rows.y, folds):
+            return Blend(targets, [], anova, None, {"ANOVA": 1.0}, {}, 1.0, None)
+        unit = min(1.0, float(rows.weights.mean()))
+        encoding = Encoding.of(rows.V, rows.weights / unit, kinds, ())
+        parallel = Parallel(n_jobs=n_jobs)
+        additives = parallel(
+            delayed(AdditivePart(targets, encoding).fit)(rows.some(train))
+            for train, _ in folds
+        )
+        parts = [m.predict(rows.V[b]) for m, (_, b) in zip(additives, folds)]
+        found = {"additive": _in_order(parts, folds)}
+        additive = found["additive"]
+        local: Any = LocalLinearPart(targets, encoding, seed)
+        fits: Any = [_fit_fold(anova, local, rows, additive, *folds[0])]
+        step()
+        test = folds[0][1]
+        first = blend_weights([additive[test], *fits[0]], rows.some(test), targets)
+        if first[-1] < _LEAST_AT_FIRST:
+            local = None
+        fits += parallel(
+            delayed(_fit_fold)(anova, local, rows, additive, *fold)
+            for fold in folds[1:]
+        )
+        step()
+        names = ("ANOVA",) if local is None else ("ANOVA", "local linear")
+        for place, name in enumerate(names):
+            found[name] = _in_order([fit[place] for fit in fits], folds)
+        share = rows.weights / rows.weights.sum()
+        losses = {
+            name: float(share @ targets.losses(each, rows.y))
+            for name, each in found.items()
+        }
+        values = blend_weights([*found.values()], rows, targets)
+        values = np.where(values < _LEAST_WEIGHT, 0, values)
+        values /= values.sum()
+        weights = {name: float(w) for name, w in zip(found, values, strict=True)}
+        blended = np.tensordot(values, np.stack([*found.values()]), 1)
+        power, errors = 1.0, None
+        if n_classes is None:
+            y, nothing = rows.y[:, None], np.zeros_like(blended)
+            errors = Errors.of(LeftOut(blended, y, nothing, rows.weights), None)
+        else:
+            powers = [calibrated(blended, each, targets) for each in _POWERS]
+            by_power = [share @ targets.losses(each, rows.y) for each in powers]
+            power = _POWERS[int(np.argmin(by_power))]
+        weights = {"local linear": 0.0, **weights}
+        local = local.fit(rows, additive) if weights["local linear"] else None
+        keep = additives if local or weights["additive"] else []
+        return Blend(targets, keep, anova, local, weights, losses, power, errors)
+
+
+def _folds(
+    rows: TableRows, targets: TargetRange, n_folds: int
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return training and test rows of folds; the order of the rows is random."""
+    n_rows = len(rows.y)
+    order = np.arange(n_rows)
+    if targets.n_classes is not None:
+        order = np.argsort(rows.y, kind="stable")
+    of_fold = np.empty(n_rows, np.intp)
+    of_fold[order] = np.arange(n_rows) % n_folds
+    return [
+        (np.flatnonzero(of_fold != fold), np.flatnonzero(of_fold == fold))
+        for fold in range(min(n_folds, n_rows))
+    ]
+
+
+def _in_order(parts: Sequence[np.ndarray], folds: Any) -> np.ndarray:
+    """Return the predictions of the test rows of folds, in the order of the rows."""
+    out = np.empty((sum(map(len, parts)), parts[0].shape[1]))
+    for (_, test), part in zip(folds, parts, strict=True):
+        out[test] = part
+    return out
+
+
+def _fit_fold(
+    anova: AnovaPart,
+    local: LocalLinearPart | None,
+    rows: TableRows,
+    additive: np.ndarray,
+    train: np.ndarray,
+    test: np.ndarray,
+) -> list[np.ndarray]:
+    """Return the predictions of the test rows of a fold by one or two parts."""
+    some = rows.some(train)
+    found = [anova.within_folds(rows).fit(some).predict(rows.V[test])]
+    if local is not None:
+        own = local.anew().fit(some, additive[train])
+        found.append(own.predict(rows.V[test], additive[test]))
+    return found
