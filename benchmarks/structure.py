@@ -157,7 +157,8 @@ def measure_text(root, modules):
     for module in names & set(modules):
         public.update(modules[module].exported())
     homes = PACKAGE, f"{PACKAGE}.samplers"
-    first = {name.rsplit(".", 1)[1] for name in names if name.rsplit(".", 1)[0] in homes}
+    parts = [name.rsplit(".", 1) for name in names]
+    first = {name for home, name in parts if home in homes}
     alone = [len(with_one_importer(modules, graph, of)) for of in (public, first)]
     twice = [
         node
@@ -200,6 +201,7 @@ def runs(package, rng):
     oprf = package.OPRFSampler(random_state=0)
     classifier = package.NadarayaWatsonClassifier
     regressor = package.NadarayaWatsonRegressor
+    samplers = package.samplers
 
     def stream():
         model = package.RandomFeatureRidge()
@@ -224,8 +226,8 @@ def runs(package, rng):
         "RandomFeatureRidge, 2 partial_fit, predict": stream,
         "LearnedMetric, LocalLinearRegressor": lambda: in_metric(linear[0](), z),
         "LearnedMetric, LocalLinearClassifier": lambda: in_metric(linear[1](), y),
-        "GERFSampler.fit": lambda: package.samplers.GERFSampler(random_state=0).fit(X),
-        "HybridSampler.fit": lambda: package.samplers.HybridSampler(random_state=0).fit(X),
+        "GERFSampler.fit": lambda: samplers.GERFSampler(random_state=0).fit(X),
+        "HybridSampler.fit": lambda: samplers.HybridSampler(random_state=0).fit(X),
     }
 
 
