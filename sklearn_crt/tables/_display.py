@@ -95,8 +95,9 @@ class EffectsDisplay:
 
         Parameters
         ----------
-        estimator : RandomFeatureRidge or RandomFeatureRidgeClassifier
-            A fitted model whose kernel is an ``AnovaSampler``.
+        estimator : RandomFeatureRidge, RandomFeatureRidgeClassifier or KernelRegressor
+            A fitted model; the kernel of a ridge model must be an ``AnovaSampler``.
+            Bands are drawn for ``RandomFeatureRidge`` only.
         X : {data frame, array-like} of shape (n_samples, n_features)
             Rows. Effects are ordered by their standard deviation over these rows, and
             drawn over the range of their columns in these rows.

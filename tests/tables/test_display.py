@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 
-from sklearn_crt import AnovaSampler, RandomFeatureRidge, RandomFeatureRidgeClassifier
+from sklearn_crt import (
+    AnovaSampler,
+    KernelRegressor,
+    RandomFeatureRidge,
+    RandomFeatureRidgeClassifier,
+)
 from sklearn_crt.tables import EffectsDisplay
 
 from .test_anova_sampler import mixed_table
@@ -64,6 +69,19 @@ def test_curves_and_points_are_the_effects_of_the_model(table, model):
         rows = X["colour"].fillna("missing") == label
         own = effects.values[rows, effects.names.index("colour")]
         np.testing.assert_allclose(own, height, atol=1e-10)
+
+
+def test_curves_of_a_blend_are_its_effects(table):
+    X, y = table
+    blend = KernelRegressor(random_state=0).fit(X, y)
+    effects = blend.effects(X)
+    display = EffectsDisplay.from_estimator(blend, X, n_effects=10)
+    curve = {ax.get_title(): ax for ax in display.axes_}["size"].lines[0]
+    values = effects.values[:, effects.names.index("size")]
+    order = np.argsort(X["size"])
+    found = np.interp(curve.get_xdata(), X["size"][order], values[order])
+    assert 0 < blend.weights_["ANOVA"] < 1
+    np.testing.assert_allclose(curve.get_ydata(), found, atol=0.02 * np.ptp(values))
 
 
 def test_bands_shrink_with_the_number_of_rows():
