@@ -11,21 +11,23 @@ from sklearn.base import clone, is_regressor
 from sklearn_crt import (
     AnovaSampler,
     DERFSampler,
-    HybridSampler,
     LearnedMetric,
     LocalLinearRegressor,
-    MaternSampler,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     OPRFSampler,
-    PoissonSampler,
     Prototypes,
     RandomFeatureRidge,
     RandomFeatureRidgeClassifier,
     TrigRBFSampler,
-    clustered_hybrid,
 )
 from sklearn_crt.rows import Frame
+from sklearn_crt.samplers import (
+    HybridSampler,
+    MaternSampler,
+    PoissonSampler,
+    clustered_hybrid,
+)
 from sklearn_crt.testing import assert_thread_safe
 
 from .test_common import EACH_ESTIMATOR

@@ -17,13 +17,12 @@ from sklearn_crt import (
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     OPRFSampler,
-    PoissonSampler,
-    PositiveRBFSampler,
     Prototypes,
     TrigRBFSampler,
 )
 from sklearn_crt.averages import _sigma
 from sklearn_crt.kernels import Gaussian
+from sklearn_crt.samplers import PoissonSampler, PositiveRBFSampler
 
 # what the default sigma of a sampler is multiplied by, before the finer grid
 OCTAVES = 2.0 ** np.arange(-2, 5)

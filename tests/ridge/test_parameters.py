@@ -18,15 +18,17 @@ from sklearn.utils import get_tags
 
 from sklearn_crt import (
     CentersRBFSampler,
-    ExponentialPowerSampler,
-    LaplacianSampler,
-    MaternSampler,
     OPRFSampler,
     RandomFeatureRidge,
     RandomFeatureRidgeClassifier,
     TrigRBFSampler,
 )
 from sklearn_crt.kernels import ExponentialPower, Gaussian, Laplacian, Matern
+from sklearn_crt.samplers import (
+    ExponentialPowerSampler,
+    LaplacianSampler,
+    MaternSampler,
+)
 
 SAMPLERS = [
     ("gaussian", TrigRBFSampler()),
