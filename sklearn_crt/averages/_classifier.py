@@ -34,7 +34,7 @@ from ._targets import OneHot
 _AMOUNTS = np.geomspace(0.05, 10, 9).tolist()
 _EXPONENTS = np.linspace(0.6, 1.5, 10).tolist()
 _MOST_ROWS, _LEAST_ROWS = 1000, 200  # training rows that are left out
-_MOST_PRODUCTS = 2**33  # of kernel values and targets, fewer if there are many rows
+_MOST_PRODUCTS = 2**33  # largest number of kernel values times targets
 
 
 class Smoothing(NamedTuple):
@@ -65,7 +65,7 @@ class Smoothing(NamedTuple):
         n_rows = int(_MOST_PRODUCTS // (len(y) * n_columns))
         n_rows = min(max(n_rows, _LEAST_ROWS), _MOST_ROWS)
         few = DistinctSample.of([(X, y, weights)], n_rows)
-        # one over the usual weight, to which tiny weights contribute nothing
+        # inverse of a typical weight, which tiny weights do not affect
         scale = float(few.weights.sum() / (few.weights @ few.weights))
         parts = [sums.scores for _, sums in keys.sums(few.X, sigma, left_out=True)]
         scores = np.maximum(np.concatenate(parts)[:, : keys.targets.n_averages], 0)

@@ -89,7 +89,7 @@ class LocalLinearMixin(BaseNadarayaWatson):
     }
 
     def _encoder(self):
-        plain = super()._encoder()  # of the Nadaraya-Watson base class
+        plain = super()._encoder()  # that of the Nadaraya-Watson base class
         if is_auto(self.alpha):
             return LocalLinear(plain, self.remainder)
         alphas = np.atleast_1d(np.asarray(self.alpha, dtype=np.float64))

@@ -13,7 +13,7 @@ from ..rows import Rows
 
 _LIMIT = 4.0  # standard deviations, which softly clipped scores do not exceed
 _KNOTS = np.linspace(0, 1, 6)  # levels of the quantiles at which hat functions peak
-_CONSTANT = 1e-7  # of the root mean square, a smaller deviation is a rounding error
+_CONSTANT = 1e-7  # smaller deviations, relative to the values, are rounding errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +21,7 @@ class ColumnFeatures:
     """Functions of single columns, standardised on the training rows.
 
     The score of a value with standardised value z is z / sqrt(1 + (z / 4)^2), so that
-    outliers do not dominate distances. With knots there also are hat functions: each is
+    outliers do not dominate distances. With knots there are also hat functions: each is
     one at a knot, zero at all others, and linear in between. Constant columns have no
     features.
     """
@@ -29,7 +29,7 @@ class ColumnFeatures:
     kept: np.ndarray  # positions of the columns that are not constant
     center: np.ndarray  # (n_kept,)
     deviation: np.ndarray  # (n_kept,)
-    knots: tuple[np.ndarray, ...]  # of each of these columns; none without hats
+    knots: tuple[np.ndarray, ...]  # one array per column, empty without hats
     means: np.ndarray  # (n_features,)
     scales: np.ndarray  # (n_features,), deviations
 

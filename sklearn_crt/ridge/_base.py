@@ -119,7 +119,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
     """
 
     _value: RidgeSums
-    _reader: TableReader | None = None  # of raw tables, if the kernel takes these
+    _reader: TableReader | None = None  # reads raw tables, if the kernel takes these
     _parameter_constraints: dict = {
         "kernel": KERNEL_CONSTRAINTS,
         "sigma": SIGMA_CONSTRAINTS,
@@ -196,7 +196,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
         self, X: Any, y: Any, sample_weight: Any, *, first: bool, final: bool
     ) -> Batch:
         if first:
-            self._reader = None  # of an earlier fit
+            self._reader = None  # removes that of an earlier fit
         batch = super()._read(X, y, sample_weight, first=first, final=final)
         refuse_device(self, batch.X, "")
         if sparse.issparse(batch.X) and _is_process_kernel(self.kernel):
@@ -392,9 +392,9 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
               is 0, and decreases as the penalty grows.
 
             If there are more than 16 rows per column, or more than 1024 rows and
-            columns, only the best sigma is evaluated with all rows and columns, and the
-            others with a sample of 16 rows per column, and with half of the columns if
-            there are 1024 or more.
+            columns, only the best sigma is evaluated with all rows and columns. The
+            others are evaluated with a sample of 16 rows per column, and with half of
+            the columns if there are 1024 or more.
         """
         columns: dict[str, list] = {}
         for row in value_of(self).table:

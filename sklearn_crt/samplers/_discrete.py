@@ -235,7 +235,7 @@ class PoissonSampler(DiscreteSampler):
     lambda_: float = fitted("map_.law.lambda_", "Mean of the exponents.")
 
 
-_P_RANGE = 1e-8, 1 - 1e-8  # of p
+_P_RANGE = 1e-8, 1 - 1e-8  # bounds of p
 
 
 def optimal_p(products: ArrayLike) -> float:

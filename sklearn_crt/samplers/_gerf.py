@@ -104,7 +104,8 @@ class GERFSampler(ExponentialSampler):
     .. math:: \frac{p}{m^2}\, e^{-(s+1)(|x|^2 + |y|^2)}
        \left(e^{sq} - {}_1F_1(d; d/2; sq/2)\right) .
 
-    A last single column adds half of :math:`E|fg|^2` to its second moment.
+    If the number of columns is odd, the last one comes from a frequency of its own, and
+    adds half of :math:`E|fg|^2` to the second moment of this frequency.
 
     ``kernel_variance`` evaluates this formula for ``"iid"`` and ``"orthogonal"``. For
     ``"simplex"`` and for coupling objects with any fixed angle, another function

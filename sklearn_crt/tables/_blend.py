@@ -22,11 +22,11 @@ from ._sampler import AnovaSampler, SampleValue
 FLOOR = 0.002  # smallest probability of a class that a part predicts
 # predictions may exceed the range of the targets by this proportion of it
 _BEYOND = 0.2
-_MOST_AXES = 20  # of the learned metric
+_MOST_AXES = 20  # largest number of columns of the learned metric
 _FEW = 600  # rows below which the ANOVA kernel is learned within the folds
 _LEAST_ROWS = 40  # with fewer rows only the ANOVA part is used
 _LEAST_WEIGHT = 0.01  # parts with a smaller weight are left out
-# The same on the first fold for the local linear part, whose fits take most of the time
+# the same threshold on the first fold for the local linear part, the slowest one
 _LEAST_AT_FIRST = 0.1
 # powers of blended probabilities that are compared
 _POWERS = 0.8, 0.9, 1.0, 1.1, 1.2, 1.35
@@ -237,7 +237,7 @@ class Blend(NamedTuple):
     weights: dict[str, float]
     losses: dict[str, float]
     power: float
-    errors: Errors | None  # of cross-validated predictions; None for labels
+    errors: Errors | None  # errors of cross-validated predictions; None for labels
 
     def predict(self, V: np.ndarray) -> np.ndarray:
         """Return predictions, (n, k)."""

@@ -1,4 +1,4 @@
-"""Plots of the effects of columns on the predictions of ridge regression."""
+"""Plots of the effects of columns on predictions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Axis(NamedTuple):
 
     name: str
     values: np.ndarray  # as the reader returns them
-    labels: list[str] | None  # of levels; None for numbers
+    labels: list[str] | None  # names of the levels; None for numbers
 
 
 class _Panel(NamedTuple):
