@@ -245,8 +245,7 @@ class Gaussian(RadialKernel):
 
     See Also
     --------
-    sklearn_crt.TrigRBFSampler, sklearn_crt.OPRFSampler : Random features of this
-        kernel.
+    sklearn_crt.TrigRBFSampler : Random features of this kernel.
 
     Examples
     --------
@@ -441,8 +440,7 @@ class ExponentialPower(_ScaleMixture):
     See Also
     --------
     sklearn_crt.samplers.ExponentialPowerSampler : Random features of this kernel.
-    sklearn_crt.kernels.exponential_power_kernel : The kernel matrix of two arrays of
-        rows.
+    sklearn_crt.kernels.exponential_power_kernel : The exact kernel as a function.
 
     References
     ----------

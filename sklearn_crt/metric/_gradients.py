@@ -17,8 +17,8 @@ from scipy.optimize import minimize
 
 from .._sincos import sincos
 
-# Number of rows, of iterations of L-BFGS, and the gain in log evidence below which it
-# stops. The last stage goes on only for targets with little noise.
+# Number of rows, number of iterations of L-BFGS, and the gain in log evidence below
+# which it stops. The last stage continues only for targets with little noise.
 STAGES = (400, 15, 0.0), (800, 15, 0.0), (800, 30, 0.3)
 MOST_ROWS = {"evidence": STAGES[-1][0], "agop": 2**13}
 _PENALTY = 0.3  # weight of the squared deviations of log scales from a common one

@@ -187,8 +187,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
 
     See Also
     --------
-    LocalLinearRegressor : Local linear regression, which benefits most from a learned
-        metric.
+    LocalLinearRegressor : The model that benefits most from a learned metric.
     LocalLinearClassifier : The same for labels.
     sklearn.neighbors.NeighborhoodComponentsAnalysis : NCA on all pairs of rows.
 

@@ -362,7 +362,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
 
     # -------------------------------------------------------------- predictions
     def _predictions(self, X, method, function):
-        """Return the values of a function of the solution and the features of rows."""
+        """Evaluate a function of the solution and of the features of the given rows."""
         value = value_of(self)
         check_fit_namespace(self, X, method)
         refuse_lazy(self, f"sklearn_crt.dask.map_rows(estimator.{method}, X)", X)
@@ -467,7 +467,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
 
     @abstractmethod
     def _squeezed(self, values):
-        """Return an array whose first axis is outputs in the shape of attributes."""
+        """Return an array with outputs as first axis in the shape of the attributes."""
 
 
 def _sampler_of(kernel: RadialKernel) -> Any:

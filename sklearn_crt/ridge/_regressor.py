@@ -85,8 +85,7 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
     See Also
     --------
     RandomFeatureRidgeClassifier : The corresponding classifier.
-    sklearn.linear_model.RidgeCV : Ridge regression on rows in memory that chooses its
-        penalty by the leave-one-out error.
+    sklearn.linear_model.RidgeCV : Ridge regression on features computed in advance.
 
     Notes
     -----

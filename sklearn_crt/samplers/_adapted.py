@@ -29,7 +29,7 @@ from ._exponential import ExponentialSampler, middle
 _MOST_FEATURES = 4096  # the covariance matrix then takes 134 MB
 # multiple of the pooled covariance that is added to each covariance, for n = d
 _RIDGE = 0.3
-# the same for a large n, and as a multiple of the mean variance against rounding
+# limit of this multiple for large n; also the smallest ridge, times the mean variance
 _LEAST = 1e-6
 
 
@@ -60,8 +60,7 @@ class DERFSampler(ExponentialSampler):
     See Also
     --------
     OPRFSampler : A single parameter instead of a matrix, for many columns or few rows.
-    sklearn_crt.samplers.AnchoredRBFSampler : Positive features near training rows, for
-        a large sigma.
+    sklearn_crt.samplers.AnchoredRBFSampler : Positive features for a large sigma.
 
     Notes
     -----
@@ -221,8 +220,7 @@ class AnchoredRBFSampler(BaseFeatureSampler):
 
     See Also
     --------
-    sklearn_crt.DERFSampler : Depends on a covariance instead of rows; for a small or
-        medium sigma.
+    sklearn_crt.DERFSampler : Positive features for a small or medium sigma.
     sklearn_crt.OPRFSampler : Depends only on the means and variances of the columns.
 
     Notes

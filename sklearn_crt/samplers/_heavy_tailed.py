@@ -276,8 +276,7 @@ class ExponentialPowerSampler(HeavyTailedSampler):
     See Also
     --------
     LaplacianSampler : The case alpha = 1.
-    sklearn_crt.TrigRBFSampler : The special case alpha = 2, with sigma multiplied by
-        sqrt(2).
+    sklearn_crt.TrigRBFSampler : The case alpha = 2, with sigma times sqrt(2).
     sklearn_crt.kernels.exponential_power_kernel : The exact kernel as a function.
 
     Notes

@@ -102,8 +102,7 @@ class SimplexRBFSampler(PositiveRBFSampler):
     See Also
     --------
     PositiveRBFSampler : The same features with orthogonal frequencies by default.
-    sklearn_crt.OPRFSampler : Features with one more parameter, also with
-        ``coupling="simplex"``.
+    sklearn_crt.OPRFSampler : One more parameter; ``coupling="simplex"`` is possible.
 
     Notes
     -----

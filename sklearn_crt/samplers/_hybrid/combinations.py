@@ -209,8 +209,7 @@ def clustered_hybrid(
     See Also
     --------
     angular_hybrid : Needs no clusters.
-    sklearn_crt.samplers.ComplexExponentialSampler : The features of one pair of
-        clusters.
+    ComplexExponentialSampler : The features of one pair of clusters.
 
     Notes
     -----
