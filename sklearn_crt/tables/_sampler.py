@@ -112,7 +112,7 @@ class SampleValue(FittedValue):
         return replace(self, sample=sample, known=None)
 
     def fitted(self, batch: Batch, step: Step = no_step) -> Self:
-        """Return the value after learning from the rows, with the sample of the rows."""
+        """Return the value after learning from the rows; it keeps a sample of them."""
         value = self.plus(batch)
         return replace(value, known=value._learn(step))
 
