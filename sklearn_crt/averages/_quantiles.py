@@ -12,7 +12,7 @@ from .._array import to_host, to_namespace_of
 from .._compat import available_if
 from .._fitted import computed_once
 from .._kernels import least_log
-from .._quantiles import Errors, check_coverage, check_levels
+from .._quantiles import Errors, check_levels, levels_of_interval
 from ..rows import Rows, TableLike
 from ._keys import Keys
 from ._row_weights import all_rows, log_kernels, shares_of
@@ -286,9 +286,7 @@ class QuantilesMixin:
         >>> bool(0.88 < np.mean((low <= y[1::2]) & (y[1::2] <= high)) < 0.92)
         True
         """
-        coverage = check_coverage(coverage)
-        levels = np.array([0.5 - coverage / 2, 0.5 + coverage / 2])
-        ends = self._quantiles(X, "predict_interval", levels)
+        ends = self._quantiles(X, "predict_interval", levels_of_interval(coverage))
         return to_namespace_of(ends[:, 0] if self._one_output else ends, X)
 
     def _quantiles(self, X, method, levels):
