@@ -9,6 +9,7 @@ import pytest
 from sklearn.base import clone, is_regressor
 
 from sklearn_crt import (
+    AnovaSampler,
     DERFSampler,
     LearnedMetric,
     LocalLinearRegressor,
@@ -125,6 +126,8 @@ def test_threads_give_what_one_gives(rng, estimator, hasty):
 EXPENSIVE = [
     RandomFeatureRidge(),
     RandomFeatureRidgeClassifier(),
+    RandomFeatureRidgeClassifier(n_components=20, random_state=0),
+    RandomFeatureRidgeClassifier(AnovaSampler(), n_components=20, random_state=0),
     LearnedMetric(),
     LocalLinearRegressor(),
     LocalLinearRegressor(clip=True),

@@ -81,6 +81,7 @@ def chosen(cls, sampler, X, y, weights, multiples):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn_crt.exceptions.ApproximationWarning")
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     "inside",
     [
@@ -93,9 +94,9 @@ def chosen(cls, sampler, X, y, weights, multiples):
 )
 @pytest.mark.parametrize("cls", [NadarayaWatsonClassifier, NadarayaWatsonRegressor])
 def test_auto_is_the_best_by_predictions_of_rows_left_out(cls, inside, table):
-    X, y, weights = (array[-70:] for array in table)  # with copies
-    X = np.vstack([X, X[-20:]])
-    y, weights = np.r_[y, y[-20:]], np.r_[weights, weights[-20:]]
+    X, y, weights = (array[-50:] for array in table)  # with copies
+    X = np.vstack([X, X[-15:]])
+    y, weights = np.r_[y, y[-15:]], np.r_[weights, weights[-15:]]
     y = y if cls is NadarayaWatsonRegressor else (y > 0).astype(int)
     scale = clone(inside).fit(X, sample_weight=weights).sigma_
     best = chosen(cls, inside, X, y, weights, OCTAVES.tolist())
