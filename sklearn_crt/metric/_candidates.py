@@ -26,6 +26,7 @@ _QUERIES, _KEYS = 500, 1500  # rows of the comparison
 _SHARE = 0.4  # largest share of the rows that are predicted in the comparison
 _ROWS_PER_HAT = 10  # with fewer rows per feature, hat functions are not tried
 _MANY = 2500  # with more rows the metric is not learned again from all of them
+_ROUNDING = 1e-14  # smaller variances, relative to the largest, are rounding errors
 _TURNS = 1024.0  # times that a score goes around the unit interval that orders rows
 
 
@@ -201,8 +202,9 @@ class Learner:
         found = np.zeros((wanted, d))
         if n:
             ends = r - n, r - 1
-            _, V = eigh(root.T @ covariance @ root, subset_by_index=ends)
-            leading = (root @ V[:, ::-1]).T
+            values, V = eigh(root.T @ covariance @ root, subset_by_index=ends)
+            # directions without variance are rounding errors
+            leading = (root @ (V * (values > _ROUNDING * values[-1]))[:, ::-1]).T
             place = np.abs(leading).argmax(axis=1)
             found[:n] = leading * np.sign(leading[np.arange(n), place])[:, None]
         variance = np.sum(found @ covariance * found)
