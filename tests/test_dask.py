@@ -15,7 +15,6 @@ from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScal
 
 from sklearn_crt import (
     CentersRBFSampler,
-    HybridSampler,
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
@@ -23,6 +22,7 @@ from sklearn_crt import (
     Prototypes,
     TrigRBFSampler,
 )
+from sklearn_crt.samplers import HybridSampler
 
 from .cases import sampler_cases
 

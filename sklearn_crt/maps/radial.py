@@ -333,7 +333,7 @@ class Matern(_ScaleMixture):
 
     See Also
     --------
-    sklearn_crt.MaternSampler : Random features of this kernel.
+    sklearn_crt.samplers.MaternSampler : Random features of this kernel.
     sklearn_crt.kernels.matern_kernel : The kernel matrix of two arrays of rows.
 
     References
@@ -398,7 +398,7 @@ class Laplacian(Matern):
 
     See Also
     --------
-    sklearn_crt.LaplacianSampler : Random features of this kernel.
+    sklearn_crt.samplers.LaplacianSampler : Random features of this kernel.
     sklearn_crt.kernels.laplacian_kernel : The kernel matrix of two arrays of rows.
 
     References
@@ -440,7 +440,7 @@ class ExponentialPower(_ScaleMixture):
 
     See Also
     --------
-    sklearn_crt.ExponentialPowerSampler : Random features of this kernel.
+    sklearn_crt.samplers.ExponentialPowerSampler : Random features of this kernel.
     sklearn_crt.kernels.exponential_power_kernel : The kernel matrix of two arrays of
         rows.
 

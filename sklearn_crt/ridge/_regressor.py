@@ -339,7 +339,8 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         >>> rng = np.random.default_rng(0)
         >>> x = rng.uniform(0, 6, size=(4000, 1))
         >>> y = np.sin(x[:, 0]) + 0.1 * rng.normal(size=4000)
-        >>> model = RandomFeatureRidge(random_state=0).fit(x[::2], y[::2])
+        >>> model = RandomFeatureRidge(n_components=100, random_state=0)
+        >>> model = model.fit(x[::2], y[::2])
         >>> low, high = model.predict_interval(x[1::2], coverage=0.9).T
         >>> bool(0.88 < np.mean((low <= y[1::2]) & (y[1::2] <= high)) < 0.92)
         True

@@ -57,8 +57,8 @@ class GERFSampler(ExponentialSampler):
 
     See Also
     --------
-    OPRFSampler : The best features with s = +1 and a real A.
-    TrigRBFSampler : The features with s = -1 and A = 0.
+    sklearn_crt.OPRFSampler : The best features with s = +1 and a real A.
+    sklearn_crt.TrigRBFSampler : The features with s = -1 and A = 0.
 
     Notes
     -----
@@ -119,7 +119,7 @@ class GERFSampler(ExponentialSampler):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_crt import GERFSampler
+    >>> from sklearn_crt.samplers import GERFSampler
     >>> X = np.random.default_rng(0).normal(size=(100, 5))
     >>> for sigma in (0.1, 1.0):
     ...     sampler = GERFSampler(sigma=sigma, random_state=0).fit(X)

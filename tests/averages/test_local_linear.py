@@ -460,8 +460,8 @@ def rows_and_queries(name, rng):
     return X, np.concatenate([X[:200], X[300:500] + 0.1, far])
 
 
-@pytest.mark.parametrize("sigma", [0.5, 2.0, 8.0])
-@pytest.mark.parametrize("remainder", [0.0, 1e-6, 1e-3, 0.3])
+@pytest.mark.parametrize("sigma", [2.0, 8.0])
+@pytest.mark.parametrize("remainder", [0.0, 1e-3, 0.3])
 @pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])
 @pytest.mark.parametrize(
     "name", ["normal", "heavy tails", "near duplicates", "grid", "curve"]

@@ -18,13 +18,12 @@ from sklearn_crt import (
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     OPRFSampler,
-    PoissonSampler,
-    PositiveRBFSampler,
     Prototypes,
     TrigRBFSampler,
 )
 from sklearn_crt.averages import _sigma
 from sklearn_crt.kernels import Gaussian
+from sklearn_crt.samplers import PoissonSampler, PositiveRBFSampler
 
 # what the default sigma of a sampler is multiplied by, before the finer grid
 OCTAVES = 2.0 ** np.arange(-2, 5)
@@ -83,6 +82,7 @@ def chosen(cls, sampler, X, y, weights, multiples):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn_crt.exceptions.ApproximationWarning")
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     "inside",
     [
@@ -95,9 +95,9 @@ def chosen(cls, sampler, X, y, weights, multiples):
 )
 @pytest.mark.parametrize("cls", [NadarayaWatsonClassifier, NadarayaWatsonRegressor])
 def test_auto_is_the_best_by_predictions_of_rows_left_out(cls, inside, table):
-    X, y, weights = (array[-70:] for array in table)  # with copies
-    X = np.vstack([X, X[-20:]])
-    y, weights = np.r_[y, y[-20:]], np.r_[weights, weights[-20:]]
+    X, y, weights = (array[-50:] for array in table)  # with copies
+    X = np.vstack([X, X[-15:]])
+    y, weights = np.r_[y, y[-15:]], np.r_[weights, weights[-15:]]
     y = y if cls is NadarayaWatsonRegressor else (y > 0).astype(int)
     scale = clone(inside).fit(X, sample_weight=weights).sigma_
     best = chosen(cls, inside, X, y, weights, OCTAVES.tolist())

@@ -7,15 +7,11 @@ from scipy.spatial.distance import cdist
 from scipy.special import logsumexp, softmax
 from sklearn.frozen import FrozenEstimator
 
-from sklearn_crt import (
-    GeometricSampler,
-    NadarayaWatsonClassifier,
-    NadarayaWatsonRegressor,
-    OPRFSampler,
-)
+from sklearn_crt import NadarayaWatsonClassifier, NadarayaWatsonRegressor, OPRFSampler
 from sklearn_crt.averages._sigma import path_sums
 from sklearn_crt.kernels import Gaussian
 from sklearn_crt.rows import DenseInputs
+from sklearn_crt.samplers import GeometricSampler
 
 
 def log_kernel(sampler, queries, keys):
