@@ -134,9 +134,9 @@ def path_sums(
     """Yield the kernel sums over training rows for each multiple.
 
     These are the sums of the targets, and given ``row_weights`` also the sums of these
-    weights times the squared kernel. Pairs marked in ``gone`` are excluded. If the squares of consecutive multiples
-    differ by powers of two, Gaussian weights are computed by repeated squaring, which
-    is faster than evaluating exponentials.
+    weights times the squared kernel. Pairs marked in ``gone`` are excluded. If the
+    squares of consecutive multiples differ by powers of two, Gaussian weights are
+    computed by repeated squaring, which is faster than evaluating exponentials.
     """
 
     # targets (n_keys, k), gone (n_queries, n_keys), row_weights (n_keys,)
@@ -193,8 +193,8 @@ def _search(octaves, finer, batches, encoded, targets, copies) -> Best:
     """Return the best multiple on a grid of octaves, refined by finer steps.
 
     ``batches`` yields rows, their encoded targets, and for each multiple the kernel
-    sums over the other rows, see ``path_sums``. ``copies`` numbers the distinct rows, and is the same for
-    copies of a row.
+    sums over the other rows, see ``path_sums``. ``copies`` numbers the distinct rows,
+    and is the same for copies of a row.
     """
     weights = targets.weight(encoded)
     # one over the usual weight, to which tiny weights contribute nothing
@@ -250,7 +250,8 @@ def _search(octaves, finer, batches, encoded, targets, copies) -> Best:
 
 def _label_errors(found, truth, n_rows):
     """Return the mistakes of each row, and a multiple of the smoothed log loss."""
-    # (n_candidates, n_rows, n_classes), (n_rows, n_classes), effective numbers (n_rows,)
+    # found (n_candidates, n_queries, n_classes), truth (n_queries, n_classes), and the
+    # effective numbers of rows behind each prediction, (n_queries,)
     found = np.maximum(found, 0)
     found /= found.sum(axis=2, keepdims=True)
     own = n_rows * found[:, np.arange(len(truth)), truth.argmax(axis=1)]
