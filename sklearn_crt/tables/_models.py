@@ -156,7 +156,7 @@ class BaseKernelModel(LifeCycle):
     @property
     def feature_importances_(self) -> np.ndarray:
         """Importance of each column of X in the ANOVA part; the sum is 1."""
-        return self._value.solution.anova.model.kernel_.feature_importances_
+        return self._value.solution.ridge.kernel_.feature_importances_
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: raw tables."""
@@ -183,9 +183,9 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
 
     Notes
     -----
-    With 600 rows or more the ANOVA kernel is learned from all rows, and folds fit the
-    coefficients; with fewer rows it is learned within the folds, as the metric always
-    is. The local linear part is left out if its weight on the first fold is below 0.1.
+    With 600 rows or more, the ANOVA kernel is learned once from all rows and the metric
+    from those outside the first fold, and folds fit the coefficients; with fewer rows
+    both are learned within the folds. The local linear part is left out if its weight on the first fold is below 0.1.
     Predictions of each part may exceed the range of the targets by at most a fifth of
     this range.
 
@@ -253,7 +253,7 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
         blend = self._value.solution
         errors = blend.errors
         if errors is None:
-            return blend.anova.model.predict_interval(V, coverage)
+            return blend.ridge.predict_interval(V, coverage)
         margin = errors.margins(np.ones_like(mean), coverage)
         return np.concatenate([mean - margin, mean + margin], axis=1)
 
@@ -284,7 +284,7 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
         blend = self._value.solution
         errors = blend.errors
         if errors is None:
-            return blend.anova.model.predict_quantiles(V, quantiles)
+            return blend.ridge.predict_quantiles(V, quantiles)
         values = mean + errors.quantiles(np.ones_like(mean), levels)[:, 0]
         return values[:, 0] if np.ndim(quantiles) == 0 else values
 
@@ -304,7 +304,7 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
             contribution of the other parts.
         """
         (V, mean), blend = self._predictions(X), self._value.solution
-        weight, found = blend.weights["ANOVA"], blend.anova.model.effects(V)
+        weight, found = blend.weights["ANOVA"], blend.ridge.effects(V)
         known = getattr(self, "feature_names_in_", None)
         labels = [f"x{j}" for j in range(V.shape[1])] if known is None else known
         keep = [e for e, columns in enumerate(found.columns) if columns]

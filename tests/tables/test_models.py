@@ -40,15 +40,14 @@ def test_blend_is_the_weighted_average_of_its_parts(table, model, value_of):
     assert model.weights_.keys() == {"additive", "ANOVA", "local linear"}
     assert model.losses_["additive"] > 2 * model.losses_["ANOVA"]  # of an interaction
     assert model.score(X[300:], y[300:]) > 0.7
-    value = value_of(model)
-    V = model._reader.read(X)
-    additive = np.mean([part.predict(V) for part in value.solution.additives], axis=0)
+    blend, V = value_of(model).solution, model._reader.read(X)
+    encoded = blend.encoding.transform(V)
+    additive = np.mean([part.predict(encoded) for part in blend.additives], axis=0)
     total = model.weights_["additive"] * additive
-    total = total + model.weights_["ANOVA"] * value.solution.anova.predict(V)
-    if value.solution.local is not None:
-        total += model.weights_["local linear"] * value.solution.local.predict(
-            V, additive
-        )
+    total = total + model.weights_["ANOVA"] * blend.anova.predict(V)
+    if blend.local is not None:
+        rows = np.column_stack([blend.columns.transform(encoded), additive])
+        total += model.weights_["local linear"] * blend.local.predict(rows)
     np.testing.assert_allclose(model.predict(X), total[:, 0], atol=1e-12)
 
 
