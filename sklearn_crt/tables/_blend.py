@@ -15,7 +15,11 @@ from sklearn.utils.validation import has_fit_parameter
 
 from .._fitted import Step, no_step
 from .._quantiles import Errors, LeftOut
-from ..averages import LocalLinearClassifier, LocalLinearRegressor
+from ..averages import (
+    LocalLinearClassifier,
+    LocalLinearRegressor,
+    NadarayaWatsonRegressor,
+)
 from ..metric import LearnedMetric
 from ..ridge import RandomFeatureRidge, RandomFeatureRidgeClassifier
 from ..rows.raw_table import CATEGORY
@@ -28,6 +32,7 @@ _BEYOND = 0.2
 _MOST_AXES = 20  # of the learned metric
 _FEW = 600  # rows below which kernel and metric are learned within the folds
 _LEAST_ROWS = 40  # with fewer rows only the ANOVA part is used
+_LEAST_SHARE = 0.05  # total importance that columns have at least, for similarities
 _LEAST_WEIGHT = 0.01  # parts with a smaller weight are left out
 # The same on the first fold for the local linear part, whose fits take most of the time
 _LEAST_AT_FIRST = 0.1
@@ -142,11 +147,17 @@ def local_part(targets: TargetRange, metric: Any, **options: Any) -> Part:
     return Part(targets, make_pipeline(metric, kind(**options)))
 
 
-def with_choices(local: Part) -> Part:
-    """Return a local linear part with the metric, sigma and penalty of a fitted one."""
-    metric, model = local.model
+def with_choices(local: Part, *, metric: bool) -> Part:
+    """Return a local linear part with the choices of a fitted one, sigma for instance.
+
+    It has the same metric as well, or learns another one with the same method.
+    """
+    learned, model = local.model
     options = {"sigma": model.sigma_, "alpha": model.alpha_}
-    return local_part(local.targets, FrozenEstimator(metric), **options)
+    kept = FrozenEstimator(learned)
+    if not metric:
+        kept = clone(learned).set_params(columns=learned.columns_)
+    return local_part(local.targets, kept, **options)
 
 
 def encoder(encoding: Encoding, numbers: Any) -> Any:
@@ -197,6 +208,37 @@ def blend_weights(
     return weights / weights.sum()
 
 
+@dataclass(frozen=True, eq=False)
+class SimilarRows:
+    """Compares rows with the training rows, by their encoded columns."""
+
+    columns: Any  # the fitted transformer of encoded rows
+    scales: np.ndarray  # (d,), of its columns
+    averages: NadarayaWatsonRegressor
+
+    @classmethod
+    def of(
+        cls, columns: Any, encoded: TableRows, sources: np.ndarray, shares: np.ndarray
+    ) -> SimilarRows:
+        """Return the comparison, in which columns count as much as for predictions.
+
+        ``sources`` are the columns of the table that the columns of the transformer
+        come from, and ``shares`` the importances of the columns of the table.
+        """
+        Z, share = columns.transform(encoded.V), encoded.weights / encoded.weights.sum()
+        spread = np.bincount(sources, share @ (Z - share @ Z) ** 2, len(shares))
+        # columns without importance count a little, so that changes in them are seen
+        sizes = np.maximum(shares, _LEAST_SHARE / len(shares))
+        scales = np.sqrt(2 * sizes / np.where(spread > 0, spread, 1))[sources]
+        averages = NadarayaWatsonRegressor(sigma=1.0)
+        averages.fit(Z * scales, encoded.y, sample_weight=encoded.weights)
+        return cls(columns, scales, averages)
+
+    def scores(self, E: np.ndarray) -> np.ndarray:
+        """Return the proportion of training rows that are at most as similar."""
+        return self.averages.score_samples(self.columns.transform(E) * self.scales)
+
+
 class Blend(NamedTuple):
     """The fitted parts and their weights."""
 
@@ -206,6 +248,7 @@ class Blend(NamedTuple):
     additives: list[Part]  # one per fold
     anova: Part
     local: Part | None
+    similar: SimilarRows
     weights: dict[str, float]
     losses: dict[str, float] = {}
     power: float = 1.0
@@ -275,10 +318,12 @@ class BlendValue(SampleValue):
         encoding = Encoding.of(rows.V, rows.weights / unit, kinds, ())
         encoded = rows._replace(V=encoding.transform(rows.V))
         columns = encoder(encoding, "passthrough").fit(encoded.V)
+        shares = anova.model[-1].kernel_.feature_importances_
+        similar = SimilarRows.of(columns, encoded, encoding.one_hot_sources, shares)
         folds = _folds(rows, targets, n_folds)
         if len(rows.y) < _LEAST_ROWS or not targets.vary(rows.y, folds):
             weights = {"ANOVA": 1.0}
-            return Blend(targets, encoding, columns, [], anova, None, weights)
+            return Blend(targets, encoding, columns, [], anova, None, similar, weights)
         parallel = Parallel(n_jobs=n_jobs)
         few, ridge, features = len(rows.y) < _FEW, anova, rows
         if not few:
@@ -292,7 +337,10 @@ class BlendValue(SampleValue):
         step()
         Z = with_additive(columns.transform(encoded.V), additive, targets)
         near, n_axes = rows._replace(V=Z), min(_MOST_AXES, Z.shape[1])
-        local: Any = local_part(targets, LearnedMetric(n_axes, random_state=seed))
+        candidates = "auto" if n_classes is None else "linear"
+        options = {"columns": candidates, "random_state": seed}
+        metric = LearnedMetric(n_axes, method="evidence", **options)
+        local: Any = local_part(targets, metric)
         (first,), parts = _in_folds(local, near, folds[:1], parallel)
         test = folds[0][1]
         tried = [*(each[test] for each in found.values()), *parts]
@@ -300,7 +348,7 @@ class BlendValue(SampleValue):
         if blend_weights(tried, rows.some(test), targets)[-1] < _LEAST_AT_FIRST:
             local = None
         else:
-            local = local if few else with_choices(first)
+            local = local if few else with_choices(first, metric=True)
             parts += _in_folds(local, near, folds[1:], parallel)[1]
             found["local linear"] = _in_order(parts, folds)
         step()
@@ -323,9 +371,13 @@ class BlendValue(SampleValue):
             by_power = [share @ targets.losses(each, rows.y) for each in powers]
             power = _POWERS[int(np.argmin(by_power))]
         weights = {"local linear": 0.0, **weights}
-        local = local.fitted(near) if weights["local linear"] else None
+        if local is not None and weights["local linear"]:
+            last = local if few else with_choices(first, metric=False)
+            local = last.fitted(near)
+        else:
+            local = None
         keep = additives if local or weights["additive"] else []
-        blend = keep, anova, local, weights, losses, power, errors
+        blend = keep, anova, local, similar, weights, losses, power, errors
         return Blend(targets, encoding, columns, *blend)
 
 

@@ -143,6 +143,32 @@ class BaseKernelModel(LifeCycle):
         V = self._reader.read(validated_table(self, X, reset=False))
         return V, blend.predict(V).astype(V.dtype, copy=False)
 
+    def score_samples(self, X: TableLike) -> np.ndarray:
+        """Return how similar rows are to the training rows, from 0 to 1.
+
+        The score is the proportion of training rows that are at most as similar to the
+        other training rows, so about 1 % of new rows from the same distribution have
+        scores of at most 0.01. A score near 0 indicates that a prediction may be an
+        extrapolation.
+
+        Parameters
+        ----------
+        X : {data frame, array-like} of shape (n_samples, n_features)
+            Rows for which predictions are made.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            Proportions of the training rows, as
+            :meth:`NadarayaWatsonRegressor.score_samples` computes them from scores of
+            numbers and one-hot levels. In kernel weights, columns count in proportion
+            to ``feature_importances_``; in distances to neighbours, all columns count.
+        """
+        blend = value_of(self).solution
+        V = self._reader.read(validated_table(self, X, reset=False))
+        scores = blend.similar.scores(blend.encoding.transform(V))
+        return scores.astype(V.dtype, copy=False)
+
     @property
     def weights_(self) -> dict[str, float]:
         """The weight of each part."""
@@ -185,9 +211,10 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
     -----
     With 600 rows or more, the ANOVA kernel is learned once from all rows and the metric
     from those outside the first fold, and folds fit the coefficients; with fewer rows
-    both are learned within the folds. The local linear part is left out if its weight on the first fold is below 0.1.
-    Predictions of each part may exceed the range of the targets by at most a fifth of
-    this range.
+    both are learned within the folds. The metric is that of ``method="evidence"`` of
+    :class:`LearnedMetric`. The local linear part is left out if its weight on the first
+    fold is below 0.1. Predictions of each part may exceed the range of the targets by
+    at most a fifth of this range.
 
     References
     ----------

@@ -91,6 +91,23 @@ def test_intervals_cover(table, model):
     assert np.all((ends[:, 0] < median) & (median < ends[:, 1]))
 
 
+@pytest.mark.parametrize("name", ["model", "classifier"])
+def test_similarity_is_a_quantile_of_left_out_rows(table, name, request):
+    X, _ = table
+    fitted = request.getfixturevalue(name)
+    new = X[300:]
+    scores = fitted.score_samples(new)
+    assert np.all((scores >= 0) & (scores <= 1))
+    # quantiles of 100 new rows among 300 have deviations below .5 sqrt(1/100 + 1/300)
+    for level in 0.2, 0.5, 0.8:
+        assert abs(np.mean(scores <= level) - level) < 4.5 * 0.5 * np.sqrt(1 / 75)
+    numbers = new.select_dtypes("number").columns
+    for column in numbers:  # beyond all training values
+        shifted = new.assign(**{column: X[column].max() + 5 * X[column].std()})
+        assert np.median(fitted.score_samples(shifted)) < 0.02
+    np.testing.assert_array_equal(fitted.score_samples(new[:7]), scores[:7])
+
+
 def test_effects_and_remainder_sum_to_predictions(table, model):
     X, _ = table
     found = model.effects(X)
