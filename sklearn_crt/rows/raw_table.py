@@ -163,16 +163,15 @@ def _kind_of_each(column: Any) -> str:
         return NUMBER
     if str(column.dtype) == "category":
         return CATEGORY
-    kinds = {kind_of(each) for each in set(map(type, _values(column)))}
+    values = np.asarray(column, dtype=object).tolist()
+    kinds = {
+        kind_of(each)
+        for each in set(map(type, values))
+        if any(type(value) is each and not is_missing(value) for value in values)
+    }
     if kind != "O" or kinds & {"string", "other"}:
         return CATEGORY
     return NUMBER if kinds else EMPTY
-
-
-def _values(column: Any) -> list[Any]:
-    """Return the values of a column that are not missing."""
-    values = np.asarray(column, dtype=object).tolist()
-    return [value for value in values if not is_missing(value)]
 
 
 def _numbers(column: Any, name: Any) -> np.ndarray:

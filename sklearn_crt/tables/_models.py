@@ -143,6 +143,32 @@ class BaseKernelModel(LifeCycle):
         V = self._reader.read(validated_table(self, X, reset=False))
         return V, blend.predict(V).astype(V.dtype, copy=False)
 
+    def score_samples(self, X: TableLike) -> np.ndarray:
+        """Return how similar rows are to the training rows, from 0 to 1.
+
+        The score is the proportion of training rows that are at most as similar to the
+        other training rows, so about 1 % of new rows from the same distribution have
+        scores of at most 0.01. A score near 0 indicates that a prediction may be an
+        extrapolation.
+
+        Parameters
+        ----------
+        X : {data frame, array-like} of shape (n_samples, n_features)
+            Rows for which predictions are made.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            Proportions of the training rows, as
+            :meth:`NadarayaWatsonRegressor.score_samples` computes them from scores of
+            numbers and one-hot levels. In kernel weights, columns count in proportion
+            to ``feature_importances_``; in distances to neighbours, all columns count.
+        """
+        blend = value_of(self).solution
+        V = self._reader.read(validated_table(self, X, reset=False))
+        scores = blend.similar.scores(blend.encoding.transform(V))
+        return scores.astype(V.dtype, copy=False)
+
     @property
     def weights_(self) -> dict[str, float]:
         """The weight of each part."""
@@ -156,7 +182,7 @@ class BaseKernelModel(LifeCycle):
     @property
     def feature_importances_(self) -> np.ndarray:
         """Importance of each column of X in the ANOVA part; the sum is 1."""
-        return self._value.solution.anova.model.kernel_.feature_importances_
+        return self._value.solution.ridge.kernel_.feature_importances_
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: raw tables."""
@@ -183,11 +209,12 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
 
     Notes
     -----
-    With 600 rows or more the ANOVA kernel is learned from all rows, and folds fit the
-    coefficients; with fewer rows it is learned within the folds, as the metric always
-    is. The local linear part is left out if its weight on the first fold is below 0.1.
-    Predictions of each part may exceed the range of the targets by at most a fifth of
-    this range.
+    With 600 rows or more, the ANOVA kernel is learned once from all rows and the metric
+    from those outside the first fold, and folds fit the coefficients; with fewer rows
+    both are learned within the folds. The metric is that of ``method="evidence"`` of
+    :class:`LearnedMetric`. The local linear part is left out if its weight on the first
+    fold is below 0.1. Predictions of each part may exceed the range of the targets by
+    at most a fifth of this range.
 
     References
     ----------
@@ -253,7 +280,7 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
         blend = self._value.solution
         errors = blend.errors
         if errors is None:
-            return blend.anova.model.predict_interval(V, coverage)
+            return blend.ridge.predict_interval(V, coverage)
         margin = errors.margins(np.ones_like(mean), coverage)
         return np.concatenate([mean - margin, mean + margin], axis=1)
 
@@ -284,7 +311,7 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
         blend = self._value.solution
         errors = blend.errors
         if errors is None:
-            return blend.anova.model.predict_quantiles(V, quantiles)
+            return blend.ridge.predict_quantiles(V, quantiles)
         values = mean + errors.quantiles(np.ones_like(mean), levels)[:, 0]
         return values[:, 0] if np.ndim(quantiles) == 0 else values
 
@@ -304,7 +331,7 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
             contribution of the other parts.
         """
         (V, mean), blend = self._predictions(X), self._value.solution
-        weight, found = blend.weights["ANOVA"], blend.anova.model.effects(V)
+        weight, found = blend.weights["ANOVA"], blend.ridge.effects(V)
         known = getattr(self, "feature_names_in_", None)
         labels = [f"x{j}" for j in range(V.shape[1])] if known is None else known
         keep = [e for e, columns in enumerate(found.columns) if columns]

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import check_random_state
 
@@ -74,8 +74,11 @@ class AnovaMap:
 
     def transform(self, V: np.ndarray) -> np.ndarray:
         """Return the features of rows, (n, d) -> (n, m)."""
-        features = self.kernel(V) @ self.root
-        return features.astype(V.dtype, copy=False)
+        # the root is triangular, so half of the products are zero
+        features = blas.dtrmm(
+            1.0, self.root, self.kernel(V).T, trans_a=1, overwrite_b=1
+        )
+        return features.T.astype(V.dtype, copy=False)
 
     def kernel(self, V: np.ndarray) -> np.ndarray:
         """Return the kernel between rows and landmarks, (n, d) -> (n, m)."""
