@@ -347,7 +347,7 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
     ) -> tuple[np.ndarray, None]:
         """Return an effect at values of its columns; its deviation is unknown."""
         blend = self._value.solution
-        mean, _ = blend.anova.model._effect_at(place, columns, grid, output)
+        mean, _ = blend.ridge._effect_at(place, columns, grid, output)
         return blend.weights["ANOVA"] * mean, None
 
 
