@@ -32,7 +32,7 @@ _BEYOND = 0.2
 _MOST_AXES = 20  # largest number of columns of the learned metric
 _FEW = 600  # rows below which kernel and metric are learned within the folds
 _LEAST_ROWS = 40  # with fewer rows only the ANOVA part is used
-_LEAST_SHARE = 0.05  # smallest share of a column in the distances for similarities
+_LEAST_SHARE = 0.05  # least total importance of the columns, for similarities
 _LEAST_WEIGHT = 0.01  # parts with a smaller weight are left out
 # the same threshold on the first fold for the local linear part, the slowest one
 _LEAST_AT_FIRST = 0.1
@@ -252,7 +252,7 @@ class Blend(NamedTuple):
     weights: dict[str, float]
     losses: dict[str, float] = {}
     power: float = 1.0
-    errors: Errors | None = None  # cross-validated errors; None for labels
+    errors: Errors | None = None  # of cross-validated predictions; None for labels
 
     def predict(self, V: np.ndarray) -> np.ndarray:
         """Return predictions, (n, k)."""
