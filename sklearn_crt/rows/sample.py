@@ -18,13 +18,17 @@ from .inputs import Rows
 # each bit over all bits of the result.
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _CHUNK = 2**20  # numbers that are hashed at a time, few enough for the cache
+# Numbers are rounded to 32 binary digits before they are hashed, so that the sample
+# hardly ever depends on rounding errors, for instance those of a transformer before.
+_HALF, _KEPT = np.uint64(2**19), ~np.uint64(2**20 - 1)
 
 
 @dataclass(frozen=True, eq=False)
 class DistinctSample:
     """A random sample of the distinct rows, with the total weight of each row's copies.
 
-    Rows are considered equal only if their targets are equal as well. The sample
+    Rows are considered equal if their targets are equal as well, and if the relative
+    difference of their numbers is of the order of 1e-10 at most. The sample
     consists of the rows with the smallest hashes, so it depends neither on the order of
     the rows nor on the batches in which they arrive, and a row of weight 2 counts as
     two equal rows. Two samples can be added: ``a + b`` is the sample of the rows of
@@ -103,6 +107,8 @@ def _sums_of_dense(values: np.ndarray, factors: np.ndarray) -> np.ndarray:
 def _mixed(values: np.ndarray) -> np.ndarray:
     """Return the mixed bits of numbers; those of 0, which sparse rows omit, are 0."""
     bits = np.add(values, 0.0, dtype=np.float64, order="C").view(np.uint64)  # no -0.0
+    bits += _HALF
+    bits &= _KEPT
     bits ^= bits >> np.uint64(32)
     bits *= _FIRST
     bits ^= bits >> np.uint64(29)

@@ -68,6 +68,15 @@ def test_weights_are_those_of_all_copies(rng):
     assert_allclose(found.weights, counts[found.y])
 
 
+def test_rounding_errors_hardly_change_the_sample(rng):
+    """About one of 2^20 numbers is so close to a limit of rounding that it matters."""
+    X, y = rng.normal(size=(5000, 7)), np.zeros(5000)
+    rounded = X * (1 + 2.0**-52 * rng.choice([-1, 0, 1], size=X.shape))
+    assert np.count_nonzero(rounded != X) > X.size / 2
+    one, other = keys_of(X, y), keys_of(rounded, y)
+    assert np.intersect1d(one, other).size >= len(X) - 5
+
+
 def test_float32_rows_have_the_hashes_of_equal_float64_rows(X):
     small = X.astype(np.float32)
     assert_array_equal(keys_of(small), keys_of(small.astype(float)))
