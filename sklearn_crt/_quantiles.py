@@ -73,6 +73,11 @@ def check_coverage(coverage: float) -> float:
     return float(check_scalar(coverage, "coverage", Real, **ends))
 
 
+def levels_of_interval(coverage: float) -> np.ndarray:
+    """Return the levels of the quantiles at the ends of an interval."""
+    return 0.5 + np.array([-0.5, 0.5]) * check_coverage(coverage)
+
+
 class LeftOut(NamedTuple):
     """Predictions of rows by models that were fitted without them.
 

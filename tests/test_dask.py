@@ -16,7 +16,6 @@ from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScal
 from sklearn_crt import (
     AnovaSampler,
     CentersRBFSampler,
-    HybridSampler,
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
@@ -26,6 +25,7 @@ from sklearn_crt import (
     RandomFeatureRidgeClassifier,
     TrigRBFSampler,
 )
+from sklearn_crt.samplers import HybridSampler
 
 from .cases import sampler_cases
 from .tables.test_anova_sampler import mixed_table
@@ -361,6 +361,31 @@ def test_slopes_and_standard_errors_of_lazy_rows(table):
         crt_dask.map_rows(model.approximation_error, lazy(X))
     found = crt_dask.map_rows(lambda rows: model.approximation_error(rows)[0], lazy(X))
     assert_allclose(found.compute(), model.approximation_error(X).std, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        NadarayaWatsonRegressor(sigma=1.0),
+        LocalLinearRegressor(sigma=0.5, alpha=0.1),
+        NadarayaWatsonClassifier(sigma=1.0),
+    ],
+    ids=repr,
+)
+def test_uncertainty_of_lazy_rows(model, table):
+    """Each block has the scores, intervals and probabilities that it has in memory."""
+    X, labels, numbers, weights = table
+    has_labels = hasattr(model, "predict_proba")
+    model.fit(X, labels if has_labels else numbers, weights)
+    methods = ["predict_proba"] if has_labels else ["predict_interval"]
+    for method in ["score_samples", *methods]:
+        function = getattr(model, method)
+        found = crt_dask.map_rows(function, lazy(QUERIES, (70, D)))
+        expected = function(QUERIES)
+        assert found.shape == expected.shape
+        # rounding may move a row past another one, of weight 3 at most
+        atol = 3 / weights.sum() if method == "score_samples" else 1e-9
+        assert_allclose(found.compute(), expected, rtol=1e-6, atol=atol)
 
 
 def test_map_rows_splits_what_grows(table):

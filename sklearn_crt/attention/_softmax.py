@@ -112,7 +112,7 @@ def _dense(q, k, v, causal, bias):
     blocks = []
     for start in range(0, max(1, q.shape[-2]), _QUERIES):
         stop = start + _QUERIES
-        end = stop if causal else k.shape[-2]  # of the keys that these queries see
+        end = stop if causal else k.shape[-2]  # end of the keys that these queries see
         some = None if bias is None else bias[..., :end, :]
         seen = k[..., :end, :], v[..., :end, :], causal, some
         blocks.append(_dense_rows(q[..., start:stop, :], *seen, start))
@@ -192,8 +192,8 @@ def coreset_attention(
 ) -> Array:
     r"""Average values with softmax weights of a few points that represent the keys.
 
-    Use it for long sequences with scores so large that an affordable number of features
-    is not accurate (:func:`linear_attention`). The points are means of clusters of
+    Use it for long sequences whose scores are so large that :func:`linear_attention`
+    would need too many features. The points are means of clusters of
     keys.
 
     Parameters

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn.utils import gen_batches
 
-from .._array import Array, asarray_like, float_types, namespace_of, to_host
+from .._array import (
+    Array,
+    asarray_like,
+    float_types,
+    namespace_of,
+    part,
+    taken,
+    to_host,
+)
 from .._compat import cached_property
 from ..rows import Inputs
 from ._targets import ClassCounts, TargetMoments, Targets
@@ -26,7 +35,8 @@ _MOST_COLUMNS, _N_DIRECTIONS = 40, 24
 # Up to so many training rows, all are used. Of more rows a query keeps at least this
 # share of the sample weights if it can; its limit is lowered in so many steps for this.
 _ALL_ROWS, _LEAST_SHARE, _STEPS = 1000, 0.03, 7
-_MOMENT_ROWS = 2**11  # rows whose products with each other are held at a time
+# rows whose products with each other, and queries whose rows, are held at a time
+_MOMENT_ROWS, _QUERIES = 2**10, 16
 
 
 @dataclass(frozen=True)
@@ -110,11 +120,13 @@ class LocalLinear(Targets):
         columns = xp.concat([self.plain.encode(y, ones, wide), x], axis=1)
         return columns, *(self._with_products(columns, about) for about in spread)
 
-    def _with_products(self, columns: Array, spread: Any = 0.0) -> Array:
+    def _with_products(self, columns: Array, spread: Any = None) -> Array:
         """Return the targets, the rows and their products, without weights."""
         x = columns[:, self._n_plain :]
-        products = _products(x, columns[:, : self.n_averages]) + spread
-        return namespace_of(columns).concat([columns, products], axis=1)
+        products = _products(x, columns[:, : self.n_averages])
+        if spread is not None:
+            products = products + spread
+        return namespace_of(columns).concat([columns.T, products.T], axis=0).T
 
     def kept(self, kernel: Array, weights: Array | None) -> Array:
         """Return which rows are kept, given kernel values and sample weights.
@@ -133,14 +145,22 @@ class LocalLinear(Targets):
             return kernel > 0
         equal = xp.ones_like(kernel[0, :]) if weights is None else weights
         shares = equal / xp.sum(equal)
-        limits = remainder * (kernel @ shares)[:, None]
-        kept = kernel > limits
+        limits = remainder * to_host(kernel @ shares)
+        kept = some = kernel > asarray_like(limits[:, None], kernel)
+        few = np.arange(len(limits))  # queries that keep few rows so far
         for _ in range(_STEPS):
-            are_few = (xp.astype(kept, shares.dtype) @ shares)[:, None] < _LEAST_SHARE
-            if not xp.any(are_few):
+            found = [
+                to_host(xp.astype(part(some, rows), shares.dtype) @ shares)
+                for rows in gen_batches(len(few), _QUERIES)
+            ]
+            few = few[np.concatenate(found) < _LEAST_SHARE]
+            if not few.size:
                 break
-            limits = xp.where(are_few, limits * remainder, limits)
-            kept, remainder = kernel > limits, remainder**2
+            limits[few] *= remainder
+            some = taken(kernel, few) > asarray_like(limits[few, None], kernel)
+            remainder **= 2
+        if remainder < self.remainder:  # some limits have been lowered
+            kept = kernel > asarray_like(limits[:, None], kernel)
         return kept
 
     def moments(
@@ -178,12 +198,16 @@ class LocalLinear(Targets):
         products = np.zeros((n_queries, width, width))
         for j, own in enumerate(weights):
             index = np.flatnonzero(kept[j])
-            for start in range(0, index.size, _MOMENT_ROWS):
-                some = index[start : start + _MOMENT_ROWS]
-                rows, shares = columns.take(some, axis=0), own.take(some)
+            # gathering most of the rows takes longer than to multiply all of them
+            if are_most := 2 * index.size > own.size:
+                own = own * kept[j]
+            for start in range(0, own.size if are_most else index.size, _MOMENT_ROWS):
+                some = slice(start, start + _MOMENT_ROWS)
+                chosen = some if are_most else index[some]
+                rows, shares = columns[chosen], own[chosen]
                 sums[j] += shares @ rows
                 products[j] += (rows * shares[:, None]).T @ rows
-        i, k = np.triu_indices(width - n_plain)
+        i, k = _upper(width - n_plain)
         squares = products[:, n_plain + i, n_plain + k]
         mixed = products[:, : self.n_averages, n_plain:].reshape(n_queries, -1)
         return np.hstack([sums, squares, mixed])
@@ -210,9 +234,9 @@ class LocalLinear(Targets):
         mean = csr_array((share, (labels, np.arange(len(y)))))
         mean_x, mean_t = mean @ x, mean @ t
         found = (mean @ points.spread).toarray()
-        for part in gen_batches(len(y), _ROWS):
-            gaps = x[part] - mean_x[labels[part]], t[part] - mean_t[labels[part]]
-            found += mean[:, part] @ _products(*gaps)
+        for some in gen_batches(len(y), _ROWS):
+            gaps = x[some] - mean_x[labels[some]], t[some] - mean_t[labels[some]]
+            found += mean[:, some] @ _products(*gaps)
         return csr_array(found)
 
     def scaled(self, spread: csr_array, sigma: float | np.ndarray) -> np.ndarray:
@@ -279,7 +303,7 @@ class LocalLinear(Targets):
         centers, squares, products = np.split(sums, ends, axis=1)
         centers = centers[:, n_plain:]
         G = np.zeros((len(sums), d, d))
-        upper = np.triu_indices(d)
+        upper = _upper(d)
         G[:, upper[1], upper[0]] = squares  # eigh reads only the lower triangle
         size = np.trace(G, axis1=1, axis2=2) / d
         G -= centers[:, :, None] * centers[:, None, :]
@@ -354,6 +378,12 @@ class Planes(LocalLinear):
         return np.hstack([a if self.basis is None else a @ self.basis.T, offsets])
 
 
+@cache
+def _upper(d: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the indices of the upper triangle of a d x d matrix."""
+    return np.triu_indices(d)
+
+
 def _are_many(kept: np.ndarray, width: int) -> bool:
     """Return whether products of all rows take less time than gathering the rows kept.
 
@@ -370,9 +400,13 @@ def _are_many(kept: np.ndarray, width: int) -> bool:
 def _products(x: Array, t: Array) -> Array:
     """Return the products of the columns of x with each other and with those of t."""
     # (n, d), (n, k) -> (n, d (d + 1) / 2 + k d)
-    squares = [x[:, i:] * x[:, i : i + 1] for i in range(x.shape[1])]
-    mixed = [x * t[:, i : i + 1] for i in range(t.shape[1])]
-    return namespace_of(x).concat([*squares, *mixed], axis=1)
+    xp = namespace_of(x)
+    x, t = x.T, t.T
+    if isinstance(x, np.ndarray):
+        x, t = map(np.ascontiguousarray, (x, t))  # several times as fast
+    squares = [x[i:, :] * x[i, :] for i in range(x.shape[0])]
+    mixed = [x * t[i, :] for i in range(t.shape[0])]
+    return xp.concat([*squares, *mixed], axis=0).T
 
 
 def _n_features(n_columns: int, n_averages: int, n_alone: int) -> int:

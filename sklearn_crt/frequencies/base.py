@@ -369,19 +369,7 @@ def register(name: str) -> Callable[[type[C]], type[C]]:
 
 
 def coupling_names() -> list[str]:
-    """Return the names that the parameter ``coupling`` of samplers accepts.
-
-    Returns
-    -------
-    names : list of str
-        The names in the order of registration.
-
-    Examples
-    --------
-    >>> from sklearn_crt.extend import coupling_names
-    >>> coupling_names()[:2]
-    ['iid', 'orthogonal']
-    """
+    """Return the names that ``coupling`` accepts, in the order of registration."""
     return list(_REGISTRY)
 
 

@@ -21,11 +21,12 @@ from ._columns import ColumnFeatures
 from ._gradients import MOST_ROWS, learn_agop, learn_evidence
 from ._nca import learn_nca
 
-MOST_COLUMNS = 24  # of the output, unless their number is given
+MOST_COLUMNS = 24  # columns of the output, unless their number is given
 _QUERIES, _KEYS = 500, 1500  # rows of the comparison
 _SHARE = 0.4  # largest share of the rows that are predicted in the comparison
-_ROWS_PER_HAT = 10  # least number of rows per feature, for hats that are not asked for
-_MANY = 2500  # rows, from which the metric need not be learned again with all rows
+_ROWS_PER_HAT = 10  # with fewer rows per feature, hat functions are not tried
+_MANY = 2500  # with more rows the metric is not learned again from all of them
+_ROUNDING = 1e-14  # smaller variances, relative to the largest, are rounding errors
 _TURNS = 1024.0  # times that a score goes around the unit interval that orders rows
 
 
@@ -40,7 +41,7 @@ class Parameters(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """A learned map, with what users can ask about it."""
+    """A learned map, and its properties that users can read."""
 
     method: str
     scores: dict[str, float]
@@ -105,12 +106,12 @@ class Table:
 
 
 def best_metric(table: Table, parameters: Parameters, step: Step = no_step) -> Metric:
-    """Return the metric of the method, or the candidate of the lowest error.
+    """Return the metric of the given method, or the candidate with the lowest error.
 
     The candidates are learned without the last rows, which are then predicted by local
-    linear fits to all other rows. A metric would be judged too well on rows from which
-    it was learned. With many features for the rows, hats would be chosen by chance, and
-    for labels they lower the error too seldom.
+    linear fits to all other rows. On rows from which it was learned, a metric would
+    seem too accurate. Hat functions are not tried if there are many features per row,
+    since they would be chosen by chance, nor for labels, where they rarely help.
     """
     method, columns = parameters.method, parameters.columns
     linear, hats = (Learner(table, parameters, kind, step) for kind in (False, True))
@@ -201,8 +202,9 @@ class Learner:
         found = np.zeros((wanted, d))
         if n:
             ends = r - n, r - 1
-            _, V = eigh(root.T @ covariance @ root, subset_by_index=ends)
-            leading = (root @ V[:, ::-1]).T
+            values, V = eigh(root.T @ covariance @ root, subset_by_index=ends)
+            # directions without variance are rounding errors
+            leading = (root @ (V * (values > _ROUNDING * values[-1]))[:, ::-1]).T
             place = np.abs(leading).argmax(axis=1)
             found[:n] = leading * np.sign(leading[np.arange(n), place])[:, None]
         variance = np.sum(found @ covariance * found)

@@ -44,7 +44,7 @@ def validated_table(estimator: Any, X: Any, *, reset: bool) -> Any:
                     f"of 1 is required by {type(estimator).__name__}."
                 )
         return X
-    if isinstance(X, (list, tuple)):  # of rows, whose values may have several types
+    if isinstance(X, (list, tuple)):  # rows whose values may have several types
         X = np.array(X, dtype=object)
     elif hasattr(X, "__dlpack__"):
         X = to_host(X)
@@ -105,7 +105,7 @@ class TableReader:
     which are the same in all batches and processes.
     """
 
-    kinds: tuple[str, ...]  # of the columns
+    kinds: tuple[str, ...]  # kinds of the columns
     names: tuple[Any, ...]  # for messages
 
     @classmethod

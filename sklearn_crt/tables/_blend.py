@@ -29,15 +29,15 @@ from ._sampler import AnovaSampler, SampleValue
 FLOOR = 0.002  # smallest probability of a class that a part predicts
 # predictions may exceed the range of the targets by this proportion of it
 _BEYOND = 0.2
-_MOST_AXES = 20  # of the learned metric
-# With more rows, features of the ANOVA kernel are not stored, and predictions are
-# cross-validated for so many rows in total
+_MOST_AXES = 20  # largest number of columns of the learned metric
+# With more than _MANY rows, features of the ANOVA kernel are not stored. At most
+# _MOST_TESTED rows have cross-validated predictions from which weights are computed.
 _MANY, _MOST_TESTED = 10_000, 4_000
 _FEW = 600  # rows below which kernel and metric are learned within the folds
 _LEAST_ROWS = 40  # with fewer rows only the ANOVA part is used
-_LEAST_SHARE = 0.05  # total importance that columns have at least, for similarities
+_LEAST_SHARE = 0.05  # least total importance of the columns, for similarities
 _LEAST_WEIGHT = 0.01  # parts with a smaller weight are left out
-# The same on the first fold for the local linear part, whose fits take most of the time
+# the same threshold on the first fold for the local linear part, the slowest one
 _LEAST_AT_FIRST = 0.1
 # powers of blended probabilities that are compared
 _POWERS = 0.8, 0.9, 1.0, 1.1, 1.2, 1.35

@@ -47,14 +47,14 @@ class LearnedKernel:
     encoding: Encoding  # with the terms of the kernel
     kernel: AnovaKernel
     shares: np.ndarray  # (n_owners,), standard deviations of the effects, of sum 1
-    error: float  # of generalised cross-validation, relative to the variance
+    error: float  # generalised cross-validation error relative to the variance
 
 
 class _Fit(NamedTuple):
     """Ridge regression with a kernel."""
 
     error: float
-    weights: np.ndarray  # of terms
+    weights: np.ndarray  # weights of the terms
     order: Order
     strength: float
     root: np.ndarray  # (m, m), lower triangular

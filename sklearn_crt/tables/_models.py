@@ -342,6 +342,14 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
         columns = [*(found.columns[e] for e in keep), ()]
         return Effects(values, [*names, "remainder"], columns, found.intercept)
 
+    def _effect_at(
+        self, place: int, columns: tuple[int, ...], grid: list[np.ndarray], output: int
+    ) -> tuple[np.ndarray, None]:
+        """Return an effect at values of its columns; its deviation is unknown."""
+        blend = self._value.solution
+        mean, _ = blend.ridge._effect_at(place, columns, grid, output)
+        return blend.weights["ANOVA"] * mean, None
+
 
 class KernelClassifier(ClassifierMixin, BaseKernelModel):
     """Classification of raw tables by a blend of three kinds of smooth functions.

@@ -115,7 +115,7 @@ class SampleValue(FittedValue):
         return replace(self, sample=sample, known=None)
 
     def fitted(self, batch: Batch, step: Step = no_step) -> Self:
-        """Return the value with what it learns; it keeps the sample of the rows."""
+        """Return the value after learning from the rows; it keeps a sample of them."""
         value = self.plus(batch)
         return replace(value, known=value._learn(step))
 
@@ -231,7 +231,7 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
     category. Scores beyond 4 standard deviations are clipped softly. Missing numbers
     are replaced by the median, and a separate effect distinguishes them from other
     values. A missing category is a level of its own. Levels with fewer than 10 rows are
-    treated as a single level, to which levels that ``fit`` has not seen belong, too.
+    treated as a single level, which also represents levels that ``fit`` has not seen.
     Dates become days since 1970.
 
     Each kernel is centred over the landmarks and scaled to mean diagonal 1. With

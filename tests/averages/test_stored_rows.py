@@ -65,6 +65,23 @@ def test_slopes_and_row_weights_use_the_stored_rows(n_stored, rng):
     assert len(n_stored) == 1
 
 
+@pytest.mark.parametrize(("sigma", "are_most"), [(0.7, True), (2.0, False)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_local_fits_of_one_row_are_those_of_many(sigma, are_most, weighted, rng):
+    """Rows are gathered for one query, or multiplied by weights of which some are 0."""
+    X, queries = rng.normal(size=(2000, 3)), rng.normal(size=(300, 3))
+    weights = rng.exponential(size=2000) if weighted else None
+    model = LocalLinearRegressor(sigma=sigma, alpha=0.1, remainder=1e-2)
+    model.fit(X, np.sin(X[:, 0]), weights)
+    expected, keys = model.predict(queries), model._value.keys
+    stored = keys.stored(X, sigma)
+    logs = keys.log_kernel(stored.queries(queries), stored.rows)
+    shares = keys.targets.kept(np.exp(logs), weights).mean(axis=1)
+    assert (np.mean((shares > 0.5) & (shares < 1)) > 0.5) == are_most
+    for row, prediction in zip(queries, expected, strict=True):
+        assert_allclose(model.predict(row[None]), [prediction], rtol=1e-10)
+
+
 def test_rows_added_later_are_stored_too(rng):
     X, y = rng.normal(size=(300, 3)), rng.normal(size=300)
     model = LocalLinearRegressor(sigma=1.0, alpha=0.1).fit(X[:200], y[:200])

@@ -567,3 +567,17 @@ def test_many_integers_are_numbers(rng):
     few = LearnedMetric(method="agop", random_state=0).fit(X, y // 100)
     as_numbers = clone(few).fit(X, (y // 100).astype(float))
     assert not np.allclose(few.metric_, as_numbers.metric_)
+
+
+def test_equal_columns_add_no_direction_of_rounding_errors(rng):
+    """Behind a scaler these would count like the others."""
+    X = rng.normal(size=(300, 3))
+    y = np.sin(2 * X[:, 0]) + X[:, 1]
+    Z = (
+        LearnedMetric(random_state=0)
+        .fit(X[:, [0, 1, 2, 0, 1]], y)
+        .transform(X[:, [0, 1, 2, 0, 1]])
+    )
+    deviations = Z.std(axis=0)
+    assert np.count_nonzero(deviations) == 3
+    assert deviations[deviations > 0].min() > 1e-6 * deviations.max()

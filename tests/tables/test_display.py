@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 
-from sklearn_crt import AnovaSampler, RandomFeatureRidge, RandomFeatureRidgeClassifier
+from sklearn_crt import (
+    AnovaSampler,
+    KernelRegressor,
+    RandomFeatureRidge,
+    RandomFeatureRidgeClassifier,
+)
 from sklearn_crt.tables import EffectsDisplay
 
 from .test_anova_sampler import mixed_table
@@ -64,6 +69,19 @@ def test_curves_and_points_are_the_effects_of_the_model(table, model):
         rows = X["colour"].fillna("missing") == label
         own = effects.values[rows, effects.names.index("colour")]
         np.testing.assert_allclose(own, height, atol=1e-10)
+
+
+def test_curves_of_a_blend_are_its_effects():
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    y = np.sin(X.sum(axis=1)) + X[:, 0] ** 2  # of which one part is no sum of effects
+    blend = KernelRegressor(random_state=0).fit(X, y)
+    assert 0 < blend.weights_["ANOVA"] < 1
+    values = blend.effects(X).values[:, 0]
+    display = EffectsDisplay.from_estimator(blend, X, n_effects=10)
+    curve = {ax.get_title(): ax for ax in display.axes_}["x0"].lines[0]
+    order = np.argsort(X[:, 0])
+    found = np.interp(curve.get_xdata(), X[order, 0], values[order])
+    np.testing.assert_allclose(curve.get_ydata(), found, atol=0.02 * np.ptp(values))
 
 
 def test_bands_shrink_with_the_number_of_rows():

@@ -79,10 +79,9 @@ class ComplexExponentialSampler(BaseFeatureSampler):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_crt.samplers import ComplexExponentialSampler, best_diagonal
-    >>> X, Y = np.array([[0.5, -1.0]]), np.array([[0.3, 0.4]])
-    >>> a = best_diagonal(X[0], Y[0])
-    >>> sampler = ComplexExponentialSampler(a, sigma=1.0, random_state=0)
+    >>> from sklearn_crt.samplers import ComplexExponentialSampler
+    >>> X, Y = np.array([[0.5, -1.0]]), np.array([[2.0, 0.25]])
+    >>> sampler = ComplexExponentialSampler([2j, 0.5], sigma=1.0, random_state=0)
     >>> bool(sampler.fit(X, X_key=Y).kernel_variance(X, Y)[0, 0] < 1e-15)
     True
     """
@@ -144,30 +143,11 @@ def best_diagonal(
     *,
     real: bool = False,
 ) -> np.ndarray:
-    r"""Return the diagonal a that minimises the mean of :math:`|a x + y / a|^2`.
+    """Return the diagonal a that minimises the mean of ``|a x + y / a|**2``.
 
-    Parameters
-    ----------
-    query, key : ndarray of shape (n_features,)
-        Centres of the clusters.
-    query_spread, key_spread : ndarray of shape (n_features,), default=0.0
-        Second moments about the centres. If None, only the centres are used.
-    real : bool, default=False
-        Whether a has to be real.
-
-    Returns
-    -------
-    a : ndarray of shape (n_features,), complex
-        Diagonal a. Entries are imaginary if the centres have the same sign, so that the
-        two terms cancel, and real otherwise.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_crt.samplers import best_diagonal
-    >>> a = best_diagonal(np.array([1.0, 1.0]), np.array([4.0, -4.0]))
-    >>> a.tolist()
-    [2j, (2+0j)]
+    ``query`` and ``key`` are the centres of two clusters, and the spreads are the
+    second moments about them. Entries of a are imaginary if the centres have the same
+    sign, so that the two terms cancel, and real otherwise.
     """
     floor = 1e-12  # the modulus is 1 if both sums are below it
     squares = np.maximum(query**2 + query_spread, floor)
@@ -225,7 +205,7 @@ class ClusteredSampler(BaseFeatureSampler):
 
     See Also
     --------
-    sklearn_crt.clustered_hybrid : The same features for the softmax kernel, or centred.
+    clustered_hybrid : The same features for the softmax kernel, or centred.
 
     Notes
     -----
