@@ -37,7 +37,7 @@ class Residuals:
 
     similarity: Similarity
     keys: Keys  # a sample of the training rows
-    sigma: float | np.ndarray  # for the kernel weights of the residuals
+    sigma: float | np.ndarray  # sigma of the kernel weights of the residuals
     predictions: np.ndarray  # (n_rows, n_outputs), leave-one-out
     squares: np.ndarray  # (n_rows, n_outputs), of the residuals
     weights: np.ndarray  # (n_rows,), with mean 1
