@@ -216,7 +216,7 @@ class SimilarRows:
     """Compares rows with the training rows, by their encoded columns."""
 
     columns: Any  # the fitted transformer of encoded rows
-    scales: np.ndarray  # (d,), of its columns
+    scales: np.ndarray  # (d,), scales of the columns
     averages: NadarayaWatsonRegressor
 
     @classmethod
