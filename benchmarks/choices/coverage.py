@@ -28,7 +28,7 @@ REQUESTED = 0.5, 0.8, 0.9, 0.95, 0.99
 NAMES = "local linear", "averages", "ridge", "Gaussian process"
 MOST_PROCESS = 500  # rows of which the marginal likelihood is maximised
 N_DECILES = 10
-FEW_TEST, MORE = 120, 3  # with fewer test rows, so many times as many splits
+FEW_TEST, MORE = 50, 3  # with fewer test rows, so many times as many splits
 LENGTH_SCALES = 1e-2, 1e3  # bounds
 
 
@@ -54,7 +54,7 @@ def coverage(splits=3, rows=2000, sets=SETS):
     """Coverage of intervals on twelve tables, by deciles of similarity, and shifted.
 
     Columns and targets standardised; at most so many training and test rows of fixed
-    splits, and three times as many splits of tables with fewer than 120 test rows.
+    splits, and three times as many of tables with fewer than 50 test rows.
     Kernel averages and local linear regression follow a learned metric, ridge
     regression and the Gaussian process have all columns. The kernel of the process is a
     constant times RBF with a length scale for each column, chosen on at most 500 rows,

@@ -186,9 +186,9 @@ def fit(
 
     Results are reproducible: the statistics are added in a tree of fixed order, so two
     runs agree to the last bit, whichever worker computes which block. The results
-    differ from those of ``estimator.fit`` on all rows by rounding only, except for
-    ``sigma="median"`` and hybrids if the lengths of the blocks are unknown (as in a
-    DataFrame), because another sample of the rows is drawn then.
+    differ from those of ``estimator.fit`` on all rows by rounding only. There is one
+    exception: if the lengths of the blocks are unknown (as in a DataFrame),
+    ``sigma="median"`` and hybrids use another sample of the rows.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ from .._fitted import (
     check_same_params,
     value_of,
 )
-from .._quantiles import check_coverage, check_levels
+from .._quantiles import check_levels, levels_of_interval
 from ..ridge._effects import Effects
 from ..rows import (
     TableLike,
@@ -269,7 +269,8 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
         Returns
         -------
         ends : ndarray of shape (n_samples, 2)
-            Lower and upper ends of the intervals.
+            Lower and upper ends of the intervals: the quantiles at the levels (1 -
+            coverage) / 2 and (1 + coverage) / 2.
 
         Raises
         ------
@@ -277,13 +278,7 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
             If ``coverage`` is not between 0 and 1, or X does not match the training
             table.
         """
-        coverage, (V, mean) = check_coverage(coverage), self._predictions(X)
-        blend = self._value.solution
-        errors = blend.errors
-        if errors is None:
-            return blend.ridge.predict_interval(V, coverage)
-        margin = errors.margins(np.ones_like(mean), coverage)
-        return np.concatenate([mean - margin, mean + margin], axis=1)
+        return self.predict_quantiles(X, levels_of_interval(coverage))
 
     def predict_quantiles(
         self, X: TableLike, quantiles: float | ArrayLike

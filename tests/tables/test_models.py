@@ -88,7 +88,8 @@ def test_intervals_cover(table, model):
     covered = np.mean((low <= y[300:]) & (y[300:] <= high))
     assert abs(covered - 0.8) < 4 * np.sqrt(0.8 * 0.2 * (1 / 100 + 1 / 300))
     median = model.predict_quantiles(X, 0.5)
-    ends = model.predict_quantiles(X, [0.1, 0.9])
+    ends = model.predict_quantiles(X, [0.5 - 0.4, 0.5 + 0.4])
+    np.testing.assert_array_equal(model.predict_interval(X, coverage=0.8), ends)
     assert np.all((ends[:, 0] < median) & (median < ends[:, 1]))
 
 
