@@ -98,7 +98,7 @@ class Errors:
     # (n, k), standard deviations of the errors, relative to that of the noise
     deviations: np.ndarray
     weights: np.ndarray  # (n,)
-    most_groups: int = _MOST_GROUPS  # by deviations, with a distribution each
+    most_groups: int = _MOST_GROUPS  # each group has its own distribution of errors
 
     @classmethod
     def of(cls, rows: LeftOut, limits: tuple[np.ndarray, np.ndarray] | None) -> Errors:

@@ -334,7 +334,7 @@ def _cluster(keys: np.ndarray, n_points: int) -> np.ndarray:
     _, first, groups = np.unique(products, return_index=True, return_inverse=True)
     if first.size <= n_points:
         return groups
-    from sklearn.cluster import KMeans  # slow to import
+    from sklearn.cluster import KMeans  # imported here, because it takes long
 
     rows = rows[first]
     some = rng.permutation(first.size)[: _SAMPLED * n_points]

@@ -74,7 +74,7 @@ class Residuals:
             few.X[first], predictions[first], distances, left_out=True
         )
         ratios = residuals[first] / np.where(deviations > 0, deviations, 1)
-        # one distribution of ratios for all rows, whatever their deviations
+        # all rows share one distribution of the ratios
         errors = Errors(ratios, deviations, few.weights[first], most_groups=1)
         return replace(found, errors=errors)
 

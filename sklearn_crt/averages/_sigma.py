@@ -193,11 +193,11 @@ def _search(octaves, finer, batches, encoded, targets, copies) -> Best:
     """Return the best multiple on a grid of octaves, refined by finer steps.
 
     ``batches`` yields rows, their encoded targets, and for each multiple the kernel
-    sums over the other rows, see ``path_sums``. ``copies`` numbers the distinct rows,
-    and is the same for copies of a row.
+    sums over the other rows, see ``path_sums``. ``copies`` has one integer per row,
+    which is the same for equal rows.
     """
     weights = targets.weight(encoded)
-    # one over the usual weight, to which tiny weights contribute nothing
+    # inverse of a typical weight, which tiny weights do not affect
     whole = weights.sum()
     rows_per_weight = whole / (weights @ weights)
     values, share = encoded[:, : targets.n_averages], weights / whole

@@ -253,7 +253,7 @@ class FeatureMap(ABC):
         return replace(self, frame=self.frame.with_sigma(sigma))
 
     def to(self: Map, like: Array) -> Map:
-        """Return the map for rows of the same kind as an array.
+        """Return a copy for the array library, device and data type of an array.
 
         Parameters
         ----------

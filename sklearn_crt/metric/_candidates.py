@@ -24,8 +24,9 @@ from ._nca import learn_nca
 MOST_COLUMNS = 24  # columns of the output, unless their number is given
 _QUERIES, _KEYS = 500, 1500  # rows of the comparison
 _SHARE = 0.4  # largest share of the rows that are predicted in the comparison
-_ROWS_PER_HAT = 10  # with fewer rows per feature, hat functions are not tried
+_ROWS_PER_HAT = 5  # with fewer rows per feature, hat functions are not tried
 _MANY = 2500  # with more rows the metric is not learned again from all of them
+_COMPARED = 2500  # rows of AGOP in the comparison; it takes more if it is chosen
 _ROUNDING = 1e-14  # smaller variances, relative to the largest, are rounding errors
 _TURNS = 1024.0  # times that a score goes around the unit interval that orders rows
 
@@ -217,7 +218,8 @@ class Learner:
 
     def _search(self, method: str) -> Best:
         table, last = self.table, slice(None, -_KEYS - 1, -1)
-        root = self.root(method, table.n_seen)
+        n_rows = min(table.n_seen, _COMPARED) if method == "agop" else table.n_seen
+        root = self.root(method, n_rows)
         rows = Frame(self.unit).rows(self.S[last] @ self.components(root).T)
         weights, codes = table.weights[last], table.codes[last]
         is_label, n_outputs = table.by_class, table.targets.shape[1]

@@ -25,7 +25,7 @@ _PENALTY = 0.3  # weight of the squared deviations of log scales from a common o
 _COMMON = 2.0 ** np.arange(-3, 2)  # common scales, in units of sqrt(2 / n_columns)
 _NOISE = 0.05, 1e-6, 10.0  # variance of the noise at the start, and its bounds
 _RANGE = 7.0, 5.0  # how far log scales may go below and above the common one
-_LEAST_LOG = -100.0  # smallest log kernel, so that no product is a denormal number
+_LEAST_LOG = -100.0  # smallest log kernel, so that no product is a subnormal number
 _LEAST_SIZE = 1e-12  # smallest variance of the process, for constant targets
 
 

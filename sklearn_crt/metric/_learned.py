@@ -155,7 +155,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         towards the other values. ``"hats"`` adds six hat functions of each column, with
         peaks at its quantiles. They can represent thresholds, and effects that rise and
         fall with a column. ``"auto"`` takes the one with the lower error. It does not
-        try hat functions if there are fewer than ten rows for each of them, or if
+        try hat functions if there are fewer than five rows for each of them, or if
         ``method="auto"`` and the targets are labels.
     random_state : int, RandomState instance or None, default=None
         Seed of the frequencies of ``"agop"`` and of the minibatches of ``"nca"``.

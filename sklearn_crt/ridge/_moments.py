@@ -11,7 +11,7 @@ from ..rows import type_for_weights
 
 # Products of blocks of at least _LEAST_ROWS rows are added to the Gram matrix, or of
 # _ROWS_A_COLUMN times as many rows as columns if these take at most _BLOCK_BYTES. With
-# fewer rows the sum takes longer than the product (256 rows: 2.8 times as long).
+# fewer rows the sum takes longer than the product.
 _LEAST_ROWS, _ROWS_A_COLUMN, _BLOCK_BYTES = 256, 2, 2**25
 
 

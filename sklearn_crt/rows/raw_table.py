@@ -118,6 +118,12 @@ class TableReader:
             kinds[j] = CATEGORY
         return cls(tuple(kinds), names)
 
+    def __add__(self, other: TableReader) -> TableReader:
+        """Return the reader for the rows of two tables with the same columns."""
+        rank = (EMPTY, NUMBER, CATEGORY).index
+        pairs = zip(self.kinds, other.kinds, strict=True)
+        return TableReader(tuple(max(pair, key=rank) for pair in pairs), self.names)
+
     def read(self, X: Any) -> np.ndarray:
         """Return the matrix of a table that has been validated."""
         plain = not is_data_frame(X) and X.dtype.kind in "biuf"

@@ -30,6 +30,9 @@ FLOOR = 0.002  # smallest probability of a class that a part predicts
 # predictions may exceed the range of the targets by this proportion of it
 _BEYOND = 0.2
 _MOST_AXES = 20  # largest number of columns of the learned metric
+# With more than _MANY rows, features of the ANOVA kernel are not stored. At most
+# _MOST_TESTED rows have cross-validated predictions from which weights are computed.
+_MANY, _MOST_TESTED = 10_000, 4_000
 _FEW = 600  # rows below which kernel and metric are learned within the folds
 _LEAST_ROWS = 40  # with fewer rows only the ANOVA part is used
 _LEAST_SHARE = 0.05  # least total importance of the columns, for similarities
@@ -325,15 +328,22 @@ class BlendValue(SampleValue):
             weights = {"ANOVA": 1.0}
             return Blend(targets, encoding, columns, [], anova, None, similar, weights)
         parallel = Parallel(n_jobs=n_jobs)
-        few, ridge, features = len(rows.y) < _FEW, anova, rows
-        if not few:
+        few, kernel = len(rows.y) < _FEW, anova.model[-1].kernel_
+        ridge, features = anova, rows
+        if len(rows.y) > _MANY:
+            ridge = ridge_part(targets, FrozenEstimator(kernel))
+        elif not few:
             ridge = ridge_part(targets, "linear")
-            features = rows._replace(V=anova.model[-1].kernel_.transform(rows.V))
+            features = rows._replace(V=kernel.transform(rows.V))
         part = additive_part(targets, encoding)
         additives, parts = _in_folds(part, encoded, folds, parallel)
-        additive = _in_order(parts, folds)
+        additive = np.empty((len(rows.y), parts[0].shape[1]))
+        for (_, test), each in zip(folds, parts, strict=True):
+            additive[test] = each
+        folds = [(train, test[: _MOST_TESTED // n_folds]) for train, test in folds]
+        tested = np.concatenate([test for _, test in folds])
         _, parts = _in_folds(ridge, features, folds, parallel)
-        found = {"additive": additive, "ANOVA": _in_order(parts, folds)}
+        found = {"additive": additive[tested], "ANOVA": np.concatenate(parts)}
         step()
         Z = with_additive(columns.transform(encoded.V), additive, targets)
         near, n_axes = rows._replace(V=Z), min(_MOST_AXES, Z.shape[1])
@@ -343,32 +353,33 @@ class BlendValue(SampleValue):
         local: Any = local_part(targets, metric)
         (first,), parts = _in_folds(local, near, folds[:1], parallel)
         test = folds[0][1]
-        tried = [*(each[test] for each in found.values()), *parts]
+        tried = [*(each[: len(test)] for each in found.values()), *parts]
         step()
         if blend_weights(tried, rows.some(test), targets)[-1] < _LEAST_AT_FIRST:
             local = None
         else:
             local = local if few else with_choices(first, metric=True)
             parts += _in_folds(local, near, folds[1:], parallel)[1]
-            found["local linear"] = _in_order(parts, folds)
+            found["local linear"] = np.concatenate(parts)
         step()
-        share = rows.weights / rows.weights.sum()
+        known = rows.some(tested)
+        share = known.weights / known.weights.sum()
         losses = {
-            name: float(share @ targets.losses(each, rows.y))
+            name: float(share @ targets.losses(each, known.y))
             for name, each in found.items()
         }
-        values = blend_weights([*found.values()], rows, targets)
+        values = blend_weights([*found.values()], known, targets)
         values = np.where(values < _LEAST_WEIGHT, 0, values)
         values /= values.sum()
         weights = {name: float(w) for name, w in zip(found, values, strict=True)}
         blended = np.tensordot(values, np.stack([*found.values()]), 1)
         power, errors = 1.0, None
         if n_classes is None:
-            y, nothing = rows.y[:, None], np.zeros_like(blended)
-            errors = Errors.of(LeftOut(blended, y, nothing, rows.weights), None)
+            y, nothing = known.y[:, None], np.zeros_like(blended)
+            errors = Errors.of(LeftOut(blended, y, nothing, known.weights), None)
         else:
             powers = [calibrated(blended, each, targets) for each in _POWERS]
-            by_power = [share @ targets.losses(each, rows.y) for each in powers]
+            by_power = [share @ targets.losses(each, known.y) for each in powers]
             power = _POWERS[int(np.argmin(by_power))]
         weights = {"local linear": 0.0, **weights}
         if local is not None and weights["local linear"]:
@@ -395,14 +406,6 @@ def _folds(
         (np.flatnonzero(of_fold != fold), np.flatnonzero(of_fold == fold))
         for fold in range(min(n_folds, n_rows))
     ]
-
-
-def _in_order(parts: Sequence[np.ndarray], folds: Any) -> np.ndarray:
-    """Return the predictions of the test rows of folds, in the order of the rows."""
-    out = np.empty((sum(map(len, parts)), parts[0].shape[1]))
-    for (_, test), part in zip(folds, parts, strict=True):
-        out[test] = part
-    return out
 
 
 def _in_folds(

@@ -53,7 +53,7 @@ def oprf_log_sup(
 
     See Also
     --------
-    oprf_tail_bound : A consequence for the mean of many products.
+    oprf_tail_bound : A bound on the mean of many such products.
 
     Notes
     -----

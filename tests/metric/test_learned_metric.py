@@ -35,6 +35,14 @@ def angle(metric, B):
 
 
 # --------------------------------------------------------------------- what it finds
+@pytest.mark.parametrize("n_rows", [89, 90])
+def test_hats_need_five_rows_each(n_rows, rng):
+    """Three columns have 18 functions, of which three are scores."""
+    X = rng.normal(size=(n_rows, 3))
+    metric = LearnedMetric(random_state=0).fit(X, X[:, 0] ** 2)
+    assert ("evidence, hats" in metric.scores_) == (n_rows >= 90)
+
+
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_directions(seed):
     """Of 30 columns; rounds of AGOP draw frequencies in the metric of the evidence."""

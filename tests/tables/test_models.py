@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.metrics import log_loss
 
 from sklearn_crt import KernelClassifier, KernelRegressor
+from sklearn_crt.tables import _blend
 from sklearn_crt.tables._blend import TableRows, TargetRange, blend_weights
 
 from .test_anova_sampler import mixed_table
@@ -164,6 +165,18 @@ def test_a_level_that_a_fold_lacks():
     X["shape"] = X["shape"].astype(object).fillna("once")
     model = KernelRegressor(random_state=0).fit(X, y)
     assert np.isfinite(model.predict(X)).all()
+
+
+def test_many_rows_are_cross_validated_in_part(monkeypatch):
+    X, y = mixed_table(1000)
+    whole = KernelRegressor(random_state=0).fit(X[:700], y[:700])
+    monkeypatch.setattr(_blend, "_MANY", 600)
+    monkeypatch.setattr(_blend, "_MOST_TESTED", 300)
+    part = KernelRegressor(random_state=0).fit(X[:700], y[:700])
+    for name, loss in part.losses_.items():  # means of squares of 300 and 700 errors
+        assert abs(loss / whole.losses_[name] - 1) < 5 * np.sqrt(2 / 300 + 2 / 700)
+    assert part.losses_["additive"] != whole.losses_["additive"]
+    assert part.score(X[700:], y[700:]) > whole.score(X[700:], y[700:]) - 0.02
 
 
 def test_targets_without_variation(table):

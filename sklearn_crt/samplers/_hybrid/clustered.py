@@ -364,7 +364,7 @@ class ClusteredSampler(BaseFeatureSampler):
 # ------------------------------------------------------------------------- clusters
 def find_clusters(side: ScaledRows, n_clusters: int, seed: int) -> Clusters:
     """Return the clusters of rows by k-means."""
-    from sklearn.cluster import KMeans  # imported here because it is slow to import
+    from sklearn.cluster import KMeans  # imported here, because it takes long
 
     rows, weights = side.rows.astype(np.float64), side.weights
     k_means = KMeans(min(n_clusters, rows.shape[0]), random_state=seed)
