@@ -211,35 +211,21 @@ def blend_weights(
     return weights / weights.sum()
 
 
-@dataclass(frozen=True, eq=False)
-class SimilarRows:
-    """Compares rows with the training rows, by their encoded columns."""
+def similar_rows(
+    rows: TableRows, sources: np.ndarray, shares: np.ndarray
+) -> NadarayaWatsonRegressor:
+    """Return a kernel average in which columns count as much as for predictions.
 
-    columns: Any  # the fitted transformer of encoded rows
-    scales: np.ndarray  # (d,), scales of the columns
-    averages: NadarayaWatsonRegressor
-
-    @classmethod
-    def of(
-        cls, columns: Any, encoded: TableRows, sources: np.ndarray, shares: np.ndarray
-    ) -> SimilarRows:
-        """Return the comparison, in which columns count as much as for predictions.
-
-        ``sources`` are the columns of the table that the columns of the transformer
-        come from, and ``shares`` the importances of the columns of the table.
-        """
-        Z, share = columns.transform(encoded.V), encoded.weights / encoded.weights.sum()
-        spread = np.bincount(sources, share @ (Z - share @ Z) ** 2, len(shares))
-        # columns without importance count a little, so that changes in them are seen
-        sizes = np.maximum(shares, _LEAST_SHARE / len(shares))
-        scales = np.sqrt(2 * sizes / np.where(spread > 0, spread, 1))[sources]
-        averages = NadarayaWatsonRegressor(sigma=1.0)
-        averages.fit(Z * scales, encoded.y, sample_weight=encoded.weights)
-        return cls(columns, scales, averages)
-
-    def scores(self, E: np.ndarray) -> np.ndarray:
-        """Return the proportion of training rows that are at most as similar."""
-        return self.averages.score_samples(self.columns.transform(E) * self.scales)
+    ``sources`` are the columns of the table that the columns of the rows come from, and
+    ``shares`` the importances of the columns of the table.
+    """
+    Z, share = rows.V, rows.weights / rows.weights.sum()
+    spread = np.bincount(sources, share @ (Z - share @ Z) ** 2, len(shares))
+    # columns without importance count a little, so that changes in them are seen
+    sizes = np.maximum(shares, _LEAST_SHARE / len(shares))
+    sigma = np.sqrt(2 * sizes / np.where(spread > 0, spread, 1))[sources]
+    averages = NadarayaWatsonRegressor(sigma=sigma)
+    return averages.fit(Z, rows.y, sample_weight=rows.weights)
 
 
 class Blend(NamedTuple):
@@ -251,7 +237,7 @@ class Blend(NamedTuple):
     additives: list[Part]  # one per fold
     anova: Part
     local: Part | None
-    similar: SimilarRows
+    similar: NadarayaWatsonRegressor
     weights: dict[str, float]
     losses: dict[str, float] = {}
     power: float = 1.0
@@ -321,15 +307,16 @@ class BlendValue(SampleValue):
         encoding = Encoding.of(rows.V, rows.weights / unit, kinds, ())
         encoded = rows._replace(V=encoding.transform(rows.V))
         columns = encoder(encoding, "passthrough").fit(encoded.V)
-        shares = anova.model[-1].kernel_.feature_importances_
-        similar = SimilarRows.of(columns, encoded, encoding.one_hot_sources, shares)
+        plain = rows._replace(V=columns.transform(encoded.V))
+        kernel = anova.model[-1].kernel_
+        sources, shares = encoding.one_hot_sources, kernel.feature_importances_
+        similar = similar_rows(plain, sources, shares)
         folds = _folds(rows, targets, n_folds)
         if len(rows.y) < _LEAST_ROWS or not targets.vary(rows.y, folds):
             weights = {"ANOVA": 1.0}
             return Blend(targets, encoding, columns, [], anova, None, similar, weights)
         parallel = Parallel(n_jobs=n_jobs)
-        few, kernel = len(rows.y) < _FEW, anova.model[-1].kernel_
-        ridge, features = anova, rows
+        few, ridge, features = len(rows.y) < _FEW, anova, rows
         if len(rows.y) > _MANY:
             ridge = ridge_part(targets, FrozenEstimator(kernel))
         elif not few:
@@ -345,7 +332,7 @@ class BlendValue(SampleValue):
         _, parts = _in_folds(ridge, features, folds, parallel)
         found = {"additive": additive[tested], "ANOVA": np.concatenate(parts)}
         step()
-        Z = with_additive(columns.transform(encoded.V), additive, targets)
+        Z = with_additive(plain.V, additive, targets)
         near, n_axes = rows._replace(V=Z), min(_MOST_AXES, Z.shape[1])
         candidates = "auto" if n_classes is None else "linear"
         options = {"columns": candidates, "random_state": seed}

@@ -166,7 +166,8 @@ class BaseKernelModel(LifeCycle):
         """
         blend = value_of(self).solution
         V = self._reader.read(validated_table(self, X, reset=False))
-        scores = blend.similar.scores(blend.encoding.transform(V))
+        Z = blend.columns.transform(blend.encoding.transform(V))
+        scores = blend.similar.score_samples(Z)
         return scores.astype(V.dtype, copy=False)
 
     @property
