@@ -43,7 +43,7 @@ class Distribution(NamedTuple):
     """The distribution of a number over training rows."""
 
     values: np.ndarray  # (n_rows,), in ascending order
-    shares: np.ndarray  # (n_rows + 1,), of the weight of the first rows
+    shares: np.ndarray  # (n_rows + 1,), cumulative weights
 
     @classmethod
     def of(cls, values: np.ndarray, weights: np.ndarray) -> Self:
@@ -86,7 +86,7 @@ class LeftOut(NamedTuple):
 
     predictions: np.ndarray  # (n, k)
     targets: np.ndarray  # (n, k)
-    variances: np.ndarray  # (n, k), relative to that of the noise
+    variances: np.ndarray  # (n, k), in units of the noise variance
     weights: np.ndarray  # (n,)
 
 

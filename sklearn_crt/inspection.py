@@ -211,7 +211,7 @@ class PredictionIntervalDisplay:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class CoverageDisplay:
-    """Empirical coverage of prediction intervals over the requested coverage.
+    """Empirical coverage of prediction intervals against the requested coverage.
 
     Create it with :meth:`from_estimator`. One line is that of all rows. The others are
     those of the deciles of ``score_samples``, from the rows that are least similar to

@@ -146,7 +146,7 @@ def _average(scores, v):
 
 
 def _banded(q, k, v, causal, band, bias):
-    """Return attention block by block, to the previous, the same and the next block."""
+    """Return attention in which a block attends to itself and to its two neighbours."""
     xp, n, d = namespace_of(q, k, v), q.shape[-2], q.shape[-1]
     size = max(band, _LEAST_BLOCK)
     if values_are_known(q):  # a compiled program has to work for all lengths

@@ -37,9 +37,9 @@ class Residuals:
 
     similarity: Similarity
     keys: Keys  # a sample of the training rows
-    sigma: float | np.ndarray  # for the kernel weights of the residuals
+    sigma: float | np.ndarray  # sigma of the kernel weights of the residuals
     predictions: np.ndarray  # (n_rows, n_outputs), leave-one-out
-    squares: np.ndarray  # (n_rows, n_outputs), of the residuals
+    squares: np.ndarray  # (n_rows, n_outputs), squared residuals
     weights: np.ndarray  # (n_rows,), with mean 1
     spread: np.ndarray  # (n_outputs,), standard deviations of the targets
     # an Errors, the distribution of the residuals relative to their deviations

@@ -25,7 +25,7 @@ _N_NEIGHBORS = 5
 _LEAST_SCORE, _USUAL_DISTANCES = 0.05, 0.99
 
 
-class Comparison(NamedTuple):
+class ComparedRows(NamedTuple):
     """The similarity of rows to the training rows, and the distance from them."""
 
     scores: np.ndarray  # (n_rows,), from 0 to 1
@@ -50,7 +50,7 @@ class Similarity:
     closeness: Distribution
     unit: float  # of distances
     both: Any = None  # a Distribution, of the lower quantile
-    # a Comparison, of the first training rows of the sample without themselves
+    # ComparedRows of the first training rows of the sample without themselves
     left_out: Any = None
 
     @classmethod
@@ -84,19 +84,19 @@ class Similarity:
         found = cls(few, keys, sigma, scaler, neighbors, of_logs, of_closeness, unit)
         both = Distribution.of(found._least_share(logs, distances), weights)
         found = replace(found, both=both)
-        return replace(found, left_out=found._comparison(logs, distances))
+        return replace(found, left_out=found._compared(logs, distances))
 
-    def compared(self, X: Rows) -> Comparison:
+    def compared(self, X: Rows) -> ComparedRows:
         """Return the similarity of rows to all training rows."""
         closest, _ = self.neighbors.kneighbors(self.scaler.transform(X))
         logs = log_totals(self.keys, X, self.sigma)
-        return self._comparison(logs, closest.mean(axis=1))
+        return self._compared(logs, closest.mean(axis=1))
 
-    def _comparison(self, logs: np.ndarray, distances: np.ndarray) -> Comparison:
+    def _compared(self, logs: np.ndarray, distances: np.ndarray) -> ComparedRows:
         scores = self.both.shares_below(self._least_share(logs, distances))
         ratios = np.maximum(distances / self.unit, 1) if self.unit > 0 else 1.0
         low = np.maximum(1 - scores / _LEAST_SCORE, 0)
-        return Comparison(scores, low**3 * ratios)
+        return ComparedRows(scores, low**3 * ratios)
 
     def _least_share(self, logs: np.ndarray, distances: np.ndarray) -> np.ndarray:
         """Return the lower quantile among the training rows."""

@@ -47,7 +47,7 @@ class Metric:
     method: str
     scores: dict[str, float]
     features: ColumnFeatures
-    components: np.ndarray  # (n_components, n_features), of standardised features
+    components: np.ndarray  # (n_components, n_features)
     slopes: np.ndarray  # (n_components, n_columns), mean derivatives of the output
     metric: np.ndarray  # (n_columns, n_columns), mean products of these derivatives
     deviation: np.ndarray  # (n_columns,), zero for constant columns

@@ -106,8 +106,8 @@ def _between_knots(
     share = (x - knots[left]) / width
     inside = np.clip(share, 0.0, 1.0)
     beyond = share - inside
-    slope = (1 + (beyond / _LIMIT) ** 2) ** -1.5 / width
-    return left, inside + softly_clipped(beyond), slope
+    factor = _LIMIT / np.hypot(_LIMIT, beyond)  # its cube is the derivative of a score
+    return left, inside + factor * beyond, factor**3 / width
 
 
 def mapped(features: ColumnFeatures, components: np.ndarray, X: Rows) -> np.ndarray:

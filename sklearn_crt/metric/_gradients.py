@@ -40,7 +40,7 @@ class GaussianProcess:
 
     X: np.ndarray  # (n, d)
     targets: np.ndarray  # (n, k), centred
-    inverse_weights: np.ndarray  # (n,), of mean about 1
+    inverse_weights: np.ndarray  # (n,), their mean is about 1
 
     def _solve(self, parameters: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return the scaled rows, R, the Cholesky factor of K, and K^-1 targets.

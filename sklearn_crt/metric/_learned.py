@@ -44,7 +44,7 @@ from ..rows.sample import DistinctSample
 from ._candidates import Metric, Parameters, Table, best_metric
 from ._columns import mapped
 
-_MOST_WHOLE = 2.0**53  # below which every integer is a float64
+_MOST_WHOLE = 2.0**53  # smaller integers are exact in float64
 _MOST_ROWS, _MOST_ENTRIES = 2**14, 2**22  # limits of the sample
 
 

@@ -27,11 +27,11 @@ class Moments:
     weight: float
     z_mean: np.ndarray  # (D,)
     y_mean: np.ndarray  # (k,)
-    gram: np.ndarray  # (D, D), of Z with Z
-    cross: np.ndarray  # (D, k), of Z with Y
-    squares: np.ndarray  # (k,), of Y with itself
-    least: np.ndarray  # (k,), of Y
-    most: np.ndarray  # (k,), of Y
+    gram: np.ndarray  # (D, D), products of Z with Z
+    cross: np.ndarray  # (D, k), products of Z with Y
+    squares: np.ndarray  # (k,), sums of squares of Y
+    least: np.ndarray  # (k,), minima of Y
+    most: np.ndarray  # (k,), maxima of Y
     eps: float  # machine epsilon of the floating type of the features
     n_rows: int  # number of rows, whatever their weights
 

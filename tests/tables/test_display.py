@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_diabetes
 
 from sklearn_crt import (
     AnovaSampler,
@@ -72,15 +73,15 @@ def test_curves_and_points_are_the_effects_of_the_model(table, model):
 
 
 def test_curves_of_a_blend_are_its_effects():
-    X = np.random.default_rng(0).normal(size=(300, 3))
-    y = np.sin(X.sum(axis=1)) + X[:, 0] ** 2  # of which one part is no sum of effects
+    X, y = load_diabetes(return_X_y=True)
     blend = KernelRegressor(random_state=0).fit(X, y)
     assert 0 < blend.weights_["ANOVA"] < 1
-    values = blend.effects(X).values[:, 0]
+    column = 2
+    values = blend.effects(X).values[:, column]
     display = EffectsDisplay.from_estimator(blend, X, n_effects=10)
-    curve = {ax.get_title(): ax for ax in display.axes_}["x0"].lines[0]
-    order = np.argsort(X[:, 0])
-    found = np.interp(curve.get_xdata(), X[order, 0], values[order])
+    curve = {ax.get_title(): ax for ax in display.axes_}[f"x{column}"].lines[0]
+    order = np.argsort(X[:, column])
+    found = np.interp(curve.get_xdata(), X[order, column], values[order])
     np.testing.assert_allclose(curve.get_ydata(), found, atol=0.02 * np.ptp(values))
 
 

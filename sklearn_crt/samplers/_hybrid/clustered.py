@@ -56,8 +56,9 @@ class ComplexExponentialSampler(BaseFeatureSampler):
 
     Notes
     -----
-    Let :math:`w \sim N(0, I_d)` be one of m frequencies. With products by a taken
-    coordinate by coordinate, and squares without conjugates ([1]_, equations 14 to 16),
+    Let :math:`w \sim N(0, I_d)` be one of m frequencies. Products with a are
+    taken coordinate by coordinate, and squares of complex vectors are taken without
+    conjugates. Then ([1]_, equations 14 to 16)
 
     .. math::
 
