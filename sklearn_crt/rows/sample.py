@@ -41,7 +41,7 @@ class DistinctSample:
     def of(cls, batches: Iterable[tuple[Any, ...]], size: int) -> DistinctSample:
         """Return the sample of batches, which are tuples (X, y, weights, ...)."""
         parts = (
-            _smallest(X, y, weights, _hashes(X, y), size)
+            _smallest(X, y, weights, hashes(X, y), size)
             for X, y, weights, *_ in batches
         )
         return reduce(add, parts)
@@ -69,7 +69,7 @@ def _smallest(
     )
 
 
-def _hashes(X: Rows, y: np.ndarray) -> np.ndarray:
+def hashes(X: Rows, y: np.ndarray) -> np.ndarray:
     """Return a hash of each row together with its targets, (n_rows,)."""
     targets = y[:, None] if y.ndim == 1 else y
     n_rows, n_columns = X.shape
@@ -77,22 +77,22 @@ def _hashes(X: Rows, y: np.ndarray) -> np.ndarray:
         2**64, size=n_columns + targets.shape[1], dtype=np.uint64
     ) | np.uint64(1)
     of_rows, of_targets = factors[:n_columns], factors[n_columns:]
-    hashes = _sums_of_dense(targets, of_targets)
+    found = _sums_of_dense(targets, of_targets)
     if sparse.issparse(X):
         rows = plain_sparse(X)
         terms = _mixed(rows.data) * of_rows[rows.indices]
         sums = np.append(np.uint64(0), np.cumsum(terms, dtype=np.uint64))
-        hashes += sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]  # modulo 2**64
+        found += sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]  # modulo 2**64
     else:
         step = max(1, _CHUNK // max(n_columns, 1))
         for start in range(0, n_rows, step):
             part = slice(start, start + step)
-            hashes[part] += _sums_of_dense(X[part], of_rows)
-    hashes ^= hashes >> np.uint64(30)
-    hashes *= _FIRST
-    hashes ^= hashes >> np.uint64(27)
-    hashes *= _SECOND
-    return hashes ^ (hashes >> np.uint64(31))
+            found[part] += _sums_of_dense(X[part], of_rows)
+    found ^= found >> np.uint64(30)
+    found *= _FIRST
+    found ^= found >> np.uint64(27)
+    found *= _SECOND
+    return found ^ (found >> np.uint64(31))
 
 
 def _sums_of_dense(values: np.ndarray, factors: np.ndarray) -> np.ndarray:
