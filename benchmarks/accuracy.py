@@ -67,16 +67,16 @@ def make_maps(gamma, n_components):
     }
     couplings = {
         crt.TrigRBFSampler: [*BLOCKS[:2], *QUASI, FAST[0]],
-        crt.PositiveRBFSampler: [*BLOCKS, "simplex+", *QUASI, *FAST],
+        crt.samplers.PositiveRBFSampler: [*BLOCKS, "simplex+", *QUASI, *FAST],
         crt.OPRFSampler: [*BLOCKS, "simplex+", *QUASI, *FAST],
     }
     for cls, names in couplings.items():
         for name in names:
             label = f"{cls.__name__.removesuffix('Sampler')}, {name}"
             maps[label] = cls(coupling=name, **ours)
-    maps["GERF, orthogonal"] = crt.GERFSampler(**ours)
-    maps["Poisson"] = crt.PoissonSampler(**ours)
-    maps["Geometric"] = crt.GeometricSampler(**ours)
+    maps["GERF, orthogonal"] = crt.samplers.GERFSampler(**ours)
+    maps["Poisson"] = crt.samplers.PoissonSampler(**ours)
+    maps["Geometric"] = crt.samplers.GeometricSampler(**ours)
     return maps
 
 

@@ -10,13 +10,9 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_limits
 
-from sklearn_crt import (
-    MaternSampler,
-    OPRFSampler,
-    TrigRBFSampler,
-    clustered_hybrid,
-)
+from sklearn_crt import OPRFSampler, TrigRBFSampler
 from sklearn_crt.kernels import matern_kernel
+from sklearn_crt.samplers import MaternSampler, clustered_hybrid
 
 from .cases import (
     CASES,

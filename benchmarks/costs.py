@@ -3,8 +3,10 @@
 Regression with 20 columns in float64, drawn by a formula, so that no file is needed.
 Each cell is measured in a process of its own, with one thread: processor seconds of
 ``fit`` and of ``predict`` on 10,000 other rows, and the largest memory of the process
-less what it had once the rows were drawn. An estimator that would need more than
-``--most`` seconds for a size, as its time at the size before suggests, is not measured.
+less what it had once the rows were drawn. The last column is the score (R2) of these
+predictions for each size. An estimator that would need more than ``--most`` seconds or
+``--memory`` GiB for a size, as its time and memory at the size before suggest, is not
+measured, and its cell says why.
 """
 
 import argparse
@@ -17,6 +19,7 @@ import time
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from tqdm import tqdm
@@ -30,17 +33,27 @@ SIZES = 10_000, 100_000, 1_000_000
 GROWTH = 12.0  # of the time, if there are ten times as many rows
 MODELS = {
     "HistGradientBoostingRegressor": HistGradientBoostingRegressor,
-    "RandomFeatureRidge": lambda: crt.RandomFeatureRidge(random_state=0),
-    "NadarayaWatsonRegressor(OPRFSampler)": lambda: crt.NadarayaWatsonRegressor(
-        crt.OPRFSampler(n_components=300, random_state=0)
+    "KernelRegressor": lambda: crt.KernelRegressor(random_state=0),
+    "RandomFeatureRidge(AnovaSampler)": lambda: crt.RandomFeatureRidge(
+        crt.AnovaSampler(random_state=0)
     ),
+    "RandomFeatureRidge": lambda: crt.RandomFeatureRidge(random_state=0),
+    "CentersRBFSampler, Ridge": lambda: make_pipeline(
+        crt.CentersRBFSampler(n_components=500, random_state=0), Ridge()
+    ),
+    "TrigRBFSampler, Ridge": lambda: make_pipeline(
+        crt.TrigRBFSampler(n_components=1000, random_state=0), Ridge()
+    ),
+    "LearnedMetric, LocalLinearRegressor": lambda: make_pipeline(
+        crt.LearnedMetric(random_state=0), crt.LocalLinearRegressor()
+    ),
+    "LocalLinearRegressor": crt.LocalLinearRegressor,
+    "NadarayaWatsonRegressor": crt.NadarayaWatsonRegressor,
     "NadarayaWatsonRegressor(Prototypes)": lambda: crt.NadarayaWatsonRegressor(
         crt.Prototypes(random_state=0)
     ),
-    "NadarayaWatsonRegressor": crt.NadarayaWatsonRegressor,
-    "LocalLinearRegressor": crt.LocalLinearRegressor,
-    "LearnedMetric, LocalLinearRegressor": lambda: make_pipeline(
-        crt.LearnedMetric(random_state=0), crt.LocalLinearRegressor()
+    "NadarayaWatsonRegressor(OPRFSampler)": lambda: crt.NadarayaWatsonRegressor(
+        crt.OPRFSampler(n_components=300, random_state=0)
     ),
 }
 
@@ -84,6 +97,22 @@ def measured_alone(name, n_rows):
     return json.loads(run.stdout)
 
 
+def obstacle(before, growth, most, memory):
+    """Return why an estimator is not measured, or an empty text.
+
+    ``before`` is what was measured with fewer rows, or the reason why nothing was, and
+    ``growth`` the factor by which the number of rows has grown since.
+    """
+    if isinstance(before, str):
+        return before
+    fit, predict, mebibytes, _ = before
+    if (fit + predict) * GROWTH ** np.log10(growth) > most:
+        return f"not run: more than {most:.0f} s"
+    if mebibytes * growth > 1024 * memory:
+        return f"not run: more than {memory:.0f} GiB"
+    return ""
+
+
 def costs(args):
     """Print the table, and write it to the page with ``--write``."""
     cells = {name: [] for name in MODELS}
@@ -91,38 +120,42 @@ def costs(args):
     for name, found in cells.items():
         for place, n_rows in enumerate(args.rows):
             progress.set_description(f"{name}, {n_rows}")
-            expected = 0.0
+            why = ""
             if place > 0:
-                growth = GROWTH ** np.log10(n_rows / args.rows[place - 1])
-                expected = np.inf
-                if found[-1] is not None:
-                    expected = growth * sum(found[-1][:2])
-            small = expected <= args.most
-            found.append(measured_alone(name, n_rows) if small else None)
+                growth = n_rows / args.rows[place - 1]
+                why = obstacle(found[-1], growth, args.most, args.memory)
+            found.append(why or measured_alone(name, n_rows))
             progress.update()
     progress.close()
-    columns = ["estimator"]
-    for n_rows in args.rows:
-        columns.append(f"{n_rows:,} rows: fit, predict, memory, R2")
-    rows = [[name, *map(shown, found)] for name, found in cells.items()]
-    title = f"Seconds of fit, seconds of {N_QUERIES:,} predictions, MiB, R2"
+    columns = ["estimator", *(f"{n_rows:,} rows" for n_rows in args.rows), "R²"]
+    rows = [
+        [f"``{name}``", *map(shown, found), scores(found)]
+        for name, found in cells.items()
+    ]
+    title = f"Time of fit, time of {N_QUERIES:,} predictions, memory"
     page = "costs.inc" if args.write else None
     report([Table(title, columns, rows)], header(1), page)
 
 
 def shown(cell):
     """Return the text of a cell."""
-    if cell is None:
-        return "not measured"
-    fit, predict, memory, score = cell
-    return f"{fit:.2g} s, {predict:.2g} s, {memory:.0f} MiB, {score:.2f}"
+    if isinstance(cell, str):
+        return cell
+    fit, predict, memory, _ = cell
+    return f"{fit:.2g} s, {predict:.2g} s, {memory:,.0f} MiB"
+
+
+def scores(cells):
+    """Return the scores of the cells that were measured."""
+    return ", ".join(f"{cell[3]:.2f}" for cell in cells if not isinstance(cell, str))
 
 
 def main():
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, nargs="+", default=SIZES)
-    parser.add_argument("--most", type=float, default=120.0, metavar="SECONDS")
+    parser.add_argument("--most", type=float, default=300.0, metavar="SECONDS")
+    parser.add_argument("--memory", type=float, default=8.0, metavar="GIB")
     parser.add_argument("--write", action="store_true", help="write doc/benchmarks")
     parser.add_argument("--one", nargs=2, metavar=("NAME", "ROWS"))
     args = parser.parse_args()

@@ -19,22 +19,20 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from sklearn_crt import (
-    GeometricSampler,
-    HybridSampler,
-    NadarayaWatsonClassifier,
-    OPRFSampler,
-    PoissonSampler,
-    PositiveRBFSampler,
-    TrigRBFSampler,
-    clustered_hybrid,
-)
+from sklearn_crt import NadarayaWatsonClassifier, OPRFSampler, TrigRBFSampler
 from sklearn_crt.extend import (
     Frequencies,
     Orthogonal,
     StructuredOrthogonal,
     StructuredSimplex,
     chi_law,
+)
+from sklearn_crt.samplers import (
+    GeometricSampler,
+    HybridSampler,
+    PoissonSampler,
+    PositiveRBFSampler,
+    clustered_hybrid,
 )
 
 from .cases import (

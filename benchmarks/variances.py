@@ -16,8 +16,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
-from sklearn_crt import HybridSampler, clustered_hybrid, gaussian_hybrid
-from sklearn_crt.extend import coupling_names
+from sklearn_crt.frequencies import coupling_names
+from sklearn_crt.samplers import HybridSampler, clustered_hybrid, gaussian_hybrid
 from tests.cases import sampler_cases
 from tests.hybrids import optimal_parts
 

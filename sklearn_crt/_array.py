@@ -372,7 +372,7 @@ def validate_rows(
     return rows, column_or_1d(y, warn=True)
 
 
-# beginnings of the names of types
+# prefixes of type names
 _NAMES_OF_DATES = "date", "time", "duration", "period"
 
 

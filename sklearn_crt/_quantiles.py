@@ -43,7 +43,7 @@ class Distribution(NamedTuple):
     """The distribution of a number over training rows."""
 
     values: np.ndarray  # (n_rows,), in ascending order
-    shares: np.ndarray  # (n_rows + 1,), of the weight of the first rows
+    shares: np.ndarray  # (n_rows + 1,), cumulative weights
 
     @classmethod
     def of(cls, values: np.ndarray, weights: np.ndarray) -> Self:
@@ -73,6 +73,11 @@ def check_coverage(coverage: float) -> float:
     return float(check_scalar(coverage, "coverage", Real, **ends))
 
 
+def levels_of_interval(coverage: float) -> np.ndarray:
+    """Return the levels of the quantiles at the ends of an interval."""
+    return 0.5 + np.array([-0.5, 0.5]) * check_coverage(coverage)
+
+
 class LeftOut(NamedTuple):
     """Predictions of rows by models that were fitted without them.
 
@@ -81,7 +86,7 @@ class LeftOut(NamedTuple):
 
     predictions: np.ndarray  # (n, k)
     targets: np.ndarray  # (n, k)
-    variances: np.ndarray  # (n, k), relative to that of the noise
+    variances: np.ndarray  # (n, k), in units of the noise variance
     weights: np.ndarray  # (n,)
 
 
@@ -93,7 +98,7 @@ class Errors:
     # (n, k), standard deviations of the errors, relative to that of the noise
     deviations: np.ndarray
     weights: np.ndarray  # (n,)
-    most_groups: int = _MOST_GROUPS  # by deviations, with a distribution each
+    most_groups: int = _MOST_GROUPS  # each group has its own distribution of errors
 
     @classmethod
     def of(cls, rows: LeftOut, limits: tuple[np.ndarray, np.ndarray] | None) -> Errors:
@@ -119,8 +124,7 @@ class Errors:
             # errors that are unknown widen the distribution
             ratios = np.where(unknown, np.inf, side * self.ratios)
             level = max(level, 1 - level)
-            options = {"for_new_row": level > 0.5}
-            found.append(side * self._quantile(ratios, deviations, level, **options))
+            found.append(side * self._quantile(ratios, deviations, level))
         return np.stack(found, axis=-1)
 
     def scores(self, deviations: np.ndarray) -> np.ndarray:
@@ -132,24 +136,13 @@ class Errors:
         ]
         return np.min(found, axis=0)
 
-    def margins(self, deviations: np.ndarray, coverage: float) -> np.ndarray:
-        """Return half the widths of intervals with a given coverage, (n_queries, k)."""
-        ratios = np.abs(self.ratios)
-        ratios[np.isnan(ratios)] = np.inf
-        return self._quantile(ratios, deviations, coverage, for_new_row=True)
-
     def _quantile(
-        self,
-        ratios: np.ndarray,
-        deviations: np.ndarray,
-        level: float,
-        *,
-        for_new_row: bool = False,
+        self, ratios: np.ndarray, deviations: np.ndarray, level: float
     ) -> np.ndarray:
         """Return a quantile of ratios, times the deviations of rows, (n_queries, k).
 
-        If ``for_new_row`` is True, the ratio of one further row exceeds the quantile
-        with a probability of at most 1 - level.
+        Above the median, the ratio of one further row exceeds it with a probability of
+        at most 1 - level.
         """
         found = np.empty(deviations.shape)
         columns = zip(self.deviations.T, ratios.T, deviations.T, strict=True)
@@ -160,7 +153,7 @@ class Errors:
             for group in range(len(table)):
                 mine = groups == group
                 weights, wanted = self.weights[mine], level
-                if for_new_row:
+                if level > 0.5:
                     n_rows = max(len(weights), weights.sum())
                     wanted = min(1.0, level * (1 + 1 / n_rows))
                 levels = np.array([wanted])

@@ -1,8 +1,8 @@
 """The state of fitted estimators: how it is compared, copied and stored.
 
-A skops file names the types in it, and whoever opens it must trust each of them. The
-files of this package name only its estimators. What these have learned is stored in
-dictionaries, lists and arrays.
+A skops file lists the types that it contains, and whoever loads it must trust each
+of them. The files of this package list only its estimators. What these have learned is
+stored in dictionaries, lists and arrays.
 """
 
 from __future__ import annotations

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["CoverageDisplay", "PredictionIntervalDisplay"]
 
 
-_N_VALUES, _N_GROUPS = 200, 10  # of a column; of rows, by similarity
+_N_VALUES = 200  # values of the column at which predictions are made
+_N_GROUPS = 10  # groups of rows by similarity
 
 
 def __dir__() -> list[str]:
@@ -125,7 +126,7 @@ class PredictionIntervalDisplay:
         Raises
         ------
         ValueError
-            If ``feature`` is no column of X, a coverage is not between 0 and 1, or X
+            If ``feature`` is not a column of X, a coverage is not between 0 and 1, or X
             and y have different lengths.
         AttributeError
             If the estimator has no prediction intervals.
@@ -210,12 +211,12 @@ class PredictionIntervalDisplay:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class CoverageDisplay:
-    """Empirical coverage of prediction intervals over the requested coverage.
+    """Empirical coverage of prediction intervals against the requested coverage.
 
     Create it with :meth:`from_estimator`. One line is that of all rows. The others are
     those of the deciles of ``score_samples``, from the rows that are least similar to
     the training data to those that are most similar. For calibrated intervals all lines
-    follow the diagonal, up to chance.
+    follow the diagonal, apart from random variation.
 
     Parameters
     ----------

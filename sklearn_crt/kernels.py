@@ -81,7 +81,7 @@ def matern_kernel(
 
     See Also
     --------
-    sklearn_crt.MaternSampler : Random features of this kernel.
+    sklearn_crt.samplers.MaternSampler : Random features of this kernel.
     sklearn.gaussian_process.kernels.Matern : The same kernel for Gaussian processes.
 
     Notes
@@ -158,7 +158,7 @@ def laplacian_kernel(
 
     See Also
     --------
-    sklearn_crt.LaplacianSampler : Random features of this kernel.
+    sklearn_crt.samplers.LaplacianSampler : Random features of this kernel.
 
     References
     ----------
@@ -221,7 +221,7 @@ def exponential_power_kernel(
 
     See Also
     --------
-    sklearn_crt.ExponentialPowerSampler : Random features of this kernel.
+    sklearn_crt.samplers.ExponentialPowerSampler : Random features of this kernel.
 
     References
     ----------

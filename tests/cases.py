@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.fixes import parse_version
 
 import sklearn_crt
-from sklearn_crt import clustered_hybrid, gaussian_hybrid, samplers
-from sklearn_crt.samplers import BaseFeatureSampler
+from sklearn_crt import samplers
+from sklearn_crt.samplers import BaseFeatureSampler, clustered_hybrid, gaussian_hybrid
 
 # for tests with arrays of other libraries than NumPy
 array_libraries = pytest.mark.skipif(

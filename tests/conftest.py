@@ -22,12 +22,11 @@ from sklearn_crt.extend import (
     BlockCoupling,
     Coupling,
     Frequencies,
-    Halton,
     Independent,
-    Sobol,
     StructuredOrthogonal,
     chi_law,
 )
+from sklearn_crt.frequencies import Halton, Sobol
 
 
 def pytest_addoption(parser):

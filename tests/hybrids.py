@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from functools import partial
 
-from sklearn_crt import (
+from sklearn_crt import OPRFSampler, TrigRBFSampler
+from sklearn_crt.extend import Antithetic, get_coupling
+from sklearn_crt.samplers import (
+    AngularCoefficient,
     HybridSampler,
-    OPRFSampler,
-    TrigRBFSampler,
     angular_hybrid,
     clustered_hybrid,
     gaussian_hybrid,
 )
-from sklearn_crt.extend import Antithetic, get_coupling
-from sklearn_crt.samplers import AngularCoefficient
 
 KINDS = {
     "optimal": HybridSampler,

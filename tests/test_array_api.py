@@ -20,20 +20,22 @@ import sklearn_crt
 from sklearn_crt import (
     CentersRBFSampler,
     DERFSampler,
-    GERFSampler,
-    HybridSampler,
-    LaplacianSampler,
     LocalLinearClassifier,
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     OPRFSampler,
-    PositiveRBFSampler,
     Prototypes,
     TrigRBFSampler,
-    clustered_hybrid,
 )
 from sklearn_crt.kernels import Matern
+from sklearn_crt.samplers import (
+    GERFSampler,
+    HybridSampler,
+    LaplacianSampler,
+    PositiveRBFSampler,
+    clustered_hybrid,
+)
 
 from .cases import array_libraries, sampler_cases
 

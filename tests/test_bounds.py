@@ -5,14 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import integrate, optimize, stats
 
-from sklearn_crt import (
-    OPRFSampler,
-    PositiveRBFSampler,
-    TrigRBFSampler,
-    angular_hybrid,
-    gaussian_hybrid,
-)
+from sklearn_crt import OPRFSampler, TrigRBFSampler
 from sklearn_crt.extend import Antithetic, Independent, Orthogonal, chi_law
+from sklearn_crt.samplers import PositiveRBFSampler, angular_hybrid, gaussian_hybrid
 from sklearn_crt.theory import (
     hrf_max_relative_error,
     hrf_max_relative_error_bound,

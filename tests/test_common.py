@@ -6,7 +6,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn_crt import (
     AnovaSampler,
     CentersRBFSampler,
-    HybridSampler,
     KernelClassifier,
     KernelRegressor,
     LearnedMetric,
@@ -20,6 +19,7 @@ from sklearn_crt import (
     RandomFeatureRidgeClassifier,
     TrigRBFSampler,
 )
+from sklearn_crt.samplers import HybridSampler
 
 from .cases import sampler_cases, sampler_classes
 

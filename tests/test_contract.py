@@ -5,20 +5,7 @@ import pytest
 from scipy import stats
 from sklearn.base import clone
 
-from sklearn_crt import (
-    AnchoredRBFSampler,
-    DERFSampler,
-    ExponentialPowerSampler,
-    HybridSampler,
-    LaplacianSampler,
-    MaternSampler,
-    OPRFSampler,
-    SimplexRBFSampler,
-    TrigRBFSampler,
-    angular_hybrid,
-    clustered_hybrid,
-    gaussian_hybrid,
-)
+from sklearn_crt import DERFSampler, OPRFSampler, TrigRBFSampler
 from sklearn_crt.extend import (
     Antithetic,
     Independent,
@@ -28,12 +15,21 @@ from sklearn_crt.extend import (
     StructuredOrthogonal,
     StructuredSimplex,
     chi_law,
-    coupling_names,
 )
+from sklearn_crt.frequencies import coupling_names
 from sklearn_crt.samplers import (
+    AnchoredRBFSampler,
     AngularCoefficient,
     ComplexExponentialSampler,
+    ExponentialPowerSampler,
     GaussianCoefficient,
+    HybridSampler,
+    LaplacianSampler,
+    MaternSampler,
+    SimplexRBFSampler,
+    angular_hybrid,
+    clustered_hybrid,
+    gaussian_hybrid,
 )
 from sklearn_crt.testing import assert_coupling, check_sampler, contract_rows
 

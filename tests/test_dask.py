@@ -14,17 +14,21 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
 
 from sklearn_crt import (
+    AnovaSampler,
     CentersRBFSampler,
-    HybridSampler,
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     OPRFSampler,
     Prototypes,
+    RandomFeatureRidge,
+    RandomFeatureRidgeClassifier,
     TrigRBFSampler,
 )
+from sklearn_crt.samplers import HybridSampler
 
 from .cases import sampler_cases
+from .tables.test_anova_sampler import mixed_table
 
 dask = pytest.importorskip("dask", reason="needs the extra dask")
 da = pytest.importorskip("dask.array", reason="needs the extra dask")
@@ -359,6 +363,31 @@ def test_slopes_and_standard_errors_of_lazy_rows(table):
     assert_allclose(found.compute(), model.approximation_error(X).std, rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        NadarayaWatsonRegressor(sigma=1.0),
+        LocalLinearRegressor(sigma=0.5, alpha=0.1),
+        NadarayaWatsonClassifier(sigma=1.0),
+    ],
+    ids=repr,
+)
+def test_uncertainty_of_lazy_rows(model, table):
+    """Each block has the scores, intervals and probabilities that it has in memory."""
+    X, labels, numbers, weights = table
+    has_labels = hasattr(model, "predict_proba")
+    model.fit(X, labels if has_labels else numbers, weights)
+    methods = ["predict_proba"] if has_labels else ["predict_interval"]
+    for method in ["score_samples", *methods]:
+        function = getattr(model, method)
+        found = crt_dask.map_rows(function, lazy(QUERIES, (70, D)))
+        expected = function(QUERIES)
+        assert found.shape == expected.shape
+        # rounding may move a row past another one, of weight 3 at most
+        atol = 3 / weights.sum() if method == "score_samples" else 1e-9
+        assert_allclose(found.compute(), expected, rtol=1e-6, atol=atol)
+
+
 def test_map_rows_splits_what_grows(table):
     X = table[0]
     sampler = OPRFSampler(n_components=500, random_state=0).fit(X)
@@ -572,3 +601,28 @@ def test_estimators_refuse_what_they_would_load(estimator, table):
     method = estimator.predict if method is None else method
     with pytest.raises(TypeError, match=r"sklearn_crt\.dask\.map_rows"):
         method(lazy(X))
+
+
+@pytest.mark.parametrize("labels", [False, True])
+def test_ridge_on_raw_tables(labels):
+    pd = pytest.importorskip("pandas")
+    frames = pytest.importorskip("dask.dataframe")
+    X, y = mixed_table(600)
+    # a column that has values in some blocks only
+    X["late"] = pd.Series(["a", "b"] * 300, dtype=object).where(X.index > 200, None)
+    y = pd.Series(np.where(y > 0, "up", "down") if labels else y)
+    kind = RandomFeatureRidgeClassifier if labels else RandomFeatureRidge
+    model = kind(AnovaSampler(n_components=100, random_state=0))
+    tables = (frames.from_pandas(each, npartitions=4, sort=False) for each in (X, y))
+    found = crt_dask.fit(model, *tables)
+    expected = kind(AnovaSampler(n_components=100, random_state=0)).fit(X, y)
+    method = "predict_proba" if labels else "predict"
+    values = getattr(expected, method)(X)
+    assert_allclose(getattr(found, method)(X), values, atol=1e-9)
+    lazily = crt_dask.map_rows(
+        getattr(found, method), frames.from_pandas(X, npartitions=3, sort=False)
+    )
+    assert_allclose(lazily.compute(), values, atol=1e-9)
+    assert found.effects(X[:3]).names[0] == "size"
+    restored = pickle.loads(pickle.dumps(found)).partial_fit(X[:9], y[:9])
+    assert restored.kernel.n_components == 100

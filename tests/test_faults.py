@@ -6,11 +6,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse, stats
 from sklearn.base import clone
 
-from sklearn_crt import (
-    OPRFSampler,
-    PositiveRBFSampler,
-    TrigRBFSampler,
-)
+from sklearn_crt import OPRFSampler, TrigRBFSampler
 from sklearn_crt.extend import (
     BlockCoupling,
     Coupling,
@@ -20,7 +16,7 @@ from sklearn_crt.extend import (
     SimplexPlus,
     chi_law,
 )
-from sklearn_crt.samplers import ComplexExponentialSampler
+from sklearn_crt.samplers import ComplexExponentialSampler, PositiveRBFSampler
 from sklearn_crt.testing import (
     assert_coupling,
     assert_invariant,

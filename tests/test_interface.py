@@ -12,18 +12,21 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 
 from sklearn_crt import (
-    AnchoredRBFSampler,
     DERFSampler,
-    ExponentialPowerSampler,
-    GERFSampler,
-    LaplacianSampler,
-    MaternSampler,
     NadarayaWatsonRegressor,
     OPRFSampler,
     TrigRBFSampler,
 )
-from sklearn_crt.extend import Frequencies, coupling_names, get_coupling
-from sklearn_crt.samplers import AngularCoefficient
+from sklearn_crt.extend import Frequencies, get_coupling
+from sklearn_crt.frequencies import coupling_names
+from sklearn_crt.samplers import (
+    AnchoredRBFSampler,
+    AngularCoefficient,
+    ExponentialPowerSampler,
+    GERFSampler,
+    LaplacianSampler,
+    MaternSampler,
+)
 
 from .cases import sampler_cases
 from .test_package import ESTIMATORS, PUBLIC, entries, public_module

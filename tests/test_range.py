@@ -10,15 +10,13 @@ from sklearn.base import clone
 from sklearn.kernel_approximation import RBFSampler
 
 from sklearn_crt import (
-    AnchoredRBFSampler,
     CentersRBFSampler,
-    GERFSampler,
-    HybridSampler,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     OPRFSampler,
     TrigRBFSampler,
 )
+from sklearn_crt.samplers import AnchoredRBFSampler, GERFSampler, HybridSampler
 
 from .cases import sampler_cases
 

@@ -9,22 +9,25 @@ import pytest
 from sklearn.base import clone, is_regressor
 
 from sklearn_crt import (
+    AnovaSampler,
     DERFSampler,
-    HybridSampler,
     LearnedMetric,
     LocalLinearRegressor,
-    MaternSampler,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     OPRFSampler,
-    PoissonSampler,
     Prototypes,
     RandomFeatureRidge,
     RandomFeatureRidgeClassifier,
     TrigRBFSampler,
-    clustered_hybrid,
 )
 from sklearn_crt.rows import Frame
+from sklearn_crt.samplers import (
+    HybridSampler,
+    MaternSampler,
+    PoissonSampler,
+    clustered_hybrid,
+)
 from sklearn_crt.testing import assert_thread_safe
 
 from .test_common import EACH_ESTIMATOR
@@ -123,6 +126,8 @@ def test_threads_give_what_one_gives(rng, estimator, hasty):
 EXPENSIVE = [
     RandomFeatureRidge(),
     RandomFeatureRidgeClassifier(),
+    RandomFeatureRidgeClassifier(n_components=20, random_state=0),
+    RandomFeatureRidgeClassifier(AnovaSampler(), n_components=20, random_state=0),
     LearnedMetric(),
     LocalLinearRegressor(),
     LocalLinearRegressor(clip=True),

@@ -7,13 +7,13 @@ import pytest
 from sklearn.model_selection import GridSearchCV
 
 from sklearn_crt import (
-    MaternSampler,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     OPRFSampler,
     TrigRBFSampler,
 )
 from sklearn_crt.exceptions import ApproximationWarning
+from sklearn_crt.samplers import MaternSampler
 
 SIGMAS = [0.1, 1.0, 10.0, 100.0]
 

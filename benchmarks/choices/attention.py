@@ -19,7 +19,7 @@ SIZES = 0.5, 1.0, 1.5
 N_ROWS, N_COLUMNS = 500, 16
 MAPS = {
     "sines and cosines": crt.TrigRBFSampler(),
-    "PosRF (FAVOR+)": crt.PositiveRBFSampler(),
+    "PosRF (FAVOR+)": crt.samplers.PositiveRBFSampler(),
     "OPRF (FAVOR++)": crt.OPRFSampler(),
     "OPRF, antithetic": crt.OPRFSampler(coupling="antithetic"),
     "DERF, antithetic": crt.DERFSampler(coupling="antithetic"),

@@ -39,7 +39,7 @@ SIGMAS = np.logspace(-2, 2, 10)
 MAPS = {
     "OPRF": crt.OPRFSampler(),
     "dense, antithetic": crt.DERFSampler(coupling="antithetic"),
-    "anchored": crt.AnchoredRBFSampler(),
+    "anchored": crt.samplers.AnchoredRBFSampler(),
 }
 DEFAULTS = {
     "l": {

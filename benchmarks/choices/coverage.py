@@ -28,6 +28,7 @@ REQUESTED = 0.5, 0.8, 0.9, 0.95, 0.99
 NAMES = "local linear", "averages", "ridge", "Gaussian process"
 MOST_PROCESS = 500  # rows of which the marginal likelihood is maximised
 N_DECILES = 10
+FEW_TEST, MORE = 50, 3  # with fewer test rows, so many times as many splits
 LENGTH_SCALES = 1e-2, 1e3  # bounds
 
 
@@ -53,7 +54,8 @@ def coverage(splits=3, rows=2000, sets=SETS):
     """Coverage of intervals on twelve tables, by deciles of similarity, and shifted.
 
     Columns and targets standardised; at most so many training and test rows of fixed
-    splits. Kernel averages and local linear regression follow a learned metric, ridge
+    splits, and three times as many of tables with fewer than 50 test rows.
+    Kernel averages and local linear regression follow a learned metric, ridge
     regression and the Gaussian process have all columns. The kernel of the process is a
     constant times RBF with a length scale for each column, chosen on at most 500 rows,
     plus noise. First the percentages of test targets inside the intervals of local
@@ -68,7 +70,10 @@ def coverage(splits=3, rows=2000, sets=SETS):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in tqdm(sets, file=sys.stderr):
-            found = [_scores(split_of(name, split), rows) for split in range(splits)]
+            first = split_of(name, 0)
+            n_splits = splits * (MORE if len(first[-1]) < FEW_TEST else 1)
+            tables = [first, *(split_of(name, split) for split in range(1, n_splits))]
+            found = [_scores(table, rows) for table in tables]
             inside[name], scores[name], deciles[name] = (
                 np.nanmean(part, axis=0) for part in zip(*found, strict=True)
             )

@@ -20,9 +20,9 @@ from .positive import standardised
 MAPS = {
     "OPRF, antithetic": crt.OPRFSampler(coupling="antithetic"),
     "sines and cosines": crt.TrigRBFSampler(),
-    "hybrid, default": crt.HybridSampler(),
-    "hybrid, angular": crt.angular_hybrid(),
-    "hybrid, gaussian": crt.gaussian_hybrid(),
+    "hybrid, default": crt.samplers.HybridSampler(),
+    "hybrid, angular": crt.samplers.angular_hybrid(),
+    "hybrid, gaussian": crt.samplers.gaussian_hybrid(),
 }
 SETS = (*UCI_SETS, "iris", "wine", "breast_cancer", "digits", "diabetes")
 AVERAGED = "wine", "breast_cancer", "digits"

@@ -36,8 +36,8 @@ LINEAR = {
     "RBFSampler": RBFSampler(),
     "Nystroem": Nystroem(),
     **TRIG,
-    "MaternSampler": crt.MaternSampler(),
-    "LaplacianSampler": crt.LaplacianSampler(),
+    "MaternSampler": crt.samplers.MaternSampler(),
+    "LaplacianSampler": crt.samplers.LaplacianSampler(),
 }
 N_TRAIN = {"letter": 15000, "chess": 20000, "sgemm": 40000}
 FACTORS = 0.25, 1.0, 4.0  # of sqrt(2 / d)

@@ -25,8 +25,8 @@ POSITIVE = {
     "OPRF, antithetic": crt.OPRFSampler(coupling="antithetic"),
     "dense": crt.DERFSampler(),
     "dense, antithetic": crt.DERFSampler(coupling="antithetic"),
-    "anchored": crt.AnchoredRBFSampler(),
-    "anchored, antithetic": crt.AnchoredRBFSampler(coupling="antithetic"),
+    "anchored": crt.samplers.AnchoredRBFSampler(),
+    "anchored, antithetic": crt.samplers.AnchoredRBFSampler(coupling="antithetic"),
 }
 PAIRS = [("OPRF", "OPRF, antithetic"), ("dense", "dense, antithetic")]
 PAIRED = [name for pair in PAIRS for name in pair]

@@ -22,10 +22,10 @@ NUMBERS = "diabetes", "housing", "abalone_rings"
 NUMBERS += "friedman1", "friedman2", "friedman3", "swiss_roll"
 MAPS = {
     "OPRF": crt.OPRFSampler(),
-    "PosRF": crt.PositiveRBFSampler(),
+    "PosRF": crt.samplers.PositiveRBFSampler(),
     "SDERF": crt.DERFSampler(),
     "Fourier": crt.TrigRBFSampler(),
-    "GERF": crt.GERFSampler(),
+    "GERF": crt.samplers.GERFSampler(),
 }
 MOST_ROWS = 2000
 SIGMAS = "scale", "auto"

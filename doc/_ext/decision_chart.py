@@ -19,42 +19,47 @@ from sklearn_crt.attention import coreset_attention
 
 # for each task its page, and for each case the recommended name, a line of code, a page
 TREE = {
-    "Predict numbers or classes": (
-        "user_guide/learned_metric",
+    "Predict from a table of any kind": (
+        "user_guide/tables",
         {
-            "up to 20,000 rows": (
-                "LocalLinearClassifier",
-                "make_pipeline(LearnedMetric(), LocalLinearClassifier())",
-                "user_guide/local_linear",
+            "up to 10,000 rows": (
+                "KernelRegressor",
+                "KernelRegressor()",
+                "user_guide/tables",
             ),
-            "more rows, or rows in batches": (
-                "RandomFeatureRidge",
-                "make_pipeline(StandardScaler(), RandomFeatureRidge())",
-                "user_guide/ridge",
-            ),
-            "categories or missing values": (
+            "more rows": (
                 "AnovaSampler",
                 "RandomFeatureRidge(AnovaSampler())",
                 "user_guide/tables",
             ),
+            "only numbers, in batches or on several machines": (
+                "RandomFeatureRidge",
+                "make_pipeline(StandardScaler(), RandomFeatureRidge())",
+                "user_guide/ridge",
+            ),
         },
     ),
-    "Kernel averages and class probabilities": (
+    "Predict from similar rows (numbers only)": (
         "user_guide/nadaraya_watson",
         {
-            "up to 20,000 rows": (
-                "NadarayaWatsonClassifier",
-                "NadarayaWatsonClassifier()",
+            "the most accurate, up to 20,000 rows": (
+                "LocalLinearRegressor",
+                "make_pipeline(LearnedMetric(), LocalLinearRegressor())",
+                "user_guide/local_linear",
+            ),
+            "averages of targets, up to 20,000 rows": (
+                "NadarayaWatsonRegressor",
+                "make_pipeline(LearnedMetric(), NadarayaWatsonRegressor())",
                 "user_guide/nadaraya_watson",
             ),
             "more rows, or fast predictions": (
                 "Prototypes",
-                "NadarayaWatsonClassifier(Prototypes())",
+                "NadarayaWatsonRegressor(Prototypes())",
                 "generated/sklearn_crt.Prototypes",
             ),
         },
     ),
-    "Features for a linear model": (
+    "Features for another model": (
         "user_guide/linear_models",
         {
             "up to 1000 features": (
@@ -67,10 +72,15 @@ TREE = {
                 "TrigRBFSampler(n_components=2000)",
                 "user_guide/trig_rbf",
             ),
-            "positive features, for averages": (
+            "positive features": (
                 "DERFSampler",
                 'DERFSampler(coupling="antithetic")',
                 "user_guide/derf",
+            ),
+            "positive features, many columns or few rows": (
+                "OPRFSampler",
+                "OPRFSampler()",
+                "user_guide/oprf",
             ),
         },
     ),

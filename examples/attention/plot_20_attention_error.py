@@ -9,8 +9,9 @@ of features, but it grows exponentially with the squared norm of queries and key
 import matplotlib.pyplot as plt
 import numpy as np
 
-from sklearn_crt import OPRFSampler, PositiveRBFSampler, TrigRBFSampler
+from sklearn_crt import OPRFSampler, TrigRBFSampler
 from sklearn_crt.attention import linear_attention, softmax_attention
+from sklearn_crt.samplers import PositiveRBFSampler
 
 # %%
 # One head with d = 64 and 128 rows is simulated. The entries of q and k have the

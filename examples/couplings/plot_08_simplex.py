@@ -10,7 +10,8 @@ frequencies. The reduction depends on the norm of x + y.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from sklearn_crt import OPRFSampler, PositiveRBFSampler
+from sklearn_crt import OPRFSampler
+from sklearn_crt.samplers import PositiveRBFSampler
 
 # %%
 # The curves show the exact variance with one block of d frequencies, relative to d

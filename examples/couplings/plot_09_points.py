@@ -11,7 +11,8 @@ therefore smaller.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from sklearn_crt import PositiveRBFSampler, TrigRBFSampler
+from sklearn_crt import TrigRBFSampler
+from sklearn_crt.samplers import PositiveRBFSampler
 
 # %%
 # The figure shows the median over pairs of rows of the squared error, averaged over 20

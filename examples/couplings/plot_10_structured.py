@@ -12,7 +12,7 @@ import time
 import matplotlib.pyplot as plt
 import numpy as np
 
-from sklearn_crt import SimplexRBFSampler
+from sklearn_crt.samplers import SimplexRBFSampler
 
 # %%
 # Left: processor time of ``fit`` and ``transform`` for 500 rows, with as many

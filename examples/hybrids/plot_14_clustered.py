@@ -10,7 +10,8 @@ width of the clusters.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from sklearn_crt import PositiveRBFSampler, TrigRBFSampler, clustered_hybrid
+from sklearn_crt import TrigRBFSampler
+from sklearn_crt.samplers import PositiveRBFSampler, clustered_hybrid
 
 # %%
 # There are two clusters of queries and two clusters of keys in 20 dimensions, whose

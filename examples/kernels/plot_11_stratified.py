@@ -10,8 +10,9 @@ stratified norms as well.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from sklearn_crt import LaplacianSampler, MaternSampler, TrigRBFSampler
+from sklearn_crt import TrigRBFSampler
 from sklearn_crt.extend import Orthogonal
+from sklearn_crt.samplers import LaplacianSampler, MaternSampler
 
 d, n_blocks = 16, 3000
 distances = np.geomspace(0.1, 5, 25)

@@ -9,11 +9,11 @@ frequencies.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from sklearn_crt import (
+from sklearn_crt import TrigRBFSampler
+from sklearn_crt.samplers import (
     ExponentialPowerSampler,
     LaplacianSampler,
     MaternSampler,
-    TrigRBFSampler,
 )
 
 samplers = {

@@ -16,7 +16,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC
 
-from sklearn_crt import OPRFSampler, PositiveRBFSampler, TrigRBFSampler
+from sklearn_crt import OPRFSampler, TrigRBFSampler
+from sklearn_crt.samplers import PositiveRBFSampler
 
 X, y = load_digits(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)

@@ -10,7 +10,8 @@ for the norms that are typical of the data.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from sklearn_crt import OPRFSampler, PositiveRBFSampler
+from sklearn_crt import OPRFSampler
+from sklearn_crt.samplers import PositiveRBFSampler
 
 # %%
 # The pairs are x = y on one axis, so the norm of x + y is twice that of x. If ``fit``

@@ -10,7 +10,8 @@ shows the variance of its choice, and what happens if A is not real.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from sklearn_crt import GERFSampler, OPRFSampler, PositiveRBFSampler, TrigRBFSampler
+from sklearn_crt import OPRFSampler, TrigRBFSampler
+from sklearn_crt.samplers import GERFSampler, PositiveRBFSampler
 
 X = np.random.default_rng(0).normal(size=(200, 64))
 sigmas = np.geomspace(0.05, 0.5, 15)
@@ -44,7 +45,7 @@ def mean_log_variance_of(s, A, X):
 # %%
 # Left: the mean over all pairs of rows for each sampler. Right: the mean for the best
 # member of the family, and for members whose parameter rho = 1 / (1 - 8A) is rotated by
-# an angle. The formula is given in :class:`~sklearn_crt.GERFSampler`.
+# an angle. The formula is given in :class:`~sklearn_crt.samplers.GERFSampler`.
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 for name, sampler in maps.items():
     sampler.set_params(n_components=128, coupling="iid")

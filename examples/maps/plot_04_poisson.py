@@ -14,7 +14,8 @@ import numpy as np
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_crt import OPRFSampler, PoissonSampler
+from sklearn_crt import OPRFSampler
+from sklearn_crt.samplers import PoissonSampler
 
 X = StandardScaler().fit_transform(load_wine(return_X_y=True)[0])
 

@@ -14,12 +14,8 @@ import numpy as np
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_crt import (
-    GeometricSampler,
-    OPRFSampler,
-    PoissonSampler,
-    TrigRBFSampler,
-)
+from sklearn_crt import OPRFSampler, TrigRBFSampler
+from sklearn_crt.samplers import GeometricSampler, PoissonSampler
 
 X = StandardScaler().fit_transform(load_wine(return_X_y=True)[0])
 maps = {

@@ -11,7 +11,8 @@ import numpy as np
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_crt import OPRFSampler, PositiveRBFSampler, TrigRBFSampler
+from sklearn_crt import OPRFSampler, TrigRBFSampler
+from sklearn_crt.samplers import PositiveRBFSampler
 
 X = StandardScaler().fit_transform(load_wine().data)
 sigmas = np.linspace(0.2, 1.6, 8)

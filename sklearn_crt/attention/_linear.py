@@ -345,7 +345,7 @@ def fit_heads(sampler: S, q: Array, k: Array) -> list[S]:
     >>> from sklearn_crt import OPRFSampler
     >>> from sklearn_crt.attention import fit_heads, linear_attention
     >>> rng = np.random.default_rng(0)
-    >>> scale = np.array([0.3, 1.0])[:, None, None]  # of two heads
+    >>> scale = np.array([0.3, 1.0])[:, None, None]  # for two heads
     >>> q, k, v = (scale * rng.normal(size=(5, 2, 30, 8)) for _ in range(3))
     >>> samplers = fit_heads(OPRFSampler(kernel="softmax", random_state=0), q, k)
     >>> [round(sampler.A_, 2) for sampler in samplers]

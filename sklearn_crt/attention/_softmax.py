@@ -112,7 +112,7 @@ def _dense(q, k, v, causal, bias):
     blocks = []
     for start in range(0, max(1, q.shape[-2]), _QUERIES):
         stop = start + _QUERIES
-        end = stop if causal else k.shape[-2]  # of the keys that these queries see
+        end = stop if causal else k.shape[-2]  # end of the keys that these queries see
         some = None if bias is None else bias[..., :end, :]
         seen = k[..., :end, :], v[..., :end, :], causal, some
         blocks.append(_dense_rows(q[..., start:stop, :], *seen, start))
@@ -146,7 +146,7 @@ def _average(scores, v):
 
 
 def _banded(q, k, v, causal, band, bias):
-    """Return attention block by block, to the previous, the same and the next block."""
+    """Return attention in which a block attends to itself and to its two neighbours."""
     xp, n, d = namespace_of(q, k, v), q.shape[-2], q.shape[-1]
     size = max(band, _LEAST_BLOCK)
     if values_are_known(q):  # a compiled program has to work for all lengths
@@ -192,8 +192,8 @@ def coreset_attention(
 ) -> Array:
     r"""Average values with softmax weights of a few points that represent the keys.
 
-    Use it for long sequences with scores so large that an affordable number of features
-    is not accurate (:func:`linear_attention`). The points are means of clusters of
+    Use it for long sequences whose scores are so large that :func:`linear_attention`
+    would need too many features. The points are means of clusters of
     keys.
 
     Parameters
@@ -334,7 +334,7 @@ def _cluster(keys: np.ndarray, n_points: int) -> np.ndarray:
     _, first, groups = np.unique(products, return_index=True, return_inverse=True)
     if first.size <= n_points:
         return groups
-    from sklearn.cluster import KMeans  # slow to import
+    from sklearn.cluster import KMeans  # imported here, because it takes long
 
     rows = rows[first]
     some = rng.permutation(first.size)[: _SAMPLED * n_points]

@@ -1,13 +1,11 @@
 """Kernel averages of targets: classification and regression."""
 
 from ._classifier import NadarayaWatsonClassifier
-from ._jackknife import ApproximationError
 from ._local_linear import LocalLinearClassifier, LocalLinearRegressor
 from ._prototypes import Prototypes
 from ._regressor import NadarayaWatsonRegressor
 
 __all__ = [
-    "ApproximationError",
     "LocalLinearClassifier",
     "LocalLinearRegressor",
     "NadarayaWatsonClassifier",

@@ -34,7 +34,7 @@ from ._targets import OneHot
 _AMOUNTS = np.geomspace(0.05, 10, 9).tolist()
 _EXPONENTS = np.linspace(0.6, 1.5, 10).tolist()
 _MOST_ROWS, _LEAST_ROWS = 1000, 200  # training rows that are left out
-_MOST_PRODUCTS = 2**33  # of kernel values and targets, fewer if there are many rows
+_MOST_PRODUCTS = 2**33  # largest number of kernel values times targets
 
 
 class Smoothing(NamedTuple):
@@ -65,7 +65,7 @@ class Smoothing(NamedTuple):
         n_rows = int(_MOST_PRODUCTS // (len(y) * n_columns))
         n_rows = min(max(n_rows, _LEAST_ROWS), _MOST_ROWS)
         few = DistinctSample.of([(X, y, weights)], n_rows)
-        # one over the usual weight, to which tiny weights contribute nothing
+        # inverse of a typical weight, which tiny weights do not affect
         scale = float(few.weights.sum() / (few.weights @ few.weights))
         parts = [sums.scores for _, sums in keys.sums(few.X, sigma, left_out=True)]
         scores = np.maximum(np.concatenate(parts)[:, : keys.targets.n_averages], 0)
@@ -173,15 +173,15 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
     kernel weights vanish.
 
     ``sigma="auto"`` minimises the leave-one-out error. With an exact kernel, this is
-    the error rate plus a fifth of the Brier score; multiples of ``"scale"`` from 1/2 to
-    32 are compared on up to 1000 training rows, first in octaves (factors of two), then
-    in quarters of an octave around the best one. With a sampler, multiples from 1/4 to
-    16 are compared on up to 2000 rows, in octaves and then in half octaves, and each
-    row is predicted from the sums of features from which its own contribution has been
-    subtracted. Because the Brier score then prefers a larger ``sigma`` than the error
-    rate does, it decides only between multiples whose error rates are within half a
-    standard error of the lowest. In both cases copies of a row are left out together
-    with it.
+    the error rate plus a fifth of the log loss, for a = 0.3 and t = 1 and with Kish's
+    effective number of rows [5]_; multiples of ``"scale"`` from 1/2 to 32 are compared
+    on up to 1000 training rows, first in octaves (factors of two), then in quarters of
+    an octave around the best one. With a sampler, multiples from 1/4 to 16 are compared
+    on up to 2000 rows, in octaves and then in half octaves, and each row is predicted
+    from the sums of features from which its own contribution has been subtracted. Then
+    the Brier score decides between multiples whose error rates are within half a
+    standard error of the lowest, because it prefers a larger ``sigma`` than the error
+    rate does. In both cases copies of a row are left out together with it.
 
     References
     ----------
@@ -192,6 +192,7 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
        Features", NeurIPS 2022, :arxiv:`2205.15317`.
     .. [4] C. Guo, G. Pleiss, Y. Sun, K. Weinberger, "On Calibration of Modern Neural
        Networks", ICML 2017, :arxiv:`1706.04599`.
+    .. [5] L. Kish, "Survey Sampling", Wiley 1965.
 
     Examples
     --------

@@ -89,7 +89,7 @@ class LocalLinearMixin(BaseNadarayaWatson):
     }
 
     def _encoder(self):
-        plain = super()._encoder()  # of the Nadaraya-Watson base class
+        plain = super()._encoder()  # that of the Nadaraya-Watson base class
         if is_auto(self.alpha):
             return LocalLinear(plain, self.remainder)
         alphas = np.atleast_1d(np.asarray(self.alpha, dtype=np.float64))
@@ -166,8 +166,7 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
     See Also
     --------
     LocalLinearClassifier : The same method for labels.
-    LearnedMetric : First step of a pipeline that rescales and rotates the features so
-        that distances reflect how the targets vary.
+    LearnedMetric : Distances that reflect how the targets vary.
     NadarayaWatsonRegressor : Kernel averages in place of linear fits.
 
     Notes
@@ -283,8 +282,7 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
     See Also
     --------
     LocalLinearRegressor : The same method for numerical targets, with its formulas.
-    LearnedMetric : First step of a pipeline that rescales and rotates the features so
-        that distances reflect how the classes differ.
+    LearnedMetric : Distances that reflect how the classes differ.
     NadarayaWatsonClassifier : Weighted class frequencies in place of linear fits.
 
     References

@@ -12,7 +12,7 @@ from .._array import to_host, to_namespace_of
 from .._compat import available_if
 from .._fitted import computed_once
 from .._kernels import least_log
-from .._quantiles import Errors, check_coverage, check_levels
+from .._quantiles import Errors, check_levels, levels_of_interval
 from ..rows import Rows, TableLike
 from ._keys import Keys
 from ._row_weights import all_rows, log_kernels, shares_of
@@ -27,9 +27,8 @@ _RESIDUAL_SIGMA = 0.5
 _PREDICTION_LENGTH_SCALE = 0.5
 _ROWS_OF_PRIOR = 2.0  # weight of the mean of all squared residuals, in rows
 _ROWS_OF_FIT = 3.0  # a prediction from n rows has 3 / n times the variance of the noise
-# Rows with a lower score are unlike the training rows. As the score decreases to 0, the
-# standard deviation of their errors increases to that of the targets times a factor.
-_LEAST_SCORE, _DISTANT_DEVIATIONS = 0.01, 1.8
+# standard deviation of the errors of distant rows, in units of those of the targets
+_DISTANT_DEVIATIONS = 2.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +37,9 @@ class Residuals:
 
     similarity: Similarity
     keys: Keys  # a sample of the training rows
-    sigma: float | np.ndarray  # of the kernel that weights the residuals for each query
+    sigma: float | np.ndarray  # sigma of the kernel weights of the residuals
     predictions: np.ndarray  # (n_rows, n_outputs), leave-one-out
-    squares: np.ndarray  # (n_rows, n_outputs), of the residuals
+    squares: np.ndarray  # (n_rows, n_outputs), squared residuals
     weights: np.ndarray  # (n_rows,), with mean 1
     spread: np.ndarray  # (n_outputs,), standard deviations of the targets
     # an Errors, the distribution of the residuals relative to their deviations
@@ -69,13 +68,13 @@ class Residuals:
             weights,
             np.sqrt(share @ (few.y - share @ few.y) ** 2),
         )
-        scores = similarity.left_out
-        first = slice(len(scores))
+        distances = similarity.left_out.distances
+        first = slice(len(distances))
         deviations = found.deviations(
-            few.X[first], predictions[first], scores, left_out=True
+            few.X[first], predictions[first], distances, left_out=True
         )
         ratios = residuals[first] / np.where(deviations > 0, deviations, 1)
-        # one distribution of ratios for all rows, whatever their deviations
+        # all rows share one distribution of the ratios
         errors = Errors(ratios, deviations, few.weights[first], most_groups=1)
         return replace(found, errors=errors)
 
@@ -83,7 +82,7 @@ class Residuals:
         self,
         X: Rows,
         predictions: np.ndarray,
-        scores: np.ndarray,
+        distances: np.ndarray,
         *,
         left_out: bool = False,
     ) -> np.ndarray:
@@ -91,7 +90,7 @@ class Residuals:
 
         ``left_out`` excludes training rows that are equal to the query.
         """
-        # predictions (n_queries, n_outputs), scores (n_queries,)
+        # predictions (n_queries, n_outputs), distances (n_queries,)
         found = np.empty(predictions.shape)
         mean = self.weights @ self.squares / self.weights.sum()
         for rows, logs in log_kernels(self.keys, X, self.sigma, left_out=left_out):
@@ -102,8 +101,8 @@ class Residuals:
                 sums = size * (shares @ self.squares[:, k]) + _ROWS_OF_PRIOR * mean[k]
                 variances = sums / (size + _ROWS_OF_PRIOR) * (1 + _ROWS_OF_FIT / size)
                 found[rows, k] = variances
-        distance = np.maximum(1 - scores / _LEAST_SCORE, 0)[:, None]
-        return np.sqrt(found + (_DISTANT_DEVIATIONS * distance * self.spread) ** 2)
+        spread = _DISTANT_DEVIATIONS * distances[:, None] * self.spread
+        return np.sqrt(found + spread**2)
 
     def _log_prediction_kernel(self, queries, output):
         """Return the log kernel between predictions of one output."""
@@ -180,7 +179,9 @@ class QuantilesMixin:
         residuals, with level 1 - p. The estimated standard deviation of the error is
 
         .. math:: \tau(x)^2 = \frac{k s^2(x) + 2 s^2}{k + 2}
-           \left(1 + \frac{3}{k}\right) + (1.8\, \delta(x)\, s_y)^2 .
+           \left(1 + \frac{3}{k}\right) + (2.5\, \delta(x)\, s_y)^2, \quad
+           \delta(x) = \max\left(1 - \frac{s(x)}{0.05}, 0\right)^3
+           \max\left(\frac{r(x)}{r_{99}}, 1\right) .
 
         Here :math:`s^2(x)` is the mean of the squared residuals of up to 10,000
         training rows, weighted by the kernel with twice the length scale (half of
@@ -189,9 +190,12 @@ class QuantilesMixin:
         often grows with the prediction; k is the effective number of these rows, and
         :math:`s^2` the mean over all of them. The last term widens the distribution for
         rows unlike the training data: :math:`s_y` is the standard deviation of the
-        targets, and :math:`\delta` increases from 0 to 1 as :meth:`score_samples`
-        decreases from 0.01 to 0. The residuals are computed in the first call, which
-        takes as long as predicting these rows.
+        targets, s(x) the score of :meth:`score_samples`, r(x) the mean distance to five
+        neighbours from which it is computed, and :math:`r_{99}` the distance that is
+        not exceeded for 99 % of the training rows. So the term is zero for 95 % of the
+        rows like these, and is proportional to the distance far from all of them, as
+        the error is if the targets follow a linear trend. The residuals are computed in
+        the first call, which takes as long as predicting these rows.
 
         This is the normalised form of conformal prediction [1]_ with leave-one-out
         residuals instead of a separate calibration set.
@@ -282,9 +286,7 @@ class QuantilesMixin:
         >>> bool(0.88 < np.mean((low <= y[1::2]) & (y[1::2] <= high)) < 0.92)
         True
         """
-        coverage = check_coverage(coverage)
-        levels = np.array([0.5 - coverage / 2, 0.5 + coverage / 2])
-        ends = self._quantiles(X, "predict_interval", levels)
+        ends = self._quantiles(X, "predict_interval", levels_of_interval(coverage))
         return to_namespace_of(ends[:, 0] if self._one_output else ends, X)
 
     def _quantiles(self, X, method, levels):
@@ -292,8 +294,8 @@ class QuantilesMixin:
         value, rows = self._host_rows(X, method)
         residuals, seen = Residuals.of(value), value.seen
         predictions = np.clip(to_host(self._decode(value, X)), seen.least, seen.most)
-        scores = residuals.similarity.scores(rows)
-        deviations = residuals.deviations(rows, predictions, scores)
+        distances = residuals.similarity.compared(rows).distances
+        deviations = residuals.deviations(rows, predictions, distances)
         found = residuals.errors.quantiles(deviations, levels) + predictions[..., None]
         if getattr(self, "clip", False):
             np.clip(found, seen.least[:, None], seen.most[:, None], out=found)

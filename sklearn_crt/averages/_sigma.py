@@ -28,9 +28,11 @@ _N_QUERIES, N_KEYS = 1000, 10_000
 _N_FITS, N_KEYS_OF_FITS = 500, 5000
 # products of kernel weights and targets per multiple, which take about 0.3 s
 _MOST_PRODUCTS = 2**32
-# Multiple of the Brier score that is added to the error rate for labels. Because few
-# rows are misclassified, the error rate alone would often be decided by chance.
-_BRIER = 0.2
+# Multiple of the log loss that is added to the error rate for labels. Because few rows
+# are misclassified, the error rate alone would often be decided by chance. Frequencies
+# are smoothed as if this number of rows were added, with equal weights of all classes.
+# Hence frequencies of few rows count as uncertain, even if all their labels are equal.
+_LOG_LOSS, _ADDED = 0.2, 0.3
 TIE = 1e-6  # relative difference of errors or probabilities that count as equal
 _QUERY_ROWS, _KEY_ROWS = 125, 1024  # rows whose kernel values are computed at a time
 
@@ -67,15 +69,18 @@ def best_multiple(
     is_fit = len(targets.candidates()) > 1
     n_queries = min(n_keys, n_queries, _MOST_PRODUCTS // encoded.size)
     n_queries = min(n_queries, _N_FITS) if is_fit else n_queries
+    weights = targets.weight(encoded) if targets.are_labels else None
     blocks = [
-        (rows.take(block), encoded[block]) for block in gen_batches(n_keys, _KEY_ROWS)
+        (rows.take(block), encoded[block], None if weights is None else weights[block])
+        for block in gen_batches(n_keys, _KEY_ROWS)
     ]
 
     def batches(multiples):
         for batch in gen_batches(n_queries, _QUERY_ROWS):
             queries = rows.take(batch)
             path = _path_over_other_rows(kernel, queries, blocks, multiples)
-            yield queries, encoded[batch], [sums.values for sums in path]
+            values = [tuple(sums.values for sums in found) for found in path]
+            yield queries, encoded[batch], values
 
     finer, copies = _QUARTERS, np.arange(n_queries)
     if is_fit:
@@ -124,14 +129,25 @@ def path_sums(
     targets: Array,
     multiples: np.ndarray,
     gone: np.ndarray,
-) -> Iterator[LogSum]:
+    row_weights: np.ndarray | None = None,
+) -> Iterator[tuple[LogSum, ...]]:
     """Yield the kernel sums over training rows for each multiple.
 
-    Pairs marked in ``gone`` are excluded. If the squares of consecutive multiples
-    differ by powers of two, Gaussian weights are computed by repeated squaring, which
-    is faster than evaluating exponentials.
+    These are the sums of the targets, and given ``row_weights`` also the sums of these
+    weights times the squared kernel. Pairs marked in ``gone`` are excluded. If the
+    squares of consecutive multiples differ by powers of two, Gaussian weights are
+    computed by repeated squaring, which is faster than evaluating exponentials.
     """
-    # targets (n_keys, k), gone (n_queries, n_keys)
+
+    # targets (n_keys, k), gone (n_queries, n_keys), row_weights (n_keys,)
+    def found(weights, log_scale):
+        weights = weights.astype(targets.dtype, copy=False)
+        sums = LogSum(weights @ targets, log_scale)
+        if row_weights is None:
+            return (sums,)
+        squares = (weights * weights) @ row_weights[:, None]
+        return sums, LogSum(squares, np.maximum(2 * log_scale, least_log(log_scale)))
+
     gaps = np.diff(2 * np.log2(multiples))
     steps = np.rint(gaps)
     doubles = np.allclose(gaps, steps, rtol=0, atol=1e-12)
@@ -139,7 +155,7 @@ def path_sums(
     for logs in _log_path(kernel, queries, keys, multiples[: 1 if squared else None]):
         logs[gone] = -np.inf
         weights, log_scale = weights_from_logs(logs, overwrite=True, normal=True)
-        yield LogSum(weights.astype(targets.dtype, copy=False) @ targets, log_scale)
+        yield found(weights, log_scale)
     if not squared:
         return
     root = math.sqrt(1.5 * float(np.finfo(weights.dtype).tiny))  # see weights_from_logs
@@ -151,22 +167,25 @@ def path_sums(
             weights *= weights
         with np.errstate(over="ignore"):  # for rows without weight
             log_scale = np.maximum(log_scale * 2.0**step, least_log(log_scale))
-        yield LogSum(weights.astype(targets.dtype, copy=False) @ targets, log_scale)
+        yield found(weights, log_scale)
 
 
 def _path_over_other_rows(
     kernel: RowKernel,
     queries: Inputs,
-    blocks: list[tuple[Inputs, np.ndarray]],
+    blocks: list[tuple[Inputs, np.ndarray, np.ndarray | None]],
     multiples: np.ndarray,
-) -> list[LogSum]:
+) -> list[tuple[LogSum, ...]]:
     """Return the sums over all rows of the blocks except those at distance 0."""
     totals: list[Any] = [None for _ in multiples]
-    for keys, targets in blocks:
+    for keys, targets, weights in blocks:
         gone = queries.sq_distances(keys) == 0
-        path = path_sums(kernel, queries, keys, targets, multiples, gone)
+        path = path_sums(kernel, queries, keys, targets, multiples, gone, weights)
         for k, found in enumerate(path):
-            totals[k] = found if totals[k] is None else totals[k].plus(found)
+            if totals[k] is not None:
+                pairs = zip(totals[k], found, strict=True)
+                found = tuple(total.plus(some) for total, some in pairs)
+            totals[k] = found
     return totals
 
 
@@ -174,11 +193,14 @@ def _search(octaves, finer, batches, encoded, targets, copies) -> Best:
     """Return the best multiple on a grid of octaves, refined by finer steps.
 
     ``batches`` yields rows, their encoded targets, and for each multiple the kernel
-    sums over the other rows. ``copies`` numbers the distinct rows, and is the same for
-    copies of a row.
+    sums over the other rows, see ``path_sums``. ``copies`` has one integer per row,
+    which is the same for equal rows.
     """
     weights = targets.weight(encoded)
-    values, share = encoded[:, : targets.n_averages], weights / weights.sum()
+    # inverse of a typical weight, which tiny weights do not affect
+    whole = weights.sum()
+    rows_per_weight = whole / (weights @ weights)
+    values, share = encoded[:, : targets.n_averages], weights / whole
     values = values / weights[:, None]
     mean = share @ values
     spread = share @ (values - mean) ** 2
@@ -192,10 +214,18 @@ def _search(octaves, finer, batches, encoded, targets, copies) -> Best:
             truth = _weighted_means(own, weights, mean)
             shares.append(weights)
             errors = np.empty((len(candidates), multiples.size, len(truth)))
-            for k, sums in enumerate(path):
+            for k, (sums, *squares) in enumerate(path):
                 solved = targets.solve_all(sums, queries, multiples[k])
-                found = _weighted_means(solved, targets.weight(sums), mean)
-                errors[:, k] = _row_errors(found, truth, spread, targets)
+                total = targets.weight(sums)
+                found = _weighted_means(solved, total, mean)
+                if targets.are_labels:
+                    # at most the total weight (Cauchy-Schwarz), but for rounding
+                    least = np.maximum(total**2 / whole, np.finfo(float).tiny)
+                    n_rows = total**2 / np.maximum(squares[0][:, 0], least)
+                    n_rows *= rows_per_weight
+                    errors[:, k] = _label_errors(found, truth, n_rows)
+                else:
+                    errors[:, k] = (found - truth) ** 2 @ (1 / spread)
             parts.append(errors)
         rows, weights = np.concatenate(parts, axis=2), np.concatenate(shares)
         errors = rows @ weights
@@ -218,16 +248,15 @@ def _search(octaves, finer, batches, encoded, targets, copies) -> Best:
     return best_of(best.multiple * finer)
 
 
-def _row_errors(found, truth, spread, targets):
-    """Return the error of each row, relative to the variance for numerical targets."""
-    # (n_candidates, n_rows, n_averages), (n_rows, n_averages) -> (n_candidates, n_rows)
-    if targets.are_labels:
-        found = np.maximum(found, 0)
-        found /= found.sum(axis=2, keepdims=True)
-    squares = (found - truth) ** 2
-    if not targets.are_labels:
-        return squares @ (1 / spread)
-    return mistakes(found, truth) + _BRIER * squares.sum(axis=2)
+def _label_errors(found, truth, n_rows):
+    """Return the mistakes of each row, and a multiple of the smoothed log loss."""
+    # found (n_candidates, n_queries, n_classes), truth (n_queries, n_classes), and the
+    # effective numbers of rows behind each prediction, (n_queries,)
+    found = np.maximum(found, 0)
+    found /= found.sum(axis=2, keepdims=True)
+    own = n_rows * found[:, np.arange(len(truth)), truth.argmax(axis=1)]
+    smoothed = (own + _ADDED / truth.shape[1]) / (n_rows + _ADDED)
+    return mistakes(found, truth) - _LOG_LOSS * np.log(smoothed)
 
 
 def mistakes(found: np.ndarray, truth: np.ndarray) -> np.ndarray:
@@ -319,7 +348,10 @@ def best_multiple_left(
                     logs = log_kernel(kernel, *scaled)
                 logs[gone] = -np.inf
                 weights, _ = weights_from_logs(logs, overwrite=True)
-                path.append(weights @ encoded - weights[place][:, None] * removed)
+                sums = weights @ encoded - weights[place][:, None] * removed
+                squares = weights**2 @ targets.weight(encoded)
+                squares -= weights[place] ** 2 * targets.weight(removed)
+                path.append((sums, squares[:, None]))
             yield rows, own, path
 
     finer = _QUARTERS if len(targets.candidates()) == 1 else _HALVES

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._array import part
 from .._compat import available_if
 from .._fitted import computed_once
-from .._quantiles import Distribution
+from .._quantiles import Distribution, weighted_quantiles
 from ..rows import Rows, TableLike
 from ..rows.sample import DistinctSample
 from ._keys import Keys
@@ -20,6 +20,16 @@ from ._sigma import N_KEYS
 
 N_LEFT_OUT = 2000  # training rows whose similarity to the others is computed
 _N_NEIGHBORS = 5
+# Rows with a lower score are unlike the training rows. The unit of the distance from
+# the training rows is exceeded by the distances of 1 % of them from the others.
+_LEAST_SCORE, _USUAL_DISTANCES = 0.05, 0.99
+
+
+class ComparedRows(NamedTuple):
+    """The similarity of rows to the training rows, and the distance from them."""
+
+    scores: np.ndarray  # (n_rows,), from 0 to 1
+    distances: np.ndarray  # (n_rows,), 0 unless the score is low
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +48,10 @@ class Similarity:
     neighbors: Any  # NearestNeighbors of the standardised rows
     logs: Distribution
     closeness: Distribution
-    both: Distribution
-    # (n_left_out,), scores of the first training rows of the sample without themselves
-    left_out: np.ndarray
+    unit: float  # of distances
+    both: Any = None  # a Distribution, of the lower quantile
+    # ComparedRows of the first training rows of the sample without themselves
+    left_out: Any = None
 
     @classmethod
     def of(cls, value: Any) -> Similarity:
@@ -63,27 +74,34 @@ class Similarity:
         neighbors.fit(scaler.transform(few.X))
         closest, _ = neighbors.kneighbors(scaler.transform(X))
         # the closest row is the row itself
-        closeness = -closest[:, 1:].sum(axis=1) / max(n_neighbors - 1, 1)
+        distances = closest[:, 1:].sum(axis=1) / max(n_neighbors - 1, 1)
+        level = np.array([_USUAL_DISTANCES])
+        unit = weighted_quantiles(weights[None], distances, level).item()
         neighbors.set_params(n_neighbors=max(n_neighbors - 1, 1))
         logs = log_totals(keys, X, sigma, left_out=True)
         of_logs = Distribution.of(logs, weights)
-        of_closeness = Distribution.of(closeness, weights)
-        least = np.minimum(
-            of_logs.shares_below(logs), of_closeness.shares_below(closeness)
-        )
-        both = Distribution.of(least, weights)
-        scores = both.shares_below(least)
-        parts = scaler, neighbors, of_logs, of_closeness, both, scores
-        return cls(few, keys, sigma, *parts)
+        of_closeness = Distribution.of(-distances, weights)
+        found = cls(few, keys, sigma, scaler, neighbors, of_logs, of_closeness, unit)
+        both = Distribution.of(found._least_share(logs, distances), weights)
+        found = replace(found, both=both)
+        return replace(found, left_out=found._compared(logs, distances))
 
-    def scores(self, X: Rows) -> np.ndarray:
-        """Return the proportion of training rows that are at most as similar."""
+    def compared(self, X: Rows) -> ComparedRows:
+        """Return the similarity of rows to all training rows."""
         closest, _ = self.neighbors.kneighbors(self.scaler.transform(X))
-        least = np.minimum(
-            self.logs.shares_below(log_totals(self.keys, X, self.sigma)),
-            self.closeness.shares_below(-closest.mean(axis=1)),
-        )
-        return self.both.shares_below(least)
+        logs = log_totals(self.keys, X, self.sigma)
+        return self._compared(logs, closest.mean(axis=1))
+
+    def _compared(self, logs: np.ndarray, distances: np.ndarray) -> ComparedRows:
+        scores = self.both.shares_below(self._least_share(logs, distances))
+        ratios = np.maximum(distances / self.unit, 1) if self.unit > 0 else 1.0
+        low = np.maximum(1 - scores / _LEAST_SCORE, 0)
+        return ComparedRows(scores, low**3 * ratios)
+
+    def _least_share(self, logs: np.ndarray, distances: np.ndarray) -> np.ndarray:
+        """Return the lower quantile among the training rows."""
+        own = self.logs.shares_below(logs), self.closeness.shares_below(-distances)
+        return np.minimum(*own)
 
 
 def keeps_all_rows(model: Any) -> bool:
@@ -147,4 +165,4 @@ class SimilarityMixin:
         array([0.9, 0. ])
         """
         value, rows = self._host_rows(X, "score_samples")
-        return self._cast(Similarity.of(value).scores(rows), X)
+        return self._cast(Similarity.of(value).compared(rows).scores, X)

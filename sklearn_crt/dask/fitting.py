@@ -33,7 +33,9 @@ from ..averages._sampler_sigma import SampledRows
 from ..metric import LearnedMetric
 from ..ridge._base import BaseRandomFeatureRidge
 from ..rows import plain_targets
+from ..rows.raw_table import TableReader, validated_table
 from ..samplers import BaseFeatureSampler, CentersRBFSampler
+from ..tables import AnovaSampler
 from .blocks import Blocks
 
 E = TypeVar("E")
@@ -184,9 +186,9 @@ def fit(
 
     Results are reproducible: the statistics are added in a tree of fixed order, so two
     runs agree to the last bit, whichever worker computes which block. The results
-    differ from those of ``estimator.fit`` on all rows by rounding only, except for
-    ``sigma="median"`` and hybrids if the lengths of the blocks are unknown (as in a
-    DataFrame), because another sample of the rows is drawn then.
+    differ from those of ``estimator.fit`` on all rows by rounding only. There is one
+    exception: if the lengths of the blocks are unknown (as in a DataFrame),
+    ``sigma="median"`` and hybrids use another sample of the rows.
 
     Parameters
     ----------
@@ -234,7 +236,9 @@ def fit(
     -----
     The computation uses the active scheduler: a ``distributed.Client``, if there is
     one. All columns must have the same floating type; DataFrames with strings or
-    categories raise an error.
+    categories raise an error, except in ridge regression with an
+    :class:`AnovaSampler`, which learns its kernel from a sample of the rows of all
+    blocks.
 
     Examples
     --------
@@ -338,27 +342,41 @@ def _fit_sums(model, tables, ahead, classes):
         raise ValueError(f"{type(model).__name__} needs y, the targets.")
     blocks = Blocks(X, y, sample_weight, ahead)
     sampler = _fitted_sampler(model, transformer, blocks, sample_weight, classes)
+    shell = model
+    if isinstance(sampler, AnovaSampler):
+        shell = _with_kernel(model, sampler)
     if isinstance(model, BaseNadarayaWatson) and not isinstance(model.kernel, str):
         _, selects_sigma = resolve_sampler(
             model.kernel, model.sigma, type(model).__name__
         )
         if selects_sigma:
             sampler = _with_best_sigma(model, sampler, blocks, sample_weight)
-    found = sum_over_blocks(blocks, _sums_of, model, sampler).compute()
+    found = sum_over_blocks(blocks, _sums_of, shell, sampler).compute()
     found = _or_raise(found, sample_weight)
-    return finished(model, found.value.with_map_of(sampler).fixed(), found.noted)
+    value, noted = found.value.with_map_of(sampler).fixed(), found.noted
+    if shell is not model:
+        value = replace(value, settings=replace(value.settings, kernel=model.kernel))
+        model._note_params()
+        noted["_fit_params"] = model._fit_params
+    return finished(model, value, noted)
 
 
 def _fitted_sampler(model, transformer, blocks, sample_weight, classes):
     """Return the fitted transformer that computes the features; set ``classes_``."""
     fixed = transformer is None or isinstance(transformer, FrozenEstimator)
     sampler = transformer if fixed else clone(transformer)
-    if not (fixed or isinstance(sampler, BaseFeatureSampler)):
+    reads_tables = isinstance(sampler, AnovaSampler)
+    reads_tables = reads_tables and isinstance(model, BaseRandomFeatureRidge)
+    if not (fixed or reads_tables or isinstance(sampler, BaseFeatureSampler)):
         raise TypeError(
             f"{sampler!r} has no statistics that blocks could exchange. Fit it "
             "to a sample of the rows, and pass FrozenEstimator(sampler)."
         )
-    found = None if fixed else read_statistics(sampler, blocks)
+    found = None
+    if reads_tables:
+        found = sum_over_blocks(blocks, _reader_of, sampler)
+    elif not fixed:
+        found = read_statistics(sampler, blocks)
     if not is_classifier(model):
         if classes is not None:
             raise ValueError("classes= is for classifiers.")
@@ -372,7 +390,43 @@ def _fitted_sampler(model, transformer, blocks, sample_weight, classes):
         model.classes_ = given if given is not None else _or_raise(there)
     if fixed:
         return sampler
-    return with_statistics(sampler, _or_raise(found, sample_weight))
+    found = _or_raise(found, sample_weight)
+    if reads_tables:
+        return _fitted_to_tables(model, sampler, found, blocks)
+    return with_statistics(sampler, found)
+
+
+def _reader_of(sampler, block):
+    """Return the reader for the table of a block, and its columns."""
+    shell = copy.copy(sampler)
+    X = validated_table(shell, block.X, reset=True)
+    return FittedPart(TableReader.of(X, sampler.categories), columns_of(shell))
+
+
+def _fitted_to_tables(model, sampler, found, blocks):
+    """Return the sampler, fitted to a sample of the rows of all blocks."""
+    noted = {**found.noted, "_reader": found.value, "_fit_namespace": None}
+    vars(sampler).update(noted)
+    sampler._note_params()
+    y = np.zeros(0, np.intp if is_classifier(model) else np.float64)
+    # created once, so that all blocks share one seed
+    empty = empty_value(sampler, Batch(np.zeros((0, 0)), y, np.zeros(0)))
+    parts = _with_kernel(model, sampler), empty
+    total = sum_over_blocks(blocks, _sample_for_kernel, *parts).compute()
+    return with_value(sampler, total.value.frozen())
+
+
+def _with_kernel(model, sampler):
+    """Return a copy of a model that reads tables like a sampler."""
+    shell = copy.copy(model)
+    shell.kernel = FrozenEstimator(sampler)
+    return shell
+
+
+def _sample_for_kernel(shell, empty, block):
+    """Return the rows of a block that may be in the sample of the kernel."""
+    model, batch = read_rows(shell, *block[:3])
+    return FittedPart(empty.plus(batch), columns_of(model))
 
 
 def _with_best_sigma(model, sampler, blocks, sample_weight):

@@ -124,7 +124,7 @@ class Frequencies:
         return stack(self.weights, scale, offsets)
 
     def to(self, like: Any) -> Frequencies:
-        """Return the frequencies for rows of the same kind as an array.
+        """Return a copy for the array library, device and data type of an array.
 
         Parameters
         ----------
@@ -169,7 +169,7 @@ class Affine:
         return self.frequencies.stack(self.scale, self.offsets)
 
     def to(self, like: Any) -> Affine:
-        """Return the form for rows of the same kind as an array."""
+        """Return a copy for the library, device and data type of an array."""
         offsets = asarray_like(self.offsets, like)
         return Affine(self.frequencies.to(like), self.scale, offsets)
 
@@ -369,19 +369,7 @@ def register(name: str) -> Callable[[type[C]], type[C]]:
 
 
 def coupling_names() -> list[str]:
-    """Return the names that the parameter ``coupling`` of samplers accepts.
-
-    Returns
-    -------
-    names : list of str
-        The names in the order of registration.
-
-    Examples
-    --------
-    >>> from sklearn_crt.extend import coupling_names
-    >>> coupling_names()[:2]
-    ['iid', 'orthogonal']
-    """
+    """Return the names that ``coupling`` accepts, in the order of registration."""
     return list(_REGISTRY)
 
 

@@ -302,19 +302,6 @@ class Halton(QuasiCoupling):
        :arxiv:`1706.02808`.
     .. [2] J. Yang, V. Sindhwani, H. Avron, M. Mahoney, "Quasi-Monte Carlo Feature
        Maps for Shift-Invariant Kernels", ICML 2014, :arxiv:`1412.8293`.
-
-    Examples
-    --------
-    >>> from sklearn_crt import TrigRBFSampler
-    >>> X = [[0.0, 0.0], [0.5, 0.5]]
-    >>> for coupling in ("iid", "halton"):
-    ...     sampler = TrigRBFSampler(
-    ...         sigma=1.0, n_components=2000, coupling=coupling, random_state=0
-    ...     ).fit(X)
-    ...     error = sampler.approximate_kernel(X) - sampler.exact_kernel(X)
-    ...     print(f"{abs(error).max():.4f}")
-    0.0067
-    0.0002
     """
 
     def _points(
@@ -337,14 +324,6 @@ class Sobol(QuasiCoupling):
        :doi:`10.1137/070709359`.
     .. [2] J. Yang, V. Sindhwani, H. Avron, M. Mahoney, "Quasi-Monte Carlo Feature
        Maps for Shift-Invariant Kernels", ICML 2014, :arxiv:`1412.8293`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_crt.extend import Sobol, chi_law
-    >>> W = Sobol().draw(chi_law, 256, 2, np.random.default_rng(0)).to_dense()
-    >>> [int(np.sum(row > 0)) for row in W]
-    [128, 128]
     """
 
     def _points(

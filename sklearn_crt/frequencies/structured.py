@@ -227,7 +227,7 @@ class StructuredSimplex(StructuredOrthogonal):
     Attributes
     ----------
     exact, bias : bool, float
-        Always False and 0.01, as for ``StructuredOrthogonal``.
+        ``exact`` is always False, and ``bias`` is always 0.01.
 
     References
     ----------

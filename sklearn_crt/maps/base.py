@@ -82,8 +82,8 @@ class FeatureMap(ABC):
     def tables(self) -> Any:
         """Tree of arrays that ``log_features`` needs, computed once (a hook).
 
-        Its nodes are tuples, frequencies, affine forms and maps. ``to`` moves the
-        leaves to another library.
+        Its nodes are tuples, frequencies, affine forms and maps. ``to`` converts the
+        arrays in it to those of another library.
         """
         return ()
 
@@ -227,7 +227,7 @@ class FeatureMap(ABC):
         Yields
         ------
         rows : slice
-            Slice of the rows of the chunk.
+            The rows of the chunk.
         mantissa, exponent : array or None
             As ``log_features`` returns them.
         """
@@ -247,13 +247,13 @@ class FeatureMap(ABC):
         Returns
         -------
         map : FeatureMap
-            New inverse length scale. Parameters that a sampler would choose again are
-            kept.
+            The map with the new sigma. Parameters that ``fit`` would choose for this
+            sigma keep their old values.
         """
         return replace(self, frame=self.frame.with_sigma(sigma))
 
     def to(self: Map, like: Array) -> Map:
-        """Return the map for rows of the same kind as an array.
+        """Return a copy for the array library, device and data type of an array.
 
         Parameters
         ----------

@@ -128,7 +128,7 @@ def relative_error(feature_map: FeatureMap, X: Inputs, Y: Inputs) -> float:
 
 
 def _uncoupled(value: Any) -> Any:
-    """Return a map, or a field of it, for independent frequencies, without softmax."""
+    """Return a map, or a field of it, for the Gaussian kernel without a coupling."""
     if isinstance(value, Coupling):
         return Antithetic(Independent()) if value.opposite else Independent()
     if isinstance(value, GaussianKernel):

@@ -245,8 +245,7 @@ class Gaussian(RadialKernel):
 
     See Also
     --------
-    sklearn_crt.TrigRBFSampler, sklearn_crt.OPRFSampler : Random features of this
-        kernel.
+    sklearn_crt.TrigRBFSampler : Random features of this kernel.
 
     Examples
     --------
@@ -333,7 +332,7 @@ class Matern(_ScaleMixture):
 
     See Also
     --------
-    sklearn_crt.MaternSampler : Random features of this kernel.
+    sklearn_crt.samplers.MaternSampler : Random features of this kernel.
     sklearn_crt.kernels.matern_kernel : The kernel matrix of two arrays of rows.
 
     References
@@ -398,7 +397,7 @@ class Laplacian(Matern):
 
     See Also
     --------
-    sklearn_crt.LaplacianSampler : Random features of this kernel.
+    sklearn_crt.samplers.LaplacianSampler : Random features of this kernel.
     sklearn_crt.kernels.laplacian_kernel : The kernel matrix of two arrays of rows.
 
     References
@@ -440,9 +439,8 @@ class ExponentialPower(_ScaleMixture):
 
     See Also
     --------
-    sklearn_crt.ExponentialPowerSampler : Random features of this kernel.
-    sklearn_crt.kernels.exponential_power_kernel : The kernel matrix of two arrays of
-        rows.
+    sklearn_crt.samplers.ExponentialPowerSampler : Random features of this kernel.
+    sklearn_crt.kernels.exponential_power_kernel : The exact kernel as a function.
 
     References
     ----------

@@ -64,8 +64,8 @@ def _evaluate(
     """Evaluate a series at an array q, from a table if that is faster.
 
     The table contains the series divided by (q / (1 + q))^power, so that small values
-    are accurate. The leading bits of 1 + q determine the piece, because with a search
-    among the edges ``kernel_variance`` would be 1.5 times as slow.
+    are accurate. The leading bits of 1 + q determine the piece, which is faster than
+    a search among the edges.
     """
     if q.size <= _MANY:
         return series(q, n_features, cosine)

@@ -21,11 +21,13 @@ from ._columns import ColumnFeatures
 from ._gradients import MOST_ROWS, learn_agop, learn_evidence
 from ._nca import learn_nca
 
-MOST_COLUMNS = 24  # of the output, unless their number is given
+MOST_COLUMNS = 24  # columns of the output, unless their number is given
 _QUERIES, _KEYS = 500, 1500  # rows of the comparison
 _SHARE = 0.4  # largest share of the rows that are predicted in the comparison
-_ROWS_PER_HAT = 10  # least number of rows per feature, for hats that are not asked for
-_MANY = 2500  # rows, from which the metric need not be learned again with all rows
+_ROWS_PER_HAT = 5  # with fewer rows per feature, hat functions are not tried
+_MANY = 2500  # with more rows the metric is not learned again from all of them
+_COMPARED = 2500  # rows of AGOP in the comparison; it takes more if it is chosen
+_ROUNDING = 1e-14  # smaller variances, relative to the largest, are rounding errors
 _TURNS = 1024.0  # times that a score goes around the unit interval that orders rows
 
 
@@ -40,12 +42,12 @@ class Parameters(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """A learned map, with what users can ask about it."""
+    """A learned map, and its properties that users can read."""
 
     method: str
     scores: dict[str, float]
     features: ColumnFeatures
-    components: np.ndarray  # (n_components, n_features), of standardised features
+    components: np.ndarray  # (n_components, n_features)
     slopes: np.ndarray  # (n_components, n_columns), mean derivatives of the output
     metric: np.ndarray  # (n_columns, n_columns), mean products of these derivatives
     deviation: np.ndarray  # (n_columns,), zero for constant columns
@@ -105,12 +107,12 @@ class Table:
 
 
 def best_metric(table: Table, parameters: Parameters, step: Step = no_step) -> Metric:
-    """Return the metric of the method, or the candidate of the lowest error.
+    """Return the metric of the given method, or the candidate with the lowest error.
 
     The candidates are learned without the last rows, which are then predicted by local
-    linear fits to all other rows. A metric would be judged too well on rows from which
-    it was learned. With many features for the rows, hats would be chosen by chance, and
-    for labels they lower the error too seldom.
+    linear fits to all other rows. On rows from which it was learned, a metric would
+    seem too accurate. Hat functions are not tried if there are many features per row,
+    since they would be chosen by chance, nor for labels, where they rarely help.
     """
     method, columns = parameters.method, parameters.columns
     linear, hats = (Learner(table, parameters, kind, step) for kind in (False, True))
@@ -201,8 +203,9 @@ class Learner:
         found = np.zeros((wanted, d))
         if n:
             ends = r - n, r - 1
-            _, V = eigh(root.T @ covariance @ root, subset_by_index=ends)
-            leading = (root @ V[:, ::-1]).T
+            values, V = eigh(root.T @ covariance @ root, subset_by_index=ends)
+            # directions without variance are rounding errors
+            leading = (root @ (V * (values > _ROUNDING * values[-1]))[:, ::-1]).T
             place = np.abs(leading).argmax(axis=1)
             found[:n] = leading * np.sign(leading[np.arange(n), place])[:, None]
         variance = np.sum(found @ covariance * found)
@@ -215,7 +218,8 @@ class Learner:
 
     def _search(self, method: str) -> Best:
         table, last = self.table, slice(None, -_KEYS - 1, -1)
-        root = self.root(method, table.n_seen)
+        n_rows = min(table.n_seen, _COMPARED) if method == "agop" else table.n_seen
+        root = self.root(method, n_rows)
         rows = Frame(self.unit).rows(self.S[last] @ self.components(root).T)
         weights, codes = table.weights[last], table.codes[last]
         is_label, n_outputs = table.by_class, table.targets.shape[1]

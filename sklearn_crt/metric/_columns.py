@@ -13,7 +13,7 @@ from ..rows import Rows
 
 _LIMIT = 4.0  # standard deviations, which softly clipped scores do not exceed
 _KNOTS = np.linspace(0, 1, 6)  # levels of the quantiles at which hat functions peak
-_CONSTANT = 1e-7  # of the root mean square, a smaller deviation is a rounding error
+_CONSTANT = 1e-7  # smaller deviations, relative to the values, are rounding errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,15 +21,17 @@ class ColumnFeatures:
     """Functions of single columns, standardised on the training rows.
 
     The score of a value with standardised value z is z / sqrt(1 + (z / 4)^2), so that
-    outliers do not dominate distances. With knots there also are hat functions: each is
-    one at a knot, zero at all others, and linear in between. Constant columns have no
+    outliers do not dominate distances. With knots there are also hat functions: each is
+    one at a knot, zero at all others, and linear in between. Beyond the outermost knots
+    the last piece continues as a straight line, softly clipped, so that rows outside
+    the range of the training values are far from all others. Constant columns have no
     features.
     """
 
     kept: np.ndarray  # positions of the columns that are not constant
     center: np.ndarray  # (n_kept,)
     deviation: np.ndarray  # (n_kept,)
-    knots: tuple[np.ndarray, ...]  # of each of these columns; none without hats
+    knots: tuple[np.ndarray, ...]  # one array per column, empty without hats
     means: np.ndarray  # (n_features,)
     scales: np.ndarray  # (n_features,), deviations
 
@@ -62,11 +64,13 @@ class ColumnFeatures:
         return (X[:, self.kept] - center) / deviation
 
     def _raw(self, X: np.ndarray) -> np.ndarray:
-        z = self._z(X)
-        found = [softly_clipped(z)]
+        found = [softly_clipped(self._z(X))]
         for column, knots in zip(X[:, self.kept].T, self.knots, strict=False):
-            for peak in np.eye(len(knots))[:-1] if len(knots) > 2 else ():
-                found.append(np.interp(column, knots, peak)[:, None].astype(X.dtype))
+            if len(knots) > 2:
+                left, share, _ = _between_knots(column, knots)
+                hats = np.eye(len(knots))[:, :-1]
+                gaps = share[:, None] * np.diff(hats, axis=0)[left]
+                found.append((hats[left] + gaps).astype(X.dtype))
         return np.hstack(found)
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
@@ -81,13 +85,29 @@ class ColumnFeatures:
         columns = list(self.kept)
         for j, knots in zip(self.kept, self.knots, strict=False):
             if len(knots) > 2:
-                place = np.searchsorted(knots, X[:, j], side="right") - 1
-                inside = (place >= 0) & (place < len(knots) - 1)
-                rises = np.diff(np.eye(len(knots)), axis=0) / np.diff(knots)[:, None]
-                rises = rises[np.clip(place, 0, len(knots) - 2), :-1]
-                found.append(rises * inside[:, None])
+                left, _, slope = _between_knots(X[:, j], knots)
+                rises = np.diff(np.eye(len(knots))[:, :-1], axis=0)
+                found.append(rises[left] * slope[:, None])
                 columns += [j] * (len(knots) - 1)
         return np.hstack(found) / self.scales, np.array(columns, dtype=int)
+
+
+def _between_knots(
+    x: np.ndarray, knots: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the knot left of each value, how far it is to the next, and the slope.
+
+    The distance is relative to that of the two knots. Values beyond all knots continue
+    the outermost interval, and are softly clipped.
+    """
+    # (n_rows,), (n_knots,) -> three of (n_rows,)
+    left = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, len(knots) - 2)
+    width = np.diff(knots)[left]
+    share = (x - knots[left]) / width
+    inside = np.clip(share, 0.0, 1.0)
+    beyond = share - inside
+    factor = _LIMIT / np.hypot(_LIMIT, beyond)  # its cube is the derivative of a score
+    return left, inside + factor * beyond, factor**3 / width
 
 
 def mapped(features: ColumnFeatures, components: np.ndarray, X: Rows) -> np.ndarray:

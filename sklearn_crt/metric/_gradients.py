@@ -17,16 +17,16 @@ from scipy.optimize import minimize
 
 from .._sincos import sincos
 
-# Number of rows, of iterations of L-BFGS, and the gain in log evidence below which it
-# stops. The last stage goes on only for targets with little noise.
+# Number of rows, number of iterations of L-BFGS, and the gain in log evidence below
+# which it stops. The last stage continues only for targets with little noise.
 STAGES = (400, 15, 0.0), (800, 15, 0.0), (800, 30, 0.3)
 MOST_ROWS = {"evidence": STAGES[-1][0], "agop": 2**13}
-_PENALTY = 0.3  # of the squared distance of log scales from a common one
+_PENALTY = 0.3  # weight of the squared deviations of log scales from a common one
 _COMMON = 2.0 ** np.arange(-3, 2)  # common scales, in units of sqrt(2 / n_columns)
 _NOISE = 0.05, 1e-6, 10.0  # variance of the noise at the start, and its bounds
 _RANGE = 7.0, 5.0  # how far log scales may go below and above the common one
-_LEAST_LOG = -100.0  # of kernel values, so that products are no denormal numbers
-_LEAST_SIZE = 1e-12  # of the variance of the process, for targets without variation
+_LEAST_LOG = -100.0  # smallest log kernel, so that no product is a subnormal number
+_LEAST_SIZE = 1e-12  # smallest variance of the process, for constant targets
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +35,12 @@ class GaussianProcess:
 
     The covariance of a target is a multiple of K = R + noise * N, where R is the
     Gaussian kernel of the scaled rows, and N is diagonal with the inverse weights. The
-    multiple is the one of most evidence. Several targets share K.
+    multiple maximises the evidence. Several targets share K.
     """
 
     X: np.ndarray  # (n, d)
     targets: np.ndarray  # (n, k), centred
-    inverse_weights: np.ndarray  # (n,), of mean about 1
+    inverse_weights: np.ndarray  # (n,), their mean is about 1
 
     def _solve(self, parameters: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return the scaled rows, R, the Cholesky factor of K, and K^-1 targets.
@@ -107,7 +107,7 @@ class GaussianProcess:
 def learn_evidence(
     X: np.ndarray, targets: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    """Return the metric of the scales and gradients of most evidence.
+    """Return the metric of the scales and gradients that maximise the evidence.
 
     The rows, of standardised columns and in a random order, are used from the first up
     to 800. The metric is the sum of the squared scales, as a diagonal matrix, and of
@@ -143,12 +143,12 @@ def learn_evidence(
 
 
 _MOST_FREQUENCIES = 384
-_FREQUENCIES = 128, 4  # their least number, and further ones per column
+_FREQUENCIES = 128, 4  # smallest number, and further ones per column
 _MOST_ROUNDS = 8
-_PENALTIES = 1e-5, 1e-4, 1e-3, 1e-2  # of ridge regression, per row
-_MULTIPLES = 0.5, 1.0, 2.0  # of one over the deviation of the phases
-_SPREAD = 0.05  # of the variance of frequencies, which all directions share
-_GAIN = 0.002  # of the held-out error, for a further round
+_PENALTIES = 1e-5, 1e-4, 1e-3, 1e-2  # ridge penalties per row
+_MULTIPLES = 0.5, 1.0, 2.0  # standard deviations of the phases that are tried
+_SPREAD = 0.05  # share of the variance that is spread over all directions
+_GAIN = 0.002  # relative gain in held-out error that justifies a further round
 _HELD_OUT = 5  # one row of so many is held out
 
 
@@ -214,7 +214,7 @@ def one_round(
     gram, cross = gram + rest @ F[held], cross + rest @ targets[held]
     coefficients = _solve(gram, cross, _PENALTIES[int(np.argmin(errors))])
     P = coefficients @ coefficients.T
-    mixed = gram[m:, :m] * P[:m, m:]  # of sines in rows, cosines in columns
+    mixed = gram[m:, :m] * P[:m, m:]  # sines in rows, cosines in columns
     H = gram[m:, m:] * P[:m, :m] + gram[:m, :m] * P[m:, m:] - mixed - mixed.T
     M = W @ H @ W.T
     return min(errors), (M + M.T) / 2

@@ -44,8 +44,8 @@ from ..rows.sample import DistinctSample
 from ._candidates import Metric, Parameters, Table, best_metric
 from ._columns import mapped
 
-_MOST_WHOLE = 2.0**53  # below which every integer is a float64
-_MOST_ROWS, _MOST_ENTRIES = 2**14, 2**22  # of X in the sample
+_MOST_WHOLE = 2.0**53  # smaller integers are exact in float64
+_MOST_ROWS, _MOST_ENTRIES = 2**14, 2**22  # limits of the sample
 
 
 def _target_kind(y: np.ndarray) -> str:
@@ -75,8 +75,8 @@ class MetricValue(FittedValue):
 
     parameters: Parameters
     sample: DistinctSample | None = None
-    kind: str = "integers"  # of the targets
-    known: Metric | None = None  # of all rows, None if not computed yet
+    kind: str = "integers"  # kind of the targets
+    known: Metric | None = None  # None if not computed yet
     is_frozen: bool = False
     owner: ClassVar[str] = "LearnedMetric"
 
@@ -130,7 +130,7 @@ class MetricValue(FittedValue):
 
 
 class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeCycle):
-    r"""Map of the columns after which nearby rows have similar targets.
+    r"""Learn a map of the columns after which neighbouring rows have similar targets.
 
     A supervised transformer that rescales and rotates the columns, so that Euclidean
     distance reflects how the target varies. Use it as the first step of a pipeline that
@@ -155,7 +155,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         towards the other values. ``"hats"`` adds six hat functions of each column, with
         peaks at its quantiles. They can represent thresholds, and effects that rise and
         fall with a column. ``"auto"`` takes the one with the lower error. It does not
-        try hat functions if there are fewer than ten rows for each of them, or if
+        try hat functions if there are fewer than five rows for each of them, or if
         ``method="auto"`` and the targets are labels.
     random_state : int, RandomState instance or None, default=None
         Seed of the frequencies of ``"agop"`` and of the minibatches of ``"nca"``.
@@ -187,16 +187,16 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
 
     See Also
     --------
-    LocalLinearRegressor : Local linear regression, which benefits most from a learned
-        metric.
+    LocalLinearRegressor : The model that benefits most from a learned metric.
     LocalLinearClassifier : The same for labels.
     sklearn.neighbors.NeighborhoodComponentsAnalysis : NCA on all pairs of rows.
 
     Notes
     -----
-    Targets in one column are labels if they are strings, booleans or at most 100
-    different integers. Floats, more than 100 different integers, and several outputs
-    are numbers. To treat few integers as numbers, pass ``y.astype(float)``.
+    A single column of targets is treated as labels if it contains strings, booleans
+    or at most 100 different integers. Floats, more than 100 different integers, and
+    several outputs are treated as numbers. If few different integers are to be treated
+    as numbers, pass ``y.astype(float)``.
 
     A standardised value z is replaced by :math:`z / \sqrt{1 + (z / 4)^2}`, which is at
     most 4. The map is a linear function of these scores, and of hat functions of the

@@ -9,8 +9,8 @@ import numpy as np
 from .._kernels import sq_distances, weights_from_logs
 from ..rows import type_for_weights
 
-_FAR = 1e-20  # of the nearest row's weight
-_RATE = 0.03  # of the size of the start
+_FAR = 1e-20  # relative to the weight of the nearest row
+_RATE = 0.03  # learning rate relative to the size of the start
 
 
 def nca_gradient(
@@ -72,7 +72,7 @@ def single_precision(weights: np.ndarray) -> np.ndarray:
     """Return positive weights in float32, over their maximum where this is needed."""
     if type_for_weights(weights, np.float32) != np.float32:
         weights = weights / weights.max()
-    least = np.finfo(np.float32).tiny  # of which the logarithm is a number
+    least = np.finfo(np.float32).tiny  # the smallest number that has a finite logarithm
     return np.maximum(weights, least).astype(np.float32)
 
 

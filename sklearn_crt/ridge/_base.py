@@ -80,8 +80,9 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
         - ``"gaussian"``, ``"laplacian"``, ``"matern"``, or a kernel value with its own
           parameters, such as ``Matern(nu=2.5)`` from :mod:`sklearn_crt.kernels`: random
           Fourier features of this kernel, from :class:`TrigRBFSampler`,
-          :class:`LaplacianSampler`, :class:`MaternSampler` or
-          :class:`ExponentialPowerSampler`.
+          :class:`~sklearn_crt.samplers.LaplacianSampler`,
+          :class:`~sklearn_crt.samplers.MaternSampler` or
+          :class:`~sklearn_crt.samplers.ExponentialPowerSampler`.
         - A callable: it takes two arrays of shapes (n, d) and (m, d), and returns the
           kernel matrix of shape (n, m). The kernels of
           :mod:`sklearn.gaussian_process.kernels` are of this kind. The features are
@@ -118,7 +119,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
     """
 
     _value: RidgeSums
-    _reader: TableReader | None = None  # of raw tables, if the kernel takes these
+    _reader: TableReader | None = None  # reads raw tables, if the kernel takes these
     _parameter_constraints: dict = {
         "kernel": KERNEL_CONSTRAINTS,
         "sigma": SIGMA_CONSTRAINTS,
@@ -195,7 +196,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
         self, X: Any, y: Any, sample_weight: Any, *, first: bool, final: bool
     ) -> Batch:
         if first:
-            self._reader = None  # of an earlier fit
+            self._reader = None  # removes that of an earlier fit
         batch = super()._read(X, y, sample_weight, first=first, final=final)
         refuse_device(self, batch.X, "")
         if sparse.issparse(batch.X) and _is_process_kernel(self.kernel):
@@ -361,7 +362,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
 
     # -------------------------------------------------------------- predictions
     def _predictions(self, X, method, function):
-        """Return the values of a function of the solution and the features of rows."""
+        """Evaluate a function of the solution and of the features of the given rows."""
         value = value_of(self)
         check_fit_namespace(self, X, method)
         refuse_lazy(self, f"sklearn_crt.dask.map_rows(estimator.{method}, X)", X)
@@ -391,9 +392,9 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
               is 0, and decreases as the penalty grows.
 
             If there are more than 16 rows per column, or more than 1024 rows and
-            columns, only the best sigma is evaluated with all rows and columns, and the
-            others with a sample of 16 rows per column, and with half of the columns if
-            there are 1024 or more.
+            columns, only the best sigma is evaluated with all rows and columns. The
+            others are evaluated with a sample of 16 rows per column, and with half of
+            the columns if there are 1024 or more.
         """
         columns: dict[str, list] = {}
         for row in value_of(self).table:
@@ -466,7 +467,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
 
     @abstractmethod
     def _squeezed(self, values):
-        """Return an array whose first axis is outputs in the shape of attributes."""
+        """Return an array with outputs as first axis in the shape of the attributes."""
 
 
 def _sampler_of(kernel: RadialKernel) -> Any:

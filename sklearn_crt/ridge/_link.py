@@ -38,7 +38,7 @@ class Link:
 
     @classmethod
     def of(cls, rows: LeftOut, frequencies: np.ndarray, n_rows: float) -> Link:
-        """Return the link that fits the labels of rows that are predicted without them.
+        """Return the link that fits the labels best, given leave-one-out predictions.
 
         ``frequencies`` are those of the classes, (n_classes,), and ``n_rows`` is the
         number of rows that they were counted on.
@@ -159,7 +159,7 @@ def _logarithms(frequencies: np.ndarray) -> np.ndarray:
 
 
 def indicators(predictions: np.ndarray) -> np.ndarray:
-    """Return one column per class, also for two classes, which have one prediction."""
+    """Return one indicator column per class, even if there are only two classes."""
     if predictions.shape[1] > 1:
         return predictions
     return np.concatenate([1 - predictions, 1 + predictions], axis=1) / 2

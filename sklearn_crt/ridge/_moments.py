@@ -11,7 +11,7 @@ from ..rows import type_for_weights
 
 # Products of blocks of at least _LEAST_ROWS rows are added to the Gram matrix, or of
 # _ROWS_A_COLUMN times as many rows as columns if these take at most _BLOCK_BYTES. With
-# fewer rows the sum takes longer than the product (256 rows: 2.8 times as long).
+# fewer rows the sum takes longer than the product.
 _LEAST_ROWS, _ROWS_A_COLUMN, _BLOCK_BYTES = 256, 2, 2**25
 
 
@@ -27,11 +27,11 @@ class Moments:
     weight: float
     z_mean: np.ndarray  # (D,)
     y_mean: np.ndarray  # (k,)
-    gram: np.ndarray  # (D, D), of Z with Z
-    cross: np.ndarray  # (D, k), of Z with Y
-    squares: np.ndarray  # (k,), of Y with itself
-    least: np.ndarray  # (k,), of Y
-    most: np.ndarray  # (k,), of Y
+    gram: np.ndarray  # (D, D), products of Z with Z
+    cross: np.ndarray  # (D, k), products of Z with Y
+    squares: np.ndarray  # (k,), sums of squares of Y
+    least: np.ndarray  # (k,), minima of Y
+    most: np.ndarray  # (k,), maxima of Y
     eps: float  # machine epsilon of the floating type of the features
     n_rows: int  # number of rows, whatever their weights
 

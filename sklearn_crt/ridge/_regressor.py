@@ -13,7 +13,7 @@ from .._array import to_namespace_of
 from .._compat import RandomState
 from .._fitted import value_of
 from .._kernel_parameter import KernelLike
-from .._quantiles import check_coverage, check_levels
+from .._quantiles import check_levels, levels_of_interval
 from .._supervised import NumbersMixin
 from ..rows import Sigma, TableLike
 from ._base import BaseRandomFeatureRidge
@@ -85,8 +85,7 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
     See Also
     --------
     RandomFeatureRidgeClassifier : The corresponding classifier.
-    sklearn.linear_model.RidgeCV : Ridge regression on rows in memory that chooses its
-        penalty by the leave-one-out error.
+    sklearn.linear_model.RidgeCV : Ridge regression on features computed in advance.
 
     Notes
     -----
@@ -271,17 +270,16 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         training row that is left out, the quantile of the level p is
 
         .. math:: f(x) + \sqrt{1 + v(x)}\,
-           \operatorname{quantile}_p \frac{e_i}{\sqrt{1 + v_i}}.
+           \operatorname{quantile}_{p (1 + 1/n)} \frac{e_i}{\sqrt{1 + v_i}}.
 
+        For levels below 0.5 it is that of the negative errors, with level 1 - p.
         The rows are divided into up to five groups of equal size (at least 200 rows) by
-        :math:`v_i`, and the quantile is that of the group to which x belongs by its
-        variance, so that the noise may be larger where there are fewer rows.
+        :math:`v_i`, and the quantile is that of the n rows of the group to which x
+        belongs by its variance, so that the noise may be larger where there are fewer
+        rows.
         """
         levels = check_levels(quantiles)
-        mean, variance, solution = self._moments(X, "predict_quantiles")
-        deviations = np.sqrt(1 + variance)
-        values = mean[..., None] + solution.calibration.quantiles(deviations, levels)
-        values = self._within_range(values, solution)
+        values = self._quantiles(X, "predict_quantiles", levels)
         values = values[..., 0] if np.ndim(quantiles) == 0 else values
         return self._output(values, X)
 
@@ -314,16 +312,11 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
 
         Notes
         -----
-        Before it is limited to the range of the targets (``clip=True``), an interval is
-        centred at the prediction, and half its width is
-
-        .. math:: \sqrt{1 + v(x)}\; \operatorname{quantile}_{p (1 + 1/n)}
-           \frac{|e_i|}{\sqrt{1 + v_i}}
-
-        for the coverage p, with the errors, variances and groups of
-        :meth:`predict_quantiles`; n is the number of rows of the group. This is the
-        jackknife with a finite-sample correction, for errors that are normalised as in
-        split conformal prediction [1]_.
+        The ends are the quantiles of :meth:`predict_quantiles` at the levels
+        :math:`(1 \mp p)/2` for the coverage p. This is the jackknife with a
+        finite-sample correction, for errors that are normalised as in split conformal
+        prediction [1]_. With fewer than :math:`2/(1 - p)` rows, the ends are those of
+        the largest errors, and the coverage may be lower.
 
         References
         ----------
@@ -339,16 +332,14 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         >>> rng = np.random.default_rng(0)
         >>> x = rng.uniform(0, 6, size=(4000, 1))
         >>> y = np.sin(x[:, 0]) + 0.1 * rng.normal(size=4000)
-        >>> model = RandomFeatureRidge(random_state=0).fit(x[::2], y[::2])
+        >>> model = RandomFeatureRidge(n_components=100, random_state=0)
+        >>> model = model.fit(x[::2], y[::2])
         >>> low, high = model.predict_interval(x[1::2], coverage=0.9).T
         >>> bool(0.88 < np.mean((low <= y[1::2]) & (y[1::2] <= high)) < 0.92)
         True
         """
-        coverage = check_coverage(coverage)
-        mean, variance, solution = self._moments(X, "predict_interval")
-        margins = solution.calibration.margins(np.sqrt(1 + variance), coverage)
-        ends = np.stack([mean - margins, mean + margins], axis=-1)
-        return self._output(self._within_range(ends, solution), X)
+        levels = levels_of_interval(coverage)
+        return self._output(self._quantiles(X, "predict_interval", levels), X)
 
     def score_samples(self, X: TableLike) -> np.ndarray:
         """Return how similar rows are to the training rows, from 0 to 1.
@@ -419,8 +410,11 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         """Return the predictions as ``predict`` does, (n, k)."""
         return self._moments(X, "effects", variance=False)[0]
 
-    def _within_range(self, values, solution):
-        """Return values (n, k, m) clipped to the range of the targets, if wanted."""
+    def _quantiles(self, X, method, levels):
+        """Return quantiles of the targets, (n, k, n_levels)."""
+        mean, variance, solution = self._moments(X, method)
+        errors = solution.calibration.quantiles(np.sqrt(1 + variance), levels)
+        values = mean[..., None] + errors
         if not value_of(self).settings.clip:
             return values
         return np.clip(values, solution.least[:, None], solution.most[:, None])

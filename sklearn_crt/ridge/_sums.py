@@ -40,7 +40,7 @@ from ._solution import HeldOut, Regression, Solution
 
 # multiples of sigma="scale" that are compared
 _MULTIPLES = 0.25, 0.5, 1.0, 2.0
-_OF_FEW = *_MULTIPLES, 4.0, 8.0  # with few input columns, targets may vary this fast
+_OF_FEW = *_MULTIPLES, 4.0, 8.0  # for few input columns, as targets may vary faster
 _FEW = 2
 # Numbers of features that n_components="auto" chooses. 2048 are slightly more accurate
 # than 1024. With more than _MANY rows they take too long: the time of a fit grows with

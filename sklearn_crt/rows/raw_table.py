@@ -44,7 +44,7 @@ def validated_table(estimator: Any, X: Any, *, reset: bool) -> Any:
                     f"of 1 is required by {type(estimator).__name__}."
                 )
         return X
-    if isinstance(X, (list, tuple)):  # of rows, whose values may have several types
+    if isinstance(X, (list, tuple)):  # rows whose values may have several types
         X = np.array(X, dtype=object)
     elif hasattr(X, "__dlpack__"):
         X = to_host(X)
@@ -105,7 +105,7 @@ class TableReader:
     which are the same in all batches and processes.
     """
 
-    kinds: tuple[str, ...]  # of the columns
+    kinds: tuple[str, ...]  # kinds of the columns
     names: tuple[Any, ...]  # for messages
 
     @classmethod
@@ -117,6 +117,12 @@ class TableReader:
         for j in column_positions(names, categories or (), "categories"):
             kinds[j] = CATEGORY
         return cls(tuple(kinds), names)
+
+    def __add__(self, other: TableReader) -> TableReader:
+        """Return the reader for the rows of two tables with the same columns."""
+        rank = (EMPTY, NUMBER, CATEGORY).index
+        pairs = zip(self.kinds, other.kinds, strict=True)
+        return TableReader(tuple(max(pair, key=rank) for pair in pairs), self.names)
 
     def read(self, X: Any) -> np.ndarray:
         """Return the matrix of a table that has been validated."""
@@ -163,16 +169,15 @@ def _kind_of_each(column: Any) -> str:
         return NUMBER
     if str(column.dtype) == "category":
         return CATEGORY
-    kinds = {kind_of(each) for each in set(map(type, _values(column)))}
+    values = np.asarray(column, dtype=object).tolist()
+    kinds = {
+        kind_of(each)
+        for each in set(map(type, values))
+        if any(type(value) is each and not is_missing(value) for value in values)
+    }
     if kind != "O" or kinds & {"string", "other"}:
         return CATEGORY
     return NUMBER if kinds else EMPTY
-
-
-def _values(column: Any) -> list[Any]:
-    """Return the values of a column that are not missing."""
-    values = np.asarray(column, dtype=object).tolist()
-    return [value for value in values if not is_missing(value)]
 
 
 def _numbers(column: Any, name: Any) -> np.ndarray:

@@ -18,17 +18,22 @@ from .inputs import Rows
 # each bit over all bits of the result.
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _CHUNK = 2**20  # numbers that are hashed at a time, few enough for the cache
+# The leading half of a hash is that of numbers rounded to 32 binary digits, so that the
+# order of the rows hardly ever depends on rounding errors, for instance those of a
+# transformer before. The other half is that of the numbers themselves: rows that differ
+# in their last digits only are distinct.
+_HALF, _KEPT = np.uint64(2**19), ~np.uint64(2**20 - 1)
+_LEADING = ~np.uint64(2**32 - 1)
 
 
 @dataclass(frozen=True, eq=False)
 class DistinctSample:
     """A random sample of the distinct rows, with the total weight of each row's copies.
 
-    Rows are considered equal only if their targets are equal as well. The sample
-    consists of the rows with the smallest hashes, so it depends neither on the order of
-    the rows nor on the batches in which they arrive, and a row of weight 2 counts as
-    two equal rows. Two samples can be added: ``a + b`` is the sample of the rows of
-    both.
+    Rows are equal if their targets are equal as well. The sample consists of the rows
+    with the smallest hashes, so it depends neither on the order of the rows nor on the
+    batches in which they arrive, and a row of weight 2 counts as two equal rows. Two
+    samples can be added: ``a + b`` is the sample of the rows of both.
     """
 
     X: Rows  # (n_rows, n_features)
@@ -77,32 +82,38 @@ def hashes(X: Rows, y: np.ndarray) -> np.ndarray:
         2**64, size=n_columns + targets.shape[1], dtype=np.uint64
     ) | np.uint64(1)
     of_rows, of_targets = factors[:n_columns], factors[n_columns:]
-    found = _sums_of_dense(targets, of_targets)
+    sums = _sums_of_dense(targets, of_targets)
     if sparse.issparse(X):
         rows = plain_sparse(X)
         terms = _mixed(rows.data) * of_rows[rows.indices]
-        sums = np.append(np.uint64(0), np.cumsum(terms, dtype=np.uint64))
-        found += sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]  # modulo 2**64
+        total = np.zeros((2, len(rows.data) + 1), dtype=np.uint64)
+        np.cumsum(terms, axis=1, out=total[:, 1:])
+        sums += total[:, rows.indptr[1:]] - total[:, rows.indptr[:-1]]  # modulo 2**64
     else:
         step = max(1, _CHUNK // max(n_columns, 1))
         for start in range(0, n_rows, step):
             part = slice(start, start + step)
-            found[part] += _sums_of_dense(X[part], of_rows)
-    found ^= found >> np.uint64(30)
-    found *= _FIRST
-    found ^= found >> np.uint64(27)
-    found *= _SECOND
-    return found ^ (found >> np.uint64(31))
+            sums[:, part] += _sums_of_dense(X[part], of_rows)
+    sums ^= sums >> np.uint64(30)
+    sums *= _FIRST
+    sums ^= sums >> np.uint64(27)
+    sums *= _SECOND
+    rounded, exact = sums ^ (sums >> np.uint64(31))
+    return (rounded & _LEADING) | (exact & ~_LEADING)
 
 
 def _sums_of_dense(values: np.ndarray, factors: np.ndarray) -> np.ndarray:
-    """Return the sum of the mixed entries of each row times odd factors."""
-    return (_mixed(values) * factors).sum(axis=1, dtype=np.uint64)
+    """Return sums of the mixed entries of each row times odd factors, (2, n_rows)."""
+    return (_mixed(values) * factors).sum(axis=2, dtype=np.uint64)
 
 
 def _mixed(values: np.ndarray) -> np.ndarray:
-    """Return the mixed bits of numbers; those of 0, which sparse rows omit, are 0."""
-    bits = np.add(values, 0.0, dtype=np.float64, order="C").view(np.uint64)  # no -0.0
+    """Return mixed bits of rounded and of exact numbers; those of 0 are 0.
+
+    Sparse rows omit zeros.
+    """
+    exact = np.add(values, 0.0, dtype=np.float64, order="C").view(np.uint64)  # no -0.0
+    bits = np.stack([(exact + _HALF) & _KEPT, exact])
     bits ^= bits >> np.uint64(32)
     bits *= _FIRST
     bits ^= bits >> np.uint64(29)

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from ._hybrid.clustered import (
         ClusteredSampler,
         ComplexExponentialSampler,
-        best_diagonal,
     )
     from ._hybrid.combinations import (
         angular_hybrid,
@@ -47,7 +46,6 @@ __all__ = [
     "SimplexRBFSampler",
     "TrigRBFSampler",
     "angular_hybrid",
-    "best_diagonal",
     "clustered_hybrid",
     "gaussian_hybrid",
 ]
@@ -73,7 +71,6 @@ _HOMES = {
     "SimplexRBFSampler": "_positive",
     "TrigRBFSampler": "_trigonometric",
     "angular_hybrid": "_hybrid.combinations",
-    "best_diagonal": "_hybrid.clustered",
     "clustered_hybrid": "_hybrid.combinations",
     "gaussian_hybrid": "_hybrid.combinations",
 }

@@ -29,7 +29,7 @@ from ._exponential import ExponentialSampler, middle
 _MOST_FEATURES = 4096  # the covariance matrix then takes 134 MB
 # multiple of the pooled covariance that is added to each covariance, for n = d
 _RIDGE = 0.3
-# the same for a large n, and as a multiple of the mean variance against rounding
+# limit of this multiple for large n; also the smallest ridge, times the mean variance
 _LEAST = 1e-6
 
 
@@ -60,7 +60,7 @@ class DERFSampler(ExponentialSampler):
     See Also
     --------
     OPRFSampler : A single parameter instead of a matrix, for many columns or few rows.
-    AnchoredRBFSampler : Positive features near training rows, for a large sigma.
+    sklearn_crt.samplers.AnchoredRBFSampler : Positive features for a large sigma.
 
     Notes
     -----
@@ -220,8 +220,8 @@ class AnchoredRBFSampler(BaseFeatureSampler):
 
     See Also
     --------
-    DERFSampler : Depends on a covariance instead of rows; for a small or medium sigma.
-    OPRFSampler : Depends only on the means and variances of the columns.
+    sklearn_crt.DERFSampler : Positive features for a small or medium sigma.
+    sklearn_crt.OPRFSampler : Depends only on the means and variances of the columns.
 
     Notes
     -----
@@ -265,7 +265,8 @@ class AnchoredRBFSampler(BaseFeatureSampler):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_crt import AnchoredRBFSampler, OPRFSampler
+    >>> from sklearn_crt import OPRFSampler
+    >>> from sklearn_crt.samplers import AnchoredRBFSampler
     >>> X = np.random.default_rng(0).normal(size=(300, 8))
     >>> for Sampler in (OPRFSampler, AnchoredRBFSampler):
     ...     fitted = Sampler(sigma=1.0, n_components=1000, random_state=0).fit(X)

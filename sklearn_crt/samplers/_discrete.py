@@ -177,7 +177,7 @@ class PoissonSampler(DiscreteSampler):
     See Also
     --------
     GeometricSampler : Monomials with geometric exponents.
-    OPRFSampler : Positive features that are exponentials.
+    sklearn_crt.OPRFSampler : Positive features that are exponentials.
 
     Notes
     -----
@@ -208,7 +208,7 @@ class PoissonSampler(DiscreteSampler):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_crt import PoissonSampler
+    >>> from sklearn_crt.samplers import PoissonSampler
     >>> X = np.random.default_rng(0).normal(size=(100, 5))
     >>> sampler = PoissonSampler(sigma=0.7, random_state=0).fit(X)
     >>> round(sampler.lambda_, 3)
@@ -235,7 +235,7 @@ class PoissonSampler(DiscreteSampler):
     lambda_: float = fitted("map_.law.lambda_", "Mean of the exponents.")
 
 
-_P_RANGE = 1e-8, 1 - 1e-8  # of p
+_P_RANGE = 1e-8, 1 - 1e-8  # bounds of p
 
 
 def optimal_p(products: ArrayLike) -> float:
@@ -277,7 +277,7 @@ class GeometricSampler(DiscreteSampler):
     See Also
     --------
     PoissonSampler : Monomials with Poisson exponents.
-    OPRFSampler : Positive features that are exponentials.
+    sklearn_crt.OPRFSampler : Positive features that are exponentials.
 
     Notes
     -----
@@ -306,7 +306,7 @@ class GeometricSampler(DiscreteSampler):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_crt import GeometricSampler
+    >>> from sklearn_crt.samplers import GeometricSampler
     >>> X = np.random.default_rng(0).normal(size=(100, 5))
     >>> sampler = GeometricSampler(sigma=0.7, random_state=0).fit(X)
     >>> round(sampler.p_, 3)

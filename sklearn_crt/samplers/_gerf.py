@@ -57,8 +57,8 @@ class GERFSampler(ExponentialSampler):
 
     See Also
     --------
-    OPRFSampler : The best features with s = +1 and a real A.
-    TrigRBFSampler : The features with s = -1 and A = 0.
+    sklearn_crt.OPRFSampler : The best features with s = +1 and a real A.
+    sklearn_crt.TrigRBFSampler : The features with s = -1 and A = 0.
 
     Notes
     -----
@@ -104,7 +104,8 @@ class GERFSampler(ExponentialSampler):
     .. math:: \frac{p}{m^2}\, e^{-(s+1)(|x|^2 + |y|^2)}
        \left(e^{sq} - {}_1F_1(d; d/2; sq/2)\right) .
 
-    A last single column adds half of :math:`E|fg|^2` to its second moment.
+    If the number of columns is odd, the last one comes from a frequency of its own, and
+    adds half of :math:`E|fg|^2` to the second moment of this frequency.
 
     ``kernel_variance`` evaluates this formula for ``"iid"`` and ``"orthogonal"``. For
     ``"simplex"`` and for coupling objects with any fixed angle, another function
@@ -119,7 +120,7 @@ class GERFSampler(ExponentialSampler):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_crt import GERFSampler
+    >>> from sklearn_crt.samplers import GERFSampler
     >>> X = np.random.default_rng(0).normal(size=(100, 5))
     >>> for sigma in (0.1, 1.0):
     ...     sampler = GERFSampler(sigma=sigma, random_state=0).fit(X)

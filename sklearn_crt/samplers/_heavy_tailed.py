@@ -41,7 +41,7 @@ class MaternSampler(HeavyTailedSampler):
     See Also
     --------
     LaplacianSampler : The special case nu = 1/2, and the L1 kernel.
-    TrigRBFSampler : The Gaussian kernel, which is the limit for infinite nu.
+    sklearn_crt.TrigRBFSampler : The Gaussian kernel, the limit for infinite nu.
     sklearn_crt.kernels.matern_kernel : The exact kernel as a function.
 
     Notes
@@ -80,7 +80,7 @@ class MaternSampler(HeavyTailedSampler):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_crt import MaternSampler
+    >>> from sklearn_crt.samplers import MaternSampler
     >>> X = np.random.default_rng(0).normal(size=(100, 5))
     >>> sampler = MaternSampler(nu=2.5, n_components=1000, random_state=0).fit(X)
     >>> error = sampler.approximate_kernel(X) - sampler.exact_kernel(X)
@@ -182,7 +182,7 @@ class LaplacianSampler(MaternSampler):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_crt import LaplacianSampler
+    >>> from sklearn_crt.samplers import LaplacianSampler
     >>> X = np.random.default_rng(0).normal(size=(100, 5))
     >>> sampler = LaplacianSampler(n_components=1000, random_state=0).fit(X)
     >>> error = sampler.approximate_kernel(X) - sampler.exact_kernel(X)
@@ -276,7 +276,7 @@ class ExponentialPowerSampler(HeavyTailedSampler):
     See Also
     --------
     LaplacianSampler : The case alpha = 1.
-    TrigRBFSampler : The special case alpha = 2, with sigma multiplied by sqrt(2).
+    sklearn_crt.TrigRBFSampler : The case alpha = 2, with sigma times sqrt(2).
     sklearn_crt.kernels.exponential_power_kernel : The exact kernel as a function.
 
     Notes
@@ -305,7 +305,7 @@ class ExponentialPowerSampler(HeavyTailedSampler):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_crt import ExponentialPowerSampler
+    >>> from sklearn_crt.samplers import ExponentialPowerSampler
     >>> X = np.random.default_rng(0).normal(size=(100, 5))
     >>> sampler = ExponentialPowerSampler(alpha=0.7, n_components=1000, random_state=0)
     >>> error = sampler.fit(X).approximate_kernel(X) - sampler.exact_kernel(X)

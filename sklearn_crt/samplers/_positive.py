@@ -33,8 +33,8 @@ class PositiveRBFSampler(ExponentialSampler):
 
     See Also
     --------
-    OPRFSampler : Positive features with the lowest variance on the data.
-    TrigRBFSampler : Random Fourier features.
+    sklearn_crt.OPRFSampler : Positive features with the lowest variance on the data.
+    sklearn_crt.TrigRBFSampler : Random Fourier features.
 
     Notes
     -----
@@ -64,7 +64,7 @@ class PositiveRBFSampler(ExponentialSampler):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_crt import PositiveRBFSampler
+    >>> from sklearn_crt.samplers import PositiveRBFSampler
     >>> X = np.random.default_rng(0).normal(size=(100, 5))
     >>> sampler = PositiveRBFSampler(n_components=1000, random_state=0).fit(X)
     >>> bool((sampler.transform(X) > 0).all())
@@ -102,7 +102,7 @@ class SimplexRBFSampler(PositiveRBFSampler):
     See Also
     --------
     PositiveRBFSampler : The same features with orthogonal frequencies by default.
-    OPRFSampler : Features with one more parameter, also with ``coupling="simplex"``.
+    sklearn_crt.OPRFSampler : One more parameter; ``coupling="simplex"`` is possible.
 
     Notes
     -----
@@ -137,7 +137,7 @@ class SimplexRBFSampler(PositiveRBFSampler):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_crt import PositiveRBFSampler, SimplexRBFSampler
+    >>> from sklearn_crt.samplers import PositiveRBFSampler, SimplexRBFSampler
     >>> X = np.random.default_rng(0).normal(size=(100, 16))
     >>> for Sampler in (PositiveRBFSampler, SimplexRBFSampler):
     ...     sampler = Sampler(sigma=0.1, n_components=64, random_state=0).fit(X)
@@ -191,7 +191,7 @@ class OPRFSampler(ExponentialSampler):
 
     See Also
     --------
-    PositiveRBFSampler : The same features with A = 0.
+    sklearn_crt.samplers.PositiveRBFSampler : The same features with A = 0.
     TrigRBFSampler : Random Fourier features.
 
     Notes
@@ -245,7 +245,8 @@ class OPRFSampler(ExponentialSampler):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_crt import OPRFSampler, PositiveRBFSampler
+    >>> from sklearn_crt import OPRFSampler
+    >>> from sklearn_crt.samplers import PositiveRBFSampler
     >>> X = np.random.default_rng(0).normal(size=(100, 5))
     >>> optimal = OPRFSampler(sigma=0.7, random_state=0).fit(X)
     >>> round(optimal.A_, 3)

@@ -204,7 +204,7 @@ class TrigRBFSampler(BaseFeatureSampler):
 
     See Also
     --------
-    PositiveRBFSampler : Positive features of the same kernels.
+    sklearn_crt.samplers.PositiveRBFSampler : Positive features of the same kernels.
     OPRFSampler : Positive features with the lowest variance on the data.
 
     Notes

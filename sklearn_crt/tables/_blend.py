@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import make_pipeline
 from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import has_fit_parameter
 
 from .._fitted import Step, no_step
 from .._quantiles import Errors, LeftOut
-from ..averages import LocalLinearClassifier, LocalLinearRegressor
+from ..averages import (
+    LocalLinearClassifier,
+    LocalLinearRegressor,
+    NadarayaWatsonRegressor,
+)
 from ..metric import LearnedMetric
 from ..ridge import RandomFeatureRidge, RandomFeatureRidgeClassifier
 from ..rows.raw_table import CATEGORY
@@ -22,11 +29,15 @@ from ._sampler import AnovaSampler, SampleValue
 FLOOR = 0.002  # smallest probability of a class that a part predicts
 # predictions may exceed the range of the targets by this proportion of it
 _BEYOND = 0.2
-_MOST_AXES = 20  # of the learned metric
-_FEW = 600  # rows below which the ANOVA kernel is learned within the folds
+_MOST_AXES = 20  # largest number of columns of the learned metric
+# With more than _MANY rows, features of the ANOVA kernel are not stored. At most
+# _MOST_TESTED rows have cross-validated predictions from which weights are computed.
+_MANY, _MOST_TESTED = 10_000, 4_000
+_FEW = 600  # rows below which kernel and metric are learned within the folds
 _LEAST_ROWS = 40  # with fewer rows only the ANOVA part is used
+_LEAST_SHARE = 0.05  # least total importance of the columns, for similarities
 _LEAST_WEIGHT = 0.01  # parts with a smaller weight are left out
-# The same on the first fold for the local linear part, whose fits take most of the time
+# the same threshold on the first fold for the local linear part, the slowest one
 _LEAST_AT_FIRST = 0.1
 # powers of blended probabilities that are compared
 _POWERS = 0.8, 0.9, 1.0, 1.1, 1.2, 1.35
@@ -45,14 +56,6 @@ class TargetRange(NamedTuple):
             return np.clip(found.reshape(len(found), 1), self.low, self.high)
         found = np.maximum(found, FLOOR)
         return found / found.sum(axis=1, keepdims=True)
-
-    def predictions(self, model: Any, X: np.ndarray) -> np.ndarray:
-        """Return the bounded predictions of a fitted model."""
-        if self.n_classes is None:
-            return self.bounded(np.asarray(model.predict(X), dtype=np.float64))
-        found = np.zeros((len(X), self.n_classes))
-        found[:, model.classes_] = model.predict_proba(X)
-        return self.bounded(found)
 
     def losses(self, found: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return the squared error or the log loss of each row."""
@@ -90,93 +93,74 @@ class TableRows(NamedTuple):
         return TableRows(self.V[chosen], self.y[chosen], self.weights[chosen])
 
 
-class AdditivePart:
-    """Ridge or logistic regression on splines of numbers and one-hot categories."""
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A model for a matrix, whose predictions are bounded."""
 
-    def __init__(self, targets: TargetRange, encoding: Encoding):
-        # imported here, because few users need them
-        from sklearn.linear_model import LogisticRegression, RidgeCV
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import SplineTransformer, StandardScaler
+    targets: TargetRange
+    model: Any  # a pipeline
 
-        self.targets, self.encoding = targets, encoding
-        splines = SplineTransformer(
-            8, degree=3, knots="quantile", include_bias=False, extrapolation="linear"
-        )
-        linear: Any = LogisticRegression(C=0.1, max_iter=200)
-        if targets.n_classes is None:
-            linear = RidgeCV(np.logspace(-2, 4, 13))
-        columns = encoder(encoding, make_pipeline(splines, StandardScaler()))
-        self.model = make_pipeline(columns, linear)
-
-    def fit(self, rows: TableRows) -> AdditivePart:
-        """Fit the model."""
-        name = self.model.steps[-1][0]
-        options = {f"{name}__sample_weight": rows.weights}
-        self.model.fit(self.encoding.transform(rows.V), rows.y, **options)
-        return self
+    def fitted(self, rows: TableRows) -> Part:
+        """Return the part with a fitted model."""
+        weights = {
+            f"{name}__sample_weight": rows.weights
+            for name, step in self.model.steps
+            if has_fit_parameter(step, "sample_weight")
+        }
+        model = clone(self.model).fit(rows.V, rows.y, **weights)
+        return Part(self.targets, model)
 
     def predict(self, V: np.ndarray) -> np.ndarray:
         """Return bounded predictions, (n, k)."""
-        return self.targets.predictions(self.model, self.encoding.transform(V))
-
-
-class AnovaPart:
-    """Ridge regression or classification with an ANOVA kernel."""
-
-    def __init__(self, targets: TargetRange, sampler: Any):
-        self.targets = targets
-        kind: Any = RandomFeatureRidgeClassifier
+        targets = self.targets
         if targets.n_classes is None:
-            kind = RandomFeatureRidge
-        self.model = kind(sampler)
-
-    def fit(self, rows: TableRows) -> AnovaPart:
-        """Fit the model."""
-        self.model.fit(rows.V, rows.y, sample_weight=rows.weights)
-        return self
-
-    def within_folds(self, rows: TableRows) -> AnovaPart:
-        """Return what folds fit: with the kernel of all rows, unless they are few."""
-        if len(rows.y) < _FEW:
-            return AnovaPart(self.targets, clone(self.model.kernel))
-        return AnovaPart(self.targets, FrozenEstimator(self.model.kernel_))
-
-    def predict(self, V: np.ndarray) -> np.ndarray:
-        """Return bounded predictions, (n, k)."""
-        return self.targets.predictions(self.model, V)
+            return targets.bounded(self.model.predict(V).astype(np.float64))
+        found = np.zeros((len(V), targets.n_classes))
+        found[:, self.model.classes_] = self.model.predict_proba(V)
+        return targets.bounded(found)
 
 
-class LocalLinearPart:
-    """Local linear regression in a learned metric, with additive predictions."""
+def additive_part(targets: TargetRange, encoding: Encoding) -> Part:
+    """Return ridge or logistic regression on splines of scores and one-hot levels."""
+    # imported here, because few users need them
+    from sklearn.linear_model import LogisticRegression, RidgeCV
+    from sklearn.preprocessing import SplineTransformer, StandardScaler
 
-    def __init__(self, targets: TargetRange, encoding: Encoding, seed: int):
-        self.targets, self.encoding, self.seed = targets, encoding, seed
-        self.columns = encoder(encoding, "passthrough")
-        self.metric = LearnedMetric(random_state=seed)
-        kind: Any = LocalLinearClassifier
-        if targets.n_classes is None:
-            kind = LocalLinearRegressor
-        self.model = kind()
+    splines = SplineTransformer(
+        8, degree=3, knots="quantile", include_bias=False, extrapolation="linear"
+    )
+    linear: Any = LogisticRegression(C=0.1, max_iter=200)
+    if targets.n_classes is None:
+        linear = RidgeCV(np.logspace(-2, 4, 13))
+    columns = encoder(encoding, make_pipeline(splines, StandardScaler()))
+    return Part(targets, make_pipeline(columns, linear))
 
-    def anew(self) -> LocalLinearPart:
-        """Return the same part before it is fitted."""
-        return LocalLinearPart(self.targets, self.encoding, self.seed)
 
-    def fit(self, rows: TableRows, additive: np.ndarray) -> LocalLinearPart:
-        """Fit metric and model; ``additive`` are predictions of the additive part."""
-        Z = self.columns.fit_transform(self.encoding.transform(rows.V))
-        Z = np.column_stack([Z, self.targets.columns(additive)])
-        self.metric.set_params(n_components=min(_MOST_AXES, Z.shape[1]))
-        self.metric.fit(Z, rows.y, sample_weight=rows.weights)
-        self.model.fit(self.metric.transform(Z), rows.y, sample_weight=rows.weights)
-        return self
+def ridge_part(targets: TargetRange, kernel: Any) -> Part:
+    """Return ridge regression or classification with a kernel."""
+    numbers = targets.n_classes is None
+    kind: Any = RandomFeatureRidge if numbers else RandomFeatureRidgeClassifier
+    return Part(targets, make_pipeline(kind(kernel)))
 
-    def predict(self, V: np.ndarray, additive: np.ndarray) -> np.ndarray:
-        """Return bounded predictions, (n, k)."""
-        Z = self.columns.transform(self.encoding.transform(V))
-        Z = np.column_stack([Z, self.targets.columns(additive)])
-        return self.targets.predictions(self.model, self.metric.transform(Z))
+
+def local_part(targets: TargetRange, metric: Any, **options: Any) -> Part:
+    """Return local linear regression or classification in a metric."""
+    numbers = targets.n_classes is None
+    kind: Any = LocalLinearRegressor if numbers else LocalLinearClassifier
+    return Part(targets, make_pipeline(metric, kind(**options)))
+
+
+def with_choices(local: Part, *, metric: bool) -> Part:
+    """Return a local linear part with the choices of a fitted one, sigma for instance.
+
+    It has the same metric as well, or learns another one with the same method.
+    """
+    learned, model = local.model
+    options = {"sigma": model.sigma_, "alpha": model.alpha_}
+    kept = FrozenEstimator(learned)
+    if not metric:
+        kept = clone(learned).set_params(columns=learned.columns_)
+    return local_part(local.targets, kept, **options)
 
 
 def encoder(encoding: Encoding, numbers: Any) -> Any:
@@ -227,30 +211,63 @@ def blend_weights(
     return weights / weights.sum()
 
 
+def similar_rows(
+    rows: TableRows, sources: np.ndarray, shares: np.ndarray
+) -> NadarayaWatsonRegressor:
+    """Return a kernel average in which columns count as much as for predictions.
+
+    ``sources`` are the columns of the table that the columns of the rows come from, and
+    ``shares`` the importances of the columns of the table.
+    """
+    Z, share = rows.V, rows.weights / rows.weights.sum()
+    spread = np.bincount(sources, share @ (Z - share @ Z) ** 2, len(shares))
+    # columns without importance count a little, so that changes in them are seen
+    sizes = np.maximum(shares, _LEAST_SHARE / len(shares))
+    sigma = np.sqrt(2 * sizes / np.where(spread > 0, spread, 1))[sources]
+    averages = NadarayaWatsonRegressor(sigma=sigma)
+    return averages.fit(Z, rows.y, sample_weight=rows.weights)
+
+
 class Blend(NamedTuple):
     """The fitted parts and their weights."""
 
     targets: TargetRange
-    additives: list[AdditivePart]  # one per fold
-    anova: AnovaPart
-    local: LocalLinearPart | None
+    encoding: Encoding
+    columns: Any  # the fitted transformer of encoded rows for the local linear part
+    additives: list[Part]  # one per fold
+    anova: Part
+    local: Part | None
+    similar: NadarayaWatsonRegressor
     weights: dict[str, float]
-    losses: dict[str, float]
-    power: float
-    errors: Errors | None  # of cross-validated predictions; None for labels
+    losses: dict[str, float] = {}
+    power: float = 1.0
+    errors: Errors | None = None  # of cross-validated predictions; None for labels
 
     def predict(self, V: np.ndarray) -> np.ndarray:
         """Return predictions, (n, k)."""
-        total, additive = np.zeros(1), None
+        total = np.zeros(1)
         if self.additives:
-            additive = np.mean([part.predict(V) for part in self.additives], axis=0)
+            E = self.encoding.transform(V)
+            additive = np.mean([part.predict(E) for part in self.additives], axis=0)
             total = self.weights["additive"] * additive
+            if self.local is not None:
+                Z = with_additive(self.columns.transform(E), additive, self.targets)
+                total = total + self.weights["local linear"] * self.local.predict(Z)
         if self.weights["ANOVA"]:
             total = total + self.weights["ANOVA"] * self.anova.predict(V)
-        if self.local is not None and additive is not None:
-            found = self.local.predict(V, additive)
-            total = total + self.weights["local linear"] * found
         return calibrated(total, self.power, self.targets)
+
+    @property
+    def ridge(self) -> Any:
+        """The fitted estimator with the ANOVA kernel."""
+        return self.anova.model[-1]
+
+
+def with_additive(
+    Z: np.ndarray, additive: np.ndarray, targets: TargetRange
+) -> np.ndarray:
+    """Return rows with predictions of the additive part as further columns."""
+    return np.column_stack([Z, targets.columns(additive)])
 
 
 def calibrated(found: np.ndarray, power: float, targets: TargetRange) -> np.ndarray:
@@ -284,58 +301,82 @@ class BlendValue(SampleValue):
         targets = range_of(rows.y) if n_classes is None else TargetRange(n_classes)
         categories = [j for j, kind in enumerate(kinds) if kind == CATEGORY]
         sampler = AnovaSampler(categories=categories, random_state=seed)
-        anova = AnovaPart(targets, sampler).fit(rows)
+        anova = ridge_part(targets, sampler).fitted(rows)
         step()
-        folds = _folds(rows, targets, n_folds)
-        if len(rows.y) < _LEAST_ROWS or not targets.vary(rows.y, folds):
-            return Blend(targets, [], anova, None, {"ANOVA": 1.0}, {}, 1.0, None)
         unit = min(1.0, float(rows.weights.mean()))
         encoding = Encoding.of(rows.V, rows.weights / unit, kinds, ())
+        encoded = rows._replace(V=encoding.transform(rows.V))
+        columns = encoder(encoding, "passthrough").fit(encoded.V)
+        plain = rows._replace(V=columns.transform(encoded.V))
+        kernel = anova.model[-1].kernel_
+        sources, shares = encoding.one_hot_sources, kernel.feature_importances_
+        similar = similar_rows(plain, sources, shares)
+        folds = _folds(rows, targets, n_folds)
+        if len(rows.y) < _LEAST_ROWS or not targets.vary(rows.y, folds):
+            weights = {"ANOVA": 1.0}
+            return Blend(targets, encoding, columns, [], anova, None, similar, weights)
         parallel = Parallel(n_jobs=n_jobs)
-        additives = parallel(
-            delayed(AdditivePart(targets, encoding).fit)(rows.some(train))
-            for train, _ in folds
-        )
-        parts = [m.predict(rows.V[b]) for m, (_, b) in zip(additives, folds)]
-        found = {"additive": _in_order(parts, folds)}
-        additive = found["additive"]
-        local: Any = LocalLinearPart(targets, encoding, seed)
-        fits: Any = [_fit_fold(anova, local, rows, additive, *folds[0])]
+        few, ridge, features = len(rows.y) < _FEW, anova, rows
+        if len(rows.y) > _MANY:
+            ridge = ridge_part(targets, FrozenEstimator(kernel))
+        elif not few:
+            ridge = ridge_part(targets, "linear")
+            features = rows._replace(V=kernel.transform(rows.V))
+        part = additive_part(targets, encoding)
+        additives, parts = _in_folds(part, encoded, folds, parallel)
+        additive = np.empty((len(rows.y), parts[0].shape[1]))
+        for (_, test), each in zip(folds, parts, strict=True):
+            additive[test] = each
+        folds = [(train, test[: _MOST_TESTED // n_folds]) for train, test in folds]
+        tested = np.concatenate([test for _, test in folds])
+        _, parts = _in_folds(ridge, features, folds, parallel)
+        found = {"additive": additive[tested], "ANOVA": np.concatenate(parts)}
         step()
+        Z = with_additive(plain.V, additive, targets)
+        near, n_axes = rows._replace(V=Z), min(_MOST_AXES, Z.shape[1])
+        candidates = "auto" if n_classes is None else "linear"
+        options = {"columns": candidates, "random_state": seed}
+        metric = LearnedMetric(n_axes, method="evidence", **options)
+        local: Any = local_part(targets, metric)
+        (first,), parts = _in_folds(local, near, folds[:1], parallel)
         test = folds[0][1]
-        first = blend_weights([additive[test], *fits[0]], rows.some(test), targets)
-        if first[-1] < _LEAST_AT_FIRST:
-            local = None
-        fits += parallel(
-            delayed(_fit_fold)(anova, local, rows, additive, *fold)
-            for fold in folds[1:]
-        )
+        tried = [*(each[: len(test)] for each in found.values()), *parts]
         step()
-        names = ("ANOVA",) if local is None else ("ANOVA", "local linear")
-        for place, name in enumerate(names):
-            found[name] = _in_order([fit[place] for fit in fits], folds)
-        share = rows.weights / rows.weights.sum()
+        if blend_weights(tried, rows.some(test), targets)[-1] < _LEAST_AT_FIRST:
+            local = None
+        else:
+            local = local if few else with_choices(first, metric=True)
+            parts += _in_folds(local, near, folds[1:], parallel)[1]
+            found["local linear"] = np.concatenate(parts)
+        step()
+        known = rows.some(tested)
+        share = known.weights / known.weights.sum()
         losses = {
-            name: float(share @ targets.losses(each, rows.y))
+            name: float(share @ targets.losses(each, known.y))
             for name, each in found.items()
         }
-        values = blend_weights([*found.values()], rows, targets)
+        values = blend_weights([*found.values()], known, targets)
         values = np.where(values < _LEAST_WEIGHT, 0, values)
         values /= values.sum()
         weights = {name: float(w) for name, w in zip(found, values, strict=True)}
         blended = np.tensordot(values, np.stack([*found.values()]), 1)
         power, errors = 1.0, None
         if n_classes is None:
-            y, nothing = rows.y[:, None], np.zeros_like(blended)
-            errors = Errors.of(LeftOut(blended, y, nothing, rows.weights), None)
+            y, nothing = known.y[:, None], np.zeros_like(blended)
+            errors = Errors.of(LeftOut(blended, y, nothing, known.weights), None)
         else:
             powers = [calibrated(blended, each, targets) for each in _POWERS]
-            by_power = [share @ targets.losses(each, rows.y) for each in powers]
+            by_power = [share @ targets.losses(each, known.y) for each in powers]
             power = _POWERS[int(np.argmin(by_power))]
         weights = {"local linear": 0.0, **weights}
-        local = local.fit(rows, additive) if weights["local linear"] else None
+        if local is not None and weights["local linear"]:
+            last = local if few else with_choices(first, metric=False)
+            local = last.fitted(near)
+        else:
+            local = None
         keep = additives if local or weights["additive"] else []
-        return Blend(targets, keep, anova, local, weights, losses, power, errors)
+        blend = keep, anova, local, similar, weights, losses, power, errors
+        return Blend(targets, encoding, columns, *blend)
 
 
 def _folds(
@@ -354,26 +395,18 @@ def _folds(
     ]
 
 
-def _in_order(parts: Sequence[np.ndarray], folds: Any) -> np.ndarray:
-    """Return the predictions of the test rows of folds, in the order of the rows."""
-    out = np.empty((sum(map(len, parts)), parts[0].shape[1]))
-    for (_, test), part in zip(folds, parts, strict=True):
-        out[test] = part
-    return out
+def _in_folds(
+    part: Part, rows: TableRows, folds: Sequence[Any], parallel: Parallel
+) -> tuple[list[Part], list[np.ndarray]]:
+    """Return the part fitted without each fold, and its predictions for the fold."""
+    pairs = parallel(delayed(_without_fold)(part, rows, *fold) for fold in folds)
+    fitted, predictions = zip(*pairs, strict=True)
+    return list(fitted), list(predictions)
 
 
-def _fit_fold(
-    anova: AnovaPart,
-    local: LocalLinearPart | None,
-    rows: TableRows,
-    additive: np.ndarray,
-    train: np.ndarray,
-    test: np.ndarray,
-) -> list[np.ndarray]:
-    """Return the predictions of the test rows of a fold by one or two parts."""
-    some = rows.some(train)
-    found = [anova.within_folds(rows).fit(some).predict(rows.V[test])]
-    if local is not None:
-        own = local.anew().fit(some, additive[train])
-        found.append(own.predict(rows.V[test], additive[test]))
-    return found
+def _without_fold(
+    part: Part, rows: TableRows, train: np.ndarray, test: np.ndarray
+) -> tuple[Part, np.ndarray]:
+    """Return the part fitted to the training rows, and its predictions for the test."""
+    fitted = part.fitted(rows.some(train))
+    return fitted, fitted.predict(rows.V[test])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -152,6 +153,15 @@ class Encoding:
     def is_score(self) -> np.ndarray:
         """Whether each encoded column has scores, (n_encoded,)."""
         return np.array([isinstance(column, Score) for column in self.columns])
+
+    @property
+    def one_hot_sources(self) -> np.ndarray:
+        """The column of the table that each score and each one-hot level comes from."""
+        scores = [c.source for c in self.columns if isinstance(c, Score)]
+        levels = [
+            [c.source] * c.n_codes for c in self.columns if not isinstance(c, Score)
+        ]
+        return np.array([*scores, *chain(*levels)], np.intp)
 
     def only(self, chosen: np.ndarray) -> Encoding:
         """Return the encoding with some of the terms."""

@@ -1,4 +1,4 @@
-"""Plots of the effects of columns on the predictions of ridge regression."""
+"""Plots of the effects of columns on predictions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Axis(NamedTuple):
 
     name: str
     values: np.ndarray  # as the reader returns them
-    labels: list[str] | None  # of levels; None for numbers
+    labels: list[str] | None  # names of the levels; None for numbers
 
 
 class _Panel(NamedTuple):
@@ -95,8 +95,9 @@ class EffectsDisplay:
 
         Parameters
         ----------
-        estimator : RandomFeatureRidge or RandomFeatureRidgeClassifier
-            A fitted model whose kernel is an ``AnovaSampler``.
+        estimator : RandomFeatureRidge, RandomFeatureRidgeClassifier or KernelRegressor
+            A fitted model; the kernel of a ridge model must be an ``AnovaSampler``.
+            Bands are drawn for ``RandomFeatureRidge`` only.
         X : {data frame, array-like} of shape (n_samples, n_features)
             Rows. Effects are ordered by their standard deviation over these rows, and
             drawn over the range of their columns in these rows.

@@ -106,26 +106,25 @@ class TermSums:
 
     def __init__(self, order: Order, strength: float, first: np.ndarray, spare: Any):
         self.order, self.strength = order, first.dtype.type(strength)
-        self.total = first
-        self.total[:] = 0
-        self.squares = spare
+        self.total, self.squares = first, spare
+        self.total[:] = 1 if order == "all" else 0
         if order == 2:
             self.squares[:] = 0
 
-    def add(self, term: np.ndarray) -> None:
-        """Add the kernel of a term times its weight."""
-        if self.order == "all":  # 1 + strength * total is the product so far
-            product = self.total * term
-            product *= self.strength
-            self.total += product
-            self.total += term
+    def add(self, term: np.ndarray, places: Any = slice(None)) -> None:
+        """Add a term times its weight, given for distinct rows and their places."""
+        if self.order == "all":
+            self.total *= (1 + self.strength * term)[places]
             return
-        self.total += term
+        self.total += term[places]
         if self.order == 2:
-            self.squares += np.square(term)
+            self.squares += np.square(term)[places]
 
     def result(self) -> np.ndarray:
         """Return the kernel."""
+        if self.order == "all":
+            self.total -= 1
+            self.total /= self.strength
         if self.order == 2:
             np.subtract(np.square(self.total), self.squares, out=self.squares)
             self.squares *= self.strength / 2
@@ -171,7 +170,7 @@ class AnovaKernel:
             for q, weight in enumerate(self.weights):
                 table, places = self.columns.tables(Z[rows], q, np.float64)
                 table *= weight
-                sums.add(table[places])
+                sums.add(table, places)
             sums.result()
         return out
 

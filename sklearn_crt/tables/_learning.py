@@ -47,14 +47,14 @@ class LearnedKernel:
     encoding: Encoding  # with the terms of the kernel
     kernel: AnovaKernel
     shares: np.ndarray  # (n_owners,), standard deviations of the effects, of sum 1
-    error: float  # of generalised cross-validation, relative to the variance
+    error: float  # generalised cross-validation error relative to the variance
 
 
 class _Fit(NamedTuple):
     """Ridge regression with a kernel."""
 
     error: float
-    weights: np.ndarray  # of terms
+    weights: np.ndarray  # weights of the terms
     order: Order
     strength: float
     root: np.ndarray  # (m, m), lower triangular
@@ -145,7 +145,7 @@ def _total_effects(terms: np.ndarray, rows: EncodedRows, fit: _Fit) -> np.ndarra
 
 
 def _fit_of(terms, landmarks, rows, weights, order, strength) -> _Fit:
-    """Return ridge regression with the penalty of the smallest error."""
+    """Return ridge regression with the penalty that has the smallest error."""
     gram = combined(landmarks, weights, order, strength).astype(np.float64)
     root = cholesky_with_jitter(gram)
     K = combined(terms, weights, order, strength)

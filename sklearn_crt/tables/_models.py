@@ -24,7 +24,7 @@ from .._fitted import (
     check_same_params,
     value_of,
 )
-from .._quantiles import check_coverage, check_levels
+from .._quantiles import check_levels, levels_of_interval
 from ..ridge._effects import Effects
 from ..rows import (
     TableLike,
@@ -143,6 +143,33 @@ class BaseKernelModel(LifeCycle):
         V = self._reader.read(validated_table(self, X, reset=False))
         return V, blend.predict(V).astype(V.dtype, copy=False)
 
+    def score_samples(self, X: TableLike) -> np.ndarray:
+        """Return how similar rows are to the training rows, from 0 to 1.
+
+        The score is the proportion of training rows that are at most as similar to the
+        other training rows, so about 1 % of new rows from the same distribution have
+        scores of at most 0.01. A score near 0 indicates that a prediction may be an
+        extrapolation.
+
+        Parameters
+        ----------
+        X : {data frame, array-like} of shape (n_samples, n_features)
+            Rows for which predictions are made.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            Proportions of the training rows, as
+            :meth:`NadarayaWatsonRegressor.score_samples` computes them from scores of
+            numbers and one-hot levels. In kernel weights, columns count in proportion
+            to ``feature_importances_``; in distances to neighbours, all columns count.
+        """
+        blend = value_of(self).solution
+        V = self._reader.read(validated_table(self, X, reset=False))
+        Z = blend.columns.transform(blend.encoding.transform(V))
+        scores = blend.similar.score_samples(Z)
+        return scores.astype(V.dtype, copy=False)
+
     @property
     def weights_(self) -> dict[str, float]:
         """The weight of each part."""
@@ -156,7 +183,7 @@ class BaseKernelModel(LifeCycle):
     @property
     def feature_importances_(self) -> np.ndarray:
         """Importance of each column of X in the ANOVA part; the sum is 1."""
-        return self._value.solution.anova.model.kernel_.feature_importances_
+        return self._value.solution.ridge.kernel_.feature_importances_
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: raw tables."""
@@ -183,11 +210,12 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
 
     Notes
     -----
-    With 600 rows or more the ANOVA kernel is learned from all rows, and folds fit the
-    coefficients; with fewer rows it is learned within the folds, as the metric always
-    is. The local linear part is left out if its weight on the first fold is below 0.1.
-    Predictions of each part may exceed the range of the targets by at most a fifth of
-    this range.
+    With 600 rows or more, the ANOVA kernel is learned once from all rows and the metric
+    from those outside the first fold, and folds fit the coefficients; with fewer rows
+    both are learned within the folds. The metric is that of ``method="evidence"`` of
+    :class:`LearnedMetric`. The local linear part is left out if its weight on the first
+    fold is below 0.1. Predictions of each part may exceed the range of the targets by
+    at most a fifth of this range.
 
     References
     ----------
@@ -241,7 +269,8 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
         Returns
         -------
         ends : ndarray of shape (n_samples, 2)
-            Lower and upper ends of the intervals.
+            Lower and upper ends of the intervals: the quantiles at the levels (1 -
+            coverage) / 2 and (1 + coverage) / 2.
 
         Raises
         ------
@@ -249,13 +278,7 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
             If ``coverage`` is not between 0 and 1, or X does not match the training
             table.
         """
-        coverage, (V, mean) = check_coverage(coverage), self._predictions(X)
-        blend = self._value.solution
-        errors = blend.errors
-        if errors is None:
-            return blend.anova.model.predict_interval(V, coverage)
-        margin = errors.margins(np.ones_like(mean), coverage)
-        return np.concatenate([mean - margin, mean + margin], axis=1)
+        return self.predict_quantiles(X, levels_of_interval(coverage))
 
     def predict_quantiles(
         self, X: TableLike, quantiles: float | ArrayLike
@@ -284,7 +307,7 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
         blend = self._value.solution
         errors = blend.errors
         if errors is None:
-            return blend.anova.model.predict_quantiles(V, quantiles)
+            return blend.ridge.predict_quantiles(V, quantiles)
         values = mean + errors.quantiles(np.ones_like(mean), levels)[:, 0]
         return values[:, 0] if np.ndim(quantiles) == 0 else values
 
@@ -304,7 +327,7 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
             contribution of the other parts.
         """
         (V, mean), blend = self._predictions(X), self._value.solution
-        weight, found = blend.weights["ANOVA"], blend.anova.model.effects(V)
+        weight, found = blend.weights["ANOVA"], blend.ridge.effects(V)
         known = getattr(self, "feature_names_in_", None)
         labels = [f"x{j}" for j in range(V.shape[1])] if known is None else known
         keep = [e for e, columns in enumerate(found.columns) if columns]
@@ -314,6 +337,14 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
         values = np.column_stack([values, rest])
         columns = [*(found.columns[e] for e in keep), ()]
         return Effects(values, [*names, "remainder"], columns, found.intercept)
+
+    def _effect_at(
+        self, place: int, columns: tuple[int, ...], grid: list[np.ndarray], output: int
+    ) -> tuple[np.ndarray, None]:
+        """Return an effect at values of its columns; its deviation is unknown."""
+        blend = self._value.solution
+        mean, _ = blend.ridge._effect_at(place, columns, grid, output)
+        return blend.weights["ANOVA"] * mean, None
 
 
 class KernelClassifier(ClassifierMixin, BaseKernelModel):

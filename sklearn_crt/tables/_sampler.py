@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import check_random_state
 
@@ -74,8 +74,11 @@ class AnovaMap:
 
     def transform(self, V: np.ndarray) -> np.ndarray:
         """Return the features of rows, (n, d) -> (n, m)."""
-        features = self.kernel(V) @ self.root
-        return features.astype(V.dtype, copy=False)
+        # the root is triangular, so half of the products are zero
+        features = blas.dtrmm(
+            1.0, self.root, self.kernel(V).T, trans_a=1, overwrite_b=1
+        )
+        return features.T.astype(V.dtype, copy=False)
 
     def kernel(self, V: np.ndarray) -> np.ndarray:
         """Return the kernel between rows and landmarks, (n, d) -> (n, m)."""
@@ -112,7 +115,7 @@ class SampleValue(FittedValue):
         return replace(self, sample=sample, known=None)
 
     def fitted(self, batch: Batch, step: Step = no_step) -> Self:
-        """Return the value with what it learns; it keeps the sample of the rows."""
+        """Return the value after learning from the rows; it keeps a sample of them."""
         value = self.plus(batch)
         return replace(value, known=value._learn(step))
 
@@ -228,7 +231,7 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
     category. Scores beyond 4 standard deviations are clipped softly. Missing numbers
     are replaced by the median, and a separate effect distinguishes them from other
     values. A missing category is a level of its own. Levels with fewer than 10 rows are
-    treated as a single level, to which levels that ``fit`` has not seen belong, too.
+    treated as a single level, which also represents levels that ``fit`` has not seen.
     Dates become days since 1970.
 
     Each kernel is centred over the landmarks and scaled to mean diagonal 1. With

@@ -59,7 +59,7 @@ def check_attention(
 
     Examples
     --------
-    >>> from sklearn_crt import PositiveRBFSampler
+    >>> from sklearn_crt.samplers import PositiveRBFSampler
     >>> from sklearn_crt.testing import check_attention
     >>> check_attention(PositiveRBFSampler(kernel="softmax"))
     """

@@ -50,8 +50,8 @@ def assert_thread_safe(
 
     Eight threads call the same method at the same time, directly after ``fit``,
     ``partial_fit`` and ``merge``, while everything that is computed on the first call
-    is still missing. All of them, and every later call, must return exactly, bit for
-    bit, what a copy returns that is used by a single thread. Calling a method must not
+    is still missing. All of these calls, and every later one, must return exactly the
+    same bits as a copy that is used by a single thread. Calling a method must not
     change the pickle of the estimator either. Finally, one thread calls ``partial_fit``
     while the others call a method: each result must be that of the model before or
     after the update.

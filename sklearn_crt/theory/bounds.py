@@ -53,7 +53,7 @@ def oprf_log_sup(
 
     See Also
     --------
-    oprf_tail_bound : A consequence for the mean of many products.
+    oprf_tail_bound : A bound on the mean of many such products.
 
     Notes
     -----
@@ -134,8 +134,7 @@ def oprf_tail_bound(
 
     See Also
     --------
-    oprf_uniform_n_frequencies : Number of frequencies for which the bound holds for all
-        pairs at once.
+    oprf_uniform_n_frequencies : The same for all pairs of rows at once.
 
     Notes
     -----

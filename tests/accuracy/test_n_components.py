@@ -6,14 +6,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sklearn_crt import (
+from sklearn_crt import OPRFSampler, TrigRBFSampler, n_components_for
+from sklearn_crt.samplers import (
     AnchoredRBFSampler,
     LaplacianSampler,
     MaternSampler,
-    OPRFSampler,
     PoissonSampler,
-    TrigRBFSampler,
-    n_components_for,
 )
 
 SAMPLERS = [

@@ -9,12 +9,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from sklearn_crt import (
-    OPRFSampler,
-    PositiveRBFSampler,
-    TrigRBFSampler,
-    angular_hybrid,
-)
+from sklearn_crt import OPRFSampler, TrigRBFSampler
+from sklearn_crt.samplers import PositiveRBFSampler, angular_hybrid
 
 
 @pytest.fixture(autouse=True)

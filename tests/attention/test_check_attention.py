@@ -5,13 +5,9 @@ import warnings
 import numpy as np
 import pytest
 
-from sklearn_crt import (
-    HybridSampler,
-    OPRFSampler,
-    PositiveRBFSampler,
-    TrigRBFSampler,
-)
+from sklearn_crt import OPRFSampler, TrigRBFSampler
 from sklearn_crt.attention import linear_attention
+from sklearn_crt.samplers import HybridSampler, PositiveRBFSampler
 from sklearn_crt.testing import check_attention
 
 SIGMA = 4**-0.25

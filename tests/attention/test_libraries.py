@@ -4,20 +4,19 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from sklearn_crt import (
-    GERFSampler,
-    HybridSampler,
-    OPRFSampler,
-    PositiveRBFSampler,
-    SimplexRBFSampler,
-    TrigRBFSampler,
-)
+from sklearn_crt import OPRFSampler, TrigRBFSampler
 from sklearn_crt.attention import (
     LinearAttentionState,
     fit_heads,
     fmm_attention,
     linear_attention,
     softmax_attention,
+)
+from sklearn_crt.samplers import (
+    GERFSampler,
+    HybridSampler,
+    PositiveRBFSampler,
+    SimplexRBFSampler,
 )
 
 D = 4

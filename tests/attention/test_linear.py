@@ -8,20 +8,19 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from sklearn_crt import (
-    GERFSampler,
-    HybridSampler,
-    OPRFSampler,
-    PositiveRBFSampler,
-    SimplexRBFSampler,
-    TrigRBFSampler,
-    gaussian_hybrid,
-)
+from sklearn_crt import OPRFSampler, TrigRBFSampler
 from sklearn_crt.attention import (
     LinearAttentionState,
     fit_heads,
     linear_attention,
     softmax_attention,
+)
+from sklearn_crt.samplers import (
+    GERFSampler,
+    HybridSampler,
+    PositiveRBFSampler,
+    SimplexRBFSampler,
+    gaussian_hybrid,
 )
 
 from .conftest import masked_quadratic, relative_error

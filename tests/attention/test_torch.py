@@ -8,13 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 nn = torch.nn
 
-from sklearn_crt import (  # noqa: E402
-    AnchoredRBFSampler,
-    GERFSampler,
-    OPRFSampler,
-    PositiveRBFSampler,
-    TrigRBFSampler,
-)
+from sklearn_crt import OPRFSampler, TrigRBFSampler  # noqa: E402
 from sklearn_crt.attention import (  # noqa: E402
     fit_heads,
     linear_attention,
@@ -24,6 +18,7 @@ from sklearn_crt.attention.torch import (  # noqa: E402
     LinearAttention,
     replace_attention,
 )
+from sklearn_crt.samplers import AnchoredRBFSampler, GERFSampler, PositiveRBFSampler  # noqa: E402
 
 from .modules import (  # noqa: E402
     HEADS,

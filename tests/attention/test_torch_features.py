@@ -5,16 +5,14 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from sklearn_crt import (  # noqa: E402
-    DERFSampler,
+from sklearn_crt import DERFSampler, OPRFSampler, TrigRBFSampler  # noqa: E402
+from sklearn_crt.attention.torch import RandomFeatures  # noqa: E402
+from sklearn_crt.samplers import (  # noqa: E402
     GERFSampler,
     HybridSampler,
     LaplacianSampler,
-    OPRFSampler,
     PositiveRBFSampler,
-    TrigRBFSampler,
 )
-from sklearn_crt.attention.torch import RandomFeatures  # noqa: E402
 
 SIGMAS = np.array([0.3, 0.7, 0.5])
 SAMPLERS = [

@@ -8,8 +8,8 @@ import pytest
 torch = pytest.importorskip("torch")
 nn = torch.nn
 
-from sklearn_crt import PositiveRBFSampler  # noqa: E402
 from sklearn_crt.attention.torch import rotary  # noqa: E402
+from sklearn_crt.samplers import PositiveRBFSampler  # noqa: E402
 
 from .modules import HEADS, LENGTH, MAPS, WIDTH, trained, wide_rows  # noqa: E402
 

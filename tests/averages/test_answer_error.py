@@ -6,16 +6,18 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.kernel_approximation import Nystroem
 
 from sklearn_crt import (
-    AnchoredRBFSampler,
     DERFSampler,
-    HybridSampler,
-    LaplacianSampler,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     OPRFSampler,
-    PositiveRBFSampler,
     Prototypes,
     TrigRBFSampler,
+)
+from sklearn_crt.samplers import (
+    AnchoredRBFSampler,
+    HybridSampler,
+    LaplacianSampler,
+    PositiveRBFSampler,
 )
 
 MAPS = [

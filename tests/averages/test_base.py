@@ -18,11 +18,11 @@ from sklearn_crt import (
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     OPRFSampler,
-    PositiveRBFSampler,
     Prototypes,
     TrigRBFSampler,
 )
 from sklearn_crt.kernels import ExponentialPower, Gaussian, Laplacian, Matern
+from sklearn_crt.samplers import PositiveRBFSampler
 
 POSITIVE = [PositiveRBFSampler, OPRFSampler]
 SIGMAS = np.logspace(-2, 2, 10)

@@ -9,12 +9,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_crt import (
-    NadarayaWatsonClassifier,
-    NadarayaWatsonRegressor,
-    OPRFSampler,
-    PositiveRBFSampler,
-)
+from sklearn_crt import NadarayaWatsonClassifier, NadarayaWatsonRegressor, OPRFSampler
+from sklearn_crt.samplers import PositiveRBFSampler
 
 POSITIVE = [PositiveRBFSampler, OPRFSampler]
 SIGMAS = np.logspace(-2, 2, 10)

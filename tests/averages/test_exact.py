@@ -11,14 +11,13 @@ from sklearn.gaussian_process.kernels import Matern
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
 from sklearn_crt import (
-    HybridSampler,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     OPRFSampler,
-    PositiveRBFSampler,
     kernels,
 )
 from sklearn_crt.extend import RadialKernel
+from sklearn_crt.samplers import HybridSampler, PositiveRBFSampler
 
 POSITIVE = [PositiveRBFSampler, OPRFSampler]
 

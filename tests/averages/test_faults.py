@@ -19,10 +19,10 @@ from sklearn_crt import (
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     OPRFSampler,
-    PositiveRBFSampler,
     Prototypes,
     TrigRBFSampler,
 )
+from sklearn_crt.samplers import PositiveRBFSampler
 
 from ..cases import sampler_classes
 

@@ -17,11 +17,11 @@ from sklearn_crt import (
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     OPRFSampler,
-    PositiveRBFSampler,
     Prototypes,
     TrigRBFSampler,
 )
 from sklearn_crt.exceptions import ApproximationWarning
+from sklearn_crt.samplers import PositiveRBFSampler
 
 POSITIVE = [PositiveRBFSampler, OPRFSampler]
 SIGMAS = np.logspace(-2, 2, 10)

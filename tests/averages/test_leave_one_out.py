@@ -48,13 +48,17 @@ LOG_KERNELS = {
 
 
 def error(log_kernel, y):
-    """Return mistakes and Brier score over the other rows, from all pairs of rows."""
+    """Return mistakes and log loss over the other rows, from all pairs of rows."""
     np.fill_diagonal(log_kernel, -np.inf)
     weights = np.exp(log_kernel - log_kernel.max(axis=1, keepdims=True))
     truth = y[:, None] == np.unique(y)
-    found = weights @ truth / weights.sum(axis=1, keepdims=True)
+    weights /= weights.sum(axis=1, keepdims=True)
+    found = weights @ truth
     mistakes = found.argmax(axis=1) != truth.argmax(axis=1)
-    return mistakes.sum() + 0.2 * np.sum((found - truth) ** 2)
+    n_rows = 1 / np.sum(weights**2, axis=1)
+    own = n_rows * found[truth]
+    smoothed = (own + 0.3 / truth.shape[1]) / (n_rows + 0.3)
+    return mistakes.sum() - 0.2 * np.log(smoothed).sum()
 
 
 @pytest.mark.parametrize("kernel", list(LOG_KERNELS))

@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.spatial.distance import cdist
+from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_friedman1
 
@@ -104,6 +105,9 @@ def test_sigma_and_ridge_are_of_least_leave_one_out_error(labels, rng):
     Y = np.eye(2)[y] if labels else y[:, None]
     scale = np.sqrt(2 / (3 * X.var()))
 
+    squares = cdist(X, X, "sqeuclidean")
+    np.fill_diagonal(squares, np.inf)
+
     def errors(multiple, ridge):
         found, _ = fits(X, X, Y, np.ones(120), scale * multiple, ridge, left_out=True)
         if not labels:
@@ -111,7 +115,10 @@ def test_sigma_and_ridge_are_of_least_leave_one_out_error(labels, rng):
         found = np.maximum(found, 0)
         found /= found.sum(axis=1, keepdims=True)
         mistakes = found.argmax(axis=1) != y
-        return mistakes + 0.2 * np.sum((found - Y) ** 2, axis=1)
+        shares = softmax(-0.5 * (scale * multiple) ** 2 * squares, axis=1)
+        n_rows = 1 / np.sum(shares**2, axis=1)
+        own = n_rows * found[np.arange(120), y]
+        return mistakes - 0.2 * np.log((own + 0.15) / (n_rows + 0.3))
 
     def least(multiples, ridges):
         return min((errors(m, r).sum(), m, r) for m in multiples for r in ridges)
@@ -453,8 +460,8 @@ def rows_and_queries(name, rng):
     return X, np.concatenate([X[:200], X[300:500] + 0.1, far])
 
 
-@pytest.mark.parametrize("sigma", [0.5, 2.0, 8.0])
-@pytest.mark.parametrize("remainder", [0.0, 1e-6, 1e-3, 0.3])
+@pytest.mark.parametrize("sigma", [2.0, 8.0])
+@pytest.mark.parametrize("remainder", [0.0, 1e-3, 0.3])
 @pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])
 @pytest.mark.parametrize(
     "name", ["normal", "heavy tails", "near duplicates", "grid", "curve"]

@@ -86,14 +86,15 @@ def test_a_prototype_without_a_row_is_the_mean_of_its_other_rows(rng):
     assert_allclose(left, encoded([1, 2]), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("sigma", ["auto", 0.3])
 def test_batches_and_merging(kernel, sigma, rng):
-    X, y, _ = table(rng)
-    y, weights = y**2, rng.uniform(0.5, 2, size=500)
+    X, y, _ = table(rng, n_rows=250)
+    y, weights = y**2, rng.uniform(0.5, 2, size=250)
     model = LocalLinearRegressor(kernel, sigma=sigma, alpha=[0.1, np.inf])
     whole = clone(model).fit(X, y, weights)
-    first, second = slice(200), slice(200, 500)
+    first, second = slice(100), slice(100, 250)
     parts = clone(model).partial_fit(X[first], y[first], weights[first])
     parts.partial_fit(X[second], y[second], weights[second])
     merged = clone(model).fit(X[first], y[first], weights[first])
@@ -127,6 +128,7 @@ def test_fewer_rows_than_columns(kernel, n_rows, rng):
 def test_digits():
     X, y = load_digits(return_X_y=True)
     X, Q, y, truth = train_test_split(X, y, test_size=600, random_state=0)
+    X, y = X[:700], y[:700]
     model = LocalLinearClassifier().fit(X, y)
     assert model.score(Q, truth) > 0.975
     some = cross_val_score(NadarayaWatsonClassifier(), X, y, cv=3).mean()

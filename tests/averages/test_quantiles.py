@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from scipy.spatial.distance import cdist
 from scipy.stats import norm
 from sklearn.base import clone
 
@@ -60,16 +61,21 @@ def test_definition(model, rows):
     model = clone(model).fit(X, y)
     ends = y.min(axis=0), y.max(axis=0)
     left_out, centers = np.clip(left_out, *ends), np.clip(model.predict(Q), *ends)
-    scores = model.score_samples(Q)
     own = Similarity.of(model._value)
     order = [np.flatnonzero(np.all(row == X, axis=1)).item() for row in own.few.X]
     of_rows = np.empty(250)
-    of_rows[order] = own.left_out
+    of_rows[order] = own.left_out.scores
+    scores = of_rows, model.score_samples(Q)
+    near = np.sort(cdist(X / X.std(axis=0), X / X.std(axis=0)), axis=1)[:, 1:6]
+    far = np.sort(cdist(Q / X.std(axis=0), X / X.std(axis=0)), axis=1)[:, :5]
+    unit = np.quantile(near.mean(axis=1), 0.99, method="inverted_cdf")
+    distances = [
+        np.maximum(1 - s / 0.05, 0) ** 3 * np.maximum(r.mean(axis=1) / unit, 1)
+        for s, r in zip(scores, (near, far), strict=True)
+    ]
     squares, found = (y - left_out) ** 2, model.predict_quantiles(Q, LEVELS)
     for k in range(2):
-        far, far_rows = (
-            1.8 * np.maximum(1 - s / 0.01, 0) * y[:, k].std() for s in (scores, of_rows)
-        )
+        far_rows, far = (2.5 * part * y[:, k].std() for part in distances)
         options = squares, k
         own = deviations_by_hand(model, X, left_out, X, left_out, *options, far_rows)
         new = deviations_by_hand(model, X, left_out, Q, centers, *options, far)
@@ -98,13 +104,16 @@ def test_intervals_are_quantiles(model, rows):
 
 @pytest.mark.parametrize("model", [NadarayaWatsonRegressor(), LocalLinearRegressor()])
 def test_intervals_widen_with_distance(model, rng):
-    """Beyond the data they have at least the spread of all targets."""
+    """Beyond the data by the spread of all targets, and in proportion to it."""
     X = rng.normal(size=(400, 2))
     y = 3 * X[:, 0] + 0.1 * rng.normal(size=400)
     ends = clone(model).fit(X, y).predict_interval([[0.0, 0.0], [0.0, 9.0], [30.0, 0]])
     widths = np.diff(ends, axis=1)[:, 0]
     assert widths[0] < y.std() < 2 * y.std() < widths[1:].min()
     assert y.min() < ends[2].mean() < y.max()
+    ends = clone(model).fit(X, y).predict_interval([[0.0, 100.0], [0.0, 200.0]])
+    far, twice = np.diff(ends, axis=1)[:, 0]
+    assert_allclose(twice, 2 * far, rtol=0.1)
 
 
 def test_weights_are_copies(rows):

@@ -6,12 +6,8 @@ from numpy.testing import assert_allclose
 from sklearn.datasets import load_diabetes
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_crt import (
-    NadarayaWatsonRegressor,
-    OPRFSampler,
-    PositiveRBFSampler,
-    TrigRBFSampler,
-)
+from sklearn_crt import NadarayaWatsonRegressor, OPRFSampler, TrigRBFSampler
+from sklearn_crt.samplers import PositiveRBFSampler
 
 from ..cases import sampler_cases
 

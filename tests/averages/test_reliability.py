@@ -8,14 +8,12 @@ from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 
 from sklearn_crt import (
-    GERFSampler,
-    MaternSampler,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     OPRFSampler,
-    PoissonSampler,
     TrigRBFSampler,
 )
+from sklearn_crt.samplers import GERFSampler, MaternSampler, PoissonSampler
 
 
 def denominators(sampler, queries, X):

@@ -62,7 +62,7 @@ def test_a_change_in_a_column_that_the_metric_ignores(rng):
     """It has no effect on the targets of the training rows, but it is a change."""
     X = rng.normal(size=(1500, 5))
     y = np.sin(2 * X[:, 0]) + X[:, 1]
-    # hat functions of a column are constant beyond its training values
+    # with hat functions, directions that hardly matter are left out
     metric = LearnedMetric(columns="linear", random_state=0).fit(X[:1000], y[:1000])
     assert metric.feature_importances_[4] < 0.01
     model = LocalLinearRegressor().fit(metric.transform(X[:1000]), y[:1000])

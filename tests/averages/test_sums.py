@@ -7,15 +7,11 @@ from scipy.spatial.distance import cdist
 from scipy.special import logsumexp, softmax
 from sklearn.frozen import FrozenEstimator
 
-from sklearn_crt import (
-    GeometricSampler,
-    NadarayaWatsonClassifier,
-    NadarayaWatsonRegressor,
-    OPRFSampler,
-)
+from sklearn_crt import NadarayaWatsonClassifier, NadarayaWatsonRegressor, OPRFSampler
 from sklearn_crt.averages._sigma import path_sums
 from sklearn_crt.kernels import Gaussian
 from sklearn_crt.rows import DenseInputs
+from sklearn_crt.samplers import GeometricSampler
 
 
 def log_kernel(sampler, queries, keys):
@@ -40,7 +36,7 @@ def test_sums_of_doubled_sigmas(sigmas, dtype, rng):
     gone[0] = True
     parts = Gaussian(), others, rows, targets, np.array(sigmas), gone
     squares = np.where(gone, np.inf, cdist(queries, X, "sqeuclidean"))
-    for sigma, found in zip(sigmas, path_sums(*parts), strict=True):
+    for sigma, (found,) in zip(sigmas, path_sums(*parts), strict=True):
         logs = -0.5 * sigma**2 * squares[1:]
         expected = softmax(logs, axis=1) @ targets
         scale = np.exp(found.log_scale[1:, 0] - logsumexp(logs, axis=1))

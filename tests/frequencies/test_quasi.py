@@ -7,7 +7,8 @@ from scipy import stats
 from scipy.stats import qmc
 
 from sklearn_crt import OPRFSampler, TrigRBFSampler
-from sklearn_crt.extend import Halton, Independent, Sobol, chi_law
+from sklearn_crt.extend import Independent, chi_law
+from sklearn_crt.frequencies import Halton, Sobol
 from sklearn_crt.testing import assert_unbiased, seed_estimates
 
 COUPLINGS = {"halton": Halton, "sobol": Sobol}

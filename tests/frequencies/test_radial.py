@@ -5,7 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from sklearn_crt.extend import BlockCoupling, Halton, Orthogonal, Sobol, chi_law
+from sklearn_crt.extend import BlockCoupling, Orthogonal, chi_law
+from sklearn_crt.frequencies import Halton, Sobol
 
 # distributions of norms, and the quadrature of a stable variable: draws and quantiles
 # of single frequencies are judged against their formulas

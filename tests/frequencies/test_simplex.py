@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sklearn_crt import OPRFSampler, PositiveRBFSampler, SimplexRBFSampler
+from sklearn_crt import OPRFSampler
 from sklearn_crt.extend import Orthogonal, Simplex, SimplexPlus, chi_law
 
 # the simplex matrix, its corners, and the sweeps: linear algebra that is judged block
@@ -16,6 +16,7 @@ from sklearn_crt.frequencies.simplex import (
     balance,
     simplex_from_orthogonal,
 )
+from sklearn_crt.samplers import PositiveRBFSampler, SimplexRBFSampler
 
 
 def blocks(coupling, n_blocks, d, seed=0):

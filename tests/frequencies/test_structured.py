@@ -9,7 +9,7 @@ from numpy.polynomial import Chebyshev
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import linalg, sparse, special, stats
 
-from sklearn_crt import OPRFSampler, PositiveRBFSampler, TrigRBFSampler
+from sklearn_crt import OPRFSampler, TrigRBFSampler
 from sklearn_crt.extend import (
     Frequencies,
     StructuredOrthogonal,
@@ -19,6 +19,7 @@ from sklearn_crt.extend import (
 
 # the fast product, whose signs and norms are compared with whole matrices
 from sklearn_crt.frequencies.structured import HadamardFrequencies
+from sklearn_crt.samplers import PositiveRBFSampler
 from sklearn_crt.testing import (
     assert_invariant,
     assert_nested,

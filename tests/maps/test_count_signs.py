@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from sklearn_crt import PoissonSampler
+from sklearn_crt.samplers import PoissonSampler
 
 SHAPES = [(1, 1), (7, 3), (8, 64), (9, 65), (20, 130)]  # coordinates, frequencies
 KINDS = [np.asarray, sparse.csr_array, sparse.csr_matrix]

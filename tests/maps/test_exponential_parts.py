@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from sklearn_crt import PositiveRBFSampler, TrigRBFSampler
+from sklearn_crt import TrigRBFSampler
 from sklearn_crt.extend import Antithetic, Independent
 from sklearn_crt.samplers import (
     ComplexExponentialSampler,
-    best_diagonal,
+    PositiveRBFSampler,
 )
+from sklearn_crt.samplers._hybrid.clustered import best_diagonal
 
 
 def test_reference_base_maps(vectors, pair4):

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from sklearn_crt import HybridSampler
-from sklearn_crt.samplers import AngularCoefficient
+from sklearn_crt.samplers import AngularCoefficient, HybridSampler
 from sklearn_crt.testing import assert_variance
 
 THETA = np.array([1e-6, 1e-3, 0.1, 0.7, 1.3, np.pi / 2 - 1e-3, np.pi / 2])

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from sklearn_crt import GERFSampler, MaternSampler, TrigRBFSampler
+from sklearn_crt import TrigRBFSampler
+from sklearn_crt.samplers import GERFSampler, MaternSampler
 
 TOLERANCE = {np.float64: 1.2e-15, np.float32: 4e-7}  # of numbers up to one
 _OTHER = "SKLEARN_CRT_TEST_OTHER_TANGENTS"  # set in the process of the last test

@@ -9,16 +9,13 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 
-from sklearn_crt import (
-    HybridSampler,
-    OPRFSampler,
-    PositiveRBFSampler,
-    TrigRBFSampler,
-)
+from sklearn_crt import OPRFSampler, TrigRBFSampler
 from sklearn_crt.samplers import (
     AngularCoefficient,
     ComplexExponentialSampler,
     GaussianCoefficient,
+    HybridSampler,
+    PositiveRBFSampler,
 )
 from sklearn_crt.testing import assert_variance, contract_rows
 

@@ -7,18 +7,15 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 
-from sklearn_crt import (
-    HybridSampler,
-    OPRFSampler,
-    PoissonSampler,
-    PositiveRBFSampler,
-    TrigRBFSampler,
-)
+from sklearn_crt import OPRFSampler, TrigRBFSampler
 from sklearn_crt.extend import Antithetic, FrequencyMap, Independent, chi_law
 from sklearn_crt.samplers import (
     AngularCoefficient,
     BaseFeatureSampler,
     GaussianCoefficient,
+    HybridSampler,
+    PoissonSampler,
+    PositiveRBFSampler,
 )
 from sklearn_crt.testing import (
     assert_mean,

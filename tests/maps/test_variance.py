@@ -5,12 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import special
 
-from sklearn_crt import (
-    HybridSampler,
-    MaternSampler,
-    PositiveRBFSampler,
-    TrigRBFSampler,
-)
+from sklearn_crt import TrigRBFSampler
+from sklearn_crt.samplers import HybridSampler, MaternSampler, PositiveRBFSampler
 from sklearn_crt.theory import rf_conformity, rf_conformity_gap, rff_gap
 
 DIMENSIONS = [1, 2, 3, 16, 64]

@@ -53,6 +53,24 @@ def test_hats_are_linear_interpolation(table):
     assert_allclose(fitted, target, atol=1e-9)
 
 
+def test_hats_continue_beyond_the_training_values(table):
+    """Rows outside are farther from all rows, but distances stay bounded."""
+    X, weights = table
+    features = ColumnFeatures.of(X, weights, hats=True)
+    knots = features.knots[0]
+    for end, inner in ((knots[0], knots[1]), (knots[-1], knots[-2])):
+        far = np.repeat(X[:1], 4, axis=0)
+        far[:, 0] = end + (end - inner) * np.array([0, 1e-6, 2, 1e9])
+        at_end, near, outside, farthest = features(far)[:, 3:8]
+        moved = X[:1].copy()
+        moved[:, 0] = inner
+        # the line through the last two knots goes on, and is softly clipped at 4
+        line = at_end - features(moved)[0, 3:8]
+        assert_allclose(near, at_end + 1e-6 * line, atol=1e-9)
+        assert_allclose(outside, at_end + 2 / np.sqrt(1 + 0.25) * line, atol=1e-9)
+        assert_allclose(farthest, at_end + 4 * line, atol=1e-6)
+
+
 @pytest.mark.parametrize("hats", [True, False])
 def test_slopes_are_derivatives(hats, table):
     X, weights = table

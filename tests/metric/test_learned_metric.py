@@ -35,6 +35,14 @@ def angle(metric, B):
 
 
 # --------------------------------------------------------------------- what it finds
+@pytest.mark.parametrize("n_rows", [89, 90])
+def test_hats_need_five_rows_each(n_rows, rng):
+    """Three columns have 18 functions, of which three are scores."""
+    X = rng.normal(size=(n_rows, 3))
+    metric = LearnedMetric(random_state=0).fit(X, X[:, 0] ** 2)
+    assert ("evidence, hats" in metric.scores_) == (n_rows >= 90)
+
+
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_directions(seed):
     """Of 30 columns; rounds of AGOP draw frequencies in the metric of the evidence."""
@@ -567,3 +575,17 @@ def test_many_integers_are_numbers(rng):
     few = LearnedMetric(method="agop", random_state=0).fit(X, y // 100)
     as_numbers = clone(few).fit(X, (y // 100).astype(float))
     assert not np.allclose(few.metric_, as_numbers.metric_)
+
+
+def test_equal_columns_add_no_direction_of_rounding_errors(rng):
+    """Behind a scaler these would count like the others."""
+    X = rng.normal(size=(300, 3))
+    y = np.sin(2 * X[:, 0]) + X[:, 1]
+    Z = (
+        LearnedMetric(random_state=0)
+        .fit(X[:, [0, 1, 2, 0, 1]], y)
+        .transform(X[:, [0, 1, 2, 0, 1]])
+    )
+    deviations = Z.std(axis=0)
+    assert np.count_nonzero(deviations) == 3
+    assert deviations[deviations > 0].min() > 1e-6 * deviations.max()

@@ -11,6 +11,7 @@ from sklearn.kernel_approximation import RBFSampler
 
 import sklearn_crt as crt
 from sklearn_crt.kernels import Laplacian, Matern
+from sklearn_crt.samplers import angular_hybrid, clustered_hybrid, gaussian_hybrid
 
 from ..cases import sampler_classes
 
@@ -156,7 +157,7 @@ PARAMETERS = {
 }
 
 
-HYBRIDS = crt.angular_hybrid, crt.gaussian_hybrid, crt.clustered_hybrid
+HYBRIDS = angular_hybrid, gaussian_hybrid, clustered_hybrid
 
 
 @st.composite

@@ -50,6 +50,11 @@ def test_numbers_as_in_memory(model, table):
     assert found.loo_errors_.shape == expected.loo_errors_.shape
     for one, other in zip(*(m.predict(X, return_std=True) for m in (found, expected))):
         assert_allclose(one, other, rtol=1e-6, atol=1e-9)
+    ends = crt_dask.map_rows(found.predict_interval, lazy[0]).compute()
+    assert_allclose(ends, expected.predict_interval(X), rtol=1e-6, atol=1e-9)
+    scores = crt_dask.map_rows(found.score_samples, lazy[0]).compute()
+    # rounding may move a row past one other
+    assert_allclose(scores, expected.score_samples(X), atol=8 / weights.sum())
     assert type(found.kernel_) is type(expected.kernel_)
     assert found.coef_.shape == expected.coef_.shape
     if model.kernel != "gaussian":  # which takes longest

@@ -235,6 +235,8 @@ def test_intervals_are_nested_and_quantiles_in_order(table):
     for coverage in (0.1, 0.5, 0.9, 0.999):
         ends = model.predict_interval(rows, coverage)
         assert ends.shape == (160, 2, 2)
+        levels = [0.5 - coverage / 2, 0.5 + coverage / 2]
+        assert_array_equal(ends, model.predict_quantiles(rows, levels))
         widths = ends[..., 1] - ends[..., 0]
         assert np.all(widths >= before)
         before = widths

@@ -266,10 +266,10 @@ def test_choices_do_not_depend_on_the_unit_of_small_weights(by, kernel, table):
     weights = weights / 4  # below 1 on average
     models = [
         fitted_by(by, RandomFeatureRidge(kernel, random_state=0), X, y, weights * unit)
-        for unit in (1.0, 0.1, 1e-5)
+        for unit in (1.0, 1e-5)
     ]
     first = models[0]
-    for model, unit in zip(models, (1.0, 0.1, 1e-5), strict=True):
+    for model, unit in zip(models, (1.0, 1e-5), strict=True):
         assert_allclose(model.alpha_, first.alpha_ * unit, rtol=1e-6)
         assert_allclose(model.loo_errors_, first.loo_errors_, rtol=1e-6)
         assert_allclose(model.noise_variance_, first.noise_variance_, rtol=1e-6)
@@ -278,15 +278,22 @@ def test_choices_do_not_depend_on_the_unit_of_small_weights(by, kernel, table):
         if kernel != "linear":
             assert_allclose(model.sigma_, first.sigma_, rtol=1e-9)
             assert model.kernel_.n_components == first.kernel_.n_components
-    labels = np.digitize(y, [100.5, 101.5])
-    for class_weight in (None, "balanced"):
-        model = RandomFeatureRidgeClassifier(
-            kernel, class_weight=class_weight, random_state=0
-        )
-        first = clone(model).fit(X, labels, weights)
-        model.fit(X, labels, weights * 1e-3)
-        assert_allclose(model.decision_function(X), first.decision_function(X))
-        assert_allclose(model.alpha_, first.alpha_ * 1e-3)
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+@pytest.mark.parametrize("kernel", ["gaussian", OPRF, "linear"], ids=repr)
+def test_decisions_do_not_depend_on_the_unit_of_small_weights(
+    kernel, class_weight, table
+):
+    X, y, weights = table
+    labels, weights = np.digitize(y, [100.5, 101.5]), weights / 4
+    model = RandomFeatureRidgeClassifier(
+        kernel, class_weight=class_weight, random_state=0
+    )
+    first = clone(model).fit(X, labels, weights)
+    model.fit(X, labels, weights * 1e-3)
+    assert_allclose(model.decision_function(X), first.decision_function(X))
+    assert_allclose(model.alpha_, first.alpha_ * 1e-3)
 
 
 def fitted_by(by, model, X, y, weights):
@@ -462,7 +469,7 @@ def test_the_data_of_the_caller_are_neither_changed_nor_shared(table):
 # -------------------------------------------------------------------------- freezing
 def test_a_frozen_classifier_is_little_more_than_coefficients_and_frequencies():
     X, y = load_digits(return_X_y=True)
-    model = RandomFeatureRidgeClassifier(random_state=0).fit(X, y)
+    model = RandomFeatureRidgeClassifier(n_components=512, random_state=0).fit(X, y)
     expected, path = model.decision_function(X), model.score_path()
     assert len(pickle.dumps(model)) < 3 * X.nbytes  # no Gram matrix
     model = pickle.loads(pickle.dumps(model.freeze()))

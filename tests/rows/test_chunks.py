@@ -13,12 +13,8 @@ from sklearn.base import BaseEstimator
 from sklearn.preprocessing import FunctionTransformer
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from sklearn_crt import (
-    HybridSampler,
-    NadarayaWatsonRegressor,
-    OPRFSampler,
-    TrigRBFSampler,
-)
+from sklearn_crt import NadarayaWatsonRegressor, OPRFSampler, TrigRBFSampler
+from sklearn_crt.samplers import HybridSampler
 
 
 def blas_threads():

@@ -8,17 +8,19 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from sklearn_crt import (
-    AnchoredRBFSampler,
     CentersRBFSampler,
     DERFSampler,
-    GERFSampler,
-    LaplacianSampler,
     NadarayaWatsonClassifier,
     OPRFSampler,
-    PoissonSampler,
-    PositiveRBFSampler,
     Prototypes,
     TrigRBFSampler,
+)
+from sklearn_crt.samplers import (
+    AnchoredRBFSampler,
+    GERFSampler,
+    LaplacianSampler,
+    PoissonSampler,
+    PositiveRBFSampler,
 )
 
 SAMPLERS = [

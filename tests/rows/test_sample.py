@@ -68,6 +68,23 @@ def test_weights_are_those_of_all_copies(rng):
     assert_allclose(found.weights, counts[found.y])
 
 
+def test_rounding_errors_hardly_change_the_sample(rng):
+    """About one of 2^20 numbers is so close to a limit of rounding that it matters."""
+    X, y = rng.normal(size=(5000, 7)), np.arange(5000)  # numbers the rows
+    rounded = X * (1 + 2.0**-52 * rng.choice([-1, 0, 1], size=X.shape))
+    assert np.count_nonzero(rounded != X) > X.size / 2
+    one, other = (
+        DistinctSample.of([(rows, y, np.ones(5000))], 2500).y for rows in (X, rounded)
+    )
+    assert np.intersect1d(one, other).size >= 2495
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_rows_that_differ_in_their_last_digits_are_distinct(form):
+    X = 1e12 + np.arange(500.0)[:, None]  # seconds, for instance
+    assert len(keys_of(form(X))) == 500
+
+
 def test_float32_rows_have_the_hashes_of_equal_float64_rows(X):
     small = X.astype(np.float32)
     assert_array_equal(keys_of(small), keys_of(small.astype(float)))

@@ -8,16 +8,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
 
-from sklearn_crt import (
-    DERFSampler,
-    GeometricSampler,
-    GERFSampler,
-    OPRFSampler,
-    PoissonSampler,
-    TrigRBFSampler,
-)
+from sklearn_crt import DERFSampler, OPRFSampler, TrigRBFSampler
 from sklearn_crt.rows import ColumnMoments
 from sklearn_crt.rows.statistics import Covariance
+from sklearn_crt.samplers import GeometricSampler, GERFSampler, PoissonSampler
 
 # the names of what each makes of the moments of the columns, of one side and of two
 SAMPLERS = [

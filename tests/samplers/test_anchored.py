@@ -8,8 +8,9 @@ from numpy.testing import assert_allclose
 from scipy import sparse, special, stats
 from scipy.spatial.distance import cdist
 
-from sklearn_crt import AnchoredRBFSampler, OPRFSampler
+from sklearn_crt import OPRFSampler
 from sklearn_crt.extend import Antithetic, Independent
+from sklearn_crt.samplers import AnchoredRBFSampler
 from sklearn_crt.testing import assert_unbiased, assert_variance, check_sampler
 
 

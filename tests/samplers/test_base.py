@@ -14,19 +14,18 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from sklearn_crt import (
+from sklearn_crt import OPRFSampler, TrigRBFSampler
+from sklearn_crt.exceptions import ApproximationWarning
+from sklearn_crt.extend import Frequencies, Orthogonal
+from sklearn_crt.samplers import (
     GERFSampler,
     HybridSampler,
     LaplacianSampler,
     MaternSampler,
-    OPRFSampler,
     PoissonSampler,
     PositiveRBFSampler,
     SimplexRBFSampler,
-    TrigRBFSampler,
 )
-from sklearn_crt.exceptions import ApproximationWarning
-from sklearn_crt.extend import Frequencies, Orthogonal
 from sklearn_crt.testing import assert_nested
 
 SAMPLERS = [TrigRBFSampler, PositiveRBFSampler, OPRFSampler, GERFSampler]

@@ -5,17 +5,11 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import optimize, sparse
 
-from sklearn_crt import (
-    GERFSampler,
-    NadarayaWatsonClassifier,
-    OPRFSampler,
-    PositiveRBFSampler,
-    TrigRBFSampler,
-)
+from sklearn_crt import NadarayaWatsonClassifier, OPRFSampler, TrigRBFSampler
 
 # the second moment and its minimum, formulas that a fitted sampler shows at one point
 from sklearn_crt.maps import IsotropicQuadratic, log_rho
-from sklearn_crt.samplers import _gerf
+from sklearn_crt.samplers import GERFSampler, PositiveRBFSampler, _gerf
 from sklearn_crt.testing import (
     assert_mean,
     assert_unbiased,

@@ -9,17 +9,17 @@ from scipy import sparse, special, stats
 from sklearn.base import clone
 from sklearn.metrics import pairwise
 
-from sklearn_crt import (
-    ExponentialPowerSampler,
-    LaplacianSampler,
-    MaternSampler,
-    TrigRBFSampler,
-)
+from sklearn_crt import TrigRBFSampler
 from sklearn_crt.extend import Coupling, Frequencies, Independent, Orthogonal
 from sklearn_crt.kernels import (
     exponential_power_kernel,
     laplacian_kernel,
     matern_kernel,
+)
+from sklearn_crt.samplers import (
+    ExponentialPowerSampler,
+    LaplacianSampler,
+    MaternSampler,
 )
 from sklearn_crt.testing import assert_unbiased, assert_variance, block_estimates
 

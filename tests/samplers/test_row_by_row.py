@@ -6,15 +6,15 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from sklearn import config_context
 
-from sklearn_crt import (
-    ExponentialPowerSampler,
-    LaplacianSampler,
-    MaternSampler,
-    TrigRBFSampler,
-)
+from sklearn_crt import TrigRBFSampler
 from sklearn_crt.extend import Frequencies, Independent
 from sklearn_crt.maps import SignMap
 from sklearn_crt.rows import Frame
+from sklearn_crt.samplers import (
+    ExponentialPowerSampler,
+    LaplacianSampler,
+    MaternSampler,
+)
 
 from ..cases import array_libraries, sampler_cases
 

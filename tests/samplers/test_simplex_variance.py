@@ -5,15 +5,10 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import special
 
-from sklearn_crt import (
-    GERFSampler,
-    OPRFSampler,
-    PositiveRBFSampler,
-    SimplexRBFSampler,
-    TrigRBFSampler,
-)
+from sklearn_crt import OPRFSampler, TrigRBFSampler
 from sklearn_crt.extend import Orthogonal, Simplex, chi_law
 from sklearn_crt.maps import IsotropicQuadratic
+from sklearn_crt.samplers import GERFSampler, PositiveRBFSampler, SimplexRBFSampler
 from sklearn_crt.testing import assert_mean, assert_variance, seed_estimates
 from sklearn_crt.theory import (
     rf_conformity,

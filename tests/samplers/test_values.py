@@ -9,17 +9,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
 
-from sklearn_crt import (
-    CentersRBFSampler,
+from sklearn_crt import CentersRBFSampler, OPRFSampler, TrigRBFSampler
+from sklearn_crt.extend import FeatureMap
+from sklearn_crt.samplers import (
+    AngularCoefficient,
+    ComplexExponentialSampler,
     GeometricSampler,
     HybridSampler,
-    OPRFSampler,
     PoissonSampler,
-    TrigRBFSampler,
     clustered_hybrid,
 )
-from sklearn_crt.extend import FeatureMap
-from sklearn_crt.samplers import AngularCoefficient, ComplexExponentialSampler
 
 from ..cases import sampler_cases
 

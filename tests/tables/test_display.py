@@ -2,8 +2,14 @@
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_diabetes
 
-from sklearn_crt import AnovaSampler, RandomFeatureRidge, RandomFeatureRidgeClassifier
+from sklearn_crt import (
+    AnovaSampler,
+    KernelRegressor,
+    RandomFeatureRidge,
+    RandomFeatureRidgeClassifier,
+)
 from sklearn_crt.tables import EffectsDisplay
 
 from .test_anova_sampler import mixed_table
@@ -64,6 +70,19 @@ def test_curves_and_points_are_the_effects_of_the_model(table, model):
         rows = X["colour"].fillna("missing") == label
         own = effects.values[rows, effects.names.index("colour")]
         np.testing.assert_allclose(own, height, atol=1e-10)
+
+
+def test_curves_of_a_blend_are_its_effects():
+    X, y = load_diabetes(return_X_y=True)
+    blend = KernelRegressor(random_state=0).fit(X, y)
+    assert 0 < blend.weights_["ANOVA"] < 1
+    column = 2
+    values = blend.effects(X).values[:, column]
+    display = EffectsDisplay.from_estimator(blend, X, n_effects=10)
+    curve = {ax.get_title(): ax for ax in display.axes_}[f"x{column}"].lines[0]
+    order = np.argsort(X[:, column])
+    found = np.interp(curve.get_xdata(), X[order, column], values[order])
+    np.testing.assert_allclose(curve.get_ydata(), found, atol=0.02 * np.ptp(values))
 
 
 def test_bands_shrink_with_the_number_of_rows():

@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.metrics import log_loss
 
 from sklearn_crt import KernelClassifier, KernelRegressor
+from sklearn_crt.tables import _blend
 from sklearn_crt.tables._blend import TableRows, TargetRange, blend_weights
 
 from .test_anova_sampler import mixed_table
@@ -40,15 +41,14 @@ def test_blend_is_the_weighted_average_of_its_parts(table, model, value_of):
     assert model.weights_.keys() == {"additive", "ANOVA", "local linear"}
     assert model.losses_["additive"] > 2 * model.losses_["ANOVA"]  # of an interaction
     assert model.score(X[300:], y[300:]) > 0.7
-    value = value_of(model)
-    V = model._reader.read(X)
-    additive = np.mean([part.predict(V) for part in value.solution.additives], axis=0)
+    blend, V = value_of(model).solution, model._reader.read(X)
+    encoded = blend.encoding.transform(V)
+    additive = np.mean([part.predict(encoded) for part in blend.additives], axis=0)
     total = model.weights_["additive"] * additive
-    total = total + model.weights_["ANOVA"] * value.solution.anova.predict(V)
-    if value.solution.local is not None:
-        total += model.weights_["local linear"] * value.solution.local.predict(
-            V, additive
-        )
+    total = total + model.weights_["ANOVA"] * blend.anova.predict(V)
+    if blend.local is not None:
+        rows = np.column_stack([blend.columns.transform(encoded), additive])
+        total += model.weights_["local linear"] * blend.local.predict(rows)
     np.testing.assert_allclose(model.predict(X), total[:, 0], atol=1e-12)
 
 
@@ -88,8 +88,26 @@ def test_intervals_cover(table, model):
     covered = np.mean((low <= y[300:]) & (y[300:] <= high))
     assert abs(covered - 0.8) < 4 * np.sqrt(0.8 * 0.2 * (1 / 100 + 1 / 300))
     median = model.predict_quantiles(X, 0.5)
-    ends = model.predict_quantiles(X, [0.1, 0.9])
+    ends = model.predict_quantiles(X, [0.5 - 0.4, 0.5 + 0.4])
+    np.testing.assert_array_equal(model.predict_interval(X, coverage=0.8), ends)
     assert np.all((ends[:, 0] < median) & (median < ends[:, 1]))
+
+
+@pytest.mark.parametrize("name", ["model", "classifier"])
+def test_similarity_is_a_quantile_of_left_out_rows(table, name, request):
+    X, _ = table
+    fitted = request.getfixturevalue(name)
+    new = X[300:]
+    scores = fitted.score_samples(new)
+    assert np.all((scores >= 0) & (scores <= 1))
+    # quantiles of 100 new rows among 300 have deviations below .5 sqrt(1/100 + 1/300)
+    for level in 0.2, 0.5, 0.8:
+        assert abs(np.mean(scores <= level) - level) < 4.5 * 0.5 * np.sqrt(1 / 75)
+    numbers = new.select_dtypes("number").columns
+    for column in numbers:  # beyond all training values
+        shifted = new.assign(**{column: X[column].max() + 5 * X[column].std()})
+        assert np.median(fitted.score_samples(shifted)) < 0.02
+    np.testing.assert_array_equal(fitted.score_samples(new[:7]), scores[:7])
 
 
 def test_effects_and_remainder_sum_to_predictions(table, model):
@@ -147,6 +165,18 @@ def test_a_level_that_a_fold_lacks():
     X["shape"] = X["shape"].astype(object).fillna("once")
     model = KernelRegressor(random_state=0).fit(X, y)
     assert np.isfinite(model.predict(X)).all()
+
+
+def test_many_rows_are_cross_validated_in_part(monkeypatch):
+    X, y = mixed_table(1000)
+    whole = KernelRegressor(random_state=0).fit(X[:700], y[:700])
+    monkeypatch.setattr(_blend, "_MANY", 600)
+    monkeypatch.setattr(_blend, "_MOST_TESTED", 300)
+    part = KernelRegressor(random_state=0).fit(X[:700], y[:700])
+    for name, loss in part.losses_.items():  # means of squares of 300 and 700 errors
+        assert abs(loss / whole.losses_[name] - 1) < 5 * np.sqrt(2 / 300 + 2 / 700)
+    assert part.losses_["additive"] != whole.losses_["additive"]
+    assert part.score(X[700:], y[700:]) > whole.score(X[700:], y[700:]) - 0.02
 
 
 def test_targets_without_variation(table):

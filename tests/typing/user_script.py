@@ -19,30 +19,17 @@ from sklearn.preprocessing import StandardScaler
 
 import sklearn_crt
 from sklearn_crt import (
-    AnchoredRBFSampler,
     CentersRBFSampler,
     DERFSampler,
-    ExponentialPowerSampler,
-    GeometricSampler,
-    GERFSampler,
-    HybridSampler,
-    LaplacianSampler,
     LearnedMetric,
-    MaternSampler,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     OPRFSampler,
-    PoissonSampler,
-    PositiveRBFSampler,
     Prototypes,
     RandomFeatureRidge,
     RandomFeatureRidgeClassifier,
-    SimplexRBFSampler,
     TrigRBFSampler,
-    angular_hybrid,
-    clustered_hybrid,
     compare_samplers,
-    gaussian_hybrid,
     n_components_for,
 )
 from sklearn_crt.accuracy import Comparison
@@ -70,11 +57,23 @@ from sklearn_crt.kernels import (
     matern_kernel,
 )
 from sklearn_crt.samplers import (
+    AnchoredRBFSampler,
     AngularCoefficient,
     ClusteredSampler,
     ComplexExponentialSampler,
+    ExponentialPowerSampler,
     GaussianCoefficient,
-    best_diagonal,
+    GeometricSampler,
+    GERFSampler,
+    HybridSampler,
+    LaplacianSampler,
+    MaternSampler,
+    PoissonSampler,
+    PositiveRBFSampler,
+    SimplexRBFSampler,
+    angular_hybrid,
+    clustered_hybrid,
+    gaussian_hybrid,
 )
 from sklearn_crt.testing import assert_unbiased
 from sklearn_crt.theory import rf_conformity
@@ -143,8 +142,7 @@ def samplers() -> None:
     assert_type(metric.components_, np.ndarray)
     assert_type(metric.scores_, dict[str, float])
 
-    a = best_diagonal(np.array([0.5, -1.0, 1.0, 1.0]), np.array([0.3, 0.4, 1.0, -1.0]))
-    complex_sampler = ComplexExponentialSampler(a, sigma=1.0)
+    complex_sampler = ComplexExponentialSampler([2j, 0.5, 1j, 1.0], sigma=1.0)
     assert_type(complex_sampler.fit(X).diagonal_, np.ndarray)
     HybridSampler(
         bases=[complex_sampler, TrigRBFSampler()],

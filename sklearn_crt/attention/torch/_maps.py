@@ -117,8 +117,8 @@ def begin_batch(module: Any) -> None:
 class RunningStatistics(nn.Module):
     """Means of queries and keys of earlier batches, one set per head.
 
-    It also contains means of squared norms, or covariances and the weight of one row in
-    them.
+    It also contains means of squared norms, or covariances with the weight that a
+    single row has in them.
     """
 
     def __init__(
@@ -173,7 +173,7 @@ class RunningStatistics(nn.Module):
             gap = mean - parts[f"{side}_mean"]
             between = gap[..., None] * gap[..., None, :]
             found[f"{side}_covariance"] = inside + (1 - share) * between
-            # weights are squared: their sum is the inverse of the effective number of
+            # the sum of the squared weights is the inverse of the effective number of
             # rows
             rest = (1 - share) * parts[f"{side}_share"]
             found[f"{side}_share"] = share / total - rest
@@ -353,7 +353,7 @@ class RandomFeatures(nn.Module):
     learn_sigma : bool, default=True
         Whether sigma is a trainable parameter.
     device, dtype : default=None
-        Of parameters and buffers.
+        Data type of the parameters and buffers.
 
     Attributes
     ----------

@@ -42,12 +42,13 @@ class LinearAttention(MapsOfHeads):
         Floating type of parameters and buffers. Running means are stored with at least
         float32 precision.
     feature_map : str or sampler, default="favor++"
-        ``"favor+"`` (:class:`~sklearn_crt.PositiveRBFSampler`), ``"favor++"``
+        ``"favor+"`` (:class:`~sklearn_crt.samplers.PositiveRBFSampler`), ``"favor++"``
         (:class:`~sklearn_crt.OPRFSampler`), ``"simplex"`` (the same with simplex
         frequencies), ``"derf"`` (:class:`~sklearn_crt.DERFSampler`),
-        ``"trigonometric"``, ``"hybrid"`` (:func:`~sklearn_crt.angular_hybrid`), a
-        deterministic map ``"elu+1"``, ``"elu(-)+1"`` or ``"relu"``; or a sampler with
-        ``kernel="softmax"``, which is cloned. Each head draws its own frequencies.
+        ``"trigonometric"``, ``"hybrid"``
+        (:func:`~sklearn_crt.samplers.angular_hybrid`), a deterministic map ``"elu+1"``,
+        ``"elu(-)+1"`` or ``"relu"``; or a sampler with ``kernel="softmax"``, which is
+        cloned. Each head draws its own frequencies.
         Other samplers that adapt their map to the rows raise a TypeError, because there
         are no rows yet.
     n_components : int, default=256

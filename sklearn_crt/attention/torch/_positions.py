@@ -31,9 +31,9 @@ def rotary(rows: Tensor, positions: Tensor, base: float = 10_000.0) -> Tensor:
     Notes
     -----
     Coordinates l and l + h, with h = head_dim // 2, are rotated by the angle :math:`p\,
-    b^{-l/h}` at position p for base b (RoFormer [1]_, equation 34, where the pairs are
-    neighbouring coordinates, which is a permutation of these). If head_dim is odd, the
-    last coordinate is not changed.
+    b^{-l/h}` at position p for base b. In equation 34 of RoFormer [1]_ the pairs are
+    neighbouring coordinates, which differs only by a permutation. If head_dim is odd,
+    the last coordinate is not changed.
 
     References
     ----------

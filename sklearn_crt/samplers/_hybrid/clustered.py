@@ -56,8 +56,9 @@ class ComplexExponentialSampler(BaseFeatureSampler):
 
     Notes
     -----
-    Let :math:`w \sim N(0, I_d)` be one of m frequencies. With products by a taken
-    coordinate by coordinate, and squares without conjugates ([1]_, equations 14 to 16),
+    Let :math:`w \sim N(0, I_d)` be one of m frequencies. Products with a are
+    taken coordinate by coordinate, and squares of complex vectors are taken without
+    conjugates. Then ([1]_, equations 14 to 16)
 
     .. math::
 
@@ -79,10 +80,9 @@ class ComplexExponentialSampler(BaseFeatureSampler):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_crt.samplers import ComplexExponentialSampler, best_diagonal
-    >>> X, Y = np.array([[0.5, -1.0]]), np.array([[0.3, 0.4]])
-    >>> a = best_diagonal(X[0], Y[0])
-    >>> sampler = ComplexExponentialSampler(a, sigma=1.0, random_state=0)
+    >>> from sklearn_crt.samplers import ComplexExponentialSampler
+    >>> X, Y = np.array([[0.5, -1.0]]), np.array([[2.0, 0.25]])
+    >>> sampler = ComplexExponentialSampler([2j, 0.5], sigma=1.0, random_state=0)
     >>> bool(sampler.fit(X, X_key=Y).kernel_variance(X, Y)[0, 0] < 1e-15)
     True
     """
@@ -144,30 +144,11 @@ def best_diagonal(
     *,
     real: bool = False,
 ) -> np.ndarray:
-    r"""Return the diagonal a that minimises the mean of :math:`|a x + y / a|^2`.
+    """Return the diagonal a that minimises the mean of ``|a x + y / a|**2``.
 
-    Parameters
-    ----------
-    query, key : ndarray of shape (n_features,)
-        Centres of the clusters.
-    query_spread, key_spread : ndarray of shape (n_features,), default=0.0
-        Second moments about the centres. If None, only the centres are used.
-    real : bool, default=False
-        Whether a has to be real.
-
-    Returns
-    -------
-    a : ndarray of shape (n_features,), complex
-        Diagonal a. Entries are imaginary if the centres have the same sign, so that the
-        two terms cancel, and real otherwise.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_crt.samplers import best_diagonal
-    >>> a = best_diagonal(np.array([1.0, 1.0]), np.array([4.0, -4.0]))
-    >>> a.tolist()
-    [2j, (2+0j)]
+    ``query`` and ``key`` are the centres of two clusters, and the spreads are the
+    second moments about them. Entries of a are imaginary if the centres have the same
+    sign, so that the two terms cancel, and real otherwise.
     """
     floor = 1e-12  # the modulus is 1 if both sums are below it
     squares = np.maximum(query**2 + query_spread, floor)
@@ -225,7 +206,7 @@ class ClusteredSampler(BaseFeatureSampler):
 
     See Also
     --------
-    sklearn_crt.clustered_hybrid : The same features for the softmax kernel, or centred.
+    clustered_hybrid : The same features for the softmax kernel, or centred.
 
     Notes
     -----
@@ -384,7 +365,7 @@ class ClusteredSampler(BaseFeatureSampler):
 # ------------------------------------------------------------------------- clusters
 def find_clusters(side: ScaledRows, n_clusters: int, seed: int) -> Clusters:
     """Return the clusters of rows by k-means."""
-    from sklearn.cluster import KMeans  # imported here because it is slow to import
+    from sklearn.cluster import KMeans  # imported here, because it takes long
 
     rows, weights = side.rows.astype(np.float64), side.weights
     k_means = KMeans(min(n_clusters, rows.shape[0]), random_state=seed)

@@ -31,8 +31,8 @@ def angular_hybrid(
         Number n of random directions that are used to estimate the angle.
     coupling : str or Coupling, default="orthogonal"
         How the frequencies of each part depend on each other, as for
-        :class:`TrigRBFSampler`. If the coupling is structured, the directions are
-        orthogonal instead.
+        :class:`~sklearn_crt.TrigRBFSampler`. If the coupling is structured, the
+        directions are orthogonal instead.
     **params : dict
         Further parameters of :class:`HybridSampler`: ``shared``, ``sigma``,
         ``n_components``, ``center``, ``kernel``, ``n_jobs`` and ``random_state``.
@@ -74,7 +74,7 @@ def angular_hybrid(
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_crt import angular_hybrid
+    >>> from sklearn_crt.samplers import angular_hybrid
     >>> X = np.random.default_rng(0).normal(size=(100, 5))
     >>> X /= np.linalg.norm(X, axis=1, keepdims=True)
     >>> sampler = angular_hybrid(sigma=1.0, n_components=80, random_state=0).fit(X)
@@ -112,8 +112,8 @@ def gaussian_hybrid(
         Number n of frequencies that are used to estimate the weight.
     coupling : str or Coupling, default="orthogonal"
         How the frequencies of each part depend on each other, as for
-        :class:`TrigRBFSampler`. If the coupling is structured, the frequencies of the
-        weight are orthogonal instead.
+        :class:`~sklearn_crt.TrigRBFSampler`. If the coupling is structured, the
+        frequencies of the weight are orthogonal instead.
     **params : dict
         Further parameters of :class:`HybridSampler`: ``shared``, ``sigma``,
         ``n_components``, ``center``, ``kernel``, ``n_jobs`` and ``random_state``.
@@ -152,7 +152,7 @@ def gaussian_hybrid(
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_crt import gaussian_hybrid
+    >>> from sklearn_crt.samplers import gaussian_hybrid
     >>> X = np.random.default_rng(0).normal(size=(100, 5))
     >>> sampler = gaussian_hybrid(lambda_sigma=0.5, n_components=120, random_state=0)
     >>> bool(np.diag(sampler.fit(X).kernel_variance(X)).max() < 1e-15)
@@ -195,7 +195,7 @@ def clustered_hybrid(
         centres alone, as in [1]_.
     coupling : str or Coupling, default="orthogonal"
         How the frequencies of each map depend on each other, as for
-        :class:`TrigRBFSampler`.
+        :class:`~sklearn_crt.TrigRBFSampler`.
     **params : dict
         Further parameters of :class:`HybridSampler`: ``sigma``, ``n_components``,
         ``center``, ``kernel``, ``n_jobs`` and ``random_state``.
@@ -209,8 +209,7 @@ def clustered_hybrid(
     See Also
     --------
     angular_hybrid : Needs no clusters.
-    sklearn_crt.samplers.ComplexExponentialSampler : The features of one pair of
-        clusters.
+    ComplexExponentialSampler : The features of one pair of clusters.
 
     Notes
     -----
@@ -230,7 +229,8 @@ def clustered_hybrid(
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_crt import TrigRBFSampler, clustered_hybrid
+    >>> from sklearn_crt import TrigRBFSampler
+    >>> from sklearn_crt.samplers import clustered_hybrid
     >>> centers = np.array([[1.0, 0.5, -1.0], [-1.0, 1.0, 0.5]])
     >>> X = np.repeat(centers, 50, axis=0)
     >>> X += 0.1 * np.random.default_rng(0).normal(size=X.shape)

@@ -23,7 +23,7 @@ class AngularCoefficient(BaseFeatureSampler):
     r"""Coefficient theta / pi of a hybrid, estimated from signs of projections.
 
     It estimates :math:`\theta / \pi - 1/2`, where theta is the angle between two rows;
-    :class:`~sklearn_crt.HybridSampler` adds the constant 1/2, the attribute ``a_``.
+    :class:`HybridSampler` adds the constant 1/2, the attribute ``a_``.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class AngularCoefficient(BaseFeatureSampler):
     See Also
     --------
     GaussianCoefficient : One minus a Gaussian kernel.
-    sklearn_crt.HybridSampler : Combines base maps with such coefficients.
+    HybridSampler : Combines base maps with such coefficients.
 
     Notes
     -----
@@ -135,7 +135,7 @@ class GaussianCoefficient(BaseFeatureSampler):
     r"""Coefficient of a hybrid that grows with the distance between the rows.
 
     It estimates :math:`-e^{-\sigma^2 |x - y|^2 / 2} / h`;
-    :class:`~sklearn_crt.HybridSampler` adds the constant 1/h, the attribute ``a_``. The
+    :class:`HybridSampler` adds the constant 1/h, the attribute ``a_``. The
     coefficient is 0 for equal rows, and 1 for rows x and -x of the largest norm in the
     data.
 
@@ -158,7 +158,7 @@ class GaussianCoefficient(BaseFeatureSampler):
     See Also
     --------
     AngularCoefficient : The angle divided by pi as a coefficient.
-    sklearn_crt.HybridSampler : Combines base maps with such coefficients.
+    HybridSampler : Combines base maps with such coefficients.
 
     Notes
     -----

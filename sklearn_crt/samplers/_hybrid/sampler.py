@@ -96,7 +96,7 @@ class HybridSampler(BaseFeatureSampler):
     See Also
     --------
     angular_hybrid, gaussian_hybrid, clustered_hybrid : The combinations of [1]_.
-    TrigRBFSampler : Accurate for neighbouring rows.
+    sklearn_crt.TrigRBFSampler : Accurate for neighbouring rows.
     PositiveRBFSampler : Accurate for opposite rows.
 
     Notes
@@ -137,7 +137,7 @@ class HybridSampler(BaseFeatureSampler):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_crt import HybridSampler
+    >>> from sklearn_crt.samplers import HybridSampler
     >>> X = np.random.default_rng(0).normal(size=(100, 5))
     >>> X /= np.linalg.norm(X, axis=1, keepdims=True)
     >>> sampler = HybridSampler(sigma=1.0, n_components=200, random_state=0).fit(X)

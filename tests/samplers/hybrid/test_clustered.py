@@ -9,7 +9,8 @@ from scipy import stats
 from sklearn.base import clone
 
 from sklearn_crt import TrigRBFSampler
-from sklearn_crt.samplers import ClusteredSampler, best_diagonal
+from sklearn_crt.samplers import ClusteredSampler
+from sklearn_crt.samplers._hybrid.clustered import best_diagonal
 from sklearn_crt.testing import assert_mean, contract_rows
 
 from ...hybrids import hybrid

@@ -11,15 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.kernel_approximation import RBFSampler
 
-from sklearn_crt import (
-    HybridSampler,
-    OPRFSampler,
-    PositiveRBFSampler,
-    TrigRBFSampler,
-    angular_hybrid,
-    clustered_hybrid,
-    gaussian_hybrid,
-)
+from sklearn_crt import OPRFSampler, TrigRBFSampler
 from sklearn_crt.extend import (
     Antithetic,
     Orthogonal,
@@ -31,6 +23,11 @@ from sklearn_crt.samplers import (
     AngularCoefficient,
     ClusteredSampler,
     GaussianCoefficient,
+    HybridSampler,
+    PositiveRBFSampler,
+    angular_hybrid,
+    clustered_hybrid,
+    gaussian_hybrid,
 )
 from sklearn_crt.testing import contract_rows
 
