@@ -46,7 +46,7 @@ from ._similarity import SimilarityMixin
 from ._sums import Averages
 
 _N_CHECKED = 256  # training rows whose effective number of features is computed
-_FEW_FEATURES = 25  # below it the relative error exceeds 1 / sqrt(25), a fifth
+_FEW_FEATURES = 25  # with fewer features, the relative error exceeds 1 / sqrt(25)
 
 
 def _has_features(model):
@@ -70,7 +70,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
     kernel : str, kernel, callable or transformer, default="gaussian"
         Kernel that determines the weights of the training rows.
 
-        - ``"gaussian"``, ``"laplacian"``, ``"matern"``, or a kernel value with its own
+        - ``"gaussian"``, ``"laplacian"``, ``"matern"``, or a kernel object with its own
           parameters, such as ``Matern(nu=2.5)`` from :mod:`sklearn_crt.kernels`: the
           exact kernel between the row to be predicted and all training rows.
         - A callable: it takes two arrays of shapes (n, d) and (m, d), whose rows are
@@ -83,8 +83,8 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
           products of its features replace the kernel, so that only sums over the
           training rows are needed. The transformer is cloned and fitted, unless it is
           wrapped in a ``FrozenEstimator``.
-        - ``"linear"``: the inner product of rows that are features already, for the
-          last step of a pipeline.
+        - ``"linear"``: the inner product of rows that are already features, for use in
+          the last step of a pipeline.
     sigma : float, {"auto", "scale", "median"} or array-like, default="auto"
         Inverse length scale by which the rows are multiplied: a number, or one number
         per column; a larger ``sigma`` is a narrower kernel, and ``length_scale = 1 /
@@ -92,14 +92,14 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         ``gamma = sigma**2 / 2``, and ``"median"`` is the inverse of the median distance
         between rows. ``"auto"`` selects the multiple of ``"scale"`` with the lowest
         leave-one-out error of the predictions (see Notes). If the kernel is a sampler,
-        the predictions are those from its features, and ``"auto"`` keeps a ``sigma``
-        that was set on the sampler. If the kernel is ``"linear"`` or a transformer of
-        another package, ``sigma`` must be ``"auto"`` and has no effect.
+        the predictions are those obtained with its features, and ``"auto"`` keeps a
+        ``sigma`` that was set on the sampler. If the kernel is ``"linear"`` or a
+        transformer of another package, ``sigma`` must be ``"auto"`` and has no effect.
 
     Attributes
     ----------
     kernel_ : kernel, Prototypes, transformer or "linear"
-        The kernel that is used: a kernel value, ``Prototypes`` with the attribute
+        The kernel that is used: a kernel object, ``Prototypes`` with the attribute
         ``prototypes_``, or the fitted transformer.
     sigma_ : float or ndarray of shape (n_features,)
         The inverse length scale that is used. It does not exist if ``kernel`` is
@@ -126,7 +126,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
 
     @property
     def _sampler_and_choice(self) -> tuple[Any, bool]:
-        """The transformer with its ``sigma``, and whether that is to be selected."""
+        """The transformer, and whether its ``sigma`` is still to be selected."""
         return resolve_sampler(self.kernel, self.sigma, type(self).__name__)
 
     @_fit_context(prefer_skip_nested_validation=False)
@@ -153,8 +153,8 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         Returns
         -------
         self : object
-            The fitted estimator. If ``kernel`` is a sampler, its size does not depend
-            on the number of training rows after ``freeze()``.
+            The fitted estimator. If ``kernel`` is a sampler, the size of the estimator
+            after ``freeze()`` does not depend on the number of training rows.
 
         Raises
         ------
@@ -245,8 +245,8 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         n_effective : ndarray of shape (n_samples,)
             Effective number of random features that determine the average. If it is at
             least 16, the estimated standard error is close to the true one. If it is
-            smaller, the standard error is underestimated, and a warning reports for how
-            many rows.
+            smaller, the standard error is underestimated, and a warning reports the
+            number of such rows.
 
         Raises
         ------
@@ -285,7 +285,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         return ApproximationError(self._squeezed(std), n_effective)
 
     def _squeezed(self, values):
-        """Return an array with one column per average in the shape of the results."""
+        """Return one column per average in the shape that users expect."""
         return values
 
     @staticmethod

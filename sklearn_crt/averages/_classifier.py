@@ -29,11 +29,11 @@ from ._jackknife import normalised, probabilities, trust
 from ._row_weights import all_rows, effective_sizes
 from ._targets import OneHot
 
-# Amounts and exponents to choose from. The bounds matter in a learned metric, in which
-# leave-one-out probabilities are too good, because the metric has seen all labels.
+# Candidate amounts and exponents. Their bounds matter in a learned metric: because it
+# was learned from all labels, leave-one-out probabilities are too optimistic.
 _AMOUNTS = np.geomspace(0.05, 10, 9).tolist()
 _EXPONENTS = np.linspace(0.6, 1.5, 10).tolist()
-_MOST_ROWS, _LEAST_ROWS = 1000, 200  # training rows that are left out
+_MOST_ROWS, _LEAST_ROWS = 1000, 200  # limits on the number of left-out rows
 _MOST_PRODUCTS = 2**33  # largest number of kernel values times targets
 
 
@@ -45,7 +45,7 @@ class Smoothing(NamedTuple):
     The order of the classes stays the same, and no probability is 0 or 1.
     """
 
-    amount: float = 1.0  # total weight of the rows that are added, equal for each class
+    amount: float = 1.0  # weight to add, divided equally among the classes
     exponent: float = 1.0
     rows_per_weight: float = 1.0  # so that only ratios of sample weights matter
 
@@ -65,7 +65,7 @@ class Smoothing(NamedTuple):
         n_rows = int(_MOST_PRODUCTS // (len(y) * n_columns))
         n_rows = min(max(n_rows, _LEAST_ROWS), _MOST_ROWS)
         few = DistinctSample.of([(X, y, weights)], n_rows)
-        # inverse of a typical weight, which tiny weights do not affect
+        # inverse of a typical weight, not affected by tiny weights
         scale = float(few.weights.sum() / (few.weights @ few.weights))
         parts = [sums.scores for _, sums in keys.sums(few.X, sigma, left_out=True)]
         scores = np.maximum(np.concatenate(parts)[:, : keys.targets.n_averages], 0)
@@ -96,18 +96,18 @@ class Smoothing(NamedTuple):
 class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson):
     r"""Nadaraya-Watson classification: class frequencies weighted by a kernel.
 
-    The frequency of a class is the proportion of the total kernel weight that training
-    rows with this label have, where rows close to the query have the largest weights.
-    This is a smooth version of nearest-neighbour classification. If the training rows
-    are kept, the frequencies are calibrated by leave-one-out predictions, so that no
-    probability is 0 or 1.
+    The frequency of a class is the share of its training rows in the total kernel
+    weight; training rows close to the query have the largest weights. This is a smooth
+    version of nearest-neighbour classification. If the training rows are kept, the
+    frequencies are calibrated by leave-one-out predictions, so that no probability is 0
+    or 1.
 
     Parameters
     ----------
     class_weight : dict or "balanced", default=None
-        Weights of the classes, by label, by which the weights of their rows are
-        multiplied; classes that are not listed have weight 1. ``"balanced"`` gives all
-        classes the same total weight; only ``fit`` supports it.
+        Class weights as a dictionary from label to weight. The weight of each row is
+        multiplied by that of its class; classes that are not listed have weight 1.
+        ``"balanced"``, for ``fit`` only, gives all classes the same total weight.
 
     Attributes
     ----------
@@ -116,14 +116,14 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
     class_count_ : ndarray of shape (n_classes,)
         Sum of the weights of the rows of each class.
     class_prior_ : ndarray of shape (n_classes,)
-        Proportion of each class in the sum of all weights. It replaces the frequencies
-        of the classes for rows at which all kernel weights vanish.
+        Proportion of each class in the sum of all weights. It replaces the class
+        frequencies for rows where all kernel weights vanish.
 
     See Also
     --------
     NadarayaWatsonRegressor : The same weighted averages for numerical targets.
     Prototypes : A small number of weighted points instead of the training rows.
-    sklearn_crt.kernels : Kernels that have parameters.
+    sklearn_crt.kernels : Kernels with parameters of their own.
     OPRFSampler : The recommended sampler: positive features with minimum variance.
 
     Notes
@@ -142,11 +142,11 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
     .. math:: P(c \mid x) \propto
        \left(\frac{n\, p_c(x) + a / K}{n + a}\right)^t .
 
-    The numbers a, between 0.05 and 10, and t, between 0.6 and 1.5, have the lowest
+    The values of a, between 0.05 and 10, and t, between 0.6 and 1.5, minimise the
     leave-one-out log loss on up to 1000 training rows. They are chosen in the first
     call of ``predict_proba``. They do not change the order of the classes, so
-    ``predict`` needs neither. With :class:`Prototypes`, of which no row can be left
-    out, they are 1. With features, probabilities are the frequencies.
+    ``predict`` needs neither. With :class:`Prototypes`, both are 1, because no training
+    row can be left out. With features, the frequencies are not calibrated.
 
     If the kernel is approximated by D features, :math:`K(x, y) \approx f(x) \cdot
     g(y)`, the sums over j reduce to one vector per class. Fitting n rows then costs
@@ -178,10 +178,10 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
     on up to 1000 training rows, first in octaves (factors of two), then in quarters of
     an octave around the best one. With a sampler, multiples from 1/4 to 16 are compared
     on up to 2000 rows, in octaves and then in half octaves, and each row is predicted
-    from the sums of features from which its own contribution has been subtracted. Then
-    the Brier score decides between multiples whose error rates are within half a
-    standard error of the lowest, because it prefers a larger ``sigma`` than the error
-    rate does. In both cases copies of a row are left out together with it.
+    from the sums of features from which its own contribution has been subtracted. Among
+    the multiples whose error rates are within half a standard error of the lowest, the
+    one with the lowest Brier score is selected. The Brier score alone would favour too
+    large a ``sigma``. In both cases copies of a row are left out together with it.
 
     References
     ----------
@@ -301,10 +301,10 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            Probabilities of the classes in the order of ``classes_``, with sum one in
-            each row. With an exact kernel or ``Prototypes`` none of them is 0 or 1. For
-            unreliable rows they are computed from ``class_prior_``, in part or
-            altogether, see Notes of the class.
+            Probabilities of the classes in the order of ``classes_``, which sum to one
+            in each row. With an exact kernel or ``Prototypes`` none of them is 0 or 1.
+            For unreliable rows they are partly or entirely replaced by ``class_prior_``
+            (see the Notes of the class).
         """
         value = self._check_rows(X, "predict_proba")
         instead = "the class prior is predicted there, in part or altogether"
@@ -320,7 +320,7 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         return Smoothing.of(value).probabilities(shares, sizes)
 
     def decision_function(self, X: TableLike) -> np.ndarray:
-        """Return normalised class scores, whose largest is that of the predicted class.
+        """Return normalised class scores, which are largest for the predicted class.
 
         Parameters
         ----------
@@ -330,11 +330,11 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         Returns
         -------
         scores : ndarray of shape (n_samples, n_classes) or (n_samples,)
-            The class probabilities; with features the kernel sums of the classes,
-            divided by the sum of those that are positive, which differ from
-            probabilities in that they can be negative. With two classes there is one
-            number per row, as usual in scikit-learn: the score of the second class
-            minus that of the first.
+            The class probabilities or, with features, the kernel sums of the classes
+            divided by the sum of the positive ones among them. Unlike probabilities,
+            these scores can be negative. With two classes there is one number per row,
+            as usual in scikit-learn: the score of the second class minus that of the
+            first.
         """
         value = self._check_rows(X, "decision_function")
         instead = "their scores are replaced by the class prior, in part or altogether"

@@ -33,7 +33,7 @@ _SEED = 0, 0, 0, 0  # for the sample of rows that sigma="median" uses
 
 
 class Choice(NamedTuple):
-    """What was chosen for all rows seen: ``sigma``, the targets and the prototypes."""
+    """Choices based on all rows so far: ``sigma``, the targets and the prototypes."""
 
     sigma: float | np.ndarray
     targets: Targets  # with the chosen penalty of local linear fits
@@ -75,7 +75,7 @@ class RowAverages(Averages):
         return value
 
     def frozen(self, step: Step = no_step) -> Self:
-        """Return the averages with ``sigma``, and with what predictions need."""
+        """Return the averages with a fixed ``sigma`` and only what predictions need."""
         choice = self.choice
         return replace(
             self,
@@ -88,7 +88,7 @@ class RowAverages(Averages):
 
     @property
     def choice(self) -> Choice:
-        """What was chosen for the rows seen so far, computed when first needed."""
+        """The choices based on the rows so far, computed when first needed."""
         return self.known_choice or computed_once(self, "computed", self._choose)
 
     @abstractmethod
@@ -114,7 +114,7 @@ class RowAverages(Averages):
 
     @property
     def keys(self) -> Keys:
-        """The rows or prototypes to be summed over, with the chosen targets."""
+        """The rows or prototypes over which sums are taken, with the chosen targets."""
         return computed_once(self, "keys", self._chosen_keys)
 
     @abstractmethod
@@ -127,7 +127,7 @@ class RowAverages(Averages):
         return self.unfitted
 
     def check_mergeable(self, other: Any) -> None:
-        """Raise ValueError if another value has another kernel or ``sigma``."""
+        """Raise ValueError if another value has a different kernel or ``sigma``."""
         pairs = {
             "kernel": (self.unfitted, other.unfitted),
             "sigma": (self.sigma_parameter, other.sigma_parameter),
@@ -147,7 +147,7 @@ class RowAverages(Averages):
 
 
 def exact_averages(kernel: Any, sigma: Sigma, targets: Targets) -> ExactAverages:
-    """Return the fitted value of an estimator that has not seen any rows yet."""
+    """Return the value of an estimator to which no rows have been added yet."""
     kernel = row_kernel(kernel)
     return ExactAverages(
         targets=targets,
@@ -164,7 +164,7 @@ class ExactAverages(RowAverages):
 
     parts: tuple[Part, ...] = ()  # the batches of rows, with their targets and weights
     n_given: int = 0  # number of rows given, including those with weight 0
-    dropped: tuple[np.ndarray, ...] = ()  # positions of the latter, which are not kept
+    dropped: tuple[np.ndarray, ...] = ()  # positions of rows with weight 0
 
     def plus(self, batch: Batch, step: Step = no_step) -> ExactAverages:
         dropped = self.dropped

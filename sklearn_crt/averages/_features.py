@@ -8,9 +8,9 @@ standard error of a denominator :math:`S = \sum_m F_m Z_m` is estimated by
 
 where F are the D features of a query, Z their sums over the training rows, W is the sum
 of the weights of the training rows, Q the sum of the weights times the squared norms of
-their features, and :math:`\epsilon` the rounding error of the data type. The first
-term is the size of a sum of D terms with random signs; the second term bounds the error
-if Z itself consists of rounding errors.
+their features, and :math:`\epsilon` the rounding error of the data type. The first term
+is the typical size of a sum of D terms with random signs; the second term bounds the
+error if Z itself consists of rounding errors.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from ._jackknife import (
 from ._sampler_sigma import SampledRows, best_multiple_of_sampler
 from ._sums import Averages, FeatureSums, KernelSums
 
-# ratio of mean inner product and mean squared norm above which averages are flat
+# ratio of mean inner product to mean squared norm above which averages hardly vary
 _ALIKE = 0.6
 _SHARE_AT_ONE = 0.9  # proportion of norms close to 1 that indicates features
 
@@ -90,7 +90,7 @@ class Norms:
         squared norm. For a non-negative kernel it is at least the inverse of the number
         of rows. If it is close to 1, all pairs have almost the same inner product,
         either because raw rows are far from zero, or because features have a very small
-        sigma. Only the features then have norms close to 1.
+        sigma. The norms are close to 1 only in the second case.
         """
         # sums (n_components,)
         if self.squares <= 0:
@@ -134,7 +134,7 @@ class FeatureAverages(MapSums, Averages):
         return value._with_sums_of(self.kept, step)
 
     def with_best_sigma(self, sampler: Any, rows: SampledRows) -> FeatureAverages:
-        """Return the value with the ``sigma`` of the lowest leave-one-out error."""
+        """Return the value with the ``sigma`` whose leave-one-out error is lowest."""
         multiple = best_multiple_of_sampler(sampler, rows, self.targets)
         sampler = sampler.with_sigma(sampler.sigma_ * multiple)
         return replace(self, sampler=sampler, selects_sigma=False)
@@ -165,7 +165,7 @@ class FeatureAverages(MapSums, Averages):
         )
 
     def _features(self, X, key, workspace):
-        """Yield chunks of rows and their features, by the map of exactly this value."""
+        """Yield chunks of rows and their features, computed by this value's map."""
         self.check_columns(X)
         if isinstance(self.source, FeatureMap):
             self.source.frame.check(X)

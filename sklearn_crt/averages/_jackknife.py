@@ -22,7 +22,7 @@ from ._sums import FeatureSums, KernelSums
 from ._targets import Targets
 
 N_GROUPS = 16  # groups of frequencies of the jackknife
-N_ERRORS = 2.0  # a denominator below so many standard errors is unreliable
+N_ERRORS = 2.0  # a denominator below this many standard errors is unreliable
 N_EFFECTIVE = 16  # effective number of features below which errors are underestimated
 _FEWEST_BLOCKS = 8  # with fewer blocks, jackknife groups are not made of whole blocks
 
@@ -53,7 +53,7 @@ def jackknife_variance(
 
 
 def split_sums(sums: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Return sums of features as one column per group, with zeros elsewhere."""
+    """Distribute the sums of features over one column per group, padded with zeros."""
     # sums, groups (n_components,) -> (n_components, 16)
     parts = np.zeros((sums.size, N_GROUPS), dtype=sums.dtype)
     parts[np.arange(sums.size), groups] = sums
@@ -61,7 +61,7 @@ def split_sums(sums: np.ndarray, groups: np.ndarray) -> np.ndarray:
 
 
 def standard_error(parts: Array, shares: np.ndarray) -> Array:
-    """Return standard errors of denominators from contributions, (n_rows, 16)."""
+    """Return standard errors of denominators from group contributions, (n_rows, 16)."""
     xp, n_groups = namespace_of(parts), int(np.count_nonzero(shares))
     if n_groups < 2:
         return constant((parts.shape[0],), np.inf, parts)
@@ -108,7 +108,7 @@ def approximation_error(
 
 
 def effective_number(terms: np.ndarray) -> np.ndarray:
-    """Return the effective number of terms of each sum, 0 if it is not positive."""
+    """Return the effective number of terms of each sum, 0 for sums of at most 0."""
     # terms (n_rows, n_components) -> (n_rows,)
     total, squares = terms.sum(axis=1), np.sum(np.square(terms), axis=1)
     return np.where(total > 0, total**2 / np.where(squares > 0, squares, 1), 0.0)
@@ -190,5 +190,5 @@ def normalised(scores, prior, weight):
 
 
 def probabilities(scores, prior, weight):
-    """Return probabilities, which are normalised scores with negative ones set to 0."""
+    """Return normalised scores in which 0 replaces negative scores."""
     return normalised(at_least(scores, 0.0), prior, weight)

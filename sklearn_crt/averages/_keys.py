@@ -37,28 +37,28 @@ from ._sums import KernelSums, log_kernel
 from ._targets import Targets
 
 Part = tuple[Any, ...]  # rows, targets, weights, and for prototypes their moments
-_QUERY_ROWS, _KEY_ROWS = 256, 512  # block of kernel values computed at a time
-# number of stored rows of a sparse table that are processed at a time
+_QUERY_ROWS, _KEY_ROWS = 256, 512  # size of a block of kernel values
+# number of rows of a sparse matrix that are processed at a time
 _SPARSE_ROWS = 2**11
-_DEVICE_ROWS = 2**11, 2**13  # block on other devices: 128 MiB in float64
-_PAIRS = 2**24  # kernel values that local fits hold at a time, of 16 queries or more
+_DEVICE_ROWS = 2**11, 2**13  # size of a block on other devices: 128 MiB
+_PAIRS = 2**24  # maximum number of kernel values of local fits; at least 16 queries
 # Largest squared norm of a query whose distances are computed from norms and products:
 # the error of a log weight is about 1e-12 in float64, and 1e-4 in float32.
 _LARGEST_NORM = {4: 2.0**10, 8: 2.0**13}
 
 
 class StoredRows(NamedTuple):
-    """Training rows in the library and the data type of the queries.
+    """Training rows in the array library and the data type of the queries.
 
-    All that depends on the training rows alone is computed when they are stored.
+    Everything that depends only on the training rows is computed when they are stored.
     """
 
     frame: Frame
-    kind: Any  # type to convert tables to, or None
+    kind: Any  # type that rows are converted to, or None
     rows: Inputs  # multiplied by sigma
     weights: Any  # (n_rows,), None if all of them are 1
     columns: tuple[Array, ...]  # what ``Targets.prepared`` returns
-    # (x, -|x|^2 / 2, 1) for each row x, None if the kernel is not a single product
+    # (x, -|x|^2 / 2, 1) for each row x, None unless one matrix product suffices
     stacked: np.ndarray | None
 
     def queries(self, X: Rows) -> Inputs:
@@ -66,7 +66,7 @@ class StoredRows(NamedTuple):
         return self.frame.rows(as_kind(X, self.kind))
 
     def blocks(self, size: int) -> Iterator[tuple[slice, StoredRows]]:
-        """Yield slices of at most so many rows."""
+        """Yield slices of at most ``size`` rows, with the stored rows of each slice."""
         n_rows = self.rows.shape[0]
         for start in range(0, n_rows, size):
             some = slice(start, min(start + size, n_rows))
@@ -89,7 +89,7 @@ class Keys:
     )
 
     def with_targets(self, targets: Targets) -> Keys:
-        """Return a copy with other targets of the same columns, and the stored rows."""
+        """Return a copy with targets of the same encoding, which shares stored rows."""
         other = replace(self, targets=targets)
         vars(other)["_stored"] = self._stored
         return other
@@ -120,10 +120,10 @@ class Keys:
     def _gaussian_sums(
         self, stored: StoredRows, queries: Inputs, workspace: Workspace
     ) -> LogSum:
-        """Return the sums over all rows, divided by a number only if they underflow."""
+        """Return the sums over all rows, which are rescaled only if they underflow."""
         n_queries, n_rows = queries.shape[0], stored.rows.shape[0]
         dtype, targets, values = queries.dtype, self.targets, cast(Any, 0.0)
-        # the weights of distant queries vanish, so that they are computed again below
+        # weights of distant queries are set to zero here, and recomputed below
         is_near = queries.sq_norms <= _LARGEST_NORM[dtype.itemsize]
         row_term = np.where(is_near, _norm_term(queries), -np.inf)
         left = with_terms(queries.matrix * dtype.type(fast_exponential()[1]), row_term)
@@ -140,7 +140,7 @@ class Keys:
         if isinstance(targets, LocalLinear):
             values = targets.moments(memory, stored.weights, *stored.columns)
         limits, log_scale = np.finfo(dtype), np.zeros((n_queries, 1), dtype)
-        # the terms that underflow are smaller than the rounding error of a larger sum
+        # if a sum exceeds this limit, terms that underflow are below its rounding error
         total = n_rows if stored.weights is None else stored.weights.sum()
         is_lost = targets.weight(values) < total * float(limits.tiny / limits.eps)
         if is_lost.any():
@@ -156,7 +156,7 @@ class Keys:
         workspace: Workspace | None,
         left_out: bool = False,
     ) -> LogSum:
-        """Return the sums over all rows, divided by the largest weight of a query."""
+        """Return the sums over all rows, divided by each query's largest weight."""
         if isinstance(self.targets, LocalLinear):
             logs = self.log_kernel(queries, stored.rows, left_out=left_out)
             weights, log_scale = weights_from_logs(logs, overwrite=True, normal=True)
@@ -187,7 +187,7 @@ class Keys:
         return logs
 
     def stored(self, X: Rows, sigma: float | np.ndarray) -> StoredRows:
-        """Return the stored rows for queries like X; they depend on sigma."""
+        """Return the training rows as stored for queries like X and this sigma."""
         name = place_of(X), sparse.issparse(X), *np.ravel(sigma).tolist()
         if name not in self._stored:
             self._stored[name] = self._store(X, sigma)
@@ -205,7 +205,7 @@ class Keys:
             ends = _norm_term(rows), np.ones_like(rows.sq_norms)
             stacked = np.hstack([rows.matrix, *ends])
             rows = DenseInputs(stacked[:, :-2])
-        _ = rows.sq_norms  # which blocks of the rows have, too, once they are known
+        _ = rows.sq_norms  # computed now, so that blocks of the rows can reuse them
         columns = self.targets.prepared(y, weights, dtype, rows, *spread)
         weights = xp.astype(weights, float_types(weights)[0])
         if on_host(X) and np.all(weights == 1):
@@ -213,9 +213,9 @@ class Keys:
         return StoredRows(frame, kind, rows, weights, columns, stacked)
 
     def frame(self, X: Any, sigma: Any) -> tuple[Frame, Any]:
-        """Return the scaling of the inputs, and the type to convert tables to or None.
+        """Return the scaling of the rows, and the type that they are converted to.
 
-        The second value is the sparse type of the rows, or ``numpy.ndarray``.
+        It is a sparse type, ``numpy.ndarray``, or None if rows are not converted.
         """
         sides = [X, *(rows for rows, *_ in self.parts)]
         kinds = [type(rows) for rows in sides if sparse.issparse(rows)]
@@ -225,8 +225,9 @@ class Keys:
         if kinds and not self.targets.n_products(X.shape[1]):
             return Frame(sigma), kinds[0]  # centring would make sparse rows dense
         # Centring does not change distances, and reduces their error in float32, which
-        # grows with the norms. The moments of local linear fits, which have few
-        # features, would suffer from cancellation far from zero.
+        # grows with the norms. Without it, the moments of local linear fits would
+        # suffer from cancellation if rows are far from zero; these fits use few
+        # columns, so dense rows take little memory.
         return Frame(sigma, self.origin).to(X), np.ndarray if kinds else None
 
 
@@ -243,7 +244,7 @@ def joined_parts(parts: tuple[Part, ...]) -> Part:
 
 
 def as_kind(X: Any, kind: Any) -> Any:
-    """Convert rows to the type that queries and stored rows are to have."""
+    """Convert rows to the common type of queries and stored rows."""
     if kind is np.ndarray:
         return X.toarray() if sparse.issparse(X) else X
     return X if kind is None or sparse.issparse(X) else kind(X)

@@ -42,31 +42,32 @@ class LocalLinearMixin(BaseNadarayaWatson):
     Parameters
     ----------
     kernel : str, kernel, callable or Prototypes, default="gaussian"
-        What weights the training rows: ``"gaussian"``, ``"laplacian"``, ``"matern"``, a
-        kernel value with its own parameters, such as ``Matern(nu=2.5)`` from
-        :mod:`sklearn_crt.kernels`, or a callable, as in
+        Kernel that determines the weights of the training rows: ``"gaussian"``,
+        ``"laplacian"``, ``"matern"``, a kernel object with its own parameters, such as
+        ``Matern(nu=2.5)`` from :mod:`sklearn_crt.kernels`, or a callable, as in
         :class:`NadarayaWatsonRegressor`. :class:`Prototypes` stores the second moments
         of the rows of each prototype instead of the rows themselves, so the data can be
         processed in one pass or in batches, and models can be merged.
     sigma : float, {"auto", "scale", "median"} or array-like, default="auto"
         Inverse length scale by which the rows are multiplied: a number, or one number
         per column; a larger ``sigma`` is a narrower kernel, and ``length_scale = 1 /
-        sigma``. ``"auto"`` selects the multiple of ``"scale"``, scikit-learn's
-        ``gamma="scale"`` with ``gamma = sigma**2 / 2``, that has the lowest
-        leave-one-out error together with ``alpha``. ``"median"`` is one over the
-        median distance of the rows.
+        sigma``. ``"scale"`` corresponds to scikit-learn's ``gamma="scale"`` with
+        ``gamma = sigma**2 / 2``, and ``"median"`` is the inverse of the median distance
+        between rows. ``"auto"`` selects the multiple of ``"scale"`` that has, together
+        with the selected ``alpha``, the lowest leave-one-out error.
     alpha : float, array-like or "auto", default="auto"
         Ridge penalty of the slopes, relative to the mean local variance of the
-        features: 0 is no penalty, and infinity yields the kernel average. From several
-        penalties the one with the lowest leave-one-out error is selected, but the
-        largest of them is kept unless the error of another is lower by more than one
-        standard error. ``"auto"`` compares infinity, the powers of ten from 10 to
-        0.0001, and 0.
+        features: 0 is no penalty, and infinity yields the kernel average. If several
+        penalties are given, the one with the lowest leave-one-out error is selected,
+        but only if its error is lower than that of the largest penalty by more than one
+        standard error; otherwise the largest is used. ``"auto"`` compares infinity, the
+        powers of ten from 10 to 0.0001, and 0.
     remainder : float, default=1e-3
-        Largest proportion of the kernel weight of the training rows that a prediction
-        may leave out to save time, 0 or more and less than 1. Training rows whose
-        kernel is at most ``remainder`` times the mean of all training rows are left
-        out, except for the nearest 3 %. 0 uses all rows, and so do up to 1000 rows.
+        Largest proportion of the total kernel weight that a prediction may leave out to
+        save time, at least 0 and less than 1. Training rows whose kernel value is at
+        most ``remainder`` times the mean over all training rows are left out, except
+        for the nearest 3 %. If it is 0, or if there are at most 1000 training rows, all
+        of them are used.
 
     Attributes
     ----------
@@ -149,12 +150,12 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
     r"""Local linear regression (LOESS) with kernel weights.
 
     For each row to be predicted, a linear function is fitted to the training rows, with
-    weights that decrease with their distance from it, and the value of this function is
-    the prediction. The weighted mean that :class:`NadarayaWatsonRegressor` predicts is
-    biased at the boundary of the data and where the density of the rows changes along a
-    slope. Local linear regression removes this bias: if the targets are a linear
-    function of the features, predictions are exact for every kernel and every
-    ``sigma``.
+    weights that decrease with their distance from this row. The prediction is the value
+    of the linear function. The weighted mean that :class:`NadarayaWatsonRegressor`
+    predicts is biased at the boundary of the data and wherever the targets have a slope
+    and the density of the rows changes along it. Local linear regression removes this
+    bias: if the targets are a linear function of the features, predictions are exact
+    for every kernel and every ``sigma``.
 
     Parameters
     ----------
@@ -172,7 +173,7 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
     Notes
     -----
     Let :math:`w_j` be the kernel weights of the training rows :math:`x_j`, normalised
-    to sum one, and let m and t be the weighted means of the rows and of the targets
+    to sum to one, and let m and t be the weighted means of the rows and of the targets
     :math:`y_j`. The prediction for a row x is
 
     .. math::
@@ -184,19 +185,19 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
 
     where :math:`\alpha` is the parameter ``alpha``, d the number of features and
     :math:`\lambda = \alpha\, \mathrm{tr}(G) / d + 10^{-7} / \sigma^2` ([1]_, and [2]_
-    section 6.3). With ``alpha=0``, :math:`\lambda` only exceeds the rounding error. If
-    ``sigma`` has one value per feature, the formulas apply to features multiplied by
-    it, with :math:`\sigma = 1`. All sums are computed in float64.
+    section 6.3). With ``alpha=0``, :math:`\lambda` is just larger than the rounding
+    errors. If ``sigma`` has one value per feature, the formulas apply to features
+    multiplied by it, with :math:`\sigma = 1`. All sums are computed in float64.
 
-    Rows whose kernel is at most ``remainder`` times its mean over all training rows are
-    left out if there are more than 1000 of them, unless less than 3 % would remain; the
-    limit is lowered then. Together they have at most this proportion of the total
-    weight. If most rows are used, a prediction takes about :math:`d^2 / 2` times as
-    long as a kernel average. If there are more than 40 features, the linear functions
-    therefore vary only along the 24 leading principal directions of the training rows,
-    multiplied by ``sigma``; the kernel weights still use all features. A
-    :class:`LearnedMetric` as the first step of a pipeline turns these into the
-    directions along which the targets vary most.
+    If there are more than 1000 training rows, those whose kernel value is at most
+    ``remainder`` times the mean over all training rows are left out. The rows left out
+    have at most the proportion ``remainder`` of the total weight. The limit is lowered
+    if less than 3 % of the rows would remain. If most rows are used, a prediction takes
+    about :math:`d^2/2` times as long as a kernel average. With more than 40 features,
+    the linear functions therefore vary only along the 24 leading principal directions
+    of the training rows, multiplied by ``sigma``; the kernel weights still use all
+    features. After a :class:`LearnedMetric` in a pipeline, these are the directions
+    along which the targets vary most.
 
     References
     ----------
@@ -276,8 +277,8 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
     class_count_ : ndarray of shape (n_classes,)
         Sum of the sample weights of each class.
     class_prior_ : ndarray of shape (n_classes,)
-        Proportion of each class, weighted by the sample weights. It replaces the
-        frequencies of the classes for rows at which all kernel weights vanish.
+        Proportion of each class in the sum of the sample weights. It replaces the class
+        frequencies for rows where all kernel weights vanish.
 
     See Also
     --------

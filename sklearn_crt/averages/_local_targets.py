@@ -27,15 +27,16 @@ from ._targets import ClassCounts, TargetMoments, Targets
 ALPHAS = np.inf, 10.0, 1.0, 1e-1, 1e-2, 1e-3, 1e-4, 0.0  # infinity: kernel average
 _ROWS = 2**14  # rows whose products are held in memory at a time
 _FLOOR = 1e-7  # smallest penalty, in units of the squared length scale
-# variances below so many rounding errors of the mean square are treated as zero
+# variances below this many rounding errors of the mean square are treated as zero
 _ROUNDING = 1e3
 # Moments of d columns take d^2 / 2 numbers per query. With more than _MOST_COLUMNS
 # columns, slopes are therefore computed for the leading directions only.
 _MOST_COLUMNS, _N_DIRECTIONS = 40, 24
-# Up to so many training rows, all are used. Of more rows a query keeps at least this
-# share of the sample weights if it can; its limit is lowered in so many steps for this.
+# Up to _ALL_ROWS training rows, all of them are used. With more rows, each query keeps
+# rows with at least _LEAST_SHARE of the sample weights: if there are too few, the limit
+# for their kernel values is lowered in up to _STEPS steps.
 _ALL_ROWS, _LEAST_SHARE, _STEPS = 1000, 0.03, 7
-# rows whose products with each other, and queries whose rows, are held at a time
+# rows whose products are in memory at a time, and queries whose rows are
 _MOMENT_ROWS, _QUERIES = 2**10, 16
 
 
@@ -46,12 +47,12 @@ class LocalLinear(Targets):
     The notation is that of ``LocalLinearRegressor``. All computations are in float64,
     because differences of moments suffer from cancellation.
 
-    If the table has more than 40 columns, the linear functions vary only along the
-    ``basis``, its leading principal directions. The kernel uses all columns.
+    If there are more than 40 columns, the linear functions vary only along the leading
+    principal directions of the rows, the ``basis``. The kernel uses all columns.
     """
 
     plain: Targets
-    remainder: float  # largest proportion of the weight of a query that is left out
+    remainder: float  # largest proportion of kernel weight that may be left out
     # penalties to choose from, (n_alphas,); infinity is the kernel average
     alphas: tuple[float, ...] = ALPHAS
     # (d, n_directions), None if there is a slope for each column
@@ -72,10 +73,10 @@ class LocalLinear(Targets):
         return replace(self, basis=directions[:, : -_N_DIRECTIONS - 1 : -1].copy())
 
     def contribution(self, own: np.ndarray, group: np.ndarray) -> np.ndarray:
-        """Return what to subtract from encoded prototypes to leave out one row each.
+        """Return what to subtract from prototypes to leave out one of the rows of each.
 
-        Prototypes of wide tables have the moments of their means alone, so without a
-        row they have those of the mean of their other rows.
+        For wide rows, the moments of a prototype are computed from its mean alone. If
+        one row is left out, they are computed from the mean of its other rows.
         """
         if self.basis is None:
             return own
@@ -88,7 +89,7 @@ class LocalLinear(Targets):
         return group - left
 
     def solved_for(self, kind: type[LocalLinear]) -> LocalLinear:
-        """Return these targets as another class, with other solutions of the fits."""
+        """Return the targets as another class, which solves the fits differently."""
         return kind(**{each.name: getattr(self, each.name) for each in fields(self)})
 
     def _along_basis(self, x: Array) -> Array:
@@ -98,7 +99,7 @@ class LocalLinear(Targets):
     def encode(
         self, y: Array, weights: Array, dtype: Any = None, *of_rows: Any
     ) -> Array:
-        """Return weighted targets and rows, and their weighted products with rows."""
+        """Return weighted targets and rows, and products of both with the rows."""
         # (n, k), (n, d), (n, d (d + 1) / 2 + n_averages d)
         columns, *whole = self.prepared(y, weights, dtype, *of_rows)
         (whole,) = whole or [self._with_products(columns)]
@@ -107,10 +108,10 @@ class LocalLinear(Targets):
     def prepared(
         self, y: Array, weights: Array, dtype: Any, *of_rows: Any
     ) -> tuple[Array, ...]:
-        """Return unweighted targets and rows, and for prototypes their products.
+        """Return unweighted targets and rows and, for prototypes, their products.
 
         The central second moments of the rows of prototypes are added to the products.
-        For training rows these are not stored, because they would take too much memory.
+        For training rows, products are not stored, because they need too much memory.
         """
         # (n, k + d), and (n, k + d + n_products) for prototypes
         rows, *spread = of_rows
@@ -131,12 +132,12 @@ class LocalLinear(Targets):
     def kept(self, kernel: Array, weights: Array | None) -> Array:
         """Return which rows are kept, given kernel values and sample weights.
 
-        The others have at most the proportion ``remainder`` of the weight of a query,
-        since the kernel of each is at most this proportion of the weighted mean. The
-        limit is lowered for queries that would keep few rows: beyond the training rows
-        the nearest one can have nearly all the weight, while the slope is determined by
-        its neighbours. It makes no difference whether a row has weight 2 or is
-        repeated.
+        The other rows have at most the proportion ``remainder`` of the kernel weight of
+        a query, because each of their kernel values is at most this proportion of the
+        weighted mean. The limit is lowered for queries that would keep few rows:
+        outside the range of the training rows, the nearest row can have nearly all the
+        weight, although its neighbours determine the slope. A row of weight 2 has the
+        same effect as a repeated row.
         """
         # kernel (n_queries, n_rows), weights (n_rows,) -> (n_queries, n_rows)
         xp, remainder = namespace_of(kernel), self.remainder
@@ -191,14 +192,14 @@ class LocalLinear(Targets):
     def _moments_of_kept(
         self, weights: np.ndarray, kept: np.ndarray, columns: np.ndarray
     ) -> np.ndarray:
-        """Return the moments by gathering the rows of one query after the other."""
+        """Return the moments, gathering the kept rows of one query at a time."""
         # weights, kept (n_queries, n_rows), columns (n_rows, k + d)
         n_plain, (n_queries, width) = self._n_plain, (len(kept), columns.shape[1])
         sums = np.zeros((n_queries, width))
         products = np.zeros((n_queries, width, width))
         for j, own in enumerate(weights):
             index = np.flatnonzero(kept[j])
-            # gathering most of the rows takes longer than to multiply all of them
+            # gathering most of the rows takes longer than multiplying all of them
             if are_most := 2 * index.size > own.size:
                 own = own * kept[j]
             for start in range(0, own.size if are_most else index.size, _MOMENT_ROWS):
@@ -213,21 +214,21 @@ class LocalLinear(Targets):
         return np.hstack([sums, squares, mixed])
 
     def n_products(self, n_features: int) -> int:
-        """Return the number of second moments of the rows, and with the targets."""
+        """Return the number of products of rows with themselves and with targets."""
         return n_features * (n_features + 1) // 2 + self.n_averages * n_features
 
     def spread_of(
         self, points: Any, share: np.ndarray, labels: np.ndarray
     ) -> csr_array:
-        """Return the central second moments of the rows in groups of ``Points``.
+        """Return the central second moments of the rows in each group of points.
 
         ``share`` is the weight of each point relative to its group.
         """
         # share and labels (n,) -> (n_groups, n_products)
         rows, y = points.centers.points, points.y
         if self.is_wide(rows.shape[1]):
-            # they would take d^2 / 2 numbers per prototype; linear functions can be
-            # fitted to the means of groups without them
+            # the moments would take d^2 / 2 numbers per prototype; linear functions can
+            # be fitted to the means of the groups without them
             return csr_array((labels.max() + 1, points.spread.shape[1]))
         x = np.asarray(rows.toarray() if issparse(rows) else rows, np.float64)
         t = self.plain.encode(y, np.ones(len(y)), np.float64)[:, : self.n_averages]
@@ -240,9 +241,9 @@ class LocalLinear(Targets):
         return csr_array(found)
 
     def scaled(self, spread: csr_array, sigma: float | np.ndarray) -> np.ndarray:
-        """Return the central second moments of the rows multiplied by sigma."""
+        """Return the central second moments for rows that are multiplied by sigma."""
         d = _n_features(spread.shape[1], self.n_averages, 0)
-        if self.is_wide(d):  # there are none, see ``spread_of``
+        if self.is_wide(d):  # no moments are stored, see ``spread_of``
             return np.zeros((spread.shape[0], 1))
         x = np.broadcast_to(np.asarray(sigma, np.float64), (1, d))
         return spread.toarray() * _products(x, np.ones((1, self.n_averages)))
@@ -289,7 +290,7 @@ class LocalLinear(Targets):
         return found
 
     def _gaps(self, fit: Fits, queries: Inputs) -> np.ndarray:
-        """Return q - m for the queries q, in the principal directions of each."""
+        """Return q - m for each query q, in the principal directions of its fit."""
         x = self._along_basis(to_host(queries.dense).astype(np.float64))
         return np.einsum("qi,qij->qj", x - fit.centers, fit.directions)
 
@@ -311,8 +312,9 @@ class LocalLinear(Targets):
         variances, directions = np.linalg.eigh(G)
         least = _ROUNDING * np.finfo(np.float64).eps * np.where(size > 0, size, 1)
         products = (c @ directions).swapaxes(1, 2)
-        # A direction whose variance is a rounding error has no slope. If fewer rows
-        # than features have weight, such slopes would decide which penalty is chosen.
+        # Slopes along directions whose variance is a rounding error are set to zero.
+        # Such directions exist if fewer rows than features have positive weights, and
+        # their slopes would otherwise determine which penalty is chosen.
         has_rows = (variances > least[:, None])[:, :, None]
         directions = directions * has_rows.swapaxes(1, 2)
         products *= has_rows
@@ -367,7 +369,7 @@ class Planes(LocalLinear):
     def solve(self, sums: Array, queries: Inputs, sigma: float | np.ndarray) -> Array:
         """Return a = (G + lambda I)^-1 (q - m), and a'm, (n_queries, d + 1).
 
-        The prediction gives a row x with kernel weight w the weight w (1 + a'x - a'm).
+        A row x with kernel weight w has the weight w (1 + a'x - a'm) in predictions.
         """
         sums = to_host(sums)
         fit, some = self._fit(sums), self.weight(sums) > 0

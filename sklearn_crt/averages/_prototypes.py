@@ -1,4 +1,4 @@
-"""Kernel averages over few weighted prototypes that represent the training rows."""
+"""Kernel averages over a few weighted prototypes that represent the training rows."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ _N_BINS = 8  # groups of similar numerical targets
 class Prototypes(TypedBaseEstimator):
     r"""Kernel between a query and a small number of prototypes of the training rows.
 
-    Pass it as the parameter ``kernel`` of the Nadaraya-Watson and local linear
-    estimators if there are too many training rows to store them, or if predictions
-    should be fast. The training rows are replaced by weighted k-means centres, which
-    are computed separately for each class, or for groups of rows with similar targets.
-    The time of a prediction then does not depend on the number of training rows, and
-    predictions are several times as accurate as those from random features that take
-    the same memory. The object has no ``fit`` method, because the estimator fits it.
+    Pass an instance as the parameter ``kernel`` of the Nadaraya-Watson and local linear
+    estimators if there are too many training rows to store, or if predictions must be
+    fast. The training rows are replaced by weighted k-means centres, which are computed
+    separately for each class, or for groups of rows with similar targets. The time per
+    prediction then does not depend on the number of training rows, and predictions are
+    several times as accurate as with random features that take the same memory. The
+    object has no ``fit`` method, because the estimator fits it.
 
     Parameters
     ----------
     n_prototypes : int, default=1024
         Number of prototypes. They are distributed among the classes, each of which has
-        at least one. With as many prototypes as training rows, predictions are those of
-        the exact kernel.
+        at least one. With as many prototypes as training rows, predictions equal those
+        of the exact kernel.
     kernel : str, kernel or callable, default="gaussian"
         Kernel between a query and a prototype: ``"gaussian"``, ``"laplacian"``,
-        ``"matern"``, a kernel value from :mod:`sklearn_crt.kernels`, or a callable, as
+        ``"matern"``, a kernel object from :mod:`sklearn_crt.kernels`, or a callable, as
         in :class:`NadarayaWatsonRegressor`.
     random_state : int, RandomState instance or None, default=None
         Seed of k-means, and of the sample of rows that ``sigma="median"`` uses.
@@ -63,8 +63,8 @@ class Prototypes(TypedBaseEstimator):
     Attributes
     ----------
     prototypes_ : Centers
-        The prototypes and their weights, an attribute of ``kernel_`` of a fitted
-        estimator.
+        The prototypes and their weights. Only the ``kernel_`` of a fitted estimator has
+        this attribute.
 
     See Also
     --------
@@ -85,17 +85,18 @@ class Prototypes(TypedBaseEstimator):
     models, or on whether a row has weight 2 or is repeated.
 
     ``partial_fit`` stores the rows as long as X has no more than about 4 million
-    entries. Of more rows, several thousand at a time are merged into half as many
-    points, first the oldest rows and later points that were merged before, so that each
-    call takes time in proportion to its own rows. Then the result depends on the order
-    of the rows, but not on their division into batches, and for merged models it
-    depends on their order. The local linear estimators also store the moments of the
-    rows of each point, so that with them more rows are merged into one point.
+    entries. Beyond this limit, several thousand rows at a time are merged into half as
+    many points, starting with the oldest rows; later, the points themselves are merged.
+    Hence the time of each call is proportional to the number of its own rows. The
+    result then depends on the order of the rows, or of the merged models, but not on
+    how the rows are divided into batches. The local linear estimators also store the
+    moments of the rows that each point represents, so they merge more rows into one
+    point.
 
     The inverse length scale ``sigma`` is a parameter of the estimator. ``sigma="auto"``
     compares multiples of ``"scale"`` from 1/8 to 32 by the error on up to 2000 training
     rows, each of which is subtracted from its prototype before it is predicted. Invalid
-    parameters raise a ValueError in ``fit`` of the estimator.
+    parameters raise a ValueError when the estimator is fitted.
 
     References
     ----------
@@ -138,7 +139,7 @@ class Prototypes(TypedBaseEstimator):
 def prototype_averages(
     prototypes: Prototypes, sigma: Sigma, targets: Targets
 ) -> PrototypeAverages:
-    """Return the fitted value of an estimator that has not seen any rows yet."""
+    """Return the value of an estimator to which no rows have been added yet."""
     prototypes._validate_params()
     draws = check_random_state(prototypes.random_state).randint(2**31 - 1, size=4)
     return PrototypeAverages(
@@ -165,14 +166,14 @@ def group_numbers(
         return Centers(y, weights).reduced(n_bins, frame, seed=seed)[1]
     order = np.argsort(y[:, 0], kind="stable")
     share = np.cumsum(weights[order], dtype=np.float64)
-    # a cumulative weight counts as reaching the edge of a bin if it does up to rounding
+    # a cumulative weight may fall short of the edge of a bin by a rounding error
     levels = share[-1] * np.arange(1, n_bins) / n_bins * (1 - 10.0**-DIGITS)
     places = np.searchsorted(share, levels)
     edges = np.unique(y[order[np.minimum(places, len(y) - 1)], 0])
     return np.searchsorted(edges, y[:, 0])  # equal targets are in the same group
 
 
-_KEPT_ENTRIES = 2**22  # entries of X above which rows are replaced by points
+_KEPT_ENTRIES = 2**22  # with more entries of X, rows are replaced by points
 _FINER = 8  # points per prototype that are kept while more rows may be added
 _CHUNK = 2**13  # rows that are merged at a time
 _N_LEFT = 2000  # held-out rows on which the multiple of sigma is chosen
@@ -203,9 +204,10 @@ class Points(NamedTuple):
         return math.prod(self.centers.shape) + self.spread.nnz
 
     def distinct(self) -> tuple[Points, np.ndarray]:
-        """Merge points with equal rows and targets, and return the number of each.
+        """Merge points with equal rows and targets, and return each one's new index.
 
-        Merged points are sorted by content, and have the total weight of their copies.
+        The merged points are sorted by content and have the total weight of their
+        copies.
         """
         # -> (n_rows,)
         centers, y, spread, _ = self
@@ -220,7 +222,7 @@ class Points(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PrototypeAverages(RowAverages):
-    """Fitted kernel averages over prototypes, computed from the rows when needed."""
+    """Kernel averages over prototypes, which are computed from the rows when needed."""
 
     unfitted: Prototypes  # a copy of the parameter of the estimator
     points: tuple[Points, ...] = ()
@@ -237,7 +239,7 @@ class PrototypeAverages(RowAverages):
             resolve_sigma(self.sigma_parameter, value.statistics)
         n_given, n_products = X.shape[0], self.targets.n_products(X.shape[1])
         start = 0
-        while start < n_given:  # up to the end of a chunk
+        while start < n_given:  # each step ends where a chunk is complete
             waiting = value.points[value._first_waiting :]
             missing = self._chunk_size(X) - sum(part.y.shape[0] for part in waiting)
             rows = slice(start, min(start + missing, n_given))
@@ -251,7 +253,7 @@ class PrototypeAverages(RowAverages):
         return value
 
     def _most_entries(self, X: Rows) -> int:
-        """Return the number of entries of rows above which they are merged."""
+        """Return the number of stored entries above which rows are merged."""
         few, n_features = _FINER * self.unfitted.n_prototypes, X.shape[1]
         n_products = self.targets.n_products(n_features)
         return max(_KEPT_ENTRIES, 2 * few * n_features) + few * n_products
@@ -262,7 +264,7 @@ class PrototypeAverages(RowAverages):
 
     @property
     def _first_waiting(self) -> int:
-        """The first part of the rows at the end, which are not a complete chunk."""
+        """Index of the first of the last parts, which do not fill a chunk yet."""
         k = len(self.points)
         while k and not (part := self.points[k - 1]).level:
             if part.y.shape[0] >= self._chunk_size(part.centers.points):
@@ -271,7 +273,7 @@ class PrototypeAverages(RowAverages):
         return k
 
     def _within_memory(self) -> PrototypeAverages:
-        """Merge rows and points while they have too many entries."""
+        """Merge rows and points until the number of entries is within the limit."""
         k = self._first_waiting
         last = (Points.joined(self.points[k:]),) if k < len(self.points) else ()
         value = replace(self, points=(*self.points[:k], *last))
@@ -283,7 +285,7 @@ class PrototypeAverages(RowAverages):
         return value
 
     def _next_parts(self) -> slice | None:
-        """Return the parts that were merged least often, first the oldest of them."""
+        """Return the parts to merge next: the oldest of those merged least often."""
         levels = [part.level for part in self.points[: self._first_waiting]]
         if 0 in levels:
             k = levels.index(0)
@@ -295,14 +297,14 @@ class PrototypeAverages(RowAverages):
         return slice(k, k + 2)
 
     def _merged(self, some: slice) -> PrototypeAverages:
-        """Return the averages with points that take half the memory of some parts."""
+        """Return a copy in which points of half the size replace some of the parts."""
         whole, left_out = Points.joined(self.points[some]), self.left_out
         if left_out is None and self._is_left_out:
             left_out = self._some(Points.joined(self.points))
         d, n_old = whole.centers.shape[1], whole.y.shape[0]
         width = d if self.targets.is_wide(d) else d + self.targets.n_products(d)
         given = self.sigma_parameter
-        # a number makes no difference to k-means
+        # scaling all columns by the same number does not affect k-means
         sigma = 1.0 if isinstance(given, str) else self._first_sigma()
         n_points = max(1, whole.n_entries // (2 * width))
         points, labels = self._reduced(whole, n_points, sigma, in_cells=True)
@@ -378,7 +380,7 @@ class PrototypeAverages(RowAverages):
         return HeldOutRows(rows[own], whole.y[own], totals, own)
 
     def _reduced(self, whole, n_points, sigma, *, in_cells=False):
-        """Replace points by fewer ones, and return the new number of each old point.
+        """Replace points by fewer points, and return the new index of each old point.
 
         K-means is run within each class, or within groups of similar targets.
         """
@@ -392,7 +394,7 @@ class PrototypeAverages(RowAverages):
                 y, centers.weights, n_points, self.statistics.seed[0]
             )
         n_steps = None
-        if in_cells:  # which takes less time
+        if in_cells:  # clustering within cells takes less time
             # for groups of two or three rows random centres are good enough
             n_steps = 2 if self.targets.n_products(1) == 0 else None
             groups = cells(centers.points, sigma, groups)
@@ -440,7 +442,7 @@ class PrototypeAverages(RowAverages):
 
 
 def _averages(y, share, labels):
-    """Return the target of each group, a common class or the mean of its rows."""
+    """Return the target of each group: its common class, or its mean target."""
     if y.ndim == 1:
         codes = np.empty(labels.max() + 1, dtype=y.dtype)
         codes[labels] = y

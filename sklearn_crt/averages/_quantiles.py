@@ -27,7 +27,7 @@ _RESIDUAL_SIGMA = 0.5
 _PREDICTION_LENGTH_SCALE = 0.5
 _ROWS_OF_PRIOR = 2.0  # weight of the mean of all squared residuals, in rows
 _ROWS_OF_FIT = 3.0  # a prediction from n rows has 3 / n times the variance of the noise
-# standard deviation of the errors of distant rows, in units of those of the targets
+# standard deviation of errors for distant rows, relative to that of the targets
 _DISTANT_DEVIATIONS = 2.5
 
 
@@ -42,7 +42,7 @@ class Residuals:
     squares: np.ndarray  # (n_rows, n_outputs), squared residuals
     weights: np.ndarray  # (n_rows,), with mean 1
     spread: np.ndarray  # (n_outputs,), standard deviations of the targets
-    # an Errors, the distribution of the residuals relative to their deviations
+    # an ``Errors`` object: the distribution of residuals relative to their deviations
     errors: Any = None
 
     @classmethod
@@ -167,33 +167,35 @@ class QuantilesMixin:
 
         Notes
         -----
-        The quantile of the level p for a row x with the prediction :math:`\hat y(x)`,
-        limited to the range of the training targets, is
+        For a row x, let :math:`\hat y(x)` be the prediction, limited to the range of
+        the training targets. The quantile at the level p is
 
         .. math:: \hat y(x) + \tau(x) \operatorname{quantile}_{p (1 + 1/n)}
            \frac{e_i}{\tau(x_i)} .
 
-        The quantile is taken over the n training rows, at most 2000, with the
-        leave-one-out residuals :math:`e_i`; each row is predicted without itself and
-        without rows equal to it. For levels below 0.5 it is that of the negative
-        residuals, with level 1 - p. The estimated standard deviation of the error is
+        The quantile on the right is taken over n training rows (at most 2000) with
+        leave-one-out residuals :math:`e_i`: each row is predicted without using the row
+        itself or its copies. For levels below 0.5, it is minus the quantile of the
+        negative residuals at the level 1 - p. The estimated standard deviation of the
+        error is
 
         .. math:: \tau(x)^2 = \frac{k s^2(x) + 2 s^2}{k + 2}
            \left(1 + \frac{3}{k}\right) + (2.5\, \delta(x)\, s_y)^2, \quad
            \delta(x) = \max\left(1 - \frac{s(x)}{0.05}, 0\right)^3
            \max\left(\frac{r(x)}{r_{99}}, 1\right) .
 
-        Here :math:`s^2(x)` is the mean of the squared residuals of up to 10,000
-        training rows, weighted by the kernel with twice the length scale (half of
-        ``sigma``) and by a Gaussian kernel of the difference between predictions, whose
-        length scale is half the standard deviation of the predictions, because noise
-        often grows with the prediction; k is the effective number of these rows, and
-        :math:`s^2` the mean over all of them. The last term widens the distribution for
-        rows unlike the training data: :math:`s_y` is the standard deviation of the
-        targets, s(x) the score of :meth:`score_samples`, r(x) the mean distance to five
-        neighbours from which it is computed, and :math:`r_{99}` the distance that is
-        not exceeded for 99 % of the training rows. So the term is zero for 95 % of the
-        rows like these, and is proportional to the distance far from all of them, as
+        Here :math:`s^2(x)` is the weighted mean of the squared residuals of up to
+        10,000 training rows. Their weights are products of two kernels: the kernel of
+        the model with twice the length scale (half of ``sigma``), and a Gaussian kernel
+        of the difference between predictions, because noise often grows with the
+        prediction; its length scale is half the standard deviation of the predictions.
+        The effective number of these rows is k, and :math:`s^2` is the mean over all of
+        them. The last term widens the distribution for rows unlike the training data:
+        :math:`s_y` is the standard deviation of the targets, s(x) the score of
+        :meth:`score_samples`, r(x) the mean distance to five neighbours from which the
+        score is computed, and :math:`r_{99}` the 99 % quantile of this distance among
+        the training rows. Hence the term is zero for 95 % of new rows from the same
+        distribution. Far from all training rows it is proportional to the distance, as
         the error is if the targets follow a linear trend. The residuals are computed in
         the first call, which takes as long as predicting these rows.
 
@@ -247,7 +249,7 @@ class QuantilesMixin:
         Returns
         -------
         ends : ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
-            Lower and upper ends of the intervals.
+            Lower and upper bounds of the intervals.
 
         Raises
         ------
@@ -258,15 +260,15 @@ class QuantilesMixin:
 
         Notes
         -----
-        The ends are the quantiles of :meth:`predict_quantiles` at the levels
-        :math:`(1 \mp p)/2` for the coverage p. They would contain the targets of p of
-        the training rows, each of which is predicted without itself. This is the
-        jackknife of [1]_, which approximates the stated coverage for stable predictions
-        without a guarantee for finite samples. A row with sample weight s counts as s
-        equal rows: n is the sum of the weights, but at least the number of distinct
-        rows, and copies of a row are left out together with it. With fewer than
-        :math:`2/(1 - p)` rows, the ends are those of the largest residuals, and the
-        coverage may be lower.
+        The bounds are the quantiles of :meth:`predict_quantiles` at the levels
+        :math:`(1 \mp p)/2` for the coverage p. Such intervals contain the targets of a
+        proportion p of the training rows if each of these is predicted by the others.
+        This is the jackknife of [1]_, which approximates the stated coverage for stable
+        predictions without a guarantee for finite samples. A row with sample weight s
+        counts as s equal rows: n is the sum of the weights, but at least the number of
+        distinct rows, and copies of a row are left out together with it. With fewer
+        than :math:`2/(1 - p)` rows, the bounds follow from the largest residuals, and
+        the coverage may be lower.
 
         References
         ----------

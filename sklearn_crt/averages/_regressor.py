@@ -32,14 +32,14 @@ class NadarayaWatsonRegressor(
     Attributes
     ----------
     y_mean_ : ndarray of shape (n_outputs,)
-        Weighted mean of each target, predicted for rows at which all kernel weights
-        vanish.
+        Weighted mean of each target, which is the prediction for rows where all kernel
+        weights vanish.
 
     See Also
     --------
-    NadarayaWatsonClassifier : The same for labels: class probabilities.
+    NadarayaWatsonClassifier : The corresponding classifier.
     Prototypes : A small number of weighted points instead of the training rows.
-    sklearn_crt.kernels : Kernels that have parameters.
+    sklearn_crt.kernels : Kernels with parameters of their own.
     OPRFSampler : The recommended sampler: positive features with minimum variance.
 
     Notes
@@ -108,8 +108,8 @@ class NadarayaWatsonRegressor(
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Predictions, which lie in the range of the training targets. They are
             float64 even if X is float32, because targets may need the higher precision.
-            For unreliable rows they are partly or entirely replaced by ``y_mean_``, see
-            Notes of the class.
+            For unreliable rows they are partly or entirely replaced by ``y_mean_`` (see
+            the Notes of the class).
         """
         value = self._check_rows(X, "predict")
         return self._squeezed(self._decode(value, X))

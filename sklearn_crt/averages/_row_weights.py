@@ -20,7 +20,7 @@ from ._keys import Keys, joined_parts
 from ._local_targets import LocalLinear, Planes
 from ._prototypes import Prototypes
 
-_BYTES = 2**24  # largest number of bytes of pairwise weights in memory
+_BYTES = 2**24  # maximum memory for pairwise weights, in bytes
 CUT = 1e-13  # small weights are set to zero if they sum to at most this proportion
 
 
@@ -49,7 +49,7 @@ def log_kernels(
 
 
 def shares_of(logs: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the weights of the training rows for each query, normalised to sum 1.
+    """Return the weights of the training rows for each query, which sum to 1.
 
     If all kernel values of a query vanish, the normalised sample weights are returned,
     because the prediction is then the mean of all targets.
@@ -119,7 +119,7 @@ def prediction_weights(
 
 
 def kernel_of(model: Any) -> Any:
-    """Return the fitted kernel of an estimator, or before ``fit`` its parameter."""
+    """Return the fitted kernel of an estimator, or its parameter before ``fit``."""
     value = vars(model).get("_value")
     return model.kernel if value is None else value.kernel_in_use
 

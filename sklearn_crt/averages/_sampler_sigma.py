@@ -1,4 +1,4 @@
-"""Choice of sigma of a sampler by the error of kernel averages from its features."""
+"""Selection of a sampler's sigma by the error of kernel averages of its features."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ from ._targets import Targets
 OCTAVES = 2.0 ** np.arange(-2, 5)
 _HALVES = 2.0 ** np.arange(-0.5, 1, 0.5)  # the finer grid around the best octave
 N_SAMPLED = 2000  # rows on which sigma is selected, each of which is left out in turn
-# Error rates that differ by at most so many standard errors are decided by the Brier
-# score. The error rate alone would often be decided by chance, because few rows are
-# misclassified. The Brier score alone prefers a large sigma, whose probabilities are
-# less uniform, although its random features misclassify more rows.
+# If error rates differ by at most this many standard errors, the Brier score decides.
+# The error rate alone would often select sigma by chance, because few rows are
+# misclassified. The Brier score alone favours a large sigma, which yields less uniform
+# probabilities, although its random features misclassify more rows.
 _CLOSE = 0.5
 _REMAINDER = 1e-9  # smaller proportions of a sum of features are rounding errors
 
 
 @dataclass(frozen=True)
 class SampledRows:
-    """A sample of the distinct rows; ``a + b`` is a sample of the rows of both."""
+    """A sample of distinct rows; ``a + b`` is a sample of the rows of both."""
 
     few: DistinctSample
     seen: Any  # statistics of the targets of all rows, not only of the sample
@@ -90,11 +90,11 @@ def best_multiple_of_sampler(
 
 
 def _class_factors(encoded, own, seen):
-    """Return the factors of class sums that restore the class proportions of all rows.
+    """Return factors for class sums that restore the class proportions of all rows.
 
-    If the kernel is wide, all class sums are close to their class proportions. A row
-    that is left out then makes its own class less probable than all others of equal
-    proportion, and so do the random proportions of a sample.
+    If the kernel is wide, the class sums are close to the class proportions. Leaving
+    out a row then makes its own class less probable than other classes of the same
+    size, and the random class proportions of a sample have a similar effect.
     """
     # encoded, own (n_rows, n_classes)
     rest = encoded.sum(axis=0) - own
@@ -111,7 +111,7 @@ def _errors_of_labels(sums, share, encoded, targets, seen):
 
 
 def _errors_of_numbers(sums, share, encoded, targets, seen):
-    """Return the squared error of each row, in variances of the targets, (n_rows,)."""
+    """Return squared errors relative to the variance of the targets, (n_rows,)."""
     own, weights = targets.weight(encoded)[:, None], targets.weight(sums)[:, None]
     truth, n_outputs = encoded[:, : targets.n_averages] / own, targets.n_averages
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -123,7 +123,7 @@ def _errors_of_numbers(sums, share, encoded, targets, seen):
 
 
 def _best_for_labels(errors, multiples, weights, copies):
-    """Return the index of the lowest Brier score among those with a low error rate."""
+    """Return the index of the lowest Brier score among multiples with few mistakes."""
     wrong, brier = np.stack(errors, axis=1)
     least = wrong[_last_least(wrong @ weights)]
     close = [not is_significant(row - least, weights, copies, _CLOSE) for row in wrong]
@@ -131,7 +131,7 @@ def _best_for_labels(errors, multiples, weights, copies):
 
 
 def _best_for_numbers(errors, multiples, weights, copies):
-    """Return the index of the lowest error, or of "scale" within a standard error."""
+    """Return the index of "scale" unless another multiple is significantly better."""
     errors = np.stack(errors)
     best = _last_least(errors @ weights)
     for default in np.flatnonzero(multiples == 1):
@@ -152,10 +152,11 @@ def _sums_over_other_rows(
     own: np.ndarray,
     targets: Targets,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sums of features times targets without the row and its copies.
+    """Return kernel sums that exclude each row and its copies.
 
-    The second array is the weight of each average, below 1 for unreliable rows. ``own``
-    are the sums of the encoded targets over each row and its copies.
+    The second array contains the weight of each kernel average, which is below 1 for
+    unreliable rows. ``own`` contains the sum of the encoded targets of each row and its
+    copies.
     """
     # X (n, d), encoded and own (n, k) -> (n, k), (n,)
     sums, found, share = FeatureSums(), np.zeros(encoded.shape), np.ones(len(encoded))

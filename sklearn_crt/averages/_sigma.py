@@ -26,19 +26,19 @@ _HALVES = 2.0 ** np.arange(-0.5, 1, 0.5)
 # rows that are predicted, and training rows, for kernel averages and for local fits
 _N_QUERIES, N_KEYS = 1000, 10_000
 _N_FITS, N_KEYS_OF_FITS = 500, 5000
-# products of kernel weights and targets per multiple, which take about 0.3 s
+# maximum number of products of kernel weights and targets per multiple (about 0.3 s)
 _MOST_PRODUCTS = 2**32
 # Multiple of the log loss that is added to the error rate for labels. Because few rows
 # are misclassified, the error rate alone would often be decided by chance. Frequencies
-# are smoothed as if this number of rows were added, with equal weights of all classes.
-# Hence frequencies of few rows count as uncertain, even if all their labels are equal.
+# are smoothed as if _ADDED rows were added, divided equally among the classes. Hence
+# frequencies of few rows count as uncertain even if all their labels agree.
 _LOG_LOSS, _ADDED = 0.2, 0.3
-TIE = 1e-6  # relative difference of errors or probabilities that count as equal
+TIE = 1e-6  # errors or probabilities with a smaller relative difference count as equal
 _QUERY_ROWS, _KEY_ROWS = 125, 1024  # rows whose kernel values are computed at a time
 
 
 class Best(NamedTuple):
-    """The multiple of sigma and the targets of the lowest error, and this error."""
+    """The multiple of sigma and the targets with the lowest error, and that error."""
 
     multiple: float
     targets: Targets
@@ -56,10 +56,10 @@ def best_multiple(
 ) -> Best:
     """Return the multiple of sigma, and the targets, with the lowest error.
 
-    The error is the leave-one-out error of the first rows, which are in a random order.
-    A row is predicted from the rows at a positive distance from it, so its copies are
-    left out too. Therefore a weight has the same effect as repeating a row, and data
-    with repeated rows are not overfitted. If only m of n distinct rows with d features
+    The error is the leave-one-out error of the first rows; rows are in random order. A
+    row is predicted from the rows at a positive distance from it, so its copies are
+    left out too. Therefore a row of weight 2 has the same effect as a repeated row, and
+    repeated rows do not cause overfitting. If only m of n distinct rows with d features
     are used, the best multiple for m rows is scaled by (n / m)^(1 / (d + 4)), the rate
     at which the optimal sigma grows with the number of rows (Scott's rule).
     """
@@ -133,9 +133,9 @@ def path_sums(
 ) -> Iterator[tuple[LogSum, ...]]:
     """Yield the kernel sums over training rows for each multiple.
 
-    These are the sums of the targets, and given ``row_weights`` also the sums of these
-    weights times the squared kernel. Pairs marked in ``gone`` are excluded. If the
-    squares of consecutive multiples differ by powers of two, Gaussian weights are
+    These are the sums of the targets and, if ``row_weights`` are given, also the sums
+    of these weights times the squared kernel. Pairs marked in ``gone`` are excluded. If
+    the squares of consecutive multiples differ by powers of two, Gaussian weights are
     computed by repeated squaring, which is faster than evaluating exponentials.
     """
 
@@ -165,7 +165,7 @@ def path_sums(
         for _ in range(step):
             np.maximum(weights, least, out=weights)
             weights *= weights
-        with np.errstate(over="ignore"):  # for rows without weight
+        with np.errstate(over="ignore"):  # for queries whose kernel weights all vanish
             log_scale = np.maximum(log_scale * 2.0**step, least_log(log_scale))
         yield found(weights, log_scale)
 
@@ -219,7 +219,7 @@ def _search(octaves, finer, batches, encoded, targets, copies) -> Best:
                 total = targets.weight(sums)
                 found = _weighted_means(solved, total, mean)
                 if targets.are_labels:
-                    # at most the total weight (Cauchy-Schwarz), but for rounding
+                    # limits the number to the total weight (Cauchy-Schwarz)
                     least = np.maximum(total**2 / whole, np.finfo(float).tiny)
                     n_rows = total**2 / np.maximum(squares[0][:, 0], least)
                     n_rows *= rows_per_weight
@@ -249,7 +249,7 @@ def _search(octaves, finer, batches, encoded, targets, copies) -> Best:
 
 
 def _label_errors(found, truth, n_rows):
-    """Return the mistakes of each row, and a multiple of the smoothed log loss."""
+    """Return the mistakes of each row plus a multiple of the smoothed log loss."""
     # found (n_candidates, n_queries, n_classes), truth (n_queries, n_classes), and the
     # effective numbers of rows behind each prediction, (n_queries,)
     found = np.maximum(found, 0)
@@ -285,7 +285,7 @@ def is_significant(
 
 
 def _weighted_means(sums, weights, mean):
-    """Return weighted means of the targets, or the mean of all if weights vanish."""
+    """Return weighted means of the targets, or the overall mean if weights vanish."""
     # sums (..., n_rows, n_columns), weights (n_rows,) -> (..., n_rows, n_averages)
     weights = weights[:, None]
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -303,10 +303,10 @@ class HeldOutRows(NamedTuple):
     X: Any  # (n_rows, n_features)
     y: np.ndarray  # (n_rows,) or (n_rows, n_outputs)
     weights: np.ndarray  # (n_rows,)
-    own: np.ndarray  # (n_rows,), number of the prototype that a row belongs to
+    own: np.ndarray  # (n_rows,), index of the prototype that a row belongs to
 
     def moved(self, labels: np.ndarray) -> HeldOutRows:
-        """Return the same rows after point g was merged into point ``labels[g]``."""
+        """Return the same rows after merging each point g into point ``labels[g]``."""
         # labels (n_points,)
         return self._replace(own=labels[self.own])
 
@@ -331,7 +331,7 @@ def best_multiple_left(
             own = targets.encode(*parts, np.float64, rows)
             place = np.arange(len(own)), left.own[batch]
             rest = 1 - targets.weight(own) / targets.weight(encoded)[place[1]]
-            # prototypes equal to the row are left out too, as by the exact kernel
+            # prototypes equal to the row are left out too, as with the exact kernel
             gone = rows.sq_distances(keys) == 0
             gone[place] |= rest < _NOTHING
             removed = targets.contribution(own, encoded[place[1]])

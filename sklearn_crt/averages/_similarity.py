@@ -1,4 +1,4 @@
-"""How similar rows are to the training rows, as quantiles of the training rows."""
+"""Similarity of rows to the training rows, as quantiles among the training rows."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from ._sigma import N_KEYS
 
 N_LEFT_OUT = 2000  # training rows whose similarity to the others is computed
 _N_NEIGHBORS = 5
-# Rows with a lower score are unlike the training rows. The unit of the distance from
-# the training rows is exceeded by the distances of 1 % of them from the others.
+# Rows with scores below _LEAST_SCORE are unlike the training rows. The unit of
+# distances is the quantile, at the level _USUAL_DISTANCES, of the distances between
+# each training row and the others.
 _LEAST_SCORE, _USUAL_DISTANCES = 0.05, 0.99
 
 
@@ -48,9 +49,9 @@ class Similarity:
     neighbors: Any  # NearestNeighbors of the standardised rows
     logs: Distribution
     closeness: Distribution
-    unit: float  # of distances
-    both: Any = None  # a Distribution, of the lower quantile
-    # ComparedRows of the first training rows of the sample without themselves
+    unit: float  # of the distances
+    both: Any = None  # a Distribution of the lower of the two quantiles
+    # ComparedRows of the first rows of the sample, each of which is left out
     left_out: Any = None
 
     @classmethod
@@ -60,7 +61,7 @@ class Similarity:
 
     @classmethod
     def _computed(cls, value: Any) -> Similarity:
-        # here, because they take long to import
+        # imported here, because these imports are slow
         from sklearn.neighbors import NearestNeighbors
         from sklearn.preprocessing import StandardScaler
 
@@ -99,7 +100,7 @@ class Similarity:
         return ComparedRows(scores, low**3 * ratios)
 
     def _least_share(self, logs: np.ndarray, distances: np.ndarray) -> np.ndarray:
-        """Return the lower quantile among the training rows."""
+        """Return the lower of the two quantiles among the training rows."""
         own = self.logs.shares_below(logs), self.closeness.shares_below(-distances)
         return np.minimum(*own)
 
@@ -124,10 +125,10 @@ class SimilarityMixin:
     def score_samples(self, X: TableLike) -> np.ndarray:
         """Return how similar rows are to the training rows, from 0 to 1.
 
-        The score is the proportion of training rows that are at most as similar to the
-        other training rows, so about 1 % of new rows from the same distribution have
-        scores of at most 0.01. A score near 0 indicates that a prediction may be an
-        extrapolation.
+        The score is the proportion of training rows whose similarity to the other
+        training rows is at most that of the given row. Hence about 1 % of new rows from
+        the same distribution have scores of at most 0.01. A score near 0 indicates that
+        a prediction may be an extrapolation.
 
         Parameters
         ----------
@@ -137,8 +138,8 @@ class SimilarityMixin:
         Returns
         -------
         scores : ndarray of shape (n_samples,)
-            Proportions of the training rows; 0 for rows that are less similar to the
-            training rows than each of these to the others.
+            Proportions of the training rows. A row has score 0 if it is less similar to
+            the training rows than any of these is to the others.
 
         Raises
         ------
@@ -147,13 +148,14 @@ class SimilarityMixin:
 
         Notes
         -----
-        Two numbers are computed for each row, and for up to 2000 training rows, of
-        which each is left out in turn: the total kernel weight (:meth:`log_weights`),
-        and the mean distance to the five nearest of up to 10,000 training rows after
-        the columns are standardised. The second number also reveals changes in columns
-        that the kernel ignores, because they have little effect on the training
-        targets, such as those that a :class:`LearnedMetric` shrinks. The lower of the
-        two quantiles among the training rows is then replaced by its own quantile.
+        Two quantities are computed for each row, and for up to 2000 training rows, each
+        of which is left out in turn: the total kernel weight (:meth:`log_weights`), and
+        the mean distance to the five nearest of up to 10,000 training rows in
+        standardised columns. The second quantity also detects changes in columns that
+        the kernel ignores because they have little effect on the targets, for instance
+        after they have been shrunk by a :class:`LearnedMetric`. Both quantities are
+        converted to quantiles among the training rows, and the score is the quantile of
+        the lower of the two.
 
         Examples
         --------

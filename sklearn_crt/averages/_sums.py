@@ -20,7 +20,7 @@ from ._targets import Targets
 
 
 class KernelSums(NamedTuple):
-    """Kernel sums for a block of queries, with the standard error of total weights.
+    """Kernel sums for a block of queries, with standard errors of the total weights.
 
     The sums are ``scores * exp(log_scale)``. The error is None if no terms can cancel.
     """
@@ -32,7 +32,7 @@ class KernelSums(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Averages(FittedValue):
-    """Base class of the fitted value of a kernel average.
+    """Base class of the fitted values of kernel averages.
 
     Subclasses hold the training rows, prototypes, or sums of features times targets.
     """
@@ -153,7 +153,7 @@ class FeatureSums(NamedTuple):
         further: np.ndarray | None = None,
         workspace: Workspace | None = None,
     ) -> tuple[Array, Array]:
-        """Multiply features of queries by the sums, and return the logs of the scales.
+        """Return the products of query features and sums, and their log scales.
 
         ``further`` are additional columns of sums, whose products are appended.
         """

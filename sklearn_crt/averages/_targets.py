@@ -1,4 +1,4 @@
-"""Encodings of targets, labels or numbers, as the columns of a matrix."""
+"""Encodings of labels and of numerical targets as the columns of a matrix."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..rows import Inputs
 class Targets(ABC):
     """Base class of encodings of the targets as columns of a matrix.
 
-    The kernel sums of these columns, divided by the sum of the weights, are averages.
+    Kernel sums of these columns, divided by the total kernel weight, are averages.
     """
 
     are_labels: bool
@@ -29,14 +29,14 @@ class Targets(ABC):
     ) -> Array:
         """Encode targets as the columns whose sums are needed, (n_rows, n_columns).
 
-        Local linear fits also need the rows, and for prototypes the second moments of
-        the rows that each represents.
+        Local linear fits also need the rows and, for prototypes, the second moments of
+        the rows that each prototype represents.
         """
 
     def prepared(
         self, y: Array, weights: Array, dtype: Any, *of_rows: Any
     ) -> tuple[Array, ...]:
-        """Return what is stored of encoded targets, arrays of one row per row."""
+        """Return the arrays that are stored for the targets, with one entry per row."""
         return (self.encode(y, weights, dtype, *of_rows),)
 
     def product_type(self, X: Any) -> Any:
@@ -64,17 +64,17 @@ class Targets(ABC):
         return self
 
     def is_wide(self, n_features: int) -> bool:
-        """Return whether there are too many columns for a slope each."""
+        """Return whether there are too many columns to fit a slope for each."""
         return False
 
     def adapted(self, rows: Inputs, weights: np.ndarray) -> Targets:
-        """Return the targets with the directions of slopes, if the rows are wide."""
+        """Return targets whose slopes have few directions if the rows are wide."""
         return self
 
     def contribution(self, own: np.ndarray, group: np.ndarray) -> np.ndarray:
-        """Return what to subtract from encoded prototypes to leave out one row each.
+        """Return what to subtract from prototypes to leave out one of the rows of each.
 
-        ``own`` are the encoded rows, and ``group`` the prototypes they belong to.
+        ``own`` are the encoded rows, and ``group`` are the prototypes they belong to.
         """
         return own
 
@@ -85,17 +85,17 @@ class Targets(ABC):
     def spread_of(
         self, points: Any, share: np.ndarray, labels: np.ndarray
     ) -> csr_array:
-        """Return the central second moments of the rows in groups of ``Points``."""
+        """Return the central second moments of the rows in each group of points."""
         return csr_array((labels.max() + 1, 0))
 
     def scaled(self, spread: csr_array, sigma: float | np.ndarray) -> np.ndarray:
-        """Return the central second moments of the rows multiplied by sigma."""
+        """Return the central second moments for rows that are multiplied by sigma."""
         return spread.toarray()
 
     def solve(self, sums: Array, queries: Inputs, sigma: float | np.ndarray) -> Array:
-        """Return scores whose ratio to the sum of weights is the prediction.
+        """Return the scores, which divided by the total weight yield the prediction.
 
-        The sums and the queries are those of raw rows multiplied by sigma.
+        The sums and the queries refer to rows that are multiplied by sigma.
         """
         return sums
 
@@ -107,7 +107,7 @@ class Targets(ABC):
 
 @dataclass(frozen=True)
 class OneHot(Targets):
-    """Class labels 0, 1, ...: one column per class, with the weight in that of y."""
+    """Class labels 0, 1, ... as one-hot columns, multiplied by the weights."""
 
     n_averages: int
     are_labels = True
@@ -130,7 +130,7 @@ class OneHot(Targets):
 
 @dataclass(frozen=True)
 class RegressionTargets(Targets):
-    """Numerical targets: one weighted column per output, and one of the weights."""
+    """Numerical targets: one weighted column per output, and a column of weights."""
 
     n_averages: int
     are_labels = False

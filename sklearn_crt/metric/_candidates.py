@@ -26,13 +26,13 @@ _QUERIES, _KEYS = 500, 1500  # rows of the comparison
 _SHARE = 0.4  # largest share of the rows that are predicted in the comparison
 _ROWS_PER_HAT = 5  # with fewer rows per feature, hat functions are not tried
 _MANY = 2500  # with more rows the metric is not learned again from all of them
-_COMPARED = 2500  # rows of AGOP in the comparison; it takes more if it is chosen
+_COMPARED = 2500  # rows that AGOP uses in the comparison; it uses more if chosen
 _ROUNDING = 1e-14  # smaller variances, relative to the largest, are rounding errors
-_TURNS = 1024.0  # times that a score goes around the unit interval that orders rows
+_TURNS = 1024.0  # how often a score wraps around the unit interval that orders rows
 
 
 class Parameters(NamedTuple):
-    """The parameters of an estimator at the time of its fit."""
+    """The parameters of an estimator at the time of ``fit``."""
 
     n_components: int | None
     method: str
@@ -42,7 +42,7 @@ class Parameters(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """A learned map, and its properties that users can read."""
+    """A learned map, and the properties of it that users can inspect."""
 
     method: str
     scores: dict[str, float]
@@ -57,8 +57,8 @@ class Metric:
 class Table:
     """Training rows in a random order, with standardised targets.
 
-    The order depends on the standardised rows alone, so that neither their order in the
-    table matters nor the units of the columns.
+    The random order depends only on the standardised rows, so that neither the original
+    order of the rows nor the units of the columns affect the result.
     """
 
     X: np.ndarray  # (n_rows, n_columns)
@@ -70,7 +70,7 @@ class Table:
     def of(
         cls, X: np.ndarray, y: np.ndarray, weights: np.ndarray, *, by_class: bool
     ) -> Table:
-        """Return the table of labels or of numbers."""
+        """Return the table for labels (``by_class``) or for numbers."""
         S = ColumnFeatures.of(X, weights, hats=False)(X)
         along = np.random.default_rng(0).normal(scale=_TURNS, size=S.shape[1])
         order = np.argsort((S * along).sum(axis=1) % 1.0, kind="stable")
@@ -102,17 +102,17 @@ class Table:
 
     @cached_property
     def n_seen(self) -> int:
-        """Number of the other rows."""
+        """Number of rows from which metrics are learned in the comparison."""
         return len(self.X) - self.n_held
 
 
 def best_metric(table: Table, parameters: Parameters, step: Step = no_step) -> Metric:
     """Return the metric of the given method, or the candidate with the lowest error.
 
-    The candidates are learned without the last rows, which are then predicted by local
-    linear fits to all other rows. On rows from which it was learned, a metric would
-    seem too accurate. Hat functions are not tried if there are many features per row,
-    since they would be chosen by chance, nor for labels, where they rarely help.
+    A metric would seem too accurate on the rows from which it was learned. Therefore
+    the candidates are learned without the last rows, which are then predicted by local
+    linear fits to all other rows. Hat functions are not tried if there are few rows per
+    feature, because they could win by chance, nor for labels, where they rarely help.
     """
     method, columns = parameters.method, parameters.columns
     linear, hats = (Learner(table, parameters, kind, step) for kind in (False, True))
@@ -167,12 +167,12 @@ class Learner:
 
     @cached_property
     def unit(self) -> float:
-        """The sigma of which multiples are tried, 0 if all columns are constant."""
+        """The sigma whose multiples are compared; 0 if all columns are constant."""
         n_columns = self.features.kept.size
         return math.sqrt(2 / n_columns) if n_columns else 0.0
 
     def root(self, method: str, n_rows: int) -> np.ndarray:
-        """Return the L of the metric L L' that is learned from the first rows."""
+        """Return a root L of the metric L L' that is learned from the first rows."""
         # -> (n_features, r)
         n_rows = min(n_rows, MOST_ROWS.get(method, n_rows))
         name = "root", method, n_rows
@@ -194,7 +194,7 @@ class Learner:
     def components(self, root: np.ndarray) -> np.ndarray:
         """Return the leading principal directions of the rows under the metric.
 
-        The total variance of transformed rows is the number of columns not constant.
+        The total variance of transformed rows is the number of non-constant columns.
         """
         # -> (n_components, n_features)
         (d, r), share = root.shape, self.table.weights / self.table.weights.sum()
@@ -204,7 +204,7 @@ class Learner:
         if n:
             ends = r - n, r - 1
             values, V = eigh(root.T @ covariance @ root, subset_by_index=ends)
-            # directions without variance are rounding errors
+            # directions without variance consist of rounding errors
             leading = (root @ (V * (values > _ROUNDING * values[-1]))[:, ::-1]).T
             place = np.abs(leading).argmax(axis=1)
             found[:n] = leading * np.sign(leading[np.arange(n), place])[:, None]
@@ -213,7 +213,7 @@ class Learner:
         return found * math.sqrt(live / variance) if variance > 0 else found
 
     def fit(self, method: str) -> Best:
-        """Return the local linear fit that predicts the rows held out best."""
+        """Return the local linear fit with the lowest error on the held-out rows."""
         return computed_once(self, ("fit", method), lambda: self._search(method))
 
     def _search(self, method: str) -> Best:
@@ -243,6 +243,6 @@ class Learner:
 
 
 def root_of(M: np.ndarray) -> np.ndarray:
-    """Return an L of M = L L'."""
+    """Return a matrix L with M = L L'."""
     values, vectors = np.linalg.eigh(M)
     return vectors * np.sqrt(np.maximum(values, 0))

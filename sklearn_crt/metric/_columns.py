@@ -11,21 +11,21 @@ from .._quantiles import weighted_quantiles
 from ..averages._exact import as_kind
 from ..rows import Rows
 
-_LIMIT = 4.0  # standard deviations, which softly clipped scores do not exceed
-_KNOTS = np.linspace(0, 1, 6)  # levels of the quantiles at which hat functions peak
-_CONSTANT = 1e-7  # smaller deviations, relative to the values, are rounding errors
+_LIMIT = 4.0  # bound of softly clipped scores, in standard deviations
+_KNOTS = np.linspace(0, 1, 6)  # quantile levels of the knots of the hat functions
+_CONSTANT = 1e-7  # smaller relative standard deviations are rounding errors
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnFeatures:
     """Functions of single columns, standardised on the training rows.
 
-    The score of a value with standardised value z is z / sqrt(1 + (z / 4)^2), so that
-    outliers do not dominate distances. With knots there are also hat functions: each is
-    one at a knot, zero at all others, and linear in between. Beyond the outermost knots
-    the last piece continues as a straight line, softly clipped, so that rows outside
-    the range of the training values are far from all others. Constant columns have no
-    features.
+    A standardised value z has the score z / sqrt(1 + (z / 4)^2), so that outliers do
+    not dominate distances. If there are knots, hat functions are added: each equals one
+    at its own knot and zero at all other knots, and is linear in between. Beyond the
+    outermost knots, the last linear piece is extrapolated and softly clipped, so that
+    rows outside the range of the training data are far from all training rows. Constant
+    columns have no features.
     """
 
     kept: np.ndarray  # positions of the columns that are not constant
@@ -37,7 +37,7 @@ class ColumnFeatures:
 
     @classmethod
     def of(cls, X: np.ndarray, weights: np.ndarray, *, hats: bool) -> ColumnFeatures:
-        """Return the features for training rows and their weights."""
+        """Return the features fitted to weighted training rows."""
         share = weights / weights.sum()
         center = share @ X
         deviation = np.sqrt(share @ (X - center) ** 2)
@@ -56,7 +56,7 @@ class ColumnFeatures:
 
     @property
     def has_hats(self) -> bool:
-        """Whether a column has hat functions; two values need none."""
+        """Whether any column has hat functions; columns with two values need none."""
         return any(len(knots) > 2 for knots in self.knots)
 
     def _z(self, X: np.ndarray) -> np.ndarray:
@@ -79,7 +79,7 @@ class ColumnFeatures:
         return (raw - self.means.astype(X.dtype)) / self.scales.astype(X.dtype)
 
     def slopes(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return derivatives of the features, and the columns they are functions of."""
+        """Return the derivatives of the features, and the column of each feature."""
         # -> (n_rows, n_features), (n_features,)
         found = [(1 + (self._z(X) / _LIMIT) ** 2) ** -1.5 / self.deviation]
         columns = list(self.kept)
@@ -95,10 +95,11 @@ class ColumnFeatures:
 def _between_knots(
     x: np.ndarray, knots: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the knot left of each value, how far it is to the next, and the slope.
+    """Return the left knot of each value, its position in the interval, and the slope.
 
-    The distance is relative to that of the two knots. Values beyond all knots continue
-    the outermost interval, and are softly clipped.
+    The position grows linearly from 0 at the left knot to 1 at the next knot, and the
+    slope is its derivative. Beyond the outermost knots it is extrapolated and softly
+    clipped.
     """
     # (n_rows,), (n_knots,) -> three of (n_rows,)
     left = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, len(knots) - 2)
@@ -106,12 +107,12 @@ def _between_knots(
     share = (x - knots[left]) / width
     inside = np.clip(share, 0.0, 1.0)
     beyond = share - inside
-    factor = _LIMIT / np.hypot(_LIMIT, beyond)  # its cube is the derivative of a score
+    factor = _LIMIT / np.hypot(_LIMIT, beyond)  # its cube is the derivative
     return left, inside + factor * beyond, factor**3 / width
 
 
 def mapped(features: ColumnFeatures, components: np.ndarray, X: Rows) -> np.ndarray:
-    """Return the features of rows times components, block by block."""
+    """Return the products of features and components, computed block by block."""
     # components (r, n_features) -> (n_rows, r)
     out = np.empty((X.shape[0], len(components)), X.dtype)
     for rows in row_chunks(X, components.shape[1]):
@@ -121,8 +122,8 @@ def mapped(features: ColumnFeatures, components: np.ndarray, X: Rows) -> np.ndar
 
 
 def softly_clipped(scores: np.ndarray) -> np.ndarray:
-    """Return z / sqrt(1 + (z / 4)^2) for standard scores z, which keeps their order.
+    """Return z / sqrt(1 + (z / 4)^2) for standard scores z.
 
-    Outliers stay ordered, but are no longer far from all other rows.
+    This function preserves the order of outliers, but moves them closer to other rows.
     """
     return scores * (_LIMIT / np.hypot(_LIMIT, scores))

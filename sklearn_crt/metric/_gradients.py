@@ -1,9 +1,10 @@
-"""Metrics from the gradients of regressions: the evidence of a process, and AGOP.
+"""Metrics from gradients: the evidence of a Gaussian process, and AGOP.
 
 A Gaussian process has one scale per column. The scales that maximise its marginal
 likelihood, or evidence, shrink columns that are unrelated to the targets, and the
 gradients of its mean show along which directions the targets vary. AGOP is the average
-gradient outer product of ridge regression on cosines and sines, for more rows.
+gradient outer product of ridge regression on random cosines and sines, which can use
+more rows.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from scipy.optimize import minimize
 
 from .._sincos import sincos
 
-# Number of rows, number of iterations of L-BFGS, and the gain in log evidence below
-# which it stops. The last stage continues only for targets with little noise.
+# Number of rows, maximum number of L-BFGS iterations, and the increase in log evidence
+# below which it stops. The last stage runs for long only if there is little noise.
 STAGES = (400, 15, 0.0), (800, 15, 0.0), (800, 30, 0.3)
 MOST_ROWS = {"evidence": STAGES[-1][0], "agop": 2**13}
-_PENALTY = 0.3  # weight of the squared deviations of log scales from a common one
-_COMMON = 2.0 ** np.arange(-3, 2)  # common scales, in units of sqrt(2 / n_columns)
-_NOISE = 0.05, 1e-6, 10.0  # variance of the noise at the start, and its bounds
-_RANGE = 7.0, 5.0  # how far log scales may go below and above the common one
+_PENALTY = 0.3  # weight of the squared deviations of log scales from a common value
+_COMMON = 2.0 ** np.arange(-3, 2)  # candidates, in units of sqrt(2 / n_columns)
+_NOISE = 0.05, 1e-6, 10.0  # initial noise variance, and its bounds
+_RANGE = 7.0, 5.0  # how far log scales may lie below and above the common value
 _LEAST_LOG = -100.0  # smallest log kernel, so that no product is a subnormal number
 _LEAST_SIZE = 1e-12  # smallest variance of the process, for constant targets
 
@@ -33,14 +34,14 @@ _LEAST_SIZE = 1e-12  # smallest variance of the process, for constant targets
 class GaussianProcess:
     """Evidence of a Gaussian process as a function of log scales and log noise.
 
-    The covariance of a target is a multiple of K = R + noise * N, where R is the
-    Gaussian kernel of the scaled rows, and N is diagonal with the inverse weights. The
-    multiple maximises the evidence. Several targets share K.
+    The covariance matrix of each target is a multiple of K = R + noise * N, where R is
+    the Gaussian kernel matrix of the scaled rows, and N is the diagonal matrix of
+    inverse weights. The multiple maximises the evidence. All targets share K.
     """
 
     X: np.ndarray  # (n, d)
     targets: np.ndarray  # (n, k), centred
-    inverse_weights: np.ndarray  # (n,), their mean is about 1
+    inverse_weights: np.ndarray  # (n,), with mean about 1
 
     def _solve(self, parameters: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return the scaled rows, R, the Cholesky factor of K, and K^-1 targets.
@@ -68,7 +69,7 @@ class GaussianProcess:
 
         With A = K^-1 T for targets T of variance a^2, and W = (K^-1 - A A' / a^2) o R,
         the derivative in the log scale of column j is the sum over pairs of rows of
-        -W_ik (z_ij - z_kj)^2 / 2, of which the square is expanded here.
+        -W_ik (z_ij - z_kj)^2 / 2. The sum is computed by expanding the square.
         """
         n = len(self.X)
         try:
@@ -91,7 +92,7 @@ class GaussianProcess:
         return value, np.append(slopes / n + 2 * _PENALTY / n * gap, of_noise)
 
     def gradient_products(self, parameters: np.ndarray) -> np.ndarray:
-        """Return the sum of outer products of gradients of the posterior means."""
+        """Sum the outer products of the gradients of the posterior means."""
         # -> (d, d)
         Z, R, _, solved = self._solve(parameters)
         R = np.triu(R) + np.triu(R, 1).T
@@ -107,11 +108,11 @@ class GaussianProcess:
 def learn_evidence(
     X: np.ndarray, targets: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    """Return the metric of the scales and gradients that maximise the evidence.
+    """Return a metric from the scales that maximise the evidence and from gradients.
 
-    The rows, of standardised columns and in a random order, are used from the first up
-    to 800. The metric is the sum of the squared scales, as a diagonal matrix, and of
-    the mean outer product of gradients, each divided by its trace.
+    At most the first 800 rows are used; rows must have standardised columns and be in
+    random order. The metric is the sum of two matrices, each divided by its trace: the
+    diagonal matrix of squared scales, and the mean outer product of the gradients.
     """
     # X (n, d), targets (n, k), weights (n,) -> (d, d)
     d, parameters = X.shape[1], np.zeros(0)
@@ -143,13 +144,13 @@ def learn_evidence(
 
 
 _MOST_FREQUENCIES = 384
-_FREQUENCIES = 128, 4  # smallest number, and further ones per column
+_FREQUENCIES = 128, 4  # number of frequencies: a constant, and a multiple of n_columns
 _MOST_ROUNDS = 8
 _PENALTIES = 1e-5, 1e-4, 1e-3, 1e-2  # ridge penalties per row
-_MULTIPLES = 0.5, 1.0, 2.0  # standard deviations of the phases that are tried
-_SPREAD = 0.05  # share of the variance that is spread over all directions
-_GAIN = 0.002  # relative gain in held-out error that justifies a further round
-_HELD_OUT = 5  # one row of so many is held out
+_MULTIPLES = 0.5, 1.0, 2.0  # candidate standard deviations of the phases
+_SPREAD = 0.05  # proportion of the variance of the frequencies that is isotropic
+_GAIN = 0.002  # relative decrease of the held-out error that justifies another round
+_HELD_OUT = 5  # one in this many rows is held out
 
 
 def learn_agop(
@@ -162,7 +163,7 @@ def learn_agop(
 ) -> np.ndarray:
     """Return the metric of the last round that lowers the error on held-out rows.
 
-    ``metric`` is that of the frequencies of the first round.
+    ``metric`` determines the distribution of the frequencies in the first round.
     """
     # X (n, d), targets (n, k), weights (n,), metric (d, d) -> (d, d)
     X, targets, weights = (a[: MOST_ROWS["agop"]] for a in (X, targets, weights))
@@ -198,9 +199,9 @@ def one_round(
 ) -> tuple[float, np.ndarray]:
     """Return the error on held-out rows, and the mean outer product of gradients.
 
-    The gradient of f = [cos(w.x), sin(w.x)] [a; b] is W t with t = b cos - a sin. So
-    its mean outer product is W H W', and H follows from the mean products of cosines
-    and sines and from those of the coefficients.
+    The gradient of f = [cos(w.x), sin(w.x)] [a; b] is W t with t = b cos - a sin, so
+    its mean outer product is W H W'. H is computed from the mean products of the
+    cosines and sines and from the products of the coefficients.
     """
     # share and held (n,), W (d, m) -> (d, d)
     m = W.shape[1]

@@ -45,7 +45,7 @@ from ._candidates import Metric, Parameters, Table, best_metric
 from ._columns import mapped
 
 _MOST_WHOLE = 2.0**53  # smaller integers are exact in float64
-_MOST_ROWS, _MOST_ENTRIES = 2**14, 2**22  # limits of the sample
+_MOST_ROWS, _MOST_ENTRIES = 2**14, 2**22  # limits on the size of the sample
 
 
 def _target_kind(y: np.ndarray) -> str:
@@ -56,7 +56,7 @@ def _target_kind(y: np.ndarray) -> str:
 
 
 def _as_floats(y: np.ndarray) -> np.ndarray:
-    """Return targets as floats; strings become numbers that identify them."""
+    """Return targets as floats; strings are replaced by their hash values."""
     if y.dtype.kind in "fiub":
         return y.astype(np.float64)
     labels, codes = np.unique(y, return_inverse=True)
@@ -68,9 +68,9 @@ def _as_floats(y: np.ndarray) -> np.ndarray:
 class MetricValue(FittedValue):
     """A random sample of the rows, and the metric that is learned from it.
 
-    The sample depends on the content of the rows alone. So the metric is the same
-    whatever the order of the rows, and whether they come at once, in batches, or in
-    parts that are merged.
+    The sample depends only on the content of the rows. Hence the metric does not depend
+    on their order, or on whether they are passed at once, in batches, or as parts that
+    are merged.
     """
 
     parameters: Parameters
@@ -142,20 +142,20 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
     Parameters
     ----------
     n_components : int, default=None
-        Number of columns to return: the directions in which the rows vary most under
-        the metric. It is at most the number of columns of X. None returns up to 24
-        columns, or as many as there are features of the columns (see ``columns``).
+        Number of columns to return, which are the directions of largest variance under
+        the metric; at most the number of columns of X. With None, up to 24 columns are
+        returned, but no more than there are features (see ``columns``).
     method : {"auto", "evidence", "agop", "nca"}, default="auto"
-        How the metric is learned (see Notes). ``"auto"`` takes the candidate with the
-        lowest error of local linear fits on rows from which it was not learned.
-        ``"nca"`` needs labels, which may be stored as floats.
+        How the metric is learned (see Notes). ``"auto"`` selects the candidate for
+        which local linear regression has the lowest error on held-out rows. ``"nca"``
+        needs labels, which may be stored as floats.
     columns : {"auto", "linear", "hats"}, default="auto"
-        Features of the single columns, of which the map is a linear function. With
-        ``"linear"``, these are the standardised columns, in which outliers are moved
-        towards the other values. ``"hats"`` adds six hat functions of each column, with
-        peaks at its quantiles. They can represent thresholds, and effects that rise and
-        fall with a column. ``"auto"`` takes the one with the lower error. It does not
-        try hat functions if there are fewer than five rows for each of them, or if
+        Features of single columns; the map is linear in these features. With
+        ``"linear"``, they are the standardised columns, in which outliers are moved
+        towards the other values. ``"hats"`` adds hat functions of each column, which
+        peak at six of its quantiles and can represent thresholds and effects that are
+        not monotonic. ``"auto"`` selects the option with the lower error. It does not
+        try hat functions if there are fewer than five rows per feature, or if
         ``method="auto"`` and the targets are labels.
     random_state : int, RandomState instance or None, default=None
         Seed of the frequencies of ``"agop"`` and of the minibatches of ``"nca"``.
@@ -163,27 +163,26 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
     Attributes
     ----------
     components_ : ndarray of shape (n_columns, n_features)
-        Derivatives of the transformed columns in the columns of X, as the mean over the
-        training rows. The variances of the transformed training rows add up to the
-        number of columns of X that are not constant, as for standardised columns.
+        Mean derivatives, over the training rows, of the transformed columns with
+        respect to the columns of X. As for standardised columns, the variances of the
+        transformed columns sum to the number of columns of X that are not constant.
     metric_ : ndarray of shape (n_features, n_features)
-        Mean over the training rows of J'J, where J are the derivatives of the
-        transformed columns in the columns of X. For two rows x and y that are close to
-        each other, (x - y)' J'J (x - y) is their squared distance after the
-        transformation.
+        Mean over the training rows of J'J, where J is the Jacobian of the
+        transformation. For two rows x and y that are close to each other, (x - y)' J'J
+        (x - y) is approximately their squared distance after the transformation.
     feature_importances_ : ndarray of shape (n_features,)
         Diagonal of the metric for standardised columns, scaled to sum to 1; zero for
         constant columns.
     method_ : str
-        The method that was chosen. It is ``"none"`` if nothing can be learned, because
-        there is only one class or the targets or rows are constant.
+        The method that was chosen. It is ``"none"`` if nothing can be learned because
+        there is only one class, or because the targets or the rows are constant.
     columns_ : {"linear", "hats"}
-        The features of single columns that were chosen.
+        The chosen features of single columns.
     scores_ : dict
-        The score of local linear fits in each of several candidates, on rows from which
-        the metric was not learned; larger is better. It is R² for numbers. For labels
-        it is minus the sum of the error rate and of a fifth of the log loss. Empty
-        if there is only one candidate.
+        Score of local linear regression with each candidate metric, on rows from which
+        the metric was not learned; larger is better. For numerical targets it is R²,
+        for labels minus the sum of the error rate and a fifth of the log loss. The
+        dictionary is empty if there is only one candidate.
 
     See Also
     --------
@@ -194,13 +193,13 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
     Notes
     -----
     A single column of targets is treated as labels if it contains strings, booleans
-    or at most 100 different integers. Floats, more than 100 different integers, and
-    several outputs are treated as numbers. If few different integers are to be treated
-    as numbers, pass ``y.astype(float)``.
+    or integers with at most 100 distinct values. Floating-point targets, integers with
+    more distinct values, and several outputs are treated as numbers. To treat integers
+    with few distinct values as numbers, pass ``y.astype(float)``.
 
-    A standardised value z is replaced by :math:`z / \sqrt{1 + (z / 4)^2}`, which is at
-    most 4. The map is a linear function of these scores, and of hat functions of the
-    columns if there are any.
+    A standardised value z is replaced by :math:`z / \sqrt{1 + (z / 4)^2}`, which lies
+    between -4 and 4. The map is a linear function of these scores and, with
+    ``columns="hats"``, of the hat functions.
 
     * ``"evidence"`` fits a Gaussian process with covariance
 
@@ -210,21 +209,22 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
       whose scales s and noise :math:`\lambda` maximise the marginal likelihood, or
       evidence [1]_, on up to 800 rows. The metric is the sum of two matrices of trace
       1, which are proportional to the diagonal matrix of :math:`s_l^2` and to the mean
-      outer product of the gradients of the posterior mean. Each class is an output.
+      outer product of the gradients of the posterior mean. With labels, each class is
+      one output.
     * ``"agop"`` is the average gradient outer product [2]_ of a ridge regression on
-      random Fourier features of up to 8192 rows. The frequencies of the first round are
-      drawn from the metric of ``"evidence"``, and those of the next one from the metric
-      of this one.
+      random Fourier features of up to 8192 rows. In the first round the frequencies are
+      drawn according to the metric of ``"evidence"``, and in each later round according
+      to the metric of the round before.
     * ``"nca"`` is neighbourhood components analysis [3]_. It minimises the log loss of
       leave-one-out kernel averages by 150 steps of Adam on minibatches of 1000 rows,
       and starts from the metric of ``"evidence"``.
 
     ``partial_fit`` adds rows, and ``merge`` adds the rows of another transformer. The
-    result equals ``fit`` on all rows together. For this purpose a random sample of at
-    most 16,384 rows, or 4 million entries of X, is kept, which depends on the content
-    of the rows alone. The metric is learned from this sample. Call ``freeze()`` to
-    discard it when no further rows will follow. A row of weight two is equivalent to
-    two equal rows.
+    result is the same as after ``fit`` on all rows together. To this end, the
+    transformer keeps a random sample of at most 16,384 rows, or 4 million entries of X,
+    and learns the metric from it. The sample depends only on the content of the rows.
+    Call ``freeze()`` to discard it when no more rows will be added. A row of weight 2
+    is equivalent to two equal rows.
 
     References
     ----------
@@ -304,7 +304,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
             If X is an array on a device under ``array_api_dispatch=True``, or if X or y
             contains dates.
         ValueError
-            If a parameter, X, y or a weight is out of range.
+            If a parameter, X, y or a weight is invalid.
         """
         return self._fit_value(X, y, sample_weight)
 
@@ -335,8 +335,8 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         TypeError
             As for ``fit``.
         ValueError
-            As for ``fit``; if X or y do not match the earlier batches; or after
-            ``freeze()``.
+            As for ``fit``, if X or y does not match the earlier batches, or if the
+            transformer is frozen.
         """
         return self._extend_value(X, y, sample_weight)
 
@@ -373,9 +373,9 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         return MetricValue(Parameters(n_components, self.method, self.columns, seed))
 
     def _labels_or_numbers(self, y: np.ndarray) -> np.ndarray:
-        """Return labels and integers in one column as they are, and other numbers.
+        """Return labels and integers in one column unchanged, and others as floats.
 
-        Whether integers are labels depends on how many differ among all rows.
+        Whether integers are labels depends on how many distinct values all rows have.
         """
         y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
         if y.ndim == 2 and y.dtype.kind not in "fiub":
@@ -392,12 +392,12 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
     # --------------------------------------------------------------- attributes
     @property
     def components_(self) -> np.ndarray:
-        """Mean derivatives of the transformed columns in the columns of X."""
+        """Mean derivatives of the transformed columns with respect to those of X."""
         return value_of(self).metric.slopes
 
     @property
     def metric_(self) -> np.ndarray:
-        """Mean products of these derivatives."""
+        """Mean of J'J over the training rows, for the Jacobian J of the map."""
         return value_of(self).metric.metric
 
     @property
@@ -439,8 +439,8 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         Returns
         -------
         rows : ndarray of shape (n_samples, n_columns)
-            Transformed rows, dense; float32 for float32 rows. Under
-            ``config_context(array_api_dispatch=True)`` an array of the library of X.
+            Transformed rows as a dense array, in float32 if X is float32. Under
+            ``config_context(array_api_dispatch=True)`` its library is that of X.
 
         Raises
         ------

@@ -9,17 +9,18 @@ import numpy as np
 from .._kernels import sq_distances, weights_from_logs
 from ..rows import type_for_weights
 
-_FAR = 1e-20  # relative to the weight of the nearest row
-_RATE = 0.03  # learning rate relative to the size of the start
+_FAR = 1e-20  # smaller weights, relative to that of the nearest row, are ignored
+_RATE = 0.03  # learning rate, relative to the size of the initial matrix
 
 
 def nca_gradient(
     A: np.ndarray, X: np.ndarray, codes: np.ndarray, weights: np.ndarray, n_queries: int
 ) -> tuple[float, np.ndarray]:
-    """Return the log loss of the first rows among all others, and its gradient in A.
+    """Return the leave-one-out log loss of the first rows, and its gradient in A.
 
-    The probability of a row's own class is the share of the weights exp(-|A(x - y)|^2 /
-    2) of the other rows that is in this class; rows alone in their class are left out.
+    The other rows y of a row x have the weights exp(-|A(x - y)|^2 / 2), and the
+    probability of its class is the share of the total weight that rows of this class
+    have. Rows that are alone in their class are ignored.
     """
     # A (r, d), X (n, d), codes and weights (n,) -> (r, d)
     # G is twice the gradient of the loss in the squared distances, (n_queries, n)
@@ -43,17 +44,17 @@ def nca_gradient(
 def log_loss_terms(logs: np.ndarray, same: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the log loss of each row, and minus its gradient in the log weights.
 
-    The loss is minus the log of the share that the row's own class has in the weights.
-    Rows alone in their class have no loss.
+    The loss of a row is minus the logarithm of the share of the total weight that its
+    own class has. It is zero for rows that are alone in their class.
     """
     # logs of the weights (n, m), same class or not (n, m) -> (n,), (n, m)
     usable = same.any(axis=1)
     shares, _ = weights_from_logs(logs, normal=True)
-    shares *= shares > _FAR  # products of numbers below the normal ones are slow
+    shares *= shares > _FAR  # arithmetic with subnormal numbers is slow
     of_class = shares * same
     log_own = np.zeros(len(logs), shares.dtype)
     far = np.flatnonzero(usable & (of_class.max(axis=1) < _FAR))
-    if far.size:  # no digits are left: anew, beside the nearest of the class
+    if far.size:  # underflow: recompute relative to the nearest row of the class
         logs_of_class = np.where(same[far], logs[far], -np.inf)
         of_class[far], peak = weights_from_logs(logs_of_class, overwrite=True)
         of_class[far] *= of_class[far] > _FAR
@@ -69,10 +70,10 @@ def log_loss_terms(logs: np.ndarray, same: np.ndarray) -> tuple[np.ndarray, np.n
 
 
 def single_precision(weights: np.ndarray) -> np.ndarray:
-    """Return positive weights in float32, over their maximum where this is needed."""
+    """Return positive weights in float32, divided by their maximum if necessary."""
     if type_for_weights(weights, np.float32) != np.float32:
         weights = weights / weights.max()
-    least = np.finfo(np.float32).tiny  # the smallest number that has a finite logarithm
+    least = np.finfo(np.float32).tiny  # keeps all logarithms finite
     return np.maximum(weights, least).astype(np.float32)
 
 
@@ -88,9 +89,10 @@ def learn_nca(
     n_queries: int = 256,
     n_keys: int = 1000,
 ) -> np.ndarray:
-    """Return A (r, d) of the rows A x, from a start, by steps of Adam.
+    """Return the matrix A (r, d) of the metric, optimised by Adam from ``start``.
 
-    A minibatch has ``n_keys`` rows, and the loss is that of the first ``n_queries``.
+    Each minibatch has ``n_keys`` rows; the loss is that of its first ``n_queries``
+    rows.
     """
     # X (n, d), codes and weights (n,), start (r, d)
     rng = np.random.default_rng(seed)

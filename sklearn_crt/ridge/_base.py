@@ -59,12 +59,12 @@ _SAMPLERS: dict[type, Any] = {
     Matern: MaternSampler,
     ExponentialPower: ExponentialPowerSampler,
 }
-# above this mean, weights are unlikely to be numbers of copies of rows
+# weights with a larger mean are unlikely to be numbers of copies of rows
 _MOST_MEAN_WEIGHT = 10.0
 
 
 def _is_process_kernel(kernel: Any) -> bool:
-    """Return whether a kernel is one of Gaussian processes, without importing them."""
+    """Return whether a kernel is from ``sklearn.gaussian_process``, if imported."""
     module = sys.modules.get("sklearn.gaussian_process.kernels")
     return module is not None and isinstance(kernel, module.Kernel)
 
@@ -77,7 +77,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
     kernel : str, kernel, callable or transformer, default="gaussian"
         Kernel or transformer that determines the features.
 
-        - ``"gaussian"``, ``"laplacian"``, ``"matern"``, or a kernel value with its own
+        - ``"gaussian"``, ``"laplacian"``, ``"matern"``, or a kernel object with its own
           parameters, such as ``Matern(nu=2.5)`` from :mod:`sklearn_crt.kernels`: random
           Fourier features of this kernel, from :class:`TrigRBFSampler`,
           :class:`~sklearn_crt.samplers.LaplacianSampler`,
@@ -90,29 +90,29 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
         - A sampler, or any other transformer. It is cloned and fitted, unless it is
           wrapped in a ``FrozenEstimator``, which is used as it is. With
           :class:`CentersRBFSampler` the penalty is that of kernel ridge regression at
-          its centres. With :class:`AnovaSampler` X is a raw table: a data frame or an
+          its centres. With :class:`AnovaSampler`, X is a raw table: a data frame or an
           array with numbers, categories and missing values.
-        - ``"linear"``: the columns of X are features already, for the last step of a
-          pipeline.
+        - ``"linear"``: the columns of X are already features; for use in the last step
+          of a pipeline.
     n_components : int or "auto", default="auto"
-        Number of features. ``"auto"`` is the number of rows, but at least 1024 and at
-        most 2048, and it is 1024 if there are more than 16,384 rows, because the time
-        of a fit grows with the square of this number. For a callable, ``"auto"`` is the
-        number of rows of the first batch, but at most 1024. If the kernel is a sampler,
-        ``"auto"`` keeps the ``n_components`` of the sampler. If it is ``"linear"``, a
-        ``FrozenEstimator`` or a transformer of another package, ``n_components`` must
-        be ``"auto"`` and has no effect.
+        Number of features. With ``"auto"``, it is the number of rows, but at least 1024
+        and at most 2048. If there are more than 16,384 rows, it is 1024, because the
+        time of a fit grows with the square of the number of features. For a callable,
+        ``"auto"`` is the number of rows of the first batch, but at most 1024. If the
+        kernel is a sampler, ``"auto"`` keeps the ``n_components`` of the sampler. If it
+        is ``"linear"``, a ``FrozenEstimator`` or a transformer of another package,
+        ``n_components`` must be ``"auto"`` and has no effect.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is not penalised.
     random_state : int, RandomState instance or None, default=None
         Seed of the random features. A seed that was set on a sampler is kept. Pass an
-        integer for results that can be repeated.
+        int for reproducible results.
 
     Attributes
     ----------
     kernel_ : sampler, transformer or "linear"
-        The fitted transformer that computes the features, whose representation shows
-        the selected ``sigma``.
+        The fitted transformer that computes the features. Its representation shows the
+        selected ``sigma``.
     sigma_ : float or ndarray of shape (n_features,)
         The inverse length scale that is used. It does not exist if ``kernel_`` has no
         ``sigma_``.
@@ -188,7 +188,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
         TypeError
             If X is an array on a device under ``array_api_dispatch=True``.
         ValueError
-            If a parameter, X, y or a weight is out of range.
+            If a parameter, X, y or a weight is invalid.
         """
         return self._fit_value(X, y, sample_weight)
 
@@ -196,7 +196,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
         self, X: Any, y: Any, sample_weight: Any, *, first: bool, final: bool
     ) -> Batch:
         if first:
-            self._reader = None  # removes that of an earlier fit
+            self._reader = None  # discards the reader of an earlier fit
         batch = super()._read(X, y, sample_weight, first=first, final=final)
         refuse_device(self, batch.X, "")
         if sparse.issparse(batch.X) and _is_process_kernel(self.kernel):
@@ -239,7 +239,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
         mine, theirs = (each._value.settings for each in (self, other))
         pairs = {name: (vars(mine)[name], vars(theirs)[name]) for name in vars(mine)}
         if all(isinstance(kernel, FrozenEstimator) for kernel in pairs["kernel"]):
-            # the maps of kernels are compared when the sums are added
+            # the feature maps are compared when the sums are added
             del pairs["kernel"]
         super()._check_same_model(other)
         for name, pair in pairs.items():
@@ -300,7 +300,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
                 )
 
     def _with_n_components(self, sampler):
-        """Return a transformer with the number of columns of the estimator, if set."""
+        """Return a transformer with the estimator's number of features, if set."""
         wanted = self.n_components
         if is_auto(wanted):
             return sampler
@@ -317,7 +317,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
         return clone(sampler).set_params(n_components=wanted)
 
     def _with_random_state(self, transformer):
-        """Return a transformer with the seed of the estimator if it has none."""
+        """Return a transformer with the estimator's seed unless it has its own seed."""
         params = transformer.get_params(deep=False)
         if self.random_state is None or params.get("random_state", 0) is not None:
             return transformer
@@ -380,8 +380,8 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
         table : dict of ndarray of shape (n_sigmas * n_alphas,)
             Columns that can be passed to ``pandas.DataFrame``:
 
-            - ``sigma``: the inverse length scale, nan if the kernel has none, or one
-              per column of X;
+            - ``sigma``: the inverse length scale; nan if the kernel has none, or if
+              there is one value per column of X;
             - ``alpha``: the penalty;
             - ``loo_error``: the leave-one-out error, averaged over the outputs;
             - ``log_loss``, for classifiers: the leave-one-out log loss of the class
@@ -391,10 +391,10 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
               targets to the fitted values. It is the number of columns if the penalty
               is 0, and decreases as the penalty grows.
 
-            If there are more than 16 rows per column, or more than 1024 rows and
-            columns, only the best sigma is evaluated with all rows and columns. The
-            others are evaluated with a sample of 16 rows per column, and with half of
-            the columns if there are 1024 or more.
+            Only the best sigma is evaluated with all rows and features if there are
+            more than 16 rows per feature, or if there are at least 1024 features and
+            more rows than features. The others are evaluated with a sample of 16 rows
+            per feature, and with half of the features if there are at least 1024.
         """
         columns: dict[str, list] = {}
         for row in value_of(self).table:
@@ -444,12 +444,12 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
 
     @property
     def loo_errors_(self) -> np.ndarray:
-        """Leave-one-out errors of each sigma and penalty."""
+        """Leave-one-out errors for each sigma and penalty."""
         errors = np.array([row["error"] for row in self._value.table])
         return errors[..., 0] if errors.shape[-1] == 1 else errors
 
     def __sklearn_tags__(self):
-        """Return scikit-learn's tags: sparse rows or raw tables if the sampler does."""
+        """Return scikit-learn's tags: sparse rows or raw tables if the sampler can."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not _is_process_kernel(self.kernel)
         if hasattr(self.kernel, "fit"):
@@ -467,7 +467,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
 
     @abstractmethod
     def _squeezed(self, values):
-        """Return an array with outputs as first axis in the shape of the attributes."""
+        """Return an array (n_outputs, ...) in the shape that users expect."""
 
 
 def _sampler_of(kernel: RadialKernel) -> Any:

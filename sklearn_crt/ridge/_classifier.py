@@ -24,11 +24,11 @@ class RandomFeatureRidgeClassifier(
     A fast approximation of kernel ridge classification for many rows. Indicators of the
     classes are regressed on the features, and a logistic regression of the labels on
     leave-one-out predictions turns these into class probabilities. The penalty and the
-    inverse length scale ``sigma`` of the kernel are selected by leave-one-out errors as
-    well, which are computed without fitting again.
+    inverse length scale ``sigma`` of the kernel are also selected by leave-one-out
+    errors, which are computed without refitting.
 
     As with :class:`RandomFeatureRidge`, one pass over the rows suffices, rows can be
-    passed in batches, and a model needs no training row after ``freeze``.
+    passed in batches, and no training rows are needed after ``freeze``.
 
     Parameters
     ----------
@@ -50,11 +50,12 @@ class RandomFeatureRidgeClassifier(
         For float32 rows the smallest penalty is at least 5e-7 times that eigenvalue.
         Penalties that are too small for the variance of the indicators are excluded.
     class_weight : dict or "balanced", default=None
-        Weights of the classes, by label, by which the weights of their rows are
-        multiplied; classes that are not listed have weight 1. Unlike ``sample_weight``,
-        they do not count rows. ``"balanced"`` gives all classes the same total weight,
-        and is not supported by ``partial_fit``. With class weights, the class
-        probabilities refer to a population with the weighted proportions.
+        Class weights as a dictionary from label to weight. The weight of each row is
+        multiplied by that of its class; classes that are not listed have weight 1.
+        Unlike ``sample_weight``, class weights are not interpreted as numbers of rows.
+        ``"balanced"`` gives all classes the same total weight, and is not supported by
+        ``partial_fit``. With class weights, probabilities refer to a population in
+        which the classes have the weighted proportions.
 
     Attributes
     ----------
@@ -105,10 +106,11 @@ class RandomFeatureRidgeClassifier(
     term with :math:`\varepsilon` corresponds to one additional row whose label is
     unknown, and prevents probabilities of 0 and 1.
 
-    The penalty and ``sigma`` have the lowest log loss of such probabilities, computed
-    with :math:`M = 0`, among all penalties whose leave-one-out error is at most 10 %
-    above the lowest one for the same ``sigma``. If there are many classes, the log loss
-    is computed on fewer rows, so that rows times classes are about 65,536.
+    The selected penalty and ``sigma`` have the lowest log loss of such probabilities,
+    computed with :math:`M = 0`, among all penalties whose leave-one-out error is at
+    most 10 % above the lowest one for the same ``sigma``. If there are many classes,
+    the log loss is computed on fewer rows, so that the number of rows times the number
+    of classes is about 65,536.
 
     References
     ----------
@@ -174,10 +176,10 @@ class RandomFeatureRidgeClassifier(
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            Probabilities of the classes in the order of ``classes_``, in the floating
-            type of X. They sum to one in each row. With ``class_weight`` they refer to
-            a population in which the classes have the weighted proportions, for example
-            equal ones with ``"balanced"``.
+            Probabilities of the classes in the order of ``classes_``, in the
+            floating-point dtype of X. They sum to one in each row. With
+            ``class_weight`` they refer to a population in which the classes have the
+            weighted proportions, which are all equal with ``"balanced"``.
         """
         found, dtype = self._probabilities(X, "predict_proba")
         return to_namespace_of(found.astype(dtype, copy=False), X)
@@ -193,9 +195,9 @@ class RandomFeatureRidgeClassifier(
         Returns
         -------
         scores : ndarray of shape (n_samples, n_classes) or (n_samples,)
-            The class probabilities, in the floating type of X. With two classes there
-            is one number per row, as usual in scikit-learn: the probability of the
-            second class minus that of the first.
+            The class probabilities, in the floating-point dtype of X. With two classes
+            there is one number per row, as usual in scikit-learn: the probability of
+            the second class minus that of the first.
         """
         scores, dtype = self._probabilities(X, "decision_function")
         if self.classes_.size <= 2:
@@ -223,7 +225,7 @@ class RandomFeatureRidgeClassifier(
         return self._predictions(X, "effects", lambda s, Z: (s.predict(Z),))[0][0]
 
     def _probabilities(self, X, method):
-        """Return the class probabilities in float64, and the floating type of X."""
+        """Return the class probabilities in float64, and the dtype of X."""
 
         def probabilities(solution, Z):
             return (solution.calibration.probabilities(solution.predict(Z)),)

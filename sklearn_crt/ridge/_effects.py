@@ -1,4 +1,4 @@
-"""Predictions as sums of effects of columns, where the kernel is an ANOVA kernel."""
+"""Predictions with an ANOVA kernel, split into effects of columns."""
 
 from __future__ import annotations
 
@@ -50,8 +50,7 @@ class EffectsMixin:
         Returns
         -------
         effects : Effects
-            A named tuple. The effects sum to the predictions together with the
-            intercept:
+            A named tuple. The intercept and the effects sum to the predictions:
 
             - ``values``: ndarray of shape (n_samples, n_effects), or (n_samples,
               n_effects, n_outputs) with several outputs. Each effect has mean zero over
@@ -59,14 +58,14 @@ class EffectsMixin:
             - ``names``: the columns of each effect, such as ``"age"`` and
               ``"age & income"``. The last effect is called ``"remainder"`` if there are
               interactions of more than two columns (``order_="all"``), or if
-              predictions are limited to the range of the targets (``clip=True``, for
-              most rows it is then zero).
+              predictions are limited to the range of the targets (``clip=True``). In
+              the latter case it is zero for most rows.
             - ``columns``: the positions of these columns, as tuples.
             - ``intercept``: float, or ndarray of shape (n_outputs,).
 
-            For classifiers the effects sum to the indicators that are predicted for the
-            classes (for two classes the difference of the two), from which the class
-            probabilities are computed.
+            For classifiers, the intercept and the effects sum to the predicted
+            indicators of the classes (with two classes, to their difference), from
+            which the class probabilities are computed.
         """
         rows = self._validated(X, reset=False)
         value = value_of(self)
@@ -94,7 +93,7 @@ class EffectsMixin:
     def _effect_at(
         self, place: int, columns: tuple[int, ...], grid: list[np.ndarray], output: int
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return an effect at values of its columns, and its standard deviation.
+        """Return an effect at given values of its columns, and its standard deviation.
 
         The deviation is unknown for classifiers.
         """

@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import Kernel
 class FunctionKernel(Kernel):
     """A function of two arrays of rows, as a kernel that ``Nystroem`` can use.
 
-    ``Nystroem`` calls plain functions on one pair of rows at a time.
+    ``Nystroem`` would call a plain function for one pair of rows at a time.
     """
 
     def __init__(self, function: Callable[..., Any]):
@@ -27,7 +27,7 @@ class FunctionKernel(Kernel):
         return np.array([self(row, row)[0, 0] for row in X[:, None]])
 
     def is_stationary(self) -> bool:
-        """Return False, because it is unknown if only differences matter."""
+        """Return False, because the function may depend on more than differences."""
         return False
 
     def __repr__(self) -> str:

@@ -10,16 +10,17 @@ from scipy.special import log_softmax, softmax
 
 from .._quantiles import LeftOut
 
-# Penalties of the squares of the slope, the biases and the matrix, as numbers of rows.
-# With three or more classes, a matrix predicts more labels correctly than a slope with
-# biases does, since the scores of one class contain information about another.
+# Penalties on the squares of the slope, the biases and the matrix, in units of rows.
+# With three or more classes, a matrix predicts more labels correctly than a slope and
+# biases alone, because the scores of one class contain information about the others.
 _OF_SLOPE, _OF_BIASES, _OF_MATRIX = 1e-3, 0.01, 0.1
-_SLOPE = 6.0  # slope at which the search starts
+_SLOPE = 6.0  # initial slope of the search
 _SEARCH = {"maxiter": 100, "ftol": 1e-7}
-# Newton steps that follow the search in a fitted model. The search alone ends anywhere
-# near the minimum, so that probabilities would depend on the order of training rows.
+# Newton steps that follow the search when the final model is fitted. The search stops
+# somewhere near the minimum, so probabilities would depend on the order of rows.
 _REFINEMENT = {"maxiter": 20, "fatol": 1e-13}
-# Candidates are compared by a slope and biases alone, on at most this many predictions.
+# To compare candidates, only a slope and biases are fitted, to about _COMPARED_ENTRIES
+# entries of the predictions.
 _COMPARED_ENTRIES, _LEAST_COMPARED = 2**16, 256
 
 
@@ -40,13 +41,12 @@ class Link:
     def of(cls, rows: LeftOut, frequencies: np.ndarray, n_rows: float) -> Link:
         """Return the link that fits the labels best, given leave-one-out predictions.
 
-        ``frequencies`` are those of the classes, (n_classes,), and ``n_rows`` is the
-        number of rows that they were counted on.
+        ``frequencies`` are the class frequencies, (n_classes,), among ``n_rows`` rows.
         """
         n_classes = len(frequencies)
         if n_classes == 1:
             return cls(np.zeros((1, 1)), np.zeros(1), frequencies, 0.0)
-        proportion = 1 / (1 + n_rows)  # as if one more row had any of the labels
+        proportion = 1 / (1 + n_rows)  # like one more row of unknown label
         found = _minimum(rows, frequencies, None, refine=True)[0]
         biases, matrix = found[1 : 1 + n_classes], found[1 + n_classes :]
         coef = found[0] * np.eye(n_classes)
@@ -65,10 +65,10 @@ class Link:
 
 
 class LogLoss:
-    """The log loss of probabilities that are calibrated on the rows themselves.
+    """The log loss of probabilities that are calibrated on the same rows.
 
-    Each call starts the search at the parameters of the previous call, which are close
-    if candidates are compared in order.
+    Each call starts at the parameters that the previous call has found, which are close
+    to the minimum if candidates are compared in order.
     """
 
     def __init__(self, frequencies: np.ndarray):
@@ -94,8 +94,9 @@ def _minimum(
 ) -> tuple[np.ndarray, float]:
     """Return the parameters with the smallest penalised log loss, and this loss.
 
-    The parameters are a slope and the biases. With ``refine``, the entries of a matrix
-    follow if there are three or more classes, and the minimum is accurate to rounding.
+    The parameters are a slope and the biases. With ``refine``, they are followed by the
+    entries of a matrix if there are three or more classes, and the minimum is accurate
+    up to rounding errors.
     """
     known = np.isfinite(rows.predictions).all(axis=1)
     labels = indicators(rows.targets[known]).argmax(axis=1)
@@ -145,7 +146,7 @@ def _minimum(
         return loss(every)[1][moved]
 
     minimum = found.x.copy()
-    # otherwise it is the minimum already, for instance if there is a single label
+    # skipped if this is already the minimum, for instance if there is a single label
     if np.abs(gradient(found.x[moved])).max() > _REFINEMENT["fatol"]:
         refined = root(gradient, found.x[moved], method="krylov", options=_REFINEMENT)
         if refined.success:
@@ -154,7 +155,7 @@ def _minimum(
 
 
 def _logarithms(frequencies: np.ndarray) -> np.ndarray:
-    """Return the logarithms of class frequencies, finite for a class of no weight."""
+    """Return the logarithms of class frequencies, finite even for frequency zero."""
     return np.log(np.maximum(frequencies, 1e-300))
 
 

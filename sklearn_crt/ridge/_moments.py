@@ -9,9 +9,10 @@ import numpy as np
 from .._workers import Workspace
 from ..rows import type_for_weights
 
-# Products of blocks of at least _LEAST_ROWS rows are added to the Gram matrix, or of
-# _ROWS_A_COLUMN times as many rows as columns if these take at most _BLOCK_BYTES. With
-# fewer rows the sum takes longer than the product.
+# The products of a block of rows are added to the Gram matrix. A block has
+# _ROWS_A_COLUMN times as many rows as columns, or fewer if these take more than
+# _BLOCK_BYTES, but at least _LEAST_ROWS. In smaller blocks, adding products takes
+# longer than computing them.
 _LEAST_ROWS, _ROWS_A_COLUMN, _BLOCK_BYTES = 256, 2, 2**25
 
 
@@ -20,7 +21,7 @@ class Moments:
     """Weight, means and centred products of features Z and targets Y, in float64.
 
     ``a + b`` are the moments of the rows of both, by the parallel formula of Chan,
-    Golub and LeVeque (1979). Products are centred, so that no digits are lost by
+    Golub and LeVeque (1979). Rows are centred first, so that no digits are lost by
     cancellation.
     """
 
@@ -32,7 +33,7 @@ class Moments:
     squares: np.ndarray  # (k,), sums of squares of Y
     least: np.ndarray  # (k,), minima of Y
     most: np.ndarray  # (k,), maxima of Y
-    eps: float  # machine epsilon of the floating type of the features
+    eps: float  # machine epsilon of the dtype of the features
     n_rows: int  # number of rows, whatever their weights
 
     def __add__(self, other: Moments) -> Moments:
@@ -77,7 +78,7 @@ class Moments:
 class MomentSums:
     """Accumulator of moments, centred at the mean of the first chunk.
 
-    Products are computed in the type of the features, for blocks of several chunks, and
+    Products are computed for blocks of several chunks in the dtype of the features, and
     accumulated in float64.
     """
 
@@ -114,7 +115,7 @@ class MomentSums:
 
     def _start(self, Z: np.ndarray, Y: np.ndarray, share: np.ndarray) -> None:
         n_columns, n_outputs = Z.shape[1], Y.shape[1]
-        # rounded to the type of the features, so that exactly this number is subtracted
+        # rounded to the dtype of the features, so that exactly these means are used
         self._z_shift = (share @ Z).astype(Z.dtype).astype(np.float64)
         self._y_shift = share @ Y
         self._z_sum, self._y_sum = np.zeros(n_columns), np.zeros(n_outputs)
@@ -125,7 +126,7 @@ class MomentSums:
         self._new_block(0, Z.dtype)
 
     def _new_block(self, n_rows: int, dtype: np.dtype) -> None:
-        """Provide memory for the features and targets of a block of rows."""
+        """Allocate memory for the features and targets of a block of rows."""
         n_columns, n_outputs = self._cross.shape
         most = _BLOCK_BYTES // max(1, n_columns * dtype.itemsize)
         n_rows = max(n_rows, _LEAST_ROWS, min(_ROWS_A_COLUMN * n_columns, most))
@@ -133,7 +134,7 @@ class MomentSums:
         self._targets = np.empty((n_rows, n_outputs), dtype)
 
     def _space_for(self, n_rows: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-        """Return arrays of the block for the features and targets of more rows."""
+        """Return views of the block for the features and targets of additional rows."""
         if dtype != self._block.dtype or self._n_in_block + n_rows > len(self._block):
             self._add_products()
         if dtype != self._block.dtype or n_rows > len(self._block):
@@ -143,7 +144,7 @@ class MomentSums:
         return self._block[rows], self._targets[rows]
 
     def _add_products(self) -> None:
-        """Add the products of the rows of the block, and empty the block."""
+        """Add the products of the rows in the block to the sums, and empty it."""
         centred = self._block[: self._n_in_block]
         targets = self._targets[: self._n_in_block]
         self._n_in_block = 0

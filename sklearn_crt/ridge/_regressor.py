@@ -24,14 +24,14 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
 
     A fast approximation of kernel ridge regression for many rows. The penalty and the
     inverse length scale ``sigma`` of the kernel are selected by the leave-one-out
-    error, which is computed without fitting again. The same leave-one-out errors
-    calibrate the prediction intervals and quantiles. By default, predictions are
-    limited to the range of the training targets, so that the model does not extrapolate
-    wildly.
+    error, which is computed without refitting. The same leave-one-out errors calibrate
+    the prediction intervals and quantiles. By default, predictions are limited to the
+    range of the training targets, so that the model does not extrapolate wildly.
 
-    The coefficients depend on the rows only through the Gram matrix of the features and
-    their products with the targets. These are accumulated in one pass, so rows can be
-    passed in batches, and a model needs no training row after ``freeze``.
+    The coefficients depend on the rows only through two matrices: the Gram matrix of
+    the features and the products of features and targets. These are accumulated in one
+    pass, so rows can be passed in batches, and the model needs no rows after
+    ``freeze``.
 
     Parameters
     ----------
@@ -56,10 +56,10 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
     clip : bool, default=True
         Whether predictions, intervals and quantiles are limited to the range of the
         training targets, and predictions that are less certain than the mean target are
-        shrunk towards it (see Notes). Switch it off if targets outside the range
-        are expected, for instance if there is a trend, or if you need exactly
-        ``features @ coef_ + intercept_``. Prediction is then faster, because no
-        standard deviations are computed.
+        shrunk towards it (see Notes). Set it to False if targets outside this range are
+        expected, for instance because of a trend, or if predictions must equal
+        ``features @ coef_ + intercept_``. They are then faster, because no standard
+        deviations are computed.
 
     Attributes
     ----------
@@ -101,11 +101,11 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
     [1]_. The leave-one-out error is the mean of :math:`e_i^2` over all rows, or over a
     random sample of 4096 rows if there are more (fewer if X has more than 256 columns:
     about a million entries in total, but at least 256 rows). The sample depends on the
-    content of the rows, but neither on their order nor on batches. Equal rows with
-    equal targets are left out together. If the sampler has a ``penalty_`` matrix K, the
-    penalty is :math:`\alpha\, b'Kb`, and V and w solve the generalised eigenproblem
-    :math:`Z'Zv = wKv`. All outputs share one sigma, which minimises the sum over the
-    outputs of their errors divided by their variances.
+    content of the rows, but not on their order or their division into batches. Equal
+    rows with equal targets are left out together. If the sampler has a ``penalty_``
+    matrix K, the penalty is :math:`\alpha\, b'Kb`, and V and w solve the generalised
+    eigenproblem :math:`Z'Zv = wKv`. All outputs share one sigma, which minimises the
+    sum of their errors, each divided by the variance of the output.
 
     With ``alpha="auto"`` the prior standard deviation of the function, which is defined
     by the prior variance below, is limited to 5 times the standard deviation of the
@@ -113,8 +113,7 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
     become unreasonably large (``python -m benchmarks.choices ridge_tables`` compares
     errors on twelve tables).
 
-    For a row with features z, measured from their mean, the standard deviation of a new
-    target is
+    For a row with centred features z, the standard deviation of a new target is
 
     .. math:: \operatorname{std}^2 = s^2(1 + v), \qquad
        v = \frac1n + z'(Z'Z + \alpha K)^{-1} z, \qquad
@@ -132,8 +131,8 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
 
     With ``clip=True``, the difference between a prediction and the mean target is
     multiplied by :math:`\min(1, s_y / (s \sqrt v))`, where :math:`s_y` is the standard
-    deviation of the targets. This reduces only predictions that are less certain than
-    the mean target, which rarely occur among rows like the training rows. The result is
+    deviation of the targets. This affects only predictions that are less certain than
+    the mean target, which are rare for rows similar to the training rows. The result is
     limited to the range of the training targets.
 
     References
@@ -212,7 +211,7 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+            Rows for which predictions are made.
         return_std : bool, default=False
             Whether to return standard deviations as well. With ``clip=True`` they are
             computed in any case; with ``clip=False`` they cost D (D + 1) additional
@@ -253,8 +252,9 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
             Quantiles of each output. A higher level never yields a smaller quantile.
             The axis of the outputs is omitted if there is a single output, and the last
             axis if ``quantiles`` is a number. If the leave-one-out errors of too many
-            rows are unknown, because there are fewer rows than columns and no penalty,
-            quantiles are infinite, or the ends of the range of the targets.
+            rows are unknown, because there are fewer rows than features and no penalty,
+            quantiles are infinite or, with ``clip=True``, the bounds of the range of
+            the targets.
 
         Raises
         ------
@@ -265,18 +265,19 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         -----
         The distribution is that of the prediction plus an error. It is estimated by the
         leave-one-out errors :math:`e_i` of the training rows, relative to the standard
-        deviations that the model assigns to them. With the variances :math:`v` relative
-        to the noise (see the notes of the class), where :math:`v_i` is that of a
-        training row that is left out, the quantile of the level p is
+        deviations that the model assigns to them. Let :math:`v(x)` be the variance of a
+        prediction relative to the noise variance (see the Notes of the class), and
+        :math:`v_i` that of training row i when it is left out. The quantile at the
+        level p is
 
         .. math:: f(x) + \sqrt{1 + v(x)}\,
            \operatorname{quantile}_{p (1 + 1/n)} \frac{e_i}{\sqrt{1 + v_i}}.
 
-        For levels below 0.5 it is that of the negative errors, with level 1 - p.
-        The rows are divided into up to five groups of equal size (at least 200 rows) by
-        :math:`v_i`, and the quantile is that of the n rows of the group to which x
-        belongs by its variance, so that the noise may be larger where there are fewer
-        rows.
+        For levels below 0.5, the quantile is minus that of the negative errors at the
+        level 1 - p. The training rows are divided by :math:`v_i` into up to five groups
+        of equal size (at least 200 rows), and the quantile is taken over the n rows of
+        the group in which :math:`v(x)` lies. Hence the estimated noise may be larger
+        where there are fewer training rows.
         """
         levels = check_levels(quantiles)
         values = self._quantiles(X, "predict_quantiles", levels)
@@ -295,14 +296,14 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
             Rows for which predictions are made.
         coverage : float, default=0.9
             Proportion of new targets that the intervals should contain, between 0 and
-            1. The coverage is approximate: it refers to the average over rows from the
-            distribution of the training rows, neither to individual rows nor to another
-            distribution, and it can be too low if there are few rows.
+            1. The coverage is approximate: it holds on average over rows drawn from the
+            distribution of the training rows, but not for each individual row or for
+            other distributions, and it can be too low if there are few rows.
 
         Returns
         -------
         ends : ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
-            Lower and upper ends of the intervals. With ``clip=True`` they are within
+            Lower and upper bounds of the intervals. With ``clip=True`` they are within
             the range of the training targets.
 
         Raises
@@ -312,10 +313,10 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
 
         Notes
         -----
-        The ends are the quantiles of :meth:`predict_quantiles` at the levels
+        The bounds are the quantiles of :meth:`predict_quantiles` at the levels
         :math:`(1 \mp p)/2` for the coverage p. This is the jackknife with a
         finite-sample correction, for errors that are normalised as in split conformal
-        prediction [1]_. With fewer than :math:`2/(1 - p)` rows, the ends are those of
+        prediction [1]_. With fewer than :math:`2/(1 - p)` rows, the bounds follow from
         the largest errors, and the coverage may be lower.
 
         References
@@ -344,10 +345,10 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
     def score_samples(self, X: TableLike) -> np.ndarray:
         """Return how similar rows are to the training rows, from 0 to 1.
 
-        The score is the proportion of training rows whose predictions have at least
-        this variance if they are left out. About 1 % of new rows from the same
-        distribution have scores of at most 0.01. A score near 0 indicates that a
-        prediction may be an extrapolation.
+        The score is the proportion of training rows whose leave-one-out predictions
+        have at least the variance of the prediction for the given row. About 1 % of new
+        rows from the same distribution have scores of at most 0.01. A score near 0
+        indicates that a prediction may be an extrapolation.
 
         Parameters
         ----------
@@ -357,8 +358,8 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         Returns
         -------
         scores : ndarray of shape (n_samples,)
-            Proportions of the training rows, in float64; the lowest one if outputs have
-            different penalties.
+            Proportions of the training rows, in float64. If outputs have different
+            penalties, the lowest proportion among them is returned.
 
         Examples
         --------
@@ -376,7 +377,7 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         return to_namespace_of(scores, X)
 
     def _moments(self, X, method, *, variance=True):
-        """Return predictions, their variances relative to the noise, the solution."""
+        """Return predictions, variances relative to the noise, and the solution."""
 
         def predictions(solution, Z):
             if not clip:
@@ -393,10 +394,10 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         return mean, rest[0] + self._unexplained(X, solution.alpha), solution
 
     def _unexplained(self, X, alpha):
-        """Return the variance that features lack if all rows are landmarks, or 0.
+        """Return the variance that the features of landmarks do not explain, or 0.
 
-        Left-out errors of landmarks contain it, and it is not small if they are fitted
-        nearly exactly.
+        If all training rows are landmarks, their leave-one-out errors contain this
+        variance, which is not negligible if the targets are fitted nearly exactly.
         """
         own: Any = getattr(self.kernel_, "_map_of_matrix", None)
         if not getattr(own, "has_all_rows", False):

@@ -21,33 +21,33 @@ _LEAST, _MOST = 1e-7, 10.0
 # standard deviation, relative to the mean, below which targets count as constant
 _CONSTANT = 1e-14
 # Mean squared errors below this proportion of the variance of the targets count as
-# equal. Their rounding errors are about a thousandth of it, so neither the order of the
-# rows nor the number of threads affects the choice of sigma.
+# equal. This limit is about a thousand times their rounding error, so neither the order
+# of the rows nor the number of threads affects the choice of sigma.
 _EXACT = 2e-12
-# Maximum prior standard deviation of the function (by the prior that corresponds to a
-# penalty), relative to that of the targets. With a larger one, predictions for rows far
-# from the others become unreasonably large.
+# Maximum prior standard deviation of the function (under the prior that corresponds to
+# a penalty), relative to that of the targets. With a larger one, predictions for rows
+# far from the others become unreasonably large.
 _MOST_SPREAD = 5.0
 # The leave-one-out error of a row cannot be computed if the row alone determines its
 # prediction up to rounding: if 1 minus its leverage is below this limit, or below
 # _ROUNDING times the machine epsilon of the features.
 _LEAST_LEFT, _ROUNDING = 1e-10, 30
-# Probabilities are compared for the penalties whose errors are at most this many times
-# the smallest one. Errors alone choose penalties with larger log losses, and log losses
-# alone are too uncertain on small tables.
+# Log losses are compared among the penalties whose errors are at most this many times
+# the smallest error. The penalty with the smallest error often has a larger log loss,
+# but log losses alone are too uncertain on small tables.
 _NEAR = 1.1
-_LEAST_FREEDOM = 0.001  # residual degrees of freedom for each row, in noise variances
+_LEAST_FREEDOM = 0.001  # minimum residual degrees of freedom per row
 
 
 class HeldOut(NamedTuple):
-    """The features, targets and weights of some of the rows that were summed."""
+    """The features, targets and weights of a sample of the rows in the moments."""
 
     Z: np.ndarray  # (n, D), in float64
     Y: np.ndarray  # (n, k)
     weights: np.ndarray  # (n,)
 
     def are_all_of(self, weight: float) -> bool:
-        """Return whether these are all the rows, whose total weight is given."""
+        """Return whether these are all rows, given the total weight of all rows."""
         return abs(self.weights.sum() - weight) <= 1e-9 * weight
 
 
@@ -69,13 +69,13 @@ class Solution:
     noise: np.ndarray  # (k,), infinite if it cannot be estimated
     mean_weight: float  # mean weight of the rows, without the class weights
     n_rows: float  # number of rows that the errors assume
-    # Variances of predictions are relative to the noise variance: mean_variance, plus
-    # the squares of features along axes times some factors. A triangular matrix of axes
-    # is stored as the one-dimensional array of its entries.
+    # The variance of a prediction, relative to the noise variance, is mean_variance
+    # plus the squared coordinates of the features along the axes, times the factors. A
+    # triangular matrix of axes is stored as the one-dimensional array of its entries.
     mean_variance: float
     axes: np.ndarray | None  # (D, r); None for classes, which need no variances
     factors: np.ndarray | None  # (r, k)
-    spread: np.ndarray  # (k,), variances of the targets, about 0 without an intercept
+    spread: np.ndarray  # (k,), variances, or mean squares without an intercept
     calibration: Errors | Link | None = None  # None for all sigmas but the best
 
     @property
@@ -84,7 +84,7 @@ class Solution:
         return self.y_mean - self.z_mean @ self.coef
 
     def packed(self) -> Solution:
-        """Return an equal solution, whose axes take half the memory if possible."""
+        """Return an equivalent solution whose axes take half the memory if possible."""
         axes, factors = self.axes, self.factors
         if axes is None or factors is None or axes.ndim == 1:
             return self
@@ -185,7 +185,7 @@ class Regression:
             values, vectors = eigh((inner + inner.T) / 2, check_finite=False)
             vectors = whitener @ vectors
         elif len(rows.Z) < len(gram) and rows.are_all_of(moments.weight * self.unit):
-            # the Gram matrix of the rows is smaller, and has the same eigenvalues
+            # the Gram matrix of the rows is smaller, with the same positive eigenvalues
             root = np.sqrt(rows.weights / self.unit)[:, None]
             centred = root * (rows.Z - self.moments.z_mean)
             values, left = eigh(centred @ centred.T, check_finite=False)
@@ -195,7 +195,7 @@ class Regression:
         else:
             values, vectors = eigh(gram, check_finite=False)
         values = np.maximum(values, 0)
-        # the Gram matrix of columns that are constant up to rounding
+        # rounding error of the Gram matrix if all columns are constant
         rounding = eps**2 * moments.weight * float(moments.z_mean @ moments.z_mean)
         if np.trace(gram) <= 16 * rounding:
             values = np.zeros_like(values)
@@ -257,9 +257,8 @@ class Regression:
     def _leave_one_out(self, rows: HeldOut) -> None:
         """Compute leave-one-out errors.
 
-        With leverage h, the error of such a prediction is the residual divided by 1 -
-        h. The leverage of a row that represents several equal rows is that of all of
-        them.
+        The leave-one-out error of a row with leverage h is its residual divided by 1 -
+        h. A row that represents several equal rows has their total leverage.
         """
         along = (rows.Z - self.moments.z_mean) @ self.vectors  # (n, r)
         inverse = self._inverse(self.alphas)
@@ -274,7 +273,7 @@ class Regression:
         self._set_errors(np.where(np.isnan(errors), np.inf, errors))
 
         def left_out(penalties: np.ndarray, n_rows: int | None = None) -> LeftOut:
-            """Return the predictions for the penalty of each output."""
+            """Return leave-one-out predictions for given penalties of the outputs."""
             part = slice(n_rows)
             fitted = along[part] @ (inverse[:, penalties] * self._products)
             fitted += self.moments.y_mean
@@ -290,9 +289,9 @@ class Regression:
         self.left_out = left_out(self.best)
 
     def _log_losses(self, left_out: Callable[..., LeftOut]) -> np.ndarray:
-        """Return the log loss of each penalty with a small error, (n_alphas,).
+        """Return the log losses of the penalties with small errors, (n_alphas,).
 
-        It is nan for other penalties.
+        The log losses of all other penalties are nan.
         """
         assert self._class_shares is not None
         losses = np.full(len(self.alphas), np.nan)
@@ -328,16 +327,16 @@ class Regression:
         values, tie = self.errors, 1e-10
         if self.log_losses is not None:
             losses = np.where(np.isnan(self.log_losses), np.inf, self.log_losses)
-            values, tie = losses[:, None], 1e-6  # the search is not more accurate
+            values, tie = losses[:, None], 1e-6  # the log losses are not more accurate
         near = values <= values.min(axis=0) * (1 + tie)
         index = np.argmax(np.where(near, self.alphas[:, None], -1), axis=0)
         return np.broadcast_to(index, self._total.shape)
 
     @property
     def score(self) -> float:
-        """Score that chooses sigma: the sum over outputs scaled to equal variance.
+        """Score by which sigma is selected: the sum of errors relative to variances.
 
-        For classes it is the log loss.
+        For classifiers it is the log loss.
         """
         if self.log_losses is not None:
             return float(self.log_losses[self.best[0]])
@@ -355,7 +354,7 @@ class Regression:
     def solution(self) -> Solution:
         """Return the coefficients for the best penalties, with all the errors.
 
-        Penalties are returned for the original weights.
+        The penalties refer to the original weights.
         """
         inverse = self._inverse(self.alphas[self.best])
         return Solution(

@@ -40,16 +40,16 @@ from ._solution import HeldOut, Regression, Solution
 
 # multiples of sigma="scale" that are compared
 _MULTIPLES = 0.25, 0.5, 1.0, 2.0
-_OF_FEW = *_MULTIPLES, 4.0, 8.0  # for few input columns, as targets may vary faster
+_OF_FEW = *_MULTIPLES, 4.0, 8.0  # for few columns of X, where targets may vary faster
 _FEW = 2
-# Numbers of features that n_components="auto" chooses. 2048 are slightly more accurate
-# than 1024. With more than _MANY rows they take too long: the time of a fit grows with
-# the number of rows times the square of this number.
+# Limits on the number of features with n_components="auto". Models with 2048 features
+# are slightly more accurate than with 1024. With more than _MANY rows they take too
+# long, because the time of a fit grows with the square of the number of features.
 FEWEST, MOST, _MANY = 1024, 2048, 2**14
-# Columns from which sigma is selected with half of the columns, which takes a quarter
-# of the time. The draws of half the columns are among those of all columns.
+# With at least this many columns, sigma is selected with half of them, which takes a
+# quarter of the time. The draws for these are a subset of the draws for all columns.
 _WIDE = 1024
-# rows per column from which sigma is chosen: more rows would hardly change the choice
+# rows per column with which sigma is selected; more would hardly change the choice
 _ROWS_A_COLUMN = 16
 # Maximum number of distinct rows with leave-one-out predictions. At most
 # _SAMPLED_ENTRIES of their entries are kept, but at least _LEAST_SAMPLED rows.
@@ -98,7 +98,7 @@ class Settings:
     def calibration(
         self, rows: LeftOut, solution: Solution, shares: np.ndarray | None
     ) -> Errors | Link:
-        """Return the calibration by errors of rows that were left out.
+        """Return the calibration by leave-one-out predictions.
 
         ``shares`` are the proportions of the classes, (n_classes,); None for numbers.
         """
@@ -117,7 +117,7 @@ class Settings:
         return np.concatenate([1 - y_mean, 1 + y_mean]) / 2
 
     def sample_weight(self, moments: Moments) -> float:
-        """Return the sum of the sample weights, without the weights of classes."""
+        """Return the sum of the sample weights, without the class weights."""
         if self.class_weight is None:
             return moments.weight
         shares = self.class_shares(moments.y_mean)
@@ -141,7 +141,7 @@ class RidgeSums(MapSums):
     moments: tuple[Moments, ...] = ()  # (n_sigmas,)
     # sample of the rows in the moments, if there are any
     sample: DistinctSample | None = None
-    # scores of the candidates, when sigma was chosen
+    # scores of the candidates from which sigma was chosen
     scores_before: tuple[dict, ...] = ()
     # solutions for the moments, if they have been computed
     solved: tuple[Solution, ...] = ()
@@ -151,7 +151,7 @@ class RidgeSums(MapSums):
         self.check_columns(batch.X)
         value = self
         if self.resizes and not (self.is_fixed or isinstance(self.sampler, LifeCycle)):
-            # Nystroem, which is fitted to the first batch and has a column per row
+            # Nystroem is fitted to the first batch, and has at most one column per row
             width = min(batch.X.shape[0], FEWEST)
             sampler = clone(self.sampler).set_params(n_components=width)
             value = replace(value, sampler=sampler)

@@ -32,11 +32,11 @@ _MOST_AXES = 20  # largest number of columns of the learned metric
 # With more than _MANY rows, features of the ANOVA kernel are not stored. At most
 # _MOST_TESTED rows have cross-validated predictions from which weights are computed.
 _MANY, _MOST_TESTED = 10_000, 4_000
-_FEW = 600  # rows below which kernel and metric are learned within the folds
+_FEW = 600  # with fewer rows, kernel and metric are learned in each fold
 _LEAST_ROWS = 40  # with fewer rows only the ANOVA part is used
-_LEAST_SHARE = 0.05  # least total importance of the columns, for similarities
+_LEAST_SHARE = 0.05  # minimum importance of a column for similarities, times n_columns
 _LEAST_WEIGHT = 0.01  # parts with a smaller weight are left out
-# the same threshold on the first fold for the local linear part, the slowest one
+# threshold on the first fold for the local linear part, which is the slowest
 _LEAST_AT_FIRST = 0.1
 # powers of blended probabilities that are compared
 _POWERS = 0.8, 0.9, 1.0, 1.1, 1.2, 1.35
@@ -67,7 +67,7 @@ class TargetRange(NamedTuple):
         return all(np.ptp(y[train]) > 0 for train, _ in folds)
 
     def columns(self, found: np.ndarray) -> np.ndarray:
-        """Return predictions as columns for a further model: numbers, or logits."""
+        """Return predictions as columns for another model: numbers, or logits."""
         if self.n_classes is None:
             return found
         logits = np.log(found) - np.log(found).mean(axis=1, keepdims=True)
@@ -81,7 +81,7 @@ def range_of(y: np.ndarray) -> TargetRange:
 
 
 class TableRows(NamedTuple):
-    """Rows in an order that follows from their content."""
+    """Rows in an order that depends only on their content."""
 
     V: np.ndarray  # (n, d), as the reader returns them
     y: np.ndarray  # (n,), numbers or codes of classes
@@ -94,7 +94,7 @@ class TableRows(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A model for a matrix, whose predictions are bounded."""
+    """A model whose predictions are bounded."""
 
     targets: TargetRange
     model: Any  # a pipeline
@@ -159,9 +159,9 @@ def local_part(targets: TargetRange, metric: Any, **options: Any) -> Part:
 
 
 def with_choices(local: Part, *, metric: bool) -> Part:
-    """Return a local linear part with the choices of a fitted one, sigma for instance.
+    """Return a local linear part with the ``sigma`` and ``alpha`` of a fitted part.
 
-    It has the same metric as well, or learns another one with the same method.
+    With ``metric`` it also keeps the fitted metric; otherwise it learns a new one.
     """
     learned, model = local.model
     options = {"sigma": model.sigma_, "alpha": model.alpha_}
@@ -172,7 +172,7 @@ def with_choices(local: Part, *, metric: bool) -> Part:
 
 
 def encoder(encoding: Encoding, numbers: Any) -> Any:
-    """Return the transformer of encoded rows; it encodes levels one-hot."""
+    """Return a transformer of encoded rows that one-hot encodes the categories."""
     from sklearn.compose import make_column_transformer
     from sklearn.preprocessing import OneHotEncoder
 
@@ -193,7 +193,7 @@ def encoder(encoding: Encoding, numbers: Any) -> Any:
 def blend_weights(
     found: Sequence[np.ndarray], rows: TableRows, targets: TargetRange
 ) -> np.ndarray:
-    """Return weights with sum 1 that minimise the loss of the average of parts."""
+    """Return weights with sum 1 that minimise the loss of the weighted average."""
     share, k = rows.weights / rows.weights.sum(), len(found)
     weights = np.full(k, 1 / k)
     if targets.n_classes is not None:
@@ -222,14 +222,14 @@ def blend_weights(
 def similar_rows(
     rows: TableRows, sources: np.ndarray, shares: np.ndarray
 ) -> NadarayaWatsonRegressor:
-    """Return a kernel average in which columns count as much as for predictions.
+    """Return a kernel average in which columns are scaled by their importance.
 
-    ``sources`` are the columns of the table that the columns of the rows come from, and
-    ``shares`` the importances of the columns of the table.
+    ``sources`` contains, for each column of the rows, the column of the table that it
+    comes from, and ``shares`` the importance of each column of the table.
     """
     Z, share = rows.V, rows.weights / rows.weights.sum()
     spread = np.bincount(sources, share @ (Z - share @ Z) ** 2, len(shares))
-    # columns without importance count a little, so that changes in them are seen
+    # unimportant columns count a little, so that changes in them are detected
     sizes = np.maximum(shares, _LEAST_SHARE / len(shares))
     sigma = np.sqrt(2 * sizes / np.where(spread > 0, spread, 1))[sources]
     averages = NadarayaWatsonRegressor(sigma=sigma)
@@ -274,7 +274,7 @@ class Blend(NamedTuple):
 def with_additive(
     Z: np.ndarray, additive: np.ndarray, targets: TargetRange
 ) -> np.ndarray:
-    """Return rows with predictions of the additive part as further columns."""
+    """Return rows with the predictions of the additive part as additional columns."""
     return np.column_stack([Z, targets.columns(additive)])
 
 
@@ -297,7 +297,7 @@ class BlendChoices(NamedTuple):
 
 
 class BlendValue(SampleValue):
-    """The rows, in an order that follows from their content, and the blend."""
+    """The rows, in an order that depends only on their content, and the blend."""
 
     most_rows: ClassVar[int] = 2**62
 
@@ -390,7 +390,7 @@ class BlendValue(SampleValue):
 def _folds(
     rows: TableRows, targets: TargetRange, n_folds: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return training and test rows of folds; the order of the rows is random."""
+    """Return training and test rows of each fold; rows must be in random order."""
     n_rows = len(rows.y)
     order = np.arange(n_rows)
     if targets.n_classes is not None:
@@ -415,6 +415,6 @@ def _in_folds(
 def _without_fold(
     part: Part, rows: TableRows, train: np.ndarray, test: np.ndarray
 ) -> tuple[Part, np.ndarray]:
-    """Return the part fitted to the training rows, and its predictions for the test."""
+    """Return the part fitted to training rows, and its predictions for test rows."""
     fitted = part.fitted(rows.some(train))
     return fitted, fitted.predict(rows.V[test])

@@ -1,4 +1,4 @@
-"""Scores of numbers and codes of levels: the columns that ANOVA kernels compare."""
+"""Scores of numbers and codes of categories, which ANOVA kernels compare."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from .._quantiles import weighted_quantiles
 from ..metric._columns import softly_clipped
 from ..rows.raw_table import CATEGORY
 
-_LEAST_COUNT = 10  # levels with fewer rows are treated as a single level
-# quantiles to which values are limited before their scale is computed
+_LEAST_COUNT = 10  # categories with fewer rows are merged into one
+# quantile levels; values are limited to these before their scale is computed
 _LEVELS = np.array([0.01, 0.5, 0.99])
-_MISSING = np.inf  # represents a missing level; infinite values of users are rejected
+_MISSING = np.inf  # represents a missing category; infinite values in X are rejected
 
 
 class Score(NamedTuple):
     """Standardised numbers, in which the median replaces missing values.
 
     Scores are clipped softly, so that outliers stay ordered without being far from all
-    other rows. The scale is the standard deviation of the values after limiting them to
-    the quantiles at 1 and 99 %, so that it does not depend on a few huge values.
+    other rows. The scale is the standard deviation of the values limited to the range
+    of their 1 % and 99 % quantiles, so that it does not depend on a few huge values.
     """
 
     source: int
@@ -41,7 +41,7 @@ class Score(NamedTuple):
             return cls(source, 0.0, 0.0, 1.0)
         (quantiles,) = weighted_quantiles(weights[None], values, _LEVELS)
         low, median, high = map(float, quantiles)
-        # nearly all values are equal, so the scale is that of all values
+        # if nearly all values are equal, no values are limited
         if low == high:
             low, high = float(values.min()), float(values.max())
         unit = max(abs(low), abs(high), np.finfo(float).tiny)  # squares may overflow
@@ -60,7 +60,7 @@ class Score(NamedTuple):
 
 
 class Missing(NamedTuple):
-    """Whether the number of a column is missing."""
+    """Whether the value of a numeric column is missing."""
 
     source: int
     n_codes: int = 2
@@ -71,14 +71,14 @@ class Missing(NamedTuple):
 
 
 class Level(NamedTuple):
-    """Codes of the frequent levels of a category, and one code for all other levels."""
+    """Codes of the frequent categories of a column, and one code for all others."""
 
     source: int
     levels: np.ndarray  # sorted; contains infinity if missing values are frequent
 
     @classmethod
     def of(cls, source: int, values: np.ndarray, weights: np.ndarray) -> Level:
-        """Return the levels that at least 10 rows have; weights are numbers of rows."""
+        """Return the categories with at least 10 rows; weights are numbers of rows."""
         values = np.where(np.isnan(values), _MISSING, values)
         levels, places = np.unique(values, return_inverse=True)
         counts = np.bincount(places, weights, len(levels))
@@ -86,11 +86,11 @@ class Level(NamedTuple):
 
     @property
     def n_codes(self) -> int:
-        """Number of codes, including that of the rare levels."""
+        """Number of codes, including the code of rare categories."""
         return len(self.levels) + 1
 
     def transform(self, values: np.ndarray) -> np.ndarray:
-        """Return 0 for rare and unknown levels, positive codes for frequent ones."""
+        """Return positive codes for frequent categories, and 0 for all others."""
         if not len(self.levels):
             return np.zeros(len(values))
         values = np.where(np.isnan(values), _MISSING, values)
@@ -102,8 +102,8 @@ class Level(NamedTuple):
 class Encoding:
     """Encodes the matrix of a table as scores and codes, which kernels compare.
 
-    Each term of the ANOVA kernel compares one encoded column, or those of a group of
-    columns that the user formed.
+    Each term of the ANOVA kernel compares a single encoded column, or all encoded
+    columns of a group that the user has defined.
     """
 
     columns: tuple[Score | Missing | Level, ...]
@@ -134,7 +134,7 @@ class Encoding:
                 columns.append(made.of(j, V[:, j], weights))
             terms.append(tuple(range(first, len(columns))))
             owners.append(owner)
-            for j in group:  # a separate term
+            for j in group:  # missing values form a separate term
                 if kinds[j] != CATEGORY and np.isnan(V[:, j]).any():
                     terms.append((len(columns),))
                     owners.append(owner)
@@ -156,7 +156,7 @@ class Encoding:
 
     @property
     def one_hot_sources(self) -> np.ndarray:
-        """The column of the table that each score and each one-hot level comes from."""
+        """The column of the table from which each score or one-hot column comes."""
         scores = [c.source for c in self.columns if isinstance(c, Score)]
         levels = [
             [c.source] * c.n_codes for c in self.columns if not isinstance(c, Score)
@@ -164,7 +164,7 @@ class Encoding:
         return np.array([*scores, *chain(*levels)], np.intp)
 
     def only(self, chosen: np.ndarray) -> Encoding:
-        """Return the encoding with some of the terms."""
+        """Return the encoding with only the chosen terms."""
         terms = tuple(self.terms[q] for q in chosen)
         owners = tuple(self.owners[q] for q in chosen)
         return Encoding(self.columns, terms, owners, self.groups)

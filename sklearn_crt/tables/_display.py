@@ -20,7 +20,7 @@ class _Axis(NamedTuple):
 
     name: str
     values: np.ndarray  # as the reader returns them
-    labels: list[str] | None  # names of the levels; None for numbers
+    labels: list[str] | None  # names of the categories; None for numbers
 
 
 class _Panel(NamedTuple):
@@ -35,11 +35,11 @@ class _Panel(NamedTuple):
 class EffectsDisplay:
     """Plots of the largest effects of columns on the predictions of a model.
 
-    Use :meth:`from_estimator` to create a display. For a whole model, there is one
-    panel for each of the largest effects: a curve with a band of two standard
-    deviations for a number, points with error bars for the levels of a category, and a
-    heat map for two columns. For a single row, bars show the effects that its
-    prediction is the sum of.
+    Use :meth:`from_estimator` to create a display. By default, each of the largest
+    effects of the model has a panel: a curve with a band of two standard deviations for
+    a numeric column, points with error bars for a categorical column, and a heat map
+    for a pair of columns. If a row is given, bars show the effects that add up to its
+    prediction.
 
     Parameters
     ----------
@@ -48,14 +48,14 @@ class EffectsDisplay:
     bars : list of tuple of str and float
         Names and values of the effects of a single row.
     title : str
-        The title of the figure, with the number to which the effects are added.
+        Title of the figure, which includes the value to which the effects are added.
 
     Attributes
     ----------
     axes_ : ndarray of matplotlib Axes
         The axes with the panels or the bars.
     figure_ : matplotlib Figure
-        The figure that contains them.
+        The figure that contains the axes.
 
     See Also
     --------
@@ -91,7 +91,7 @@ class EffectsDisplay:
         output: int = 0,
         ax: Axes | None = None,
     ) -> Self:
-        """Draw the largest effects on the predictions for some rows.
+        """Plot the largest effects on the predictions for some rows.
 
         Parameters
         ----------
@@ -102,7 +102,7 @@ class EffectsDisplay:
             Rows. Effects are ordered by their standard deviation over these rows, and
             drawn over the range of their columns in these rows.
         n_effects : int, default=6
-            Number of effects to draw, the largest first.
+            Number of effects to draw, starting with the largest.
         row : int, default=None
             Position of a row of X whose prediction is explained. None draws the effects
             of the model.
@@ -110,7 +110,7 @@ class EffectsDisplay:
             Position of the output or, for classifiers with three or more classes, of
             the class in ``classes_``.
         ax : matplotlib Axes or array of Axes, default=None
-            Axes to draw on, one per panel; new ones if None.
+            Axes to draw on, one per panel. If None, new axes are created.
 
         Returns
         -------
@@ -146,7 +146,7 @@ class EffectsDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or array of Axes, default=None
-            Axes to draw on, one per panel; new ones if None, which needs matplotlib.
+            Axes to draw on, one per panel. If None, new axes are created.
 
         Returns
         -------
@@ -215,7 +215,7 @@ def _draw_panel(panel: _Panel, ax: Any) -> None:
 
 
 def _label(axis_of_plot: Any, axis: _Axis) -> None:
-    """Label the levels of a category."""
+    """Label the categories of a column."""
     if axis.labels is not None:
         axis_of_plot.set_ticks(np.arange(len(axis.labels)), axis.labels)
 

@@ -17,10 +17,10 @@ _ENTRIES = 2**22  # largest number of kernel values of a block of rows
 class AnovaEffects:
     """Effects of a function ``kernel(., landmarks) @ dual``.
 
-    The effect of a column is the sum of all its terms (such as that of missing values),
-    and the effect of a pair is the sum of all products of a term of each. Effects have
-    mean zero over the landmarks. If all subsets of columns interact, the effects are
-    those of single columns.
+    The effect of a column is the sum of all its terms, including that of missing
+    values. The effect of a pair is the sum of all products of a term of one column and
+    a term of the other. Effects have mean zero over the landmarks. If all subsets of
+    columns interact, only the effects of single columns are computed.
     """
 
     learned: LearnedKernel
@@ -36,7 +36,7 @@ class AnovaEffects:
         )
 
     def kernel(self, Z: np.ndarray, subset: tuple[int, ...]) -> np.ndarray:
-        """Return the part of the kernel between encoded rows and landmarks."""
+        """Return an effect's part of the kernel between encoded rows and landmarks."""
         kernel, parts = self.learned.kernel, []
         for owner in subset:
             own = [q for q, o in enumerate(self.learned.encoding.owners) if o == owner]
@@ -47,13 +47,13 @@ class AnovaEffects:
         return _own_effect(kernel, parts[0])
 
     def features(self, V: np.ndarray, subset: tuple[int, ...]) -> np.ndarray:
-        """Return the features of an effect, of mean zero over the landmarks."""
+        """Return the features of an effect, which have mean zero over the landmarks."""
         Z, points = self._encoded(V)
         mean = self.kernel(points, subset).mean(axis=0)
         return (self.kernel(Z, subset) - mean) @ self.root
 
     def values(self, V: np.ndarray, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return all effects, (n, n_effects, k), and their part of the intercept.
+        """Return all effects, (n, n_effects, k), and their addition to the intercept.
 
         ``coef`` are the coefficients of the features, (m, k).
         """

@@ -18,12 +18,13 @@ Order = Any  # 1, 2 or "all"
 class ColumnKernels:
     """Kernels of single columns, centred and scaled over landmarks.
 
-    The kernel of a term is ``exp(-r) + exp(-r**2 / 2)`` for the distance r of its
-    scores, in which each code that differs counts as 1; a rough and a smooth kernel, so
-    that kinks and curves are found. For a single category this is, after centring and
-    scaling, the kernel that is 1 for equal and 0 for different levels. Means over the
-    landmarks are zero on both sides, so an interaction contains no effect of a single
-    column, and the mean diagonal is 1, so that weights compare columns.
+    The kernel of a term is ``exp(-r) + exp(-r**2 / 2)`` for the Euclidean distance r
+    between scores, to whose square each code that differs adds 1. It is the sum of a
+    rough and a smooth kernel, so that both kinks and curves can be fitted. For a single
+    categorical column it equals, after centring and scaling, the kernel that is 1 for
+    equal and 0 for different categories. Kernels have mean zero over the landmarks in
+    both arguments, so interactions contain no effects of single columns. Their mean
+    diagonal is 1, so that the weights of columns are comparable.
     """
 
     points: np.ndarray  # (m, n_encoded), the encoded landmarks
@@ -36,7 +37,7 @@ class ColumnKernels:
     def of(
         cls, points: np.ndarray, is_score: np.ndarray, terms: Sequence[tuple[int, ...]]
     ) -> ColumnKernels:
-        """Return the kernels for some landmarks."""
+        """Return the kernels that are centred over the given landmarks."""
         means, scales = np.empty((len(terms), len(points))), np.empty(len(terms))
         for q, term in enumerate(terms):
             K = _raw(points[:, term], points[:, term], is_score[list(term)])
@@ -45,9 +46,9 @@ class ColumnKernels:
         return cls(points, is_score, tuple(terms), means, scales)
 
     def tables(self, Z: np.ndarray, q: int, dtype: Any) -> tuple[np.ndarray, Any]:
-        """Return the kernel of a term for distinct values, and the place of each row.
+        """Return a term's kernel for distinct values, and each row's index among them.
 
-        Numbers often have few distinct values, and categories always do.
+        Numeric columns often have few distinct values, categorical columns always have.
         """
         columns = list(self.terms[q])
         values: np.ndarray
@@ -112,7 +113,7 @@ class TermSums:
             self.squares[:] = 0
 
     def add(self, term: np.ndarray, places: Any = slice(None)) -> None:
-        """Add a term times its weight, given for distinct rows and their places."""
+        """Add a weighted term, given for distinct values and the index of each row."""
         if self.order == "all":
             self.total *= (1 + self.strength * term)[places]
             return

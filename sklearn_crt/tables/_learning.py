@@ -1,4 +1,4 @@
-"""Column weights of an ANOVA kernel, and how columns interact, learned from targets."""
+"""Column weights and interactions of an ANOVA kernel, learned from targets."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ STRENGTHS: dict[Order, tuple[float, ...]] = {
     2: (0.1, 0.3, 1.0, 3.0),
     "all": (1.0, 2.0),
 }
-# a round that improves the error by less is the last one
+# maximum number of rounds, and the relative gain below which no round follows
 _MOST_ROUNDS, _LEAST_GAIN = 6, 0.005
 _FLOOR = 0.05  # proportion of the total weight that is divided equally among the terms
-# more terms are screened with _ROUGH_ROWS, _ROUGH_POINTS and _ROUGH_ROUNDS
+# if there are more terms, the most important ones are selected in a rough fit
 _MOST_TERMS = 40
 _ROUGH_ROWS, _ROUGH_POINTS, _ROUGH_ROUNDS = 1500, 250, 2
 _ALPHAS = np.logspace(-3, 4, 29)
-# A degree of freedom counts as _FREEDOM in generalised cross-validation, since weights
-# are learned from the same rows. Penalties with more degrees of freedom than the
-# proportion _MOST_FREEDOM of the rows are excluded.
+# Each degree of freedom counts as _FREEDOM in generalised cross-validation, because the
+# weights are learned from the same rows. Penalties with more degrees of freedom than
+# the proportion _MOST_FREEDOM of the rows are excluded.
 _FREEDOM, _MOST_FREEDOM = 1.2, 0.9
 
 
 class EncodedRows(NamedTuple):
-    """Encoded rows that weights are learned from."""
+    """Encoded rows from which the weights are learned."""
 
     Z: np.ndarray  # (n, n_encoded)
     T: np.ndarray  # (n, k), centred targets of comparable variance
@@ -46,7 +46,7 @@ class LearnedKernel:
 
     encoding: Encoding  # with the terms of the kernel
     kernel: AnovaKernel
-    shares: np.ndarray  # (n_owners,), standard deviations of the effects, of sum 1
+    shares: np.ndarray  # (n_owners,), standard deviations of effects; the sum is 1
     error: float  # generalised cross-validation error relative to the variance
 
 
@@ -100,8 +100,8 @@ def learn_kernel(
 def _rounds(own: ColumnKernels, rows: EncodedRows, n_rounds: int, step: Step):
     """Return the best fit with order 2, the shares of terms, and a fitting function.
 
-    Each round sets the weight of a term to the standard deviation of its total effect:
-    of the sum of all parts of the fitted function that contain it.
+    Each round sets the weight of a term to the standard deviation of its total effect,
+    which is the sum of all parts of the fitted function that involve the term.
     """
     n_terms = len(own.terms)
     terms = own.stacked(rows.Z, np.float32)
@@ -113,8 +113,8 @@ def _rounds(own: ColumnKernels, rows: EncodedRows, n_rounds: int, step: Step):
 
     shares, best = np.full(n_terms, 1 / max(n_terms, 1)), None
     for _ in range(n_rounds):
-        # The sum of the weights is the root of their number, so that the share of the
-        # interactions does not shrink when there are more columns.
+        # The sum of the weights is the square root of their number, so that the share
+        # of the interactions does not decrease with the number of columns.
         weights = (1 - _FLOOR) * shares + _FLOOR / max(n_terms, 1)
         found = search(weights * n_terms**0.5, 2, 1.0)
         is_last = best is not None and found.error > (1 - _LEAST_GAIN) * best.error

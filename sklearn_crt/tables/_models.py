@@ -47,18 +47,19 @@ class BaseKernelModel(LifeCycle):
     Parameters
     ----------
     n_folds : int, default=4
-        Number of folds whose left-out predictions determine the weights of the parts.
+        Number of cross-validation folds; predictions for the held-out folds determine
+        the weights of the parts.
     n_jobs : int, default=None
-        Number of processes for the folds; -1 uses all processors, None is one.
+        Number of processes for the folds; -1 uses all processors, None means one.
     random_state : int, RandomState instance or None, default=None
-        Seed of the landmarks and of the learned metric. Pass an integer for results
-        that can be repeated.
+        Seed of the landmarks and of the learned metric. Pass an int for reproducible
+        results.
 
     Attributes
     ----------
     weights_ : dict of str and float
         The weight of each part: ``"additive"``, ``"ANOVA"`` and ``"local linear"``. A
-        part of weight 0 is not used. With fewer than 40 rows there is only ``"ANOVA"``.
+        part of weight 0 is not used. With fewer than 40 rows, only ``"ANOVA"`` is used.
     losses_ : dict of str and float
         The mean loss of each part on rows that it was not fitted to: squared error for
         numbers, log loss for labels.
@@ -109,7 +110,7 @@ class BaseKernelModel(LifeCycle):
         Raises
         ------
         ValueError
-            If a parameter, X, y or a weight is out of range.
+            If a parameter, X, y or a weight is invalid.
         """
         return self._fit_value(X, y, sample_weight)
 
@@ -138,7 +139,7 @@ class BaseKernelModel(LifeCycle):
             check_same_classes(self, other)
 
     def _predictions(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return the matrix of a table of the user, and its predictions."""
+        """Return the matrix of a user's table, and the predictions for its rows."""
         blend = value_of(self).solution
         V = self._reader.read(validated_table(self, X, reset=False))
         return V, blend.predict(V).astype(V.dtype, copy=False)
@@ -146,10 +147,10 @@ class BaseKernelModel(LifeCycle):
     def score_samples(self, X: TableLike) -> np.ndarray:
         """Return how similar rows are to the training rows, from 0 to 1.
 
-        The score is the proportion of training rows that are at most as similar to the
-        other training rows, so about 1 % of new rows from the same distribution have
-        scores of at most 0.01. A score near 0 indicates that a prediction may be an
-        extrapolation.
+        The score is the proportion of training rows whose similarity to the other
+        training rows is at most that of the given row. Hence about 1 % of new rows from
+        the same distribution have scores of at most 0.01. A score near 0 indicates that
+        a prediction may be an extrapolation.
 
         Parameters
         ----------
@@ -159,10 +160,11 @@ class BaseKernelModel(LifeCycle):
         Returns
         -------
         scores : ndarray of shape (n_samples,)
-            Proportions of the training rows, as
-            :meth:`NadarayaWatsonRegressor.score_samples` computes them from scores of
-            numbers and one-hot levels. In kernel weights, columns count in proportion
-            to ``feature_importances_``; in distances to neighbours, all columns count.
+            Proportions of the training rows, computed as in
+            :meth:`NadarayaWatsonRegressor.score_samples` from standardised numbers and
+            one-hot encoded categories. In the kernel weights, columns count in
+            proportion to ``feature_importances_``; in the distances to neighbours, all
+            columns count the same.
         """
         blend = value_of(self).solution
         V = self._reader.read(validated_table(self, X, reset=False))
@@ -186,7 +188,7 @@ class BaseKernelModel(LifeCycle):
         return self._value.solution.ridge.kernel_.feature_importances_
 
     def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags: raw tables."""
+        """Return scikit-learn's tags, which allow raw tables."""
         tags = super().__sklearn_tags__()
         inputs = tags.input_tags
         inputs.sparse = False
@@ -195,27 +197,28 @@ class BaseKernelModel(LifeCycle):
 
 
 class KernelRegressor(RegressorMixin, BaseKernelModel):
-    """Regression on raw tables by a blend of three kinds of smooth functions.
+    """Regression on raw tables by a weighted average of three models.
 
-    Numbers, categories, dates and missing values need no preparation. The prediction is
-    a weighted average of an additive model (splines of each number), ridge regression
-    with the ANOVA kernel of :class:`AnovaSampler`, and local linear regression in a
-    learned metric, which uses the additive predictions as an additional column. The
-    weights minimise the squared error of cross-validated predictions (stacking [1]_).
+    Numbers, categories, dates and missing values need no preprocessing. The prediction
+    is a weighted average of the predictions of an additive model (splines of each
+    number), ridge regression with the ANOVA kernel of :class:`AnovaSampler`, and local
+    linear regression in a learned metric, which uses the additive predictions as an
+    additional column. The weights minimise the squared error of cross-validated
+    predictions (stacking [1]_).
 
     See Also
     --------
-    RandomFeatureRidge : With ``AnovaSampler()`` one of the parts, which is faster.
-    KernelClassifier : The same for labels.
+    RandomFeatureRidge : With ``AnovaSampler()``, this is one of the parts, and faster.
+    KernelClassifier : The corresponding classifier.
 
     Notes
     -----
-    With 600 rows or more, the ANOVA kernel is learned once from all rows and the metric
-    from those outside the first fold, and folds fit the coefficients; with fewer rows
-    both are learned within the folds. The metric is that of ``method="evidence"`` of
-    :class:`LearnedMetric`. The local linear part is left out if its weight on the first
-    fold is below 0.1. Predictions of each part may exceed the range of the targets by
-    at most a fifth of this range.
+    With 600 rows or more, the ANOVA kernel is learned once from all rows, the metric is
+    learned once from the rows outside the first fold, and only the coefficients are
+    fitted in each fold. With fewer rows, both are learned anew in each fold. The metric
+    is a :class:`LearnedMetric` with ``method="evidence"``. The local linear part is
+    left out if its weight on the first fold is below 0.1. Predictions of each part may
+    exceed the range of the targets by at most a fifth of this range.
 
     References
     ----------
@@ -256,20 +259,21 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
     def predict_interval(self, X: TableLike, coverage: float = 0.9) -> np.ndarray:
         """Predict intervals that contain a given proportion of new targets.
 
-        The intervals have the same width for all rows, which is determined by the
-        errors of cross-validated predictions.
+        All intervals have the same width. It is determined by the errors of
+        cross-validated predictions.
 
         Parameters
         ----------
         X : {data frame, array-like} of shape (n_samples, n_features)
             Rows for which predictions are made.
         coverage : float, default=0.9
-            Proportion of new targets in the intervals, between 0 and 1.
+            Proportion of new targets that the intervals should contain, between 0 and
+            1.
 
         Returns
         -------
         ends : ndarray of shape (n_samples, 2)
-            Lower and upper ends of the intervals: the quantiles at the levels (1 -
+            Lower and upper bounds of the intervals: the quantiles at the levels (1 -
             coverage) / 2 and (1 + coverage) / 2.
 
         Raises
@@ -341,17 +345,17 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
     def _effect_at(
         self, place: int, columns: tuple[int, ...], grid: list[np.ndarray], output: int
     ) -> tuple[np.ndarray, None]:
-        """Return an effect at values of its columns; its deviation is unknown."""
+        """Return an effect at given values of its columns, without a deviation."""
         blend = self._value.solution
         mean, _ = blend.ridge._effect_at(place, columns, grid, output)
         return blend.weights["ANOVA"] * mean, None
 
 
 class KernelClassifier(ClassifierMixin, BaseKernelModel):
-    """Classification of raw tables by a blend of three kinds of smooth functions.
+    """Classification of rows of raw tables by a weighted average of three models.
 
-    The class probabilities are weighted averages of the probabilities of three models:
-    additive logistic regression, ridge classification with the ANOVA kernel of
+    The class probabilities are weighted averages of those from three models: additive
+    logistic regression, ridge classification with the ANOVA kernel of
     :class:`AnovaSampler`, and local linear regression in a learned metric. The weights
     minimise the log loss of cross-validated predictions, and the average is calibrated
     by raising it to a power.
@@ -359,8 +363,9 @@ class KernelClassifier(ClassifierMixin, BaseKernelModel):
     Parameters
     ----------
     class_weight : dict or "balanced", default=None
-        Weights of the classes, by label, by which the weights of their rows are
-        multiplied. ``"balanced"`` gives all classes the same total weight.
+        Class weights as a dictionary from label to weight. The weight of each row is
+        multiplied by that of its class. ``"balanced"`` gives all classes the same total
+        weight.
 
     Attributes
     ----------
@@ -369,8 +374,8 @@ class KernelClassifier(ClassifierMixin, BaseKernelModel):
 
     See Also
     --------
-    RandomFeatureRidgeClassifier : With ``AnovaSampler()`` one of the parts.
-    KernelRegressor : The same for numbers, with more on the method.
+    RandomFeatureRidgeClassifier : With ``AnovaSampler()``, this is one of the parts.
+    KernelRegressor : The corresponding regressor, with details of the method.
 
     Examples
     --------
@@ -408,7 +413,7 @@ class KernelClassifier(ClassifierMixin, BaseKernelModel):
         if self.class_weight is not None:
             weights = read_weights(V, sample_weight)
             sample_weight = weights * compute_sample_weight(self.class_weight, y)
-            # unlike sample weights, those of classes do not count rows
+            # unlike sample weights, class weights are not numbers of rows
             sample_weight *= weights.sum() / max(sample_weight.sum(), 1e-300)
         return codes, sample_weight
 

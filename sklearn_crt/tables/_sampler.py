@@ -46,10 +46,9 @@ from ._columns import Encoding
 from ._effects import AnovaEffects
 from ._learning import EncodedRows, LearnedKernel, cholesky_with_jitter, learn_kernel
 
-# Number of rows from which everything is learned; more rows would hardly change the
-# result.
+# number of rows from which the kernel is learned; more would hardly change it
 _SAMPLED = 4096
-# Landmarks with which weights are learned
+# number of landmarks with which weights are learned
 _LEARNING = 400
 
 
@@ -66,7 +65,7 @@ class _Choices(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class AnovaMap:
-    """The features of the rows that a reader has read; immutable."""
+    """The immutable feature map for the rows that a reader has converted."""
 
     learned: LearnedKernel
     root: np.ndarray  # (m, m); root @ root.T is the inverse kernel of the landmarks
@@ -85,7 +84,7 @@ class AnovaMap:
         return self.learned.kernel(self.learned.encoding.transform(V))
 
     def unexplained(self, V: np.ndarray) -> np.ndarray:
-        """Return what the features lack of the kernel of each row with itself, (n,)."""
+        """Return the part of k(x, x) that the features of x do not explain, (n,)."""
         kernel = self.learned.kernel.diagonal(self.learned.encoding.transform(V))
         return np.maximum(kernel - np.square(self.transform(V)).sum(axis=1), 0)
 
@@ -97,17 +96,17 @@ class AnovaMap:
 
 @dataclass(frozen=True, eq=False)
 class SampleValue(FittedValue):
-    """A sample of the rows, and what is learned from it when it is needed."""
+    """A sample of the rows, and the result that is learned from it when needed."""
 
     choices: Any  # parameters, seed, kinds of columns
     sample: DistinctSample | None = None
-    known: Any = None  # what has been learned; None until it is needed
+    known: Any = None  # the learned result; None until it is needed
     is_frozen: bool = False
     most_rows: ClassVar[int] = _SAMPLED
 
     @abstractmethod
     def _learn(self, step: Step = no_step) -> Any:
-        """Return what the sample determines."""
+        """Return the result that is learned from the sample."""
 
     def plus(self, batch: Batch, step: Step = no_step) -> Self:
         new = DistinctSample.of([batch], self.most_rows)
@@ -125,12 +124,12 @@ class SampleValue(FittedValue):
         return replace(self, sample=self.sample + other.sample, known=None)
 
     def frozen(self, step: Step = no_step) -> Self:
-        """Return only what was learned, to which no rows can be added."""
+        """Return only the learned result, to which no rows can be added."""
         return replace(self, sample=None, known=self.solution, is_frozen=True)
 
     @property
     def solution(self) -> Any:
-        """What was learned from all rows so far."""
+        """The result that is learned from all rows so far."""
         return self.known or computed_once(self, "computed", self._learn)
 
 
@@ -177,20 +176,21 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
     features for linear models. The features P approximate a kernel, :math:`P P' \approx
     K`, whose functions are sums of effects of single columns and of pairs of columns
     (or of all subsets of columns). The weight of each column is learned from the
-    targets, so irrelevant columns do no harm, and no column needs to be encoded, scaled
-    or imputed before.
+    targets, so irrelevant columns do no harm, and columns need not be encoded, scaled
+    or imputed beforehand.
 
-    If it is the ``kernel`` of :class:`RandomFeatureRidge` or
-    :class:`RandomFeatureRidgeClassifier`, these read raw tables and split their
-    predictions into effects. It can also be used in a pipeline with another linear
-    model.
+    As the ``kernel`` of :class:`RandomFeatureRidge` or
+    :class:`RandomFeatureRidgeClassifier`, it enables these estimators to read raw
+    tables and to split their predictions into effects. It can also be used in a
+    pipeline with another linear model.
 
     Parameters
     ----------
     order : {"auto", 1, 2, "all"}, default="auto"
         How many columns interact: 1 for sums of functions of single columns, 2 for
-        pairs as well, and ``"all"`` for products of any columns. ``"auto"`` chooses
-        between 2 and ``"all"``. The strength of the interactions is always selected.
+        pairs as well, and ``"all"`` for products of any number of columns. ``"auto"``
+        chooses between 2 and ``"all"``. The strength of the interactions is always
+        selected automatically.
     n_components : int, default=800
         Number of features, one per landmark; fewer if there are fewer distinct rows.
     groups : list of lists of str or int, default=None
@@ -205,8 +205,7 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
         many as NumPy's linear algebra would, and one inside joblib workers.
     random_state : int, RandomState instance or None, default=None
         Seed of the landmarks, which are training rows. Their choice depends on the
-        content of the rows, not on their order. Pass an integer for results that can be
-        repeated.
+        content of the rows, not on their order. Pass an int for reproducible results.
 
     Attributes
     ----------
@@ -227,12 +226,13 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
     Notes
     -----
     The kernel of a column is :math:`k_j(x, y) = e^{-|u - v|} + e^{-(u - v)^2 / 2}` for
-    the standardised numbers u and v, and 1 for equal and 0 for different levels of a
-    category. Scores beyond 4 standard deviations are clipped softly. Missing numbers
-    are replaced by the median, and a separate effect distinguishes them from other
-    values. A missing category is a level of its own. Levels with fewer than 10 rows are
-    treated as a single level, which also represents levels that ``fit`` has not seen.
-    Dates become days since 1970.
+    standardised numbers u and v. For categorical columns it is 1 for equal and 0 for
+    different categories. Standardised numbers are softly clipped at 4 standard
+    deviations. Missing numbers are replaced by the median, and a separate effect
+    distinguishes them from other values. Missing values of a categorical column form a
+    category of their own. Categories with fewer than 10 rows are merged into a single
+    category, which also represents categories that were not present in ``fit``. Dates
+    are converted to days since 1970.
 
     Each kernel is centred over the landmarks and scaled to mean diagonal 1. With
     weights :math:`w_j` and the strength c of interactions,
@@ -241,18 +241,19 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
        K_2 = K_1 + c \sum_{i<j} w_i w_j k_i k_j, \quad
        K_{\text{all}} = \frac{\prod_j (1 + c\, w_j k_j) - 1}{c}.
 
-    As functions of :math:`k_j` have mean zero, interactions contain no effect of a
-    single column [2]_, [3]_. Features are those of Nystroem, :math:`K_{nm} L^{-T}`,
-    where :math:`L L'` is the kernel matrix of m landmarks.
+    Because functions of :math:`k_j` have mean zero, interactions contain no effects of
+    single columns [2]_, [3]_. The features are those of the Nyström method,
+    :math:`K_{nm} L^{-T}`, where :math:`L L'` is the kernel matrix of m landmarks.
 
-    Weights start equal. In each of up to six rounds a ridge regression is fitted, and
-    the weight of a column is set to the standard deviation of the sum of all effects
-    that involve it, plus a small constant. Rounds stop when generalised
-    cross-validation improves by less than 0.5 %; it also selects order and strength. If
-    there are more than 40 columns, only the 40 that are most important in a rough fit
-    are kept. Everything is learned from a sample of 4096 distinct rows at most, which
-    ``freeze`` discards. Integers with at most 100 distinct values, strings and booleans
-    are labels, whose indicators are regressed.
+    Initially, all weights are equal. In each of up to six rounds a ridge regression is
+    fitted, and the weight of a column is set to the standard deviation of the sum of
+    all effects that involve it, plus a small constant. The rounds end when the
+    generalised cross-validation error decreases by less than 0.5 %. The same error
+    selects the order and the strength. If there are more than 40 columns, only the 40
+    that are most important in a rough fit are kept. The kernel is learned from a sample
+    of at most 4096 distinct rows, which ``freeze`` discards. Targets that are strings,
+    booleans or integers with at most 100 distinct values are treated as labels, and the
+    regression targets are then the class indicators.
 
     References
     ----------
@@ -289,7 +290,7 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
     }
     _value: AnovaValue
     _reader: TableReader
-    _reads_tables = True  # so that estimators pass them on
+    _reads_tables = True  # so that ridge estimators pass raw tables on
 
     def __init__(
         self,
@@ -334,7 +335,7 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
         Raises
         ------
         ValueError
-            If a parameter, X, y or a weight is out of range.
+            If a parameter, X, y or a weight is invalid.
         """
         return self._fit_value(X, y, sample_weight)
 
@@ -345,7 +346,7 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
         """Add a batch of rows; the result equals ``fit`` on all rows together.
 
         The first batch decides which columns are numbers, and whether targets are
-        labels. Later batches may contain new levels and new labels.
+        labels. Later batches may contain new categories and new labels.
 
         Parameters
         ----------
@@ -419,8 +420,8 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
         Parameters
         ----------
         X : {data frame, array-like} of shape (n_samples, n_features)
-            Rows with the columns of ``fit``. Levels of categories may be new, and
-            values may be missing in columns that had none before.
+            Rows with the columns of ``fit``. They may contain new categories, and
+            missing values in columns that had none in ``fit``.
 
         Returns
         -------
@@ -449,7 +450,7 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
         Returns
         -------
         kernel : ndarray of shape (n_X, n_Y)
-            Kernel values, in the floating type of X.
+            Kernel values, in the floating-point dtype of X.
         """
         V = self._matrix(X, "exact_kernel")
         W = V if Y is None else self._matrix(Y, "exact_kernel")
@@ -472,14 +473,15 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
         Returns
         -------
         kernel : ndarray of shape (n_X, n_Y)
-            The approximation. Kernel values with a landmark are exact, up to a small
-            number that is added to the diagonal.
+            The approximation. Kernel values between a row and a landmark are exact,
+            except for the effect of a small number that is added to the diagonal of the
+            kernel matrix.
         """
         features = self.transform(X)
         return features @ (features if Y is None else self.transform(Y)).T
 
     def _matrix(self, X: Any, method: str) -> np.ndarray:
-        """Return the matrix of rows of the user."""
+        """Return the matrix to which the reader converts a user's table."""
         value_of(self)
         refuse_lazy(self, f"sklearn_crt.dask.map_rows(sampler.{method}, X)", X)
         check_fit_namespace(self, X, method)
