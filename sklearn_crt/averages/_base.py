@@ -203,7 +203,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
     def _keeps_library(self, X):
         """Return whether a third-party transformer accepts the array library of X."""
         transformer = self._transformer if is_foreign(X) else None
-        if transformer is None or hasattr(transformer, "_fit_namespace"):  # of ours
+        if transformer is None or hasattr(transformer, "_fit_namespace"):  # our own
             return False
         return get_tags(transformer).array_api_support
 
@@ -251,9 +251,9 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         Raises
         ------
         ValueError
-            If the kernel is not a sampler of this package. The features of other
-            transformers need not be repeated estimates of one kernel, which this method
-            requires.
+            If the kernel is not a sampler of this package. The method requires features
+            that are repeated random estimates of one kernel, which is not known of
+            other transformers.
 
         Notes
         -----

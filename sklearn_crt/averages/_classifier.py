@@ -34,7 +34,7 @@ from ._targets import OneHot
 _AMOUNTS = np.geomspace(0.05, 10, 9).tolist()
 _EXPONENTS = np.linspace(0.6, 1.5, 10).tolist()
 _MOST_ROWS, _LEAST_ROWS = 1000, 200  # limits on the number of left-out rows
-_MOST_PRODUCTS = 2**33  # largest number of kernel values times targets
+_MOST_PRODUCTS = 2**33  # maximum number of kernel values times number of targets
 
 
 class Smoothing(NamedTuple):
@@ -311,7 +311,7 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         return self._cast(self._probabilities(value, X, probabilities, instead), X)
 
     def _probabilities(self, value, X, function, instead):
-        """Return smoothed probabilities, or values of a function without smoothing."""
+        """Return smoothed probabilities; with features, values of ``function``."""
         if not isinstance(value, RowAverages):
             return self._decode(value, X, function, instead)
         shares = self._decode(value, X, probabilities, instead)

@@ -182,7 +182,7 @@ class FeatureAverages(MapSums, Averages):
             return
         total = self.sums
         weights, groups = self.targets.weight(total.sums), None
-        with np.errstate(over="ignore"):  # an infinite size leads to a wider type
+        with np.errstate(over="ignore"):  # an infinite size selects a wider dtype
             size = asarray_like(np.abs(total.sums).max(), like_table(X))
         dtype = type_for_weights(size, self.targets.product_type(X))
         sums = total.to(X, dtype)

@@ -1,4 +1,4 @@
-r"""Standard errors of kernel averages from random features, and their consequences.
+r"""Standard errors of kernel averages from random features, and their use.
 
 A kernel average is a ratio with the denominator :math:`S = \sum_m F_m Z_m`, where
 :math:`F_m` are the features of a query and :math:`Z_m` their sums over the training

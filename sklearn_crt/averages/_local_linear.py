@@ -37,7 +37,7 @@ _ALPHA_CONSTRAINTS = [
 
 
 class LocalLinearMixin(BaseNadarayaWatson):
-    """Base class of local linear estimators: the penalty and the slopes.
+    """Base class of local linear estimators, with their penalty and their slopes.
 
     Parameters
     ----------
@@ -66,8 +66,8 @@ class LocalLinearMixin(BaseNadarayaWatson):
         Largest proportion of the total kernel weight that a prediction may leave out to
         save time, at least 0 and less than 1. Training rows whose kernel value is at
         most ``remainder`` times the mean over all training rows are left out, except
-        for the nearest 3 %. If it is 0, or if there are at most 1000 training rows, all
-        of them are used.
+        for the nearest 3 %. All rows are used if it is 0, or if there are at most 1000
+        training rows.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class LocalLinearMixin(BaseNadarayaWatson):
     }
 
     def _encoder(self):
-        plain = super()._encoder()  # that of the Nadaraya-Watson base class
+        plain = super()._encoder()  # the encoder of the Nadaraya-Watson class
         if is_auto(self.alpha):
             return LocalLinear(plain, self.remainder)
         alphas = np.atleast_1d(np.asarray(self.alpha, dtype=np.float64))

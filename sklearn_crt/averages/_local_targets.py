@@ -75,8 +75,8 @@ class LocalLinear(Targets):
     def contribution(self, own: np.ndarray, group: np.ndarray) -> np.ndarray:
         """Return what to subtract from prototypes to leave out one of the rows of each.
 
-        For wide rows, the moments of a prototype are computed from its mean alone. If
-        one row is left out, they are computed from the mean of its other rows.
+        If there are many columns, the moments of a prototype are those of its mean
+        alone. If one row is left out, they are those of the mean of its other rows.
         """
         if self.basis is None:
             return own
@@ -387,12 +387,12 @@ def _upper(d: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _are_many(kept: np.ndarray, width: int) -> bool:
-    """Return whether products of all rows take less time than gathering the rows kept.
+    """Return whether multiplying all rows is faster than gathering the rows kept.
 
     Gathering a row takes a few times as long as including it in a product for all
-    queries, and each query has an overhead of some hundred rows. The products of the
-    rows with each other, which are computed once per batch, take as long as a few
-    queries.
+    queries, and each query has an overhead equal to that of some hundred rows. The
+    products of the rows with each other, which are computed once per batch, take as
+    long as a few queries.
     """
     n_queries, n_rows = kept.shape
     n_gathered = np.count_nonzero(kept) + 250 * n_queries

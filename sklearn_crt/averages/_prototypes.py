@@ -154,7 +154,7 @@ def prototype_averages(
 def group_numbers(
     y: np.ndarray, weights: np.ndarray, n_points: int, seed: int
 ) -> np.ndarray:
-    """Divide rows into groups with similar targets, and return their group numbers."""
+    """Divide rows into groups with similar targets, and return their group indices."""
     # y (n_rows, n_outputs), weights (n_rows,) -> (n_rows,)
     n_bins = int(min(_N_BINS, max(1, n_points // 4)))
     if n_bins == 1:
@@ -191,7 +191,7 @@ class Points(NamedTuple):
 
     @classmethod
     def joined(cls, parts: Sequence[Points]) -> Points:
-        """Return the points of several parts, in their order."""
+        """Return the points of several parts in the given order."""
         centers, y, spreads, levels = zip(*parts, strict=True)
         rows = joined([part.points for part in centers])
         whole = Centers(rows, np.concatenate([part.weights for part in centers]))
@@ -341,7 +341,7 @@ class PrototypeAverages(RowAverages):
 
     @property
     def kernel_in_use(self) -> Prototypes:
-        """A copy of the parameter of the estimator, with the fitted prototypes."""
+        """A copy of the estimator's parameter ``kernel`` with the fitted prototypes."""
         fitted = clone(self.unfitted)
         fitted.prototypes_ = self.choice.points.centers
         return fitted
@@ -395,7 +395,7 @@ class PrototypeAverages(RowAverages):
             )
         n_steps = None
         if in_cells:  # clustering within cells takes less time
-            # for groups of two or three rows random centres are good enough
+            # for groups of two or three rows, random centres are good enough
             n_steps = 2 if self.targets.n_products(1) == 0 else None
             groups = cells(centers.points, sigma, groups)
         counts = allocate(np.bincount(groups, centers.weights), n_points)

@@ -25,8 +25,8 @@ _RESIDUAL_SIGMA = 0.5
 # larger weights. The unit of this length scale is the standard deviation of the
 # predictions.
 _PREDICTION_LENGTH_SCALE = 0.5
-_ROWS_OF_PRIOR = 2.0  # weight of the mean of all squared residuals, in rows
-_ROWS_OF_FIT = 3.0  # a prediction from n rows has 3 / n times the variance of the noise
+_ROWS_OF_PRIOR = 2.0  # weight of the mean of all squared residuals, as a number of rows
+_ROWS_OF_FIT = 3.0  # a prediction from n rows has 3 / n times the noise variance
 # standard deviation of errors for distant rows, relative to that of the targets
 _DISTANT_DEVIATIONS = 2.5
 
@@ -234,7 +234,7 @@ class QuantilesMixin:
     def predict_interval(self, X: TableLike, coverage: float = 0.9) -> np.ndarray:
         r"""Predict intervals that contain new targets with a given probability.
 
-        The probability is calibrated on training rows that are left out, and does not
+        The probability is calibrated with leave-one-out predictions, and does not
         depend on assumptions about the distribution of the noise.
 
         Parameters
@@ -262,8 +262,8 @@ class QuantilesMixin:
         -----
         The bounds are the quantiles of :meth:`predict_quantiles` at the levels
         :math:`(1 \mp p)/2` for the coverage p. Such intervals contain the targets of a
-        proportion p of the training rows if each of these is predicted by the others.
-        This is the jackknife of [1]_, which approximates the stated coverage for stable
+        proportion p of the training rows if each row is predicted from the others. This
+        is the jackknife of [1]_, which approximates the stated coverage for stable
         predictions without a guarantee for finite samples. A row with sample weight s
         counts as s equal rows: n is the sum of the weights, but at least the number of
         distinct rows, and copies of a row are left out together with it. With fewer

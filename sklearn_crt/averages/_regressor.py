@@ -25,8 +25,8 @@ class NadarayaWatsonRegressor(
 ):
     r"""Nadaraya-Watson regression: averages of the targets weighted by a kernel.
 
-    The prediction for a row is the weighted mean of the training targets, where
-    training rows that are close to it weigh most. This is a smooth version of
+    The prediction for a row is the weighted mean of the training targets, in which the
+    closest training rows have the largest weights. This is a smooth version of
     nearest-neighbour regression.
 
     Attributes
@@ -139,7 +139,7 @@ class NadarayaWatsonRegressor(
             n_unreliable,
             "the mean of the targets is predicted there, in part or altogether",
         )
-        # in the widest type, because targets may need the precision
+        # in the widest dtype, because targets may need the precision
         return to_namespace_of(joined(blocks), X)
 
     def __sklearn_tags__(self):

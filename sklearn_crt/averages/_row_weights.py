@@ -190,7 +190,7 @@ class RowWeightsMixin:
 
         .. math:: w_j(x)\, (1 + (x - m)^\top (G + \lambda I)^{-1} (x_j - m)) .
 
-        This is the equivalent kernel of [1]_, section 6.1. Some of these weights are
+        This is the equivalent kernel of [1]_, section 6.1. Some of these weights may be
         negative.
 
         The smallest weights, which sum to at most 1e-13 in each row, are set to zero.

@@ -1,4 +1,4 @@
-"""Choice of sigma, and of the penalty of local linear fits, by held-out error."""
+"""Selection of sigma, and of the penalty of local linear fits, by held-out error."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OCTAVES = 2.0 ** np.arange(-1, 6)
 # the finer grid around the best octave; half octaves suffice for local linear fits
 _QUARTERS = 2.0 ** np.arange(-0.75, 1, 0.25)
 _HALVES = 2.0 ** np.arange(-0.5, 1, 0.5)
-# rows that are predicted, and training rows, for kernel averages and for local fits
+# numbers of predicted rows and of training rows, for averages and for local fits
 _N_QUERIES, N_KEYS = 1000, 10_000
 _N_FITS, N_KEYS_OF_FITS = 500, 5000
 # maximum number of products of kernel weights and targets per multiple (about 0.3 s)
@@ -108,7 +108,7 @@ def _log_path(
 ) -> Iterator[np.ndarray]:
     """Yield the log kernel values of the rows scaled by each multiple."""
     if isinstance(kernel, Gaussian):
-        squares = queries.sq_distances(keys)  # once for all multiples, without roots
+        squares = queries.sq_distances(keys)  # computed once, without square roots
         with np.errstate(over="ignore"):  # rows that are so far away have weight 0
             for multiple in multiples.tolist():
                 yield squares * squares.dtype.type(-0.5 * multiple**2)
@@ -193,11 +193,11 @@ def _search(octaves, finer, batches, encoded, targets, copies) -> Best:
     """Return the best multiple on a grid of octaves, refined by finer steps.
 
     ``batches`` yields rows, their encoded targets, and for each multiple the kernel
-    sums over the other rows, see ``path_sums``. ``copies`` has one integer per row,
+    sums over the other rows (see ``path_sums``). ``copies`` has one integer per row,
     which is the same for equal rows.
     """
     weights = targets.weight(encoded)
-    # inverse of a typical weight, which tiny weights do not affect
+    # inverse of a typical weight, not affected by tiny weights
     whole = weights.sum()
     rows_per_weight = whole / (weights @ weights)
     values, share = encoded[:, : targets.n_averages], weights / whole
@@ -260,7 +260,7 @@ def _label_errors(found, truth, n_rows):
 
 
 def mistakes(found: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Return 1 for each row whose most probable class is wrong, less in a tie.
+    """Return 1 for each row whose most probable class is wrong, and less in a tie.
 
     Neither the order of classes nor rounding may decide between equal probabilities.
     """
@@ -275,7 +275,7 @@ def is_significant(
 ) -> bool:
     """Return whether the mean gain exceeds 0 by ``n_errors`` standard errors.
 
-    The standard error is that of independent distinct rows. Therefore it does not
+    The standard error assumes that distinct rows are independent. Therefore it does not
     depend on the unit of the weights, or on whether a row has weight 2 or is repeated.
     """
     # gain, weights, copies (n_rows,)

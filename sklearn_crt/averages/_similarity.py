@@ -49,14 +49,14 @@ class Similarity:
     neighbors: Any  # NearestNeighbors of the standardised rows
     logs: Distribution
     closeness: Distribution
-    unit: float  # of the distances
+    unit: float  # unit of the distances
     both: Any = None  # a Distribution of the lower of the two quantiles
     # ComparedRows of the first rows of the sample, each of which is left out
     left_out: Any = None
 
     @classmethod
     def of(cls, value: Any) -> Similarity:
-        """Return the similarity to the training rows of kernel averages."""
+        """Return the similarity to the training rows of a fitted estimator."""
         return computed_once(value, "similarity", lambda: cls._computed(value))
 
     @classmethod

@@ -85,7 +85,7 @@ class FeatureSums(NamedTuple):
         targets: Array,
         workspace: Workspace | None = None,
     ) -> FeatureSums:
-        """Return the sums including more rows: features (n, m), targets (n, k).
+        """Return the sums after adding rows: features (n, m), targets (n, k).
 
         If a workspace is given, the exponents may be overwritten.
         """

@@ -68,7 +68,7 @@ class Targets(ABC):
         return False
 
     def adapted(self, rows: Inputs, weights: np.ndarray) -> Targets:
-        """Return targets whose slopes have few directions if the rows are wide."""
+        """Return targets with slopes along few directions if there are many columns."""
         return self
 
     def contribution(self, own: np.ndarray, group: np.ndarray) -> np.ndarray:

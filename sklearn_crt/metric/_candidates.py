@@ -1,4 +1,4 @@
-"""Candidate metrics, and their comparison by the errors of local linear fits."""
+"""Candidate metrics, which are compared by the errors of local linear fits."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from ._columns import ColumnFeatures
 from ._gradients import MOST_ROWS, learn_agop, learn_evidence
 from ._nca import learn_nca
 
-MOST_COLUMNS = 24  # columns of the output, unless their number is given
-_QUERIES, _KEYS = 500, 1500  # rows of the comparison
-_SHARE = 0.4  # largest share of the rows that are predicted in the comparison
+MOST_COLUMNS = 24  # default maximum number of columns of the output
+_QUERIES, _KEYS = 500, 1500  # rows that are predicted, and all rows, in the comparison
+_SHARE = 0.4  # maximum proportion of rows that are predicted in the comparison
 _ROWS_PER_HAT = 5  # with fewer rows per feature, hat functions are not tried
-_MANY = 2500  # with more rows the metric is not learned again from all of them
+_MANY = 2500  # with more rows, the chosen metric is not learned again from all rows
 _COMPARED = 2500  # rows that AGOP uses in the comparison; it uses more if chosen
 _ROUNDING = 1e-14  # smaller variances, relative to the largest, are rounding errors
 _TURNS = 1024.0  # how often a score wraps around the unit interval that orders rows

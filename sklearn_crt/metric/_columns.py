@@ -1,4 +1,4 @@
-"""Features of single columns: scores, and hat functions of their values."""
+"""Features of single columns: standardised scores and hat functions."""
 
 from __future__ import annotations
 

@@ -67,9 +67,10 @@ class GaussianProcess:
     ) -> tuple[float, np.ndarray]:
         """Return minus the log evidence per row plus a penalty, and its gradient.
 
-        With A = K^-1 T for targets T of variance a^2, and W = (K^-1 - A A' / a^2) o R,
-        the derivative in the log scale of column j is the sum over pairs of rows of
-        -W_ik (z_ij - z_kj)^2 / 2. The sum is computed by expanding the square.
+        With A = K^-1 T for targets T of variance a^2, and the elementwise product W =
+        (K^-1 - A A' / a^2) * R, the derivative with respect to the log scale of column
+        j is the sum over pairs of rows of -W_ik (z_ij - z_kj)^2 / 2. The sum is
+        computed by expanding the square.
         """
         n = len(self.X)
         try:
@@ -108,7 +109,7 @@ class GaussianProcess:
 def learn_evidence(
     X: np.ndarray, targets: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    """Return a metric from the scales that maximise the evidence and from gradients.
+    """Return a metric that combines the scales of maximum evidence with gradients.
 
     At most the first 800 rows are used; rows must have standardised columns and be in
     random order. The metric is the sum of two matrices, each divided by its trace: the
@@ -146,7 +147,7 @@ def learn_evidence(
 _MOST_FREQUENCIES = 384
 _FREQUENCIES = 128, 4  # number of frequencies: a constant, and a multiple of n_columns
 _MOST_ROUNDS = 8
-_PENALTIES = 1e-5, 1e-4, 1e-3, 1e-2  # ridge penalties per row
+_PENALTIES = 1e-5, 1e-4, 1e-3, 1e-2  # candidates, divided by the total weight
 _MULTIPLES = 0.5, 1.0, 2.0  # candidate standard deviations of the phases
 _SPREAD = 0.05  # proportion of the variance of the frequencies that is isotropic
 _GAIN = 0.002  # relative decrease of the held-out error that justifies another round

@@ -1,4 +1,4 @@
-"""A supervised map of the columns (metric learning)."""
+"""Supervised metric learning by a map of the columns."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _MOST_ROWS, _MOST_ENTRIES = 2**14, 2**22  # limits on the size of the sample
 
 
 def _target_kind(y: np.ndarray) -> str:
-    """Return the kind of plain targets; integers can be labels or numbers."""
+    """Classify targets as labels, numbers, or integers, which can be either."""
     if y.ndim > 1 or y.dtype.kind == "f":
         return "numbers"
     return "integers" if y.dtype.kind in "iu" else "labels"
@@ -135,9 +135,9 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
     A supervised transformer that rescales and rotates the columns, so that Euclidean
     distance reflects how the target varies. Use it as the first step of a pipeline that
     ends in local linear regression, a kernel average, nearest neighbours, a sampler
-    with ridge regression, or support vectors. Columns and directions that are unrelated
-    to the target are shrunk. Columns are standardised first, so that their units do not
-    matter.
+    with ridge regression, or a support vector machine. Columns and directions that are
+    unrelated to the target are shrunk. Columns are standardised first, so that their
+    units do not matter.
 
     Parameters
     ----------
@@ -384,7 +384,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
                 "numbers. Pass labels in one column."
             )
         if self.method == "nca" and y.ndim == 1 and y.dtype.kind == "f":
-            whole = np.abs(y) < _MOST_WHOLE  # labels may be written as floats
+            whole = np.abs(y) < _MOST_WHOLE  # labels may be stored as floats
             if np.all(whole & (np.rint(y) == y)):
                 return y.astype(np.int64)
         return as_numbers(y) if y.ndim == 2 or y.dtype.kind == "f" else y
@@ -415,7 +415,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
 
     @property
     def columns_(self) -> str:
-        """Whether the metric has hat functions of the columns."""
+        """``"hats"`` if the metric uses hat functions of the columns."""
         return "hats" if value_of(self).metric.features.has_hats else "linear"
 
     @property
@@ -456,7 +456,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         return to_namespace_of(mapped(metric.features, metric.components, rows), X)
 
     def __sklearn_tags__(self):
-        """Return scikit-learn's tags: targets are required, several are supported."""
+        """Return scikit-learn's tags: targets may have several outputs."""
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.target_tags.multi_output = True

@@ -23,7 +23,8 @@ def nca_gradient(
     have. Rows that are alone in their class are ignored.
     """
     # A (r, d), X (n, d), codes and weights (n,) -> (r, d)
-    # G is twice the gradient of the loss in the squared distances, (n_queries, n)
+    # G is twice the gradient of the loss with respect to squared distances, (n_queries,
+    # n)
     Z = X @ A.T
     queries, own = Z[:n_queries], np.arange(n_queries)
     logs = sq_distances(queries, Z)
@@ -42,7 +43,7 @@ def nca_gradient(
 
 
 def log_loss_terms(logs: np.ndarray, same: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the log loss of each row, and minus its gradient in the log weights.
+    """Return the log loss of each row, and minus its derivatives in the log weights.
 
     The loss of a row is minus the logarithm of the share of the total weight that its
     own class has. It is zero for rows that are alone in their class.

@@ -64,7 +64,7 @@ _MOST_MEAN_WEIGHT = 10.0
 
 
 def _is_process_kernel(kernel: Any) -> bool:
-    """Return whether a kernel is from ``sklearn.gaussian_process``, if imported."""
+    """Return whether a kernel is one of scikit-learn's Gaussian process kernels."""
     module = sys.modules.get("sklearn.gaussian_process.kernels")
     return module is not None and isinstance(kernel, module.Kernel)
 
@@ -349,7 +349,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
         )
 
     def _warn_of_sums(self):
-        """Warn if the weights are so large that they are unlikely to count rows."""
+        """Warn if the weights are too large to be plausible numbers of rows."""
         solution = self._value.solution
         if solution.mean_weight > _MOST_MEAN_WEIGHT:
             warn(
@@ -388,7 +388,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
               probabilities, nan where it was not computed because the error is more
               than 10 % above the smallest one;
             - ``degrees_of_freedom``: the trace of the hat matrix, which maps the
-              targets to the fitted values. It is the number of columns if the penalty
+              targets to the fitted values. It is the number of features if the penalty
               is 0, and decreases as the penalty grows.
 
             Only the best sigma is evaluated with all rows and features if there are
@@ -449,7 +449,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
         return errors[..., 0] if errors.shape[-1] == 1 else errors
 
     def __sklearn_tags__(self):
-        """Return scikit-learn's tags: sparse rows or raw tables if the sampler can."""
+        """Return scikit-learn's tags; the sampler determines which input is allowed."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not _is_process_kernel(self.kernel)
         if hasattr(self.kernel, "fit"):

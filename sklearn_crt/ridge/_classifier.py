@@ -23,9 +23,9 @@ class RandomFeatureRidgeClassifier(
 
     A fast approximation of kernel ridge classification for many rows. Indicators of the
     classes are regressed on the features, and a logistic regression of the labels on
-    leave-one-out predictions turns these into class probabilities. The penalty and the
-    inverse length scale ``sigma`` of the kernel are also selected by leave-one-out
-    errors, which are computed without refitting.
+    leave-one-out predictions turns the predicted indicators into class probabilities.
+    The penalty and the inverse length scale ``sigma`` of the kernel are also selected
+    by leave-one-out errors, which are computed without refitting.
 
     As with :class:`RandomFeatureRidge`, one pass over the rows suffices, rows can be
     passed in batches, and no training rows are needed after ``freeze``.

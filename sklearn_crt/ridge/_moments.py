@@ -20,7 +20,7 @@ _LEAST_ROWS, _ROWS_A_COLUMN, _BLOCK_BYTES = 256, 2, 2**25
 class Moments:
     """Weight, means and centred products of features Z and targets Y, in float64.
 
-    ``a + b`` are the moments of the rows of both, by the parallel formula of Chan,
+    ``a + b`` are the moments of the combined rows, by the parallel formula of Chan,
     Golub and LeVeque (1979). Rows are centred first, so that no digits are lost by
     cancellation.
     """
@@ -37,7 +37,7 @@ class Moments:
     n_rows: int  # number of rows, whatever their weights
 
     def __add__(self, other: Moments) -> Moments:
-        """Return the moments of the rows of both."""
+        """Return the moments of the combined rows."""
         weight = self.weight + other.weight
         share = other.weight / weight
         z, y = other.z_mean - self.z_mean, other.y_mean - self.y_mean

@@ -58,8 +58,8 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         training targets, and predictions that are less certain than the mean target are
         shrunk towards it (see Notes). Set it to False if targets outside this range are
         expected, for instance because of a trend, or if predictions must equal
-        ``features @ coef_ + intercept_``. They are then faster, because no standard
-        deviations are computed.
+        ``features @ coef_ + intercept_``. Prediction is then faster, because no
+        standard deviations are computed.
 
     Attributes
     ----------
@@ -221,7 +221,7 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Predicted expectations of the targets, in float64 even for float32 rows.
-            With ``clip=True`` they are limited as described in the notes of the class.
+            With ``clip=True`` they are limited as described in the Notes of the class.
         std : ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Standard deviations of new targets, including the noise. They are infinite
             if the training rows leave no degrees of freedom to estimate the noise. Only

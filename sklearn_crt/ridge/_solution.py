@@ -68,7 +68,7 @@ class Solution:
     score: float  # the score by which sigma is selected
     noise: np.ndarray  # (k,), infinite if it cannot be estimated
     mean_weight: float  # mean weight of the rows, without the class weights
-    n_rows: float  # number of rows that the errors assume
+    n_rows: float  # number of rows on which the errors are based
     # The variance of a prediction, relative to the noise variance, is mean_variance
     # plus the squared coordinates of the features along the axes, times the factors. A
     # triangular matrix of axes is stored as the one-dimensional array of its entries.
@@ -112,7 +112,7 @@ class Solution:
     def variance(self, Z: np.ndarray) -> np.ndarray:
         """Return the variances of predictions relative to the noise, (n, k).
 
-        The predictions are those of the expected target, without its noise.
+        These are predictions of the expected target, without noise.
         """
         assert self.factors is not None
         along = ((Z - self.z_mean) @ self._axes) ** 2
@@ -304,7 +304,7 @@ class Regression:
         return losses
 
     def _set_errors(self, errors: np.ndarray) -> None:
-        """Set the mean squared errors, infinite for penalties that are too small."""
+        """Set the mean squared errors, which are infinite for too small penalties."""
         # errors that consist of rounding errors count as equal for all candidates
         total = self._total / self.moments.weight
         errors = np.maximum(errors, self._rounding * total)

@@ -67,7 +67,7 @@ def with_n_components(sampler: Any, n_components: int) -> Any:
 
 
 def _width_for(n_rows: float) -> int:
-    """Return the number of columns for a number of rows."""
+    """Return the number of features to compute for a given number of rows."""
     return FEWEST if n_rows > _MANY else int(np.clip(n_rows, FEWEST, MOST))
 
 
@@ -87,7 +87,7 @@ class Settings:
     def targets(self, y: np.ndarray) -> np.ndarray:
         """Return the targets as a matrix (n, k), with indicators of the classes.
 
-        For two classes it is a single column, the difference of the two indicators.
+        With two classes, its only column is the difference of the two indicators.
         """
         if self.n_classes is None:
             return y
@@ -139,7 +139,7 @@ class RidgeSums(MapSums):
     resizes: bool  # whether the number of rows determines the number of features
     path: tuple[Any, ...] = ()  # (n_sigmas,), fitted samplers
     moments: tuple[Moments, ...] = ()  # (n_sigmas,)
-    # sample of the rows in the moments, if there are any
+    # sample of the rows in the moments, if there are moments
     sample: DistinctSample | None = None
     # scores of the candidates from which sigma was chosen
     scores_before: tuple[dict, ...] = ()

@@ -1,4 +1,4 @@
-"""Blends for raw tables: their parts, and weights from cross-validation."""
+"""Blends of models for raw tables, with weights from cross-validation."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class Part:
 
 
 def additive_part(targets: TargetRange, encoding: Encoding) -> Part:
-    """Return ridge or logistic regression on splines of scores and one-hot levels."""
+    """Return ridge or logistic regression on splines and one-hot encoded categories."""
     # imported here, because few users need them
     from sklearn.linear_model import LogisticRegression, RidgeCV
     from sklearn.pipeline import make_pipeline
@@ -287,7 +287,7 @@ def calibrated(found: np.ndarray, power: float, targets: TargetRange) -> np.ndar
 
 
 class BlendChoices(NamedTuple):
-    """The parameters, the seed and the kinds of the columns of a fit."""
+    """The parameters, the seed and the kinds of columns at the time of ``fit``."""
 
     n_folds: int
     n_jobs: int | None

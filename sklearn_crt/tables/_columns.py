@@ -14,7 +14,7 @@ from ..metric._columns import softly_clipped
 from ..rows.raw_table import CATEGORY
 
 _LEAST_COUNT = 10  # categories with fewer rows are merged into one
-# quantile levels; values are limited to these before their scale is computed
+# quantile levels; the outer two limit the values that determine the scale
 _LEVELS = np.array([0.01, 0.5, 0.99])
 _MISSING = np.inf  # represents a missing category; infinite values in X are rejected
 

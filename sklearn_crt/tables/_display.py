@@ -24,7 +24,7 @@ class _Axis(NamedTuple):
 
 
 class _Panel(NamedTuple):
-    """An effect on a grid of values of one column, or of two."""
+    """An effect on a grid of values of one or two columns."""
 
     name: str
     axes: list[_Axis]

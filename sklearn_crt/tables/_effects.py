@@ -53,7 +53,7 @@ class AnovaEffects:
         return (self.kernel(Z, subset) - mean) @ self.root
 
     def values(self, V: np.ndarray, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return all effects, (n, n_effects, k), and their addition to the intercept.
+        """Return all effects, (n, n_effects, k), and what they add to the intercept.
 
         ``coef`` are the coefficients of the features, (m, k).
         """

@@ -152,7 +152,7 @@ class AnovaKernel:
 
     With the kernels k_j of the terms, weights w_j and the strength c, order 2 is
     ``e1 + c e2``, with ``e1 = sum_j w_j k_j`` and ``e2 = sum_{i<j} w_i w_j k_i k_j``;
-    order 1 is e1; all orders are ``(prod_j (1 + c w_j k_j) - 1) / c``.
+    order 1 is e1; order "all" is ``(prod_j (1 + c w_j k_j) - 1) / c``.
     """
 
     columns: ColumnKernels

@@ -145,7 +145,7 @@ def _total_effects(terms: np.ndarray, rows: EncodedRows, fit: _Fit) -> np.ndarra
 
 
 def _fit_of(terms, landmarks, rows, weights, order, strength) -> _Fit:
-    """Return ridge regression with the penalty that has the smallest error."""
+    """Return the fit of ridge regression with the penalty of smallest error."""
     gram = combined(landmarks, weights, order, strength).astype(np.float64)
     root = cholesky_with_jitter(gram)
     K = combined(terms, weights, order, strength)

@@ -352,7 +352,7 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
 
 
 class KernelClassifier(ClassifierMixin, BaseKernelModel):
-    """Classification of rows of raw tables by a weighted average of three models.
+    """Classification on raw tables by a weighted average of three models.
 
     The class probabilities are weighted averages of those from three models: additive
     logistic regression, ridge classification with the ANOVA kernel of

@@ -53,7 +53,7 @@ _LEARNING = 400
 
 
 class _Choices(NamedTuple):
-    """The parameters, the seed and the kinds of the columns of a fit."""
+    """The parameters, the seed and the kinds of columns at the time of ``fit``."""
 
     order: Any
     n_components: int
@@ -426,7 +426,8 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
         Returns
         -------
         features : ndarray of shape (n_samples, n_components)
-            The features, which do not depend on other rows; float32 for float32 arrays.
+            The features, in float32 for float32 arrays. They do not depend on other
+            rows.
         """
         V, anova = self._matrix(X, "transform"), self._value.solution
         out = np.empty((len(V), anova.root.shape[1]), V.dtype)
@@ -516,7 +517,7 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
         return self._value.solution.root.shape[1]
 
     def __sklearn_tags__(self):
-        """Return scikit-learn's tags: raw tables, and targets are required."""
+        """Return scikit-learn's tags, which allow raw tables and require targets."""
         tags = super().__sklearn_tags__()
         inputs, targets = tags.input_tags, tags.target_tags
         inputs.sparse, inputs.allow_nan = False, True
