@@ -9,6 +9,10 @@ in turns, in one process with one thread of BLAS. ``--only`` names what to compa
 * local: local linear regression of 1000 rows, in a learned metric.
 * sigma: the fit of local linear regression, which selects ``sigma`` and ``alpha``.
 * attention: softmax attention of 64 columns, float32.
+* stream: the longest call of ``partial_fit`` with ``Prototypes``, and the score.
+* causal: causal linear attention in torch, beside fused exact attention, and beside the
+  matrix products and exponentials alone that linear attention consists of (this
+  version alone).
 * remainder: the largest proportion of the kernel weight that local fits leave out, of
   10000 queries of each of ten data sets (this version alone).
 
@@ -21,6 +25,7 @@ import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -30,6 +35,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from threadpoolctl import threadpool_limits
 
 import sklearn_crt
+from sklearn_crt.attention import linear_attention
 
 from .oracle import BEFORE, install
 from .tables import Table, header, interleave, report
@@ -176,6 +182,74 @@ def left_out(remainder=1e-3, n_queries=10_000):
     return Table(f"largest proportion left out, {remainder=}", columns, rows)
 
 
+def streams(modules, n_rows=300_000, n_given=10_000):
+    """Return the table of calls of ``partial_fit`` with prototypes."""
+    X, y, queries = data(n_rows)
+    rows, given = [], {"sigma": 1.5}
+    for name in ("NadarayaWatsonRegressor", "LocalLinearRegressor"):
+        for version, module in zip(("before", "now"), modules, strict=True):
+            prototypes = module.Prototypes(random_state=0)
+            params = {**given, "alpha": 0.1} if "Linear" in name else given
+            model, seconds = getattr(module, name)(prototypes, **params), []
+            for start in range(0, n_rows, n_given):
+                part = slice(start, start + n_given)
+                begin = CLOCKS[0]()
+                model.partial_fit(X[part], y[part])
+                seconds.append(CLOCKS[0]() - begin)
+            error = np.sqrt(np.mean((model.predict(queries) - friedman(queries)) ** 2))
+            rows.append([name, version, f"{max(seconds):.2f}", f"{sum(seconds):.1f}"])
+            rows[-1].append(f"{error:.4f}")
+    columns = ["estimator", "version", "longest call (s)", "all calls (s)", "RMSE"]
+    return Table(f"partial_fit of {n_rows} rows, {n_given} at a time", columns, rows)
+
+
+def friedman(X):
+    """Return the targets of ``data`` without noise."""
+    waves = 10 * np.sin(np.pi * X[:, 0] * X[:, 1])
+    return waves + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
+
+
+def causal(repeats, n_features=256, chunk=64):
+    """Return the table of causal attention in torch, one head of 64 columns."""
+    import torch
+
+    torch.set_num_threads(1)
+    rows, rng = [], np.random.default_rng(0)
+    sampler = sklearn_crt.OPRFSampler(
+        sigma=64**-0.25, n_components=n_features, kernel="softmax", random_state=0
+    )
+    for length in (512, 2048, 8192):
+        arrays = 0.3 * rng.standard_normal((3, length, 64), np.float32)
+        features = sampler.fit(arrays[0], X_key=arrays[1])
+        q, k, v = torch.from_numpy(arrays)
+        W = torch.from_numpy(rng.standard_normal((64, n_features), np.float32)) / 8
+        values = torch.cat([v, torch.ones(length, 1)], dim=1).view(-1, chunk, 65)
+
+        def products(q=q, k=k, W=W, values=values):
+            left, right = ((x @ W).exp().view(-1, chunk, n_features) for x in (q, k))
+            sums = torch.cumsum(right.mT @ values, 0)
+            return left @ sums + torch.tril(left @ right.mT) @ values
+
+        todo = {
+            "linear": partial(
+                linear_attention, q, k, v, feature_map=features, causal=True
+            ),
+            "fused": partial(
+                torch.nn.functional.scaled_dot_product_attention,
+                *(x[None, None] for x in (q, k, v)),
+                is_causal=True,
+            ),
+            "products": products,
+        }
+        found = interleave(todo, repeats, CLOCKS[0])
+        cells = [f"{1e3 * found[name]:.3g}" for name in todo]
+        ratios = [found["fused"] / found[name] for name in ("linear", "products")]
+        rows.append([str(length), *cells, *(f"{ratio:.2f}" for ratio in ratios)])
+    columns = ["length", "linear", "fused exact", "products alone"]
+    columns += ["fused / linear", "fused / products"]
+    return Table(f"causal attention in torch, {n_features=}: ms", columns, rows)
+
+
 SUBJECTS = {
     "rows": (one_row, (3000, 30_000)),
     "averages": (averages, (10_000, 50_000)),
@@ -205,7 +279,7 @@ def compare(modules, subject, repeats):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("revision", help="the version to compare with, as for git")
-    names = [*SUBJECTS, "remainder"]
+    names = [*SUBJECTS, "stream", "causal", "remainder"]
     parser.add_argument("--only", nargs="+", choices=names, default=names)
     parser.add_argument("--repeats", type=int, default=7)
     options = parser.parse_args()
@@ -213,9 +287,14 @@ def main():
     with tempfile.TemporaryDirectory() as folder, threadpool_limits(1, "blas"):
         install(options.revision, folder)
         modules = [importlib.import_module(name) for name in (BEFORE, "sklearn_crt")]
+        others: dict[str, Callable[[], Table]] = {
+            "stream": partial(streams, modules),
+            "causal": partial(causal, options.repeats),
+            "remainder": left_out,
+        }
         tables = [
-            left_out()
-            if name == "remainder"
+            others[name]()
+            if name in others
             else compare(modules, name, options.repeats)
             for name in options.only
         ]

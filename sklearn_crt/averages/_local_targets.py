@@ -401,9 +401,8 @@ def _products(x: Array, t: Array) -> Array:
     """Return the products of the columns of x with each other and with those of t."""
     # (n, d), (n, k) -> (n, d (d + 1) / 2 + k d)
     xp = namespace_of(x)
-    x, t = x.T, t.T
-    if isinstance(x, np.ndarray):
-        x, t = map(np.ascontiguousarray, (x, t))  # several times as fast
+    # copies whose columns are contiguous are multiplied several times as fast
+    x, t = (xp.reshape(xp.reshape(a.T, (-1,)), a.T.shape) for a in (x, t))
     squares = [x[i:, :] * x[i, :] for i in range(x.shape[0])]
     mixed = [x * t[i, :] for i in range(t.shape[0])]
     return xp.concat([*squares, *mixed], axis=0).T

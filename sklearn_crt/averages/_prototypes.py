@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import pairwise
 from numbers import Integral
 from operator import add
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, vstack
 from sklearn.base import clone
-from sklearn.utils import check_random_state, gen_batches
+from sklearn.utils import check_random_state
 
-from .._array import to_host
+from .._array import joined, to_host
 from .._compat import DOC_LINK, Interval, RandomState, TypedBaseEstimator
 from .._fitted import Batch, Step, no_step
 from .._kernel_parameter import (
@@ -23,15 +25,15 @@ from .._kernel_parameter import (
     copied_sigma,
     row_kernel,
 )
-from ..rows import Centers, Frame, Sigma, Statistics, resolve_sigma
-from ..rows.centers import distinct_rows
+from ..rows import Centers, Frame, Rows, Sigma, Statistics, resolve_sigma
+from ..rows.centers import DIGITS, allocate, cells, distinct_rows
+from ..rows.sample import hashes
 from ._exact import Choice, RowAverages
 from ._keys import Keys, as_kind
 from ._sigma import WIDE_OCTAVES, HeldOutRows, best_multiple_left
 from ._targets import Targets
 
 _N_BINS = 8  # groups of similar numerical targets
-_DIGITS = 9  # decimals of proportions; differences beyond them are rounding errors
 
 
 class Prototypes(TypedBaseEstimator):
@@ -83,8 +85,12 @@ class Prototypes(TypedBaseEstimator):
     models, or on whether a row has weight 2 or is repeated.
 
     ``partial_fit`` stores the rows as long as X has no more than about 4 million
-    entries. Beyond that, the rows are replaced by ``8 * n_prototypes`` points, to which
-    later rows are added, so that the result depends on the division into batches.
+    entries. Of more rows, several thousand at a time are merged into half as many
+    points, first the oldest rows and later points that were merged before, so that each
+    call takes time in proportion to its own rows. Then the result depends on the order
+    of the rows, but not on their division into batches, and for merged models it
+    depends on their order. The local linear estimators also store the moments of the
+    rows of each point, so that with them more rows are merged into one point.
 
     The inverse length scale ``sigma`` is a parameter of the estimator. ``sigma="auto"``
     compares multiples of ``"scale"`` from 1/8 to 32 by the error on up to 2000 training
@@ -144,25 +150,6 @@ def prototype_averages(
     )
 
 
-def allocate(weights: ArrayLike, n_points: int) -> np.ndarray:
-    """Distribute points among groups in proportion to their weights.
-
-    Fractions are resolved by the largest-remainder method.
-    """
-    # weights (n_groups,) -> (n_groups,)
-    weights = np.asarray(weights, dtype=np.float64)
-    # Rounding makes equal remainders equal, and whole numbers whole, regardless of the
-    # order in which the weights were summed.
-    quota = np.round(n_points * weights / weights.sum(), _DIGITS)
-    counts = np.maximum(np.floor(quota).astype(int), weights > 0)
-    missing = n_points - counts.sum()
-    if missing > 0:
-        counts[np.argsort(counts - quota, kind="stable")[:missing]] += 1
-    while counts.sum() > n_points and counts.max() > 1:
-        counts[np.argmax(np.where(counts > 1, counts - quota, -np.inf))] -= 1
-    return counts
-
-
 def group_numbers(
     y: np.ndarray, weights: np.ndarray, n_points: int, seed: int
 ) -> np.ndarray:
@@ -179,7 +166,7 @@ def group_numbers(
     order = np.argsort(y[:, 0], kind="stable")
     share = np.cumsum(weights[order], dtype=np.float64)
     # a cumulative weight counts as reaching the edge of a bin if it does up to rounding
-    levels = share[-1] * np.arange(1, n_bins) / n_bins * (1 - 10.0**-_DIGITS)
+    levels = share[-1] * np.arange(1, n_bins) / n_bins * (1 - 10.0**-DIGITS)
     places = np.searchsorted(share, levels)
     edges = np.unique(y[order[np.minimum(places, len(y) - 1)], 0])
     return np.searchsorted(edges, y[:, 0])  # equal targets are in the same group
@@ -187,6 +174,7 @@ def group_numbers(
 
 _KEPT_ENTRIES = 2**22  # entries of X above which rows are replaced by points
 _FINER = 8  # points per prototype that are kept while more rows may be added
+_CHUNK = 2**13  # rows that are merged at a time
 _N_LEFT = 2000  # held-out rows on which the multiple of sigma is chosen
 
 
@@ -198,11 +186,21 @@ class Points(NamedTuple):
     # central second moments of the rows of each point, (n_points, n_products); nothing
     # is stored for points that are single rows
     spread: csr_array
+    level: int = 0  # how often rows have been replaced by about half as many points
 
-    def __add__(self, other: Points) -> Points:  # type: ignore[override]
-        y = np.concatenate([self.y, other.y])
-        spread = vstack([self.spread, other.spread], format="csr")
-        return Points(self.centers + other.centers, y, spread)
+    @classmethod
+    def joined(cls, parts: Sequence[Points]) -> Points:
+        """Return the points of several parts, in their order."""
+        centers, y, spreads, levels = zip(*parts, strict=True)
+        rows = joined([part.points for part in centers])
+        whole = Centers(rows, np.concatenate([part.weights for part in centers]))
+        spread = vstack(spreads, format="csr")
+        return cls(whole, np.concatenate(y), spread, max(levels))
+
+    @property
+    def n_entries(self) -> int:
+        """The number of entries of the points and of their moments."""
+        return math.prod(self.centers.shape) + self.spread.nnz
 
     def distinct(self) -> tuple[Points, np.ndarray]:
         """Merge points with equal rows and targets, and return the number of each.
@@ -210,7 +208,7 @@ class Points(NamedTuple):
         Merged points are sorted by content, and have the total weight of their copies.
         """
         # -> (n_rows,)
-        centers, y, spread = self
+        centers, y, spread, _ = self
         first, places = distinct_rows(centers.points, y)
         totals = np.bincount(places, centers.weights)
         share = centers.weights / totals[places]
@@ -237,26 +235,87 @@ class PrototypeAverages(RowAverages):
         if not isinstance(self.sigma_parameter, str):
             # raises if the given sigma does not fit the rows
             resolve_sigma(self.sigma_parameter, value.statistics)
-        for rows in gen_batches(X.shape[0], max(1, _KEPT_ENTRIES // X.shape[1])):
-            none = csr_array((len(y[rows]), self.targets.n_products(X.shape[1])))
+        n_given, n_products = X.shape[0], self.targets.n_products(X.shape[1])
+        start = 0
+        while start < n_given:  # up to the end of a chunk
+            waiting = value.points[value._first_waiting :]
+            missing = self._chunk_size(X) - sum(part.y.shape[0] for part in waiting)
+            rows = slice(start, min(start + missing, n_given))
+            none = csr_array((rows.stop - start, n_products))
             new = Points(Centers(X[rows], weights[rows]), y[rows], none)
-            value = replace(value, points=(*value.points, new))._with_fewer_points()
+            value = replace(value, points=(*value.points, new))
+            if rows.stop - start == missing:
+                value = value._within_memory()
+            start = rows.stop
             step()
         return value
 
-    def _with_fewer_points(self) -> PrototypeAverages:
-        """Replace the rows by fewer points if there are too many of them."""
-        shapes = [part.centers.shape for part in self.points]
-        n_points, few = sum(n for n, _ in shapes), _FINER * self.unfitted.n_prototypes
-        if n_points <= 2 * few or n_points * shapes[0][1] <= _KEPT_ENTRIES:
-            return self
-        whole, left_out = reduce(add, self.points), self.left_out
+    def _most_entries(self, X: Rows) -> int:
+        """Return the number of entries of rows above which they are merged."""
+        few, n_features = _FINER * self.unfitted.n_prototypes, X.shape[1]
+        n_products = self.targets.n_products(n_features)
+        return max(_KEPT_ENTRIES, 2 * few * n_features) + few * n_products
+
+    def _chunk_size(self, X: Rows) -> int:
+        """Return the number of rows that are merged at a time."""
+        return min(_CHUNK, max(2, self._most_entries(X) // (4 * X.shape[1])))
+
+    @property
+    def _first_waiting(self) -> int:
+        """The first part of the rows at the end, which are not a complete chunk."""
+        k = len(self.points)
+        while k and not (part := self.points[k - 1]).level:
+            if part.y.shape[0] >= self._chunk_size(part.centers.points):
+                break
+            k -= 1
+        return k
+
+    def _within_memory(self) -> PrototypeAverages:
+        """Merge rows and points while they have too many entries."""
+        k = self._first_waiting
+        last = (Points.joined(self.points[k:]),) if k < len(self.points) else ()
+        value = replace(self, points=(*self.points[:k], *last))
+        most = self._most_entries(value.points[0].centers.points)
+        while sum(part.n_entries for part in value.points) > most:
+            if (some := value._next_parts()) is None:
+                break
+            value = value._merged(some)
+        return value
+
+    def _next_parts(self) -> slice | None:
+        """Return the parts that were merged least often, first the oldest of them."""
+        levels = [part.level for part in self.points[: self._first_waiting]]
+        if 0 in levels:
+            k = levels.index(0)
+            return slice(k, k + 1)
+        of_pairs = [max(pair) for pair in pairwise(levels)]
+        if not of_pairs:
+            return None
+        k = of_pairs.index(min(of_pairs))
+        return slice(k, k + 2)
+
+    def _merged(self, some: slice) -> PrototypeAverages:
+        """Return the averages with points that take half the memory of some parts."""
+        whole, left_out = Points.joined(self.points[some]), self.left_out
         if left_out is None and self._is_left_out:
-            left_out = self._some(whole)
-        points, labels = self._reduced(whole, few, self._first_sigma())
+            left_out = self._some(Points.joined(self.points))
+        d, n_old = whole.centers.shape[1], whole.y.shape[0]
+        width = d if self.targets.is_wide(d) else d + self.targets.n_products(d)
+        given = self.sigma_parameter
+        # a number makes no difference to k-means
+        sigma = 1.0 if isinstance(given, str) else self._first_sigma()
+        n_points = max(1, whole.n_entries // (2 * width))
+        points, labels = self._reduced(whole, n_points, sigma, in_cells=True)
+        points = points._replace(level=whole.level + 1)
         if left_out is not None:
-            left_out = left_out.moved(labels)
-        return replace(self, points=(points,), left_out=left_out)
+            sizes = [part.y.shape[0] for part in self.points]
+            before, n_all = sum(sizes[: some.start]), sum(sizes)
+            places = np.arange(n_all)
+            places[before : before + n_old] = before + labels
+            places[before + n_old :] += points.y.shape[0] - n_old
+            left_out = left_out.moved(places)
+        parts = *self.points[: some.start], points, *self.points[some.stop :]
+        return replace(self, points=parts, left_out=left_out)
 
     def __add__(self, other: PrototypeAverages) -> PrototypeAverages:
         self.check_mergeable(other)
@@ -271,7 +330,7 @@ class PrototypeAverages(RowAverages):
             left_out=left_out,
             known_choice=None,
             seen=self.seen + other.seen,
-        )._with_fewer_points()
+        )._within_memory()
 
     def frozen(self, step: Step = no_step) -> PrototypeAverages:
         """Return the averages over the prototypes, without the rows themselves."""
@@ -287,7 +346,7 @@ class PrototypeAverages(RowAverages):
 
     def _choose(self) -> Choice:
         """Choose ``sigma`` and the targets, and compute the prototypes."""
-        whole = reduce(add, self.points)
+        whole = Points.joined(self.points)
         sigma, rows = self._first_sigma(), whole.centers.points
         frame, kind = self._keys(whole).frame(rows, sigma)
         frame.check(rows)
@@ -310,19 +369,21 @@ class PrototypeAverages(RowAverages):
 
     def _some(self, whole):
         """Return the rows that are held out to choose ``sigma`` and the targets."""
-        rows, places = whole.distinct()  # a row is held out with all its copies
-        chosen = np.random.default_rng(0).permutation(rows.y.shape[0])[:_N_LEFT]
-        few = rows.centers.take(chosen)
-        own = np.unique(places, return_index=True)[1][chosen]
-        return HeldOutRows(few.points, rows.y[chosen], few.weights, own)
+        rows, weights = whole.centers.points, whole.centers.weights
+        keys = hashes(rows, whole.y)
+        _, first, places = np.unique(keys, return_index=True, return_inverse=True)
+        totals = np.bincount(places, weights)  # a row is held out with all its copies
+        own = first[:_N_LEFT]
+        totals = totals[:_N_LEFT].astype(weights.dtype)
+        return HeldOutRows(rows[own], whole.y[own], totals, own)
 
-    def _reduced(self, whole, n_points, sigma):
+    def _reduced(self, whole, n_points, sigma, *, in_cells=False):
         """Replace points by fewer ones, and return the new number of each old point.
 
         K-means is run within each class, or within groups of similar targets.
         """
         whole, places = whole.distinct()
-        centers, y, _ = whole
+        centers, y, *_ = whole
         if centers.shape[0] <= n_points:
             return whole, places
         groups = y
@@ -330,13 +391,18 @@ class PrototypeAverages(RowAverages):
             groups = group_numbers(
                 y, centers.weights, n_points, self.statistics.seed[0]
             )
+        n_steps = None
+        if in_cells:  # which takes less time
+            # for groups of two or three rows random centres are good enough
+            n_steps = 2 if self.targets.n_products(1) == 0 else None
+            groups = cells(centers.points, sigma, groups)
         counts = allocate(np.bincount(groups, centers.weights), n_points)
         frame, _ = self._keys(whole).frame(centers.points, sigma)
         labels, parts, n_before = np.empty(len(y), dtype=int), [], 0
         for group in np.flatnonzero(counts):
             own = np.flatnonzero(groups == group)
             few, found = centers.take(own).reduced(
-                counts[group], frame, seed=self.statistics.seed[0]
+                counts[group], frame, seed=self.statistics.seed[0], n_steps=n_steps
             )
             labels[own] = n_before + found
             n_before += few.shape[0]

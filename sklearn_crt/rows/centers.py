@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import linalg, sparse
 from sklearn.utils import gen_batches
 from sklearn.utils.extmath import safe_sparse_dot
@@ -32,6 +33,8 @@ _TIE = 1e-6  # relative difference of two squared distances that count as equal
 _CLOSE = 1e-6
 # squared rounding error of a centre, relative to the mean squared norm
 _ROUNDING = 1e-24
+DIGITS = 9  # decimals of proportions; differences beyond them are rounding errors
+_ROWS_OF_CELL = 2**9  # few enough for k-means in little time
 _BLOCK = 64  # pivots that are drawn together, enough for efficient matrix products
 _SPANNED = 1e-10  # residual of a kernel value that is considered a rounding error
 
@@ -74,26 +77,24 @@ class Centers:
         return Centers(self.points[first], weights), places
 
     def reduced(
-        self, n_points: int, frame: Frame, *, seed: int
+        self, n_points: int, frame: Frame, *, seed: int, n_steps: int | None = None
     ) -> tuple[Centers, np.ndarray]:
-        """Return fewer points by weighted k-means, and the new number of each point."""
+        """Return fewer points by weighted k-means, and the new number of each point.
+
+        If a number of steps is given, they begin with random points.
+        """
         # -> (n_old_points,)
         whole, places = self.distinct()
         if whole.shape[0] <= n_points:
             return whole, places
         rows = whole._inputs(frame)
-        labels = k_means(rows, whole.weights, n_points, seed=seed)
+        if n_steps is None:
+            labels = k_means(rows, whole.weights, n_points, seed=seed)
+        else:
+            rng = np.random.default_rng(seed)
+            start = rows.matrix[_draw(whole.weights, n_points, rng)]
+            labels = lloyd(rows, whole.weights, start, n_steps=n_steps)
         return whole._grouped(labels), labels[places]
-
-    def in_two_steps(self, n_points: int, frame: Frame, *, seed: int) -> Centers:
-        """Return fewer points by two steps of weighted k-means from random points."""
-        whole, _ = self.distinct()
-        if whole.shape[0] <= n_points:
-            return whole
-        rng, rows = np.random.default_rng(seed), whole._inputs(frame)
-        start = rows.matrix[_draw(whole.weights, n_points, rng)]
-        labels = lloyd(rows, whole.weights, start, n_steps=2)
-        return whole._grouped(labels)
 
     def pivots(self, n_points: int, frame: Frame, *, seed: int) -> Centers:
         """Return the pivots of a randomly pivoted Cholesky factorisation."""
@@ -137,6 +138,47 @@ class Centers:
         return Centers(
             points.astype(self.points.dtype), weights.astype(self.weights.dtype)
         )
+
+
+def allocate(weights: ArrayLike, n_points: int) -> np.ndarray:
+    """Distribute points among groups in proportion to their weights.
+
+    Fractions are resolved by the largest-remainder method.
+    """
+    # weights (n_groups,) -> (n_groups,)
+    weights = np.asarray(weights, dtype=np.float64)
+    # Rounding makes equal remainders equal, and whole numbers whole, regardless of the
+    # order in which the weights were summed.
+    quota = np.round(n_points * weights / weights.sum(), DIGITS)
+    counts = np.maximum(np.floor(quota).astype(int), weights > 0)
+    missing = n_points - counts.sum()
+    if missing > 0:
+        counts[np.argsort(counts - quota, kind="stable")[:missing]] += 1
+    while counts.sum() > n_points and counts.max() > 1:
+        counts[np.argmax(np.where(counts > 1, counts - quota, -np.inf))] -= 1
+    return counts
+
+
+def cells(rows: Rows, sigma: float | np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """Divide groups of dense rows in halves until each has few rows.
+
+    Halves are divided at the median of the column with the largest variance.
+    """
+    # groups (n_rows,) -> (n_rows,)
+    if sparse.issparse(rows):
+        return groups
+    labels, n_cells = np.empty(len(groups), dtype=int), 0
+    parts = [np.flatnonzero(groups == group) for group in np.unique(groups)]
+    while parts:
+        own = parts.pop()
+        if own.size <= _ROWS_OF_CELL:
+            labels[own] = n_cells
+            n_cells += 1
+            continue
+        column = np.var(rows[own] * sigma, axis=0).argmax()
+        order = own[np.argsort(rows[own, column], kind="stable")]
+        parts += np.array_split(order, 2)
+    return labels
 
 
 def distinct_rows(

@@ -46,7 +46,7 @@ class DistinctSample:
     def of(cls, batches: Iterable[tuple[Any, ...]], size: int) -> DistinctSample:
         """Return the sample of batches, which are tuples (X, y, weights, ...)."""
         parts = (
-            _smallest(X, y, weights, _hashes(X, y), size)
+            _smallest(X, y, weights, hashes(X, y), size)
             for X, y, weights, *_ in batches
         )
         return reduce(add, parts)
@@ -74,7 +74,7 @@ def _smallest(
     )
 
 
-def _hashes(X: Rows, y: np.ndarray) -> np.ndarray:
+def hashes(X: Rows, y: np.ndarray) -> np.ndarray:
     """Return a hash of each row together with its targets, (n_rows,)."""
     targets = y[:, None] if y.ndim == 1 else y
     n_rows, n_columns = X.shape

@@ -135,7 +135,7 @@ class CentersValue(FittedValue):
         dense = not sparse.issparse(points.points)
         frame = Frame(sigma, self.origin if dense else None)
         if method == "kmeans":
-            points = points.in_two_steps(n_points, frame, seed=seed)
+            points, _ = points.reduced(n_points, frame, seed=seed, n_steps=2)
         elif method == "rpcholesky":
             points = points.pivots(n_points, frame, seed=seed)
         elif method == "random":

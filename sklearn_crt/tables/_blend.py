@@ -9,7 +9,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import make_pipeline
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
@@ -100,6 +99,14 @@ class Part:
     targets: TargetRange
     model: Any  # a pipeline
 
+    @classmethod
+    def of(cls, targets: TargetRange, *steps: Any) -> Part:
+        """Return the part whose model is a pipeline of these steps."""
+        # imported here, because few users need it
+        from sklearn.pipeline import make_pipeline
+
+        return cls(targets, make_pipeline(*steps))
+
     def fitted(self, rows: TableRows) -> Part:
         """Return the part with a fitted model."""
         weights = {
@@ -124,6 +131,7 @@ def additive_part(targets: TargetRange, encoding: Encoding) -> Part:
     """Return ridge or logistic regression on splines of scores and one-hot levels."""
     # imported here, because few users need them
     from sklearn.linear_model import LogisticRegression, RidgeCV
+    from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import SplineTransformer, StandardScaler
 
     splines = SplineTransformer(
@@ -133,21 +141,21 @@ def additive_part(targets: TargetRange, encoding: Encoding) -> Part:
     if targets.n_classes is None:
         linear = RidgeCV(np.logspace(-2, 4, 13))
     columns = encoder(encoding, make_pipeline(splines, StandardScaler()))
-    return Part(targets, make_pipeline(columns, linear))
+    return Part.of(targets, columns, linear)
 
 
 def ridge_part(targets: TargetRange, kernel: Any) -> Part:
     """Return ridge regression or classification with a kernel."""
     numbers = targets.n_classes is None
     kind: Any = RandomFeatureRidge if numbers else RandomFeatureRidgeClassifier
-    return Part(targets, make_pipeline(kind(kernel)))
+    return Part.of(targets, kind(kernel))
 
 
 def local_part(targets: TargetRange, metric: Any, **options: Any) -> Part:
     """Return local linear regression or classification in a metric."""
     numbers = targets.n_classes is None
     kind: Any = LocalLinearRegressor if numbers else LocalLinearClassifier
-    return Part(targets, make_pipeline(metric, kind(**options)))
+    return Part.of(targets, metric, kind(**options))
 
 
 def with_choices(local: Part, *, metric: bool) -> Part:

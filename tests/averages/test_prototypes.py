@@ -15,11 +15,13 @@ from sklearn.metrics.pairwise import laplacian_kernel
 from sklearn.model_selection import train_test_split
 
 from sklearn_crt import (
+    LocalLinearRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     OPRFSampler,
     Prototypes,
 )
+from sklearn_crt.averages._prototypes import PrototypeAverages
 from sklearn_crt.rows import centers
 
 OCTAVES = 2.0 ** np.arange(-3, 6)  # of "scale", as the reference says
@@ -254,23 +256,79 @@ def test_a_long_stream_stays_small(model, sigma, rng, monkeypatch):
     options = {"n_prototypes": 6, "random_state": 0}
     stream, sizes = model(Prototypes(**options), sigma=sigma), []
     classes = {"classes": [0, 1, 2]} if model is NadarayaWatsonClassifier else {}
-    for rows in np.split(np.arange(8000), 8):
-        stream.partial_fit(X[rows], y[rows], **(classes if rows[0] == 0 else {}))
+    for rows in np.split(np.arange(16_000) % 8000, 16):
+        stream.partial_fit(X[rows], y[rows], **({} if sizes else classes))
         n_bytes = X[rows].nbytes + 2 * y[rows].nbytes  # with targets and weights
         sizes.append(len(pickle.dumps(stream)) / n_bytes)
     kept = 2.1 if sigma == "auto" else 0  # rows to choose a factor with
     kept += 1.1 if sigma == "median" else 0  # rows whose distances are taken
     assert sizes[5] > 6
-    assert sizes[6] < kept + 0.2
-    assert sizes[7] < kept + 1.2
+    # 6990 rows, and fewer than a quarter of them that are not merged yet
+    assert max(sizes) < kept + 6.99 * 1.25 + 0.1
     stream.freeze()
     assert len(pickle.dumps(stream)) < 0.1 * X[:1000].nbytes
     whole = model(Prototypes(**options), sigma=sigma).fit(X, y)
     for found in (whole, stream):
         assert found.kernel_.prototypes_.shape == (6, 60)
-        assert found.kernel_.prototypes_.weights.sum() == pytest.approx(8000)
+        n_rows = 8000 if found is whole else 16_000
+        assert found.kernel_.prototypes_.weights.sum() == pytest.approx(n_rows)
         least = 0.5 if sigma == "median" else 0.9  # which is wide
         assert found.score(X_test, y_test) > least
+
+
+@pytest.fixture
+def few_rows_at_a_time(monkeypatch):
+    """Merge rows beyond 2000, 250 at a time, and note how many points are merged."""
+    name, calls = "sklearn_crt.averages._prototypes.", []
+    monkeypatch.setattr(name + "_KEPT_ENTRIES", 3 * 2000)
+    monkeypatch.setattr(name + "_CHUNK", 250)
+    merge = PrototypeAverages._reduced
+
+    def noted(self, whole, *rest, **options):
+        calls.append(whole.y.shape[0])
+        return merge(self, whole, *rest, **options)
+
+    monkeypatch.setattr(PrototypeAverages, "_reduced", noted)
+    return calls
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize(
+    "model", [*MODELS, partial(LocalLinearRegressor, alpha=0.1)], ids=str
+)
+@pytest.mark.parametrize("sigma", ["auto", 1.0])
+def test_batches_of_a_long_stream_do_not_count(
+    kind, model, sigma, few_rows_at_a_time, rng
+):
+    """Rows in the same order have the same points, whatever the batches."""
+    X, y = table(rng, 6000)
+    X = kind(X)
+    classes = {"classes": [0, 1, 2]} if model is NadarayaWatsonClassifier else {}
+    new = partial(model, Prototypes(16, random_state=0), sigma=sigma)
+    whole = new().fit(X, y)
+    expected, points = whole.predict(X), whole.kernel_.prototypes_
+    assert points.weights.sum() == pytest.approx(6000)
+    for size in (170, 1100):
+        parts = [
+            (X[start : start + size], y[start : start + size], None)
+            for start in range(0, 6000, size)
+        ]
+        found = in_batches(new(), parts, classes)
+        assert_allclose(found.sigma_, whole.sigma_)
+        assert_allclose(found.kernel_.prototypes_.points, points.points, atol=1e-9)
+        assert_allclose(found.predict(X), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("model", [NadarayaWatsonRegressor, LocalLinearRegressor])
+def test_no_call_merges_many_rows(model, few_rows_at_a_time, rng):
+    """A call of 250 rows merges about twice as many, never all that were stored."""
+    X, y = table(rng, 12_000)
+    stream, calls = model(Prototypes(16, random_state=0), sigma=1.0), few_rows_at_a_time
+    for start in range(0, 12_000, 250):
+        calls.clear()
+        stream.partial_fit(X[start : start + 250], y[start : start + 250])
+        assert sum(calls) <= 3 * 250
+        assert bool(calls) == (start >= 2500) or 2000 <= start < 2500
 
 
 def test_parts_that_were_fitted_merge(rng):
