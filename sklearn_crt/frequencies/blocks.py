@@ -15,7 +15,7 @@ from scipy.stats import qmc
 from .base import Coupling, Frequencies, register
 from .radial import Family, RadialLaw
 
-_GROUP = 2**16  # array elements drawn at a time, to fit in the CPU cache
+_GROUP = 2**16  # number of array elements per chunk, which fits in the CPU cache
 
 
 def check_quantiles(law: RadialLaw, coupling: str) -> None:
@@ -204,7 +204,7 @@ class Antithetic(Coupling):
     Parameters
     ----------
     base : Coupling, default=None
-        Coupling of the first frequencies of the pairs; None means ``Orthogonal()``.
+        Coupling of the frequencies w, one from each pair; None means ``Orthogonal()``.
 
     Raises
     ------

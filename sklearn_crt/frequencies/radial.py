@@ -73,7 +73,7 @@ def chi_law(n_features: int) -> RadialLaw:
     Parameters
     ----------
     n_features : int
-        Dimension d of the vector.
+        Dimension d of the frequency.
 
     Returns
     -------
@@ -149,7 +149,7 @@ class _StudentLaw:
 
     def ppf(self, u: np.ndarray) -> np.ndarray:
         share = special.betaincinv(self._a, self._nu, u)
-        rest = special.betainccinv(self._nu, self._a, u)  # accurate value of 1 - share
+        rest = special.betainccinv(self._nu, self._a, u)  # precise 1 - share
         with np.errstate(divide="ignore"):
             log_ratio = np.log(share) - np.log(rest)
         return _norms(math.log(2 * self._nu) + log_ratio)

@@ -22,7 +22,7 @@ def apply_simplex(values: np.ndarray, axis: int = -1) -> np.ndarray:
     .. math:: (S z)_d = \frac{1}{\sqrt{d-1}} \sum_{l < d} z_l, \qquad
        (S z)_i = \sqrt{\frac{d}{d-1}} z_i - \frac{\sqrt d + 1}{d - 1} (S z)_d
 
-    In one dimension there is no simplex, and S is 1.
+    In one dimension, where no simplex exists, S is defined as 1.
     """
     d = values.shape[axis]
     if d == 1:
@@ -79,8 +79,8 @@ class Simplex(BlockCoupling):
     smallest mean squared error for positive features of the Gaussian kernel ([1]_,
     theorem 3.4). The directions have the distribution of :math:`S R` ([1]_, equation 8)
     with a random rotation R. They are computed as :math:`L Q` with a lower triangular
-    matrix L, so the first m directions need only m rows of Q. In one dimension there is
-    no simplex, and a frequency is a norm with a random sign. For random Fourier
+    matrix L, so the first m directions need only m rows of Q. In one dimension, where
+    no simplex exists, a frequency is a norm with a random sign. For random Fourier
     features, the variance is larger than with orthogonal frequencies, and in two
     dimensions it is even larger than with independent frequencies.
 

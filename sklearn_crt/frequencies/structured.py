@@ -16,7 +16,7 @@ from .base import Coupling, Frequencies, register
 from .radial import Family
 from .simplex import apply_simplex
 
-_IN_FLIGHT = 2**16  # array elements processed at a time, to fit in the CPU cache
+_IN_FLIGHT = 2**16  # number of array elements per chunk, which fits in the CPU cache
 
 
 @lru_cache
@@ -104,7 +104,7 @@ class HadamardFrequencies(Frequencies):
     def _unit_products(
         self, X: np.ndarray, signs: np.ndarray, dtype: np.dtype
     ) -> np.ndarray:
-        """Return the products of the rows with the directions of some blocks."""
+        """Return the inner products of rows with the unit vectors of some blocks."""
         n_rows, (_, n_blocks, size) = len(X), signs.shape
         values = np.empty((2, n_rows, n_blocks, size), dtype)
         values, buffer = values.reshape(2, n_rows * n_blocks, size)

@@ -62,7 +62,7 @@ class DERFSampler(ExponentialSampler):
 
     See Also
     --------
-    OPRFSampler : One parameter instead of a matrix, for many columns or few rows.
+    OPRFSampler : Features with one parameter, for many columns or few rows.
     sklearn_crt.samplers.AnchoredRBFSampler : Positive features for a large sigma.
 
     Notes
@@ -233,7 +233,7 @@ class AnchoredRBFSampler(BaseFeatureSampler):
     Notes
     -----
     Let x be a row that is already multiplied by sigma. For every density :math:`\pi >
-    0`, the features f give an unbiased estimate of the kernel:
+    0`, the following features f give an unbiased estimate of the kernel K:
 
     .. math:: K(x, y) = \left(\frac{2}{\pi}\right)^{d/2}
        \int e^{-|x - z|^2 - |z - y|^2} dz, \qquad

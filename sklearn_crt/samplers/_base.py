@@ -315,7 +315,7 @@ class BaseFeatureSampler(
         return self
 
     def _differs_from_used(self, before: FeatureMap | None) -> bool:
-        """Return whether the features differ from those of a map that was used before."""
+        """Return whether features differ from those of an earlier map that was used."""
         if before is None or "was_used" not in vars(before):
             return False
         probe = np.ones((1, self.n_features_in_), self._value.dtype)
@@ -404,7 +404,7 @@ class BaseFeatureSampler(
         return validate_rows(self, X, reset=reset)
 
     def _rows(self, X: Any, feature_map: FeatureMap) -> Any:
-        """Return validated rows, after checking that their squares are in range."""
+        """Return validated rows, after checking that their squared norms are finite."""
         if self._needs_no_checks(X, feature_map):
             return X  # for single rows, validate_data would take most of the time
         refuse_lazy(self, "sklearn_crt.dask.map_rows(sampler.transform, X)", X)
@@ -427,7 +427,7 @@ class BaseFeatureSampler(
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows. float32 is preserved; every other type is converted to float64.
+            Rows. float32 is preserved; every other dtype is converted to float64.
 
         Returns
         -------
@@ -560,7 +560,7 @@ class BaseFeatureSampler(
         return to_namespace_of(feature_map.estimate(rows, others), X)
 
     def kernel_variance(self, X: TableLike, Y: TableLike | None = None) -> np.ndarray:
-        """Return the exact variance of ``approximate_kernel`` over the frequencies.
+        """Return the exact variance of ``approximate_kernel`` over random frequencies.
 
         If ``variance_is_exact_`` is False, the result is the variance for another
         coupling: independent frequencies if the angles between frequencies are not

@@ -64,7 +64,7 @@ class _CenterSettings(NamedTuple):
 
     @property
     def n_sampled(self) -> int:
-        """Number of sampled rows among which the centres are chosen."""
+        """Number of sampled rows from which the centres are chosen."""
         return _N_ROWS[self.centers] * self.n_components
 
 
@@ -129,7 +129,7 @@ class CentersValue(FittedValue):
         rows, sample = self.given, self.statistics.query_sample
         n_seen = n_points
         if rows is None:
-            assert sample is not None  # because there are rows
+            assert sample is not None  # rows have been read
             rows, n_seen = sample.rows, sample.n_seen
         points = Centers(rows, np.full(rows.shape[0], n_seen / rows.shape[0]))
         dense = not sparse.issparse(points.points)

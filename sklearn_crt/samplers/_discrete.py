@@ -177,7 +177,7 @@ class PoissonSampler(DiscreteSampler):
     See Also
     --------
     GeometricSampler : Monomials with geometric exponents.
-    sklearn_crt.OPRFSampler : Positive features that are exponentials.
+    sklearn_crt.OPRFSampler : Positive exponential features.
 
     Notes
     -----
@@ -191,8 +191,8 @@ class PoissonSampler(DiscreteSampler):
     .. math:: \operatorname{Var} = \frac{1}{m} \left(\exp\left(\lambda d
        + \frac{1}{\lambda} \sum_l x_l^2 y_l^2 - |x|^2 - |y|^2\right) - K^2\right)
 
-    ([1]_, theorem 3.4). The mean logarithm of the first term over the pairs of rows is
-    minimal for
+    ([1]_, theorem 3.4). The logarithm of the first term, averaged over the pairs of
+    rows, is minimal for
 
     .. math:: \lambda^* = \sqrt{\frac{1}{d} \sum_l
        \overline{x_l^2}\; \overline{y_l^2}}
@@ -277,7 +277,7 @@ class GeometricSampler(DiscreteSampler):
     See Also
     --------
     PoissonSampler : Monomials with Poisson exponents.
-    sklearn_crt.OPRFSampler : Positive features that are exponentials.
+    sklearn_crt.OPRFSampler : Positive exponential features.
 
     Notes
     -----
@@ -293,10 +293,10 @@ class GeometricSampler(DiscreteSampler):
        \prod_l I_0\left(\frac{2 |x_l y_l|}{\sqrt{1 - p}}\right) - K^2\right)
 
     with the modified Bessel function :math:`I_0` ([1]_, theorem 3.5). ``p_`` minimises
-    the logarithm of the first term, in which :math:`|x_l y_l|` is replaced by
-    :math:`\overline{|x_l|}\; \overline{|y_l|}` with means over rows ([1]_, equation
-    14). This objective is convex in :math:`\log(1 - p)`. The frequencies depend on
-    ``p_``, so ``partial_fit`` draws new frequencies.
+    the logarithm of the first term, in which :math:`|x_l y_l|` is replaced by the
+    product :math:`\overline{|x_l|}\; \overline{|y_l|}` of means over rows ([1]_,
+    equation 14). This objective is convex in :math:`\log(1 - p)`. The frequencies
+    depend on ``p_``, so ``partial_fit`` draws new frequencies.
 
     References
     ----------

@@ -164,7 +164,7 @@ def _norm_factor(quadratic: Quadratic, n_features: int) -> float | None:
 
 
 def middle(statistics: Statistics) -> np.ndarray:
-    """Return the midpoint of the means of queries and keys, the best centre."""
+    """Return the optimal centre, the midpoint of the means of queries and keys."""
     # -> (n_features,)
     return 0.5 * (statistics.query.mean + statistics.key.mean)
 

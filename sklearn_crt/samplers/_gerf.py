@@ -28,10 +28,10 @@ _BOUNDS = ((-40.0, 40.0), (0.0, math.pi / 2 - 1e-6))
 class GERFSampler(ExponentialSampler):
     r"""Gaussian or softmax kernel from generalised exponential features (GERF).
 
-    The features depend on a sign s and a complex parameter A. They are positive for s =
-    +1 and a real A, and random Fourier features for s = -1 and A = 0. ``fit`` chooses
-    the s and A that minimise the second moment of the estimate, which it computes from
-    the means and variances of the columns.
+    The features depend on a sign s and a complex parameter A. For s = +1 and a real A
+    they are positive features; for s = -1 and A = 0 they are random Fourier features.
+    ``fit`` chooses the s and A that minimise the second moment of the estimate, which
+    it computes from the means and variances of the columns.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class GERFSampler(ExponentialSampler):
 
     See Also
     --------
-    sklearn_crt.OPRFSampler : The best features with s = +1 and a real A.
+    sklearn_crt.OPRFSampler : The features with s = +1 and the optimal real A.
     sklearn_crt.TrigRBFSampler : The features with s = -1 and A = 0.
 
     Notes

@@ -138,8 +138,8 @@ class LaplacianSampler(MaternSampler):
     Parameters
     ----------
     norm : {"l2", "l1"}, default="l2"
-        Norm in the exponent. With ``"l1"`` this is the kernel that scikit-learn calls
-        Laplacian, which is not isotropic.
+        Norm of the difference between two rows. With ``"l1"`` this is scikit-learn's
+        Laplacian kernel, which is not isotropic.
     coupling : str or Coupling, default="auto"
         How the frequencies depend on each other. For the L2 norm, ``"auto"`` is
         ``"orthogonal"``, and all couplings of :class:`MaternSampler` are allowed. For
@@ -262,10 +262,10 @@ class ExponentialPowerSampler(HeavyTailedSampler):
     r"""Random Fourier features that estimate the exponential power kernel.
 
     Use this kernel for functions that are less smooth than the Gaussian kernel assumes;
-    ``alpha`` determines how sharp its peak is. The frequencies are normal vectors
-    multiplied by the square root of a positive stable variable. ``fit`` uses the data
-    only to determine the number of columns and, for ``sigma="scale"`` or ``"median"``,
-    their scale.
+    a smaller ``alpha`` gives the kernel a sharper peak. The frequencies are normal
+    vectors multiplied by the square root of a positive stable variable. ``fit`` uses
+    the data only to determine the number of columns and, for ``sigma="scale"`` or
+    ``"median"``, their scale.
 
     Parameters
     ----------
@@ -277,7 +277,7 @@ class ExponentialPowerSampler(HeavyTailedSampler):
     See Also
     --------
     LaplacianSampler : The case alpha = 1.
-    sklearn_crt.TrigRBFSampler : The case alpha = 2, with sigma times sqrt(2).
+    sklearn_crt.TrigRBFSampler : The case alpha = 2, with sigma multiplied by sqrt(2).
     sklearn_crt.kernels.exponential_power_kernel : The exact kernel as a function.
 
     Notes

@@ -34,7 +34,7 @@ class PositiveRBFSampler(ExponentialSampler):
 
     See Also
     --------
-    sklearn_crt.OPRFSampler : Positive features with the lowest variance on the data.
+    sklearn_crt.OPRFSampler : Positive features optimised for the data.
     sklearn_crt.TrigRBFSampler : Random Fourier features.
 
     Notes
@@ -173,8 +173,8 @@ class SimplexRBFSampler(PositiveRBFSampler):
 class OPRFSampler(ExponentialSampler):
     r"""Gaussian or softmax kernel from optimal positive random features (OPRF).
 
-    ``fit`` chooses the parameter A that minimises the variance, from the means and
-    variances of the columns, in O(n d) operations.
+    ``fit`` chooses the parameter A that minimises the variance of the kernel estimate.
+    It uses the means and variances of the columns, in O(n d) operations.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ class OPRFSampler(ExponentialSampler):
     .. math:: f(x) = \frac{(1 - 4A)^{d/4}}{\sqrt m}
        \exp\left(A |w|^2 + \sqrt{1 - 4A}\, w \cdot x - |x|^2\right)
 
-    where, with the mean :math:`\bar q` of :math:`|x + y|^2` over all pairs of rows,
+    where :math:`\bar q` is the mean of :math:`|x + y|^2` over all pairs of rows and
 
     .. math:: A = \frac{1 - 1/\rho}{8}, \qquad
        \rho = \frac{2d}{2 \bar q + d + \sqrt{(2 \bar q + d)^2 + 8 d \bar q}} .

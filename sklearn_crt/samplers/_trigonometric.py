@@ -205,7 +205,7 @@ class TrigRBFSampler(BaseFeatureSampler):
     See Also
     --------
     sklearn_crt.samplers.PositiveRBFSampler : Positive features of the same kernels.
-    OPRFSampler : Positive features with the lowest variance on the data.
+    OPRFSampler : Positive features optimised for the data.
 
     Notes
     -----

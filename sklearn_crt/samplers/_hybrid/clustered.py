@@ -134,7 +134,7 @@ class ComplexExponentialSampler(BaseFeatureSampler):
     diagonal_: np.ndarray = fitted(
         "map_.quadratic.diagonal", "The diagonal, a real array if all entries are real."
     )
-    phase_: float = fitted("map_.phase", "Phase of a single last column, in radians.")
+    phase_: float = fitted("map_.phase", "Phase of the single last column, in radians.")
 
 
 def best_diagonal(
@@ -183,9 +183,9 @@ class ClusteredSampler(BaseFeatureSampler):
     n_clusters : int or tuple of two int, default=2
         Number of clusters for queries and for keys: one number for both, or a pair.
     diagonal : {"complex", "real"}, default="complex"
-        Whether the diagonals may have imaginary entries. If so, the variance with
-        ``statistic="centers"`` is zero at the centres. Real diagonals need only one
-        column per frequency.
+        Whether the diagonals may have imaginary entries. In this case,
+        ``statistic="centers"`` makes the variance zero at the centres. Real diagonals
+        need only one column per frequency.
     statistic : {"moments", "centers"}, default="moments"
         Whether the diagonals are computed from the second moments of the clusters, or
         only from their centres, as in [1]_. The moments give a lower variance unless

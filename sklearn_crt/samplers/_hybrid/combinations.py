@@ -189,9 +189,9 @@ def clustered_hybrid(
     n_clusters : int or tuple of two int, default=2
         Number of clusters for queries and for keys: one number for both, or a pair.
     diagonal : {"complex", "real"}, default="complex"
-        Whether the diagonals may have imaginary entries. If so, the variance with
-        ``statistic="centers"`` is zero at the centres. Real diagonals, as in the tables
-        of [1]_, need only one column per frequency.
+        Whether the diagonals may have imaginary entries. In this case,
+        ``statistic="centers"`` makes the variance zero at the centres. Real diagonals,
+        as in the tables of [1]_, need only one column per frequency.
     statistic : {"moments", "centers"}, default="moments"
         Whether the diagonals are computed from the second moments of the clusters, or
         only from their centres, as in [1]_. The moments give a lower variance unless
@@ -212,7 +212,7 @@ def clustered_hybrid(
     See Also
     --------
     angular_hybrid : A hybrid that needs no clusters.
-    ComplexExponentialSampler : The features of one pair of clusters.
+    ComplexExponentialSampler : The features for a single pair of clusters.
 
     Notes
     -----

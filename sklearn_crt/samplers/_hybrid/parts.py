@@ -31,8 +31,8 @@ class AngularCoefficient(BaseFeatureSampler):
         Number of features, one per direction.
     coupling : str or Coupling, default="orthogonal"
         How the directions depend on each other: ``"iid"``, ``"orthogonal"``,
-        ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"`` or an object whose
-        ``exact`` is True.
+        ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"`` or a coupling object
+        whose ``exact`` is True.
 
     Attributes
     ----------
@@ -147,8 +147,8 @@ class GaussianCoefficient(BaseFeatureSampler):
         Inverse length scale of the coefficient, for rows that a hybrid has already
         multiplied by its own sigma.
     n_components : int, default=100
-        Number of features, two per frequency. If the number is odd, the last frequency
-        has a single column with a random phase.
+        Number of features, two per frequency. If ``n_components`` is odd, the last
+        frequency has a single column with a random phase.
 
     Attributes
     ----------
