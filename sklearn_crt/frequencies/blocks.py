@@ -15,7 +15,7 @@ from scipy.stats import qmc
 from .base import Coupling, Frequencies, register
 from .radial import Family, RadialLaw
 
-_GROUP = 2**16  # number of array elements per chunk, which fits in the CPU cache
+_GROUP = 2**16  # array elements in a chunk, so that it fits in the CPU cache
 
 
 def check_quantiles(law: RadialLaw, coupling: str) -> None:

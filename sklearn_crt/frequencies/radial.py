@@ -149,7 +149,7 @@ class _StudentLaw:
 
     def ppf(self, u: np.ndarray) -> np.ndarray:
         share = special.betaincinv(self._a, self._nu, u)
-        rest = special.betainccinv(self._nu, self._a, u)  # precise 1 - share
+        rest = special.betainccinv(self._nu, self._a, u)  # more precise than 1 - share
         with np.errstate(divide="ignore"):
             log_ratio = np.log(share) - np.log(rest)
         return _norms(math.log(2 * self._nu) + log_ratio)

@@ -39,8 +39,8 @@ def simplex_from_orthogonal(vectors: np.ndarray) -> np.ndarray:
     r"""Return m vertices of a simplex from m orthonormal vectors, in O(m d) operations.
 
     The vertices are the rows of L Q, where the rows q of Q are the orthonormal vectors
-    and L is the Cholesky factor of the Gram matrix of a simplex, whose entries are 1 on
-    the diagonal and -1/(d - 1) elsewhere:
+    and L is the Cholesky factor of the Gram matrix of a simplex (1 on the diagonal and
+    -1/(d - 1) elsewhere):
 
     .. math:: v_i = l_i q_i - \sum_{j < i} \frac{l_j}{d - j} q_j, \qquad
        l_i^2 = \frac{d (d - i)}{(d - 1)(d - i + 1)}, \quad i = 1, 2, \dots

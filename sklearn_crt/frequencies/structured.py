@@ -16,7 +16,7 @@ from .base import Coupling, Frequencies, register
 from .radial import Family
 from .simplex import apply_simplex
 
-_IN_FLIGHT = 2**16  # number of array elements per chunk, which fits in the CPU cache
+_IN_FLIGHT = 2**16  # array elements in a chunk, so that it fits in the CPU cache
 
 
 @lru_cache

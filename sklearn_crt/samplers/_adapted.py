@@ -28,9 +28,9 @@ from ._base import BaseFeatureSampler, centered, fitted
 from ._exponential import ExponentialSampler, middle
 
 _MOST_FEATURES = 4096  # a covariance matrix of this size takes 134 MB
-# multiple of the pooled covariance that is added to each covariance if n = d
+# multiple of the pooled covariance that is added to each covariance if X has d rows
 _RIDGE = 0.3
-# smallest value of this multiple for large n; the diagonal is increased by the same
+# smallest value of this multiple for many rows; the diagonal is increased by the same
 # multiple of the mean variance
 _LEAST = 1e-6
 

@@ -103,7 +103,7 @@ class SimplexRBFSampler(PositiveRBFSampler):
     See Also
     --------
     PositiveRBFSampler : The same features with orthogonal frequencies by default.
-    sklearn_crt.OPRFSampler : Has one more parameter; allows ``coupling="simplex"``.
+    sklearn_crt.OPRFSampler : Reduces the variance; allows ``coupling="simplex"``.
 
     Notes
     -----

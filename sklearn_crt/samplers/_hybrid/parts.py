@@ -252,7 +252,7 @@ class ScaledRows(NamedTuple):
 
 
 class PartFitter:
-    """Fits samplers as parts of one map, all on the same sampled and scaled rows."""
+    """Fits the parts of a map, all of them on the same sampled and scaled rows."""
 
     def __init__(self, statistics: Statistics, frame: Frame):
         distinct = (sample.distinct() for sample in statistics.side_samples)
