@@ -148,7 +148,7 @@ def oprf_tail_bound(
     generating function of the estimate is at most that for independent frequencies, so
     the bound also holds for estimates that are too large. This is theorem 4.2 of [1]_
     with the factor :math:`(1 - 4A)^d` that is missing there. Without this factor, the
-    bound is 5e-18 for d = 64, A = -1/2, x = y = 0, M = 100 and an error of 0.9, although
+    bound is 5e-18 for d = 64, A = -1/2, x = y = 0, M = 100 and an error of 0.9, but
     such an error has probability 0.97.
 
     References
