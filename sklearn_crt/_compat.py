@@ -61,7 +61,7 @@ else:
         return validate_params(constraints, prefer_skip_nested_validation=True)
 
 
-RandomState: TypeAlias = int | np.random.RandomState | None  # type of ``random_state``
+RandomState: TypeAlias = int | np.random.RandomState | None  # of ``random_state``
 
 _PAGES = "https://sklearn-crt.readthedocs.io/en/latest/generated/{page}.html"
 
@@ -73,8 +73,9 @@ def _page_of(estimator: Any) -> dict[str, str]:
     return {"page": f"sklearn_crt.{name}" if is_top else f"sklearn_crt.samplers.{name}"}
 
 
-# The attributes _doc_link_module, _doc_link_template and _doc_link_url_param_generator
-# of estimators. The "?" in their HTML representation links to their reference page.
+# Values of the attributes _doc_link_module, _doc_link_template and
+# _doc_link_url_param_generator. With them, the "?" in the HTML representation of an
+# estimator links to its reference page.
 DOC_LINK: tuple[Any, Any, Any] = "sklearn_crt", _PAGES, _page_of
 
 if TYPE_CHECKING or sys.version_info >= (3, 12):
@@ -84,7 +85,7 @@ else:
     from contextlib import nullcontext
 
     def cached_property(function):
-        """Cache a property without the lock of Python 3.11, which blocks all threads."""
+        """Cache a property without the lock of Python 3.11, which delays threads."""
         made = functools.cached_property(function)
         made.lock = nullcontext()
         return made

@@ -1,4 +1,4 @@
-"""The parameters ``kernel`` and ``sigma``, which are the same for all estimators."""
+"""The ``kernel`` and ``sigma`` parameters, with the same meaning for all estimators."""
 
 from __future__ import annotations
 

@@ -545,7 +545,7 @@ def _log_matern_bessel(t: np.ndarray, nu: float) -> np.ndarray:
 
 
 def _log_matern_table(t: np.ndarray, nu: float) -> np.ndarray:
-    """Return the log for any nu by interpolation in log(t), with an error of 1e-14."""
+    """Return the log for any nu by interpolation in log(t), with small errors."""
     value = _bessel_table(float(nu))(np.log(np.clip(t, _FIRST, _LAST)))
     value -= t
     outside = (t < _FIRST) | (t > _LAST)
