@@ -456,8 +456,7 @@ def plain_sparse(rows: Any) -> Any:
 
 # --------------------------------------------------------------- the fit namespace
 def fit_namespace_of(X: Any) -> Array | None:
-    """Return an empty array that records the library and device of X, None for NumPy.
-    """
+    """Return an empty array in the library and device of X, or None for NumPy."""
     if isinstance(X, np.ndarray) or not is_foreign(X):
         return None
     xp, device = namespace_of(X), array_device(X)
@@ -493,8 +492,7 @@ def is_lazy(table: Any) -> bool:
 
 
 def refuse_lazy(estimator: Any, instead: str, *tables: Any) -> None:
-    """Raise TypeError for a Dask collection, all of which would be loaded into memory.
-    """
+    """Raise TypeError for a Dask collection, which might not fit into memory."""
     for table in tables:
         if hasattr(table, "__dask_graph__") and is_lazy(table):
             kind = f"{type(table).__module__.split('.')[0]} {type(table).__name__}"

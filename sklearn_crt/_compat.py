@@ -96,8 +96,7 @@ try:  # public from scikit-learn 1.9
 except ImportError:
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Substitute for versions of scikit-learn without callbacks; it does nothing.
-        """
+        """Substitute for versions of scikit-learn without callbacks; does nothing."""
 
         def _init_callback_context(self, **kwargs):
             return self
@@ -124,8 +123,7 @@ try:  # vendored by scikit-learn since 1.7
 except ImportError:
 
     class _NumPyNamespace:
-        """NumPy with the function names of the array API standard, for NumPy 1 and 2.
-        """
+        """NumPy with the function names of the array API, for NumPy 1 and 2."""
 
         _renamed = {"concat": "concatenate", "unique_values": "unique"}
 

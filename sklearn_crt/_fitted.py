@@ -84,8 +84,7 @@ class FittedValue(ABC):
 
     @abstractmethod
     def frozen(self, step: Step = no_step) -> Self:
-        """Return a smaller value with the same predictions that accepts no more rows.
-        """
+        """Return a smaller value with the same predictions that cannot grow."""
 
     def fitted(self, batch: Batch, step: Step = no_step) -> Self:
         """Return the value that ``fit`` computes from a batch of all rows.
@@ -158,8 +157,7 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
 
     @abstractmethod
     def _empty_value(self, batch: Batch) -> Any:
-        """Return a value without rows, for the columns of a batch and the parameters.
-        """
+        """Return a value without rows, for the parameters and a batch's columns."""
 
     def _batch_of_rows(self, X: Any, y: Any, weights: Any) -> Any:
         """Return a batch of validated rows for a sampler; most samplers ignore y."""
@@ -414,8 +412,7 @@ def check_params(estimator: Any) -> None:
 
 
 def read_rows(estimator: Any, X: Any, *rest: Any) -> tuple[Any, Any]:
-    """Validate rows; return an unfitted copy that records their columns, and the rows.
-    """
+    """Validate rows; return an unfitted copy with their columns, and the rows."""
     model = without_value(estimator)
     model._note_params()
     return model, model._read(X, *rest, first=True, final=False)
@@ -472,8 +469,7 @@ def check_same_params(mine: dict[str, Any], theirs: dict[str, Any]) -> None:
 
 
 def check_names(estimator: Any, sampler: Any) -> None:
-    """Raise ValueError if column names differ from those that a sampler was fitted on.
-    """
+    """Raise ValueError if column names differ from those of a fitted sampler."""
     names = _names_of_columns(estimator, sampler)
     if names and not np.array_equal(names[0], names[1]):
         raise ValueError(

@@ -53,8 +53,7 @@ class MapSums(FittedValue):
 
     @staticmethod
     def start(sampler: Any) -> dict[str, Any]:
-        """Return the fields of a value without rows, for the sampler of an estimator.
-        """
+        """Return the fields of a value without rows, for a sampler or transformer."""
         is_fixed = sampler is None or isinstance(sampler, FrozenEstimator)
         return {
             "sampler": sampler if is_fixed else clone(sampler),
@@ -64,8 +63,7 @@ class MapSums(FittedValue):
     # ------------------------------------------------------------------- hooks
     @abstractmethod
     def _with_sums_of(self, batches: tuple[Batch, ...], step: Step = no_step) -> Self:
-        """Return the value after the features of batches have been added to its sums.
-        """
+        """Return the value after adding the features of batches to its sums."""
 
     @abstractmethod
     def _with_sums_from(self, other: Self) -> Self:
@@ -98,8 +96,7 @@ class MapSums(FittedValue):
         return replace(self.fixed(step), is_frozen=True)
 
     def summed(self, step: Step = no_step) -> Self:
-        """Return the value after the features of kept rows have been added to its sums.
-        """
+        """Return the value after adding the features of kept rows to its sums."""
         if not self.kept:
             return self
         known = self.known_total or vars(self).get("total")

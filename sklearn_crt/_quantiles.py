@@ -130,8 +130,7 @@ class Errors:
         return np.stack(found, axis=-1)
 
     def scores(self, deviations: np.ndarray) -> np.ndarray:
-        """Return the proportion of rows with at least these deviations, (n_queries,).
-        """
+        """Return the proportion of rows with at least these deviations."""
         columns = zip(self.deviations.T, deviations.T, strict=True)
         found = [
             Distribution.of(-own, self.weights).shares_below(-queries)

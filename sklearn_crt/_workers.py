@@ -89,8 +89,7 @@ def _shared(function: Callable[[slice], Result], parts: list[slice]) -> list[Res
 
 
 def _serve() -> None:
-    """Run the calls in the queue forever, without keeping references to their arrays.
-    """
+    """Run the calls in the queue forever, without keeping references to arrays."""
     while True:
         _run_call(*_calls.get())
 
@@ -265,8 +264,7 @@ _kept = threading.local()
 
 @contextmanager
 def kept_workspace() -> Iterator[Workspace]:
-    """Provide the workspace of this thread, which is kept because new pages are slow.
-    """
+    """Provide the workspace of this thread, which is kept to save allocations."""
     workspace = getattr(_kept, "workspace", None) or Workspace()
     _kept.workspace = None
     try:

@@ -484,8 +484,7 @@ _NODES: list[tuple[type, tuple[str, ...]]] = [
 
 
 def _field_astype(value: Any, like: np.ndarray) -> Any:
-    """Return a field in another floating-point dtype; tuples are converted recursively.
-    """
+    """Convert a field to another floating-point dtype, tuples recursively."""
     if isinstance(value, FeatureMap):
         return value.astype(like.dtype)
     if isinstance(value, Frequencies):
@@ -498,6 +497,5 @@ def _field_astype(value: Any, like: np.ndarray) -> Any:
 
 
 def like_tuple(old: tuple[Any, ...], values: list[Any]) -> Any:
-    """Return values as a tuple of the same type; named tuples keep their field names.
-    """
+    """Return values as a tuple of the same type, which may be a named tuple."""
     return getattr(old, "_make", tuple)(values)

@@ -31,8 +31,7 @@ Columns = Iterable[tuple[np.ndarray, np.ndarray]]
 
 
 class CountLaw(ABC):
-    """Distribution p of the random exponents k, and the terms of the features it sets.
-    """
+    """Distribution p of the random exponents k, with its terms in the features."""
 
     @property
     @abstractmethod
@@ -193,8 +192,7 @@ class DiscreteMap(FrequencyMap):
 
     @cached_property
     def _supports(self) -> Frequencies:
-        """Array that is 1 where an exponent is positive, to find zeros of sparse rows.
-        """
+        """Array that is 1 where an exponent is positive, for sparse rows."""
         return Frequencies((self.frequencies.to_dense() > 0).astype(np.float32))
 
     def _raised(self, x: Array) -> Array:

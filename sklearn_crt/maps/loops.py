@@ -129,8 +129,7 @@ def relative_error(feature_map: FeatureMap, X: Inputs, Y: Inputs) -> float:
 
 
 def _uncoupled(value: Any) -> Any:
-    """Return a map or a field of it with independent frequencies and no softmax factor.
-    """
+    """Return a map, or a field of it, without coupling and softmax factors."""
     if isinstance(value, Coupling):
         return Antithetic(Independent()) if value.opposite else Independent()
     if isinstance(value, GaussianKernel):

@@ -134,15 +134,13 @@ class WeightedMap(FeatureMap):
 
 @dataclass(frozen=True, eq=False)
 class ThirdPartyMap(FeatureMap):
-    """Part of a map that computes its features with a transformer of another package.
-    """
+    """Map that computes its features with a transformer of another package."""
 
     transformer: Any
 
     @classmethod
     def of(cls, transformer: Any, X: Any) -> ThirdPartyMap:
-        """Return the map of a fitted transformer, applied to one row to count columns.
-        """
+        """Return the map of a fitted transformer; one row is used to count columns."""
         return cls(Frame(), transformer.transform(X[:1]).shape[1], transformer)
 
     @property

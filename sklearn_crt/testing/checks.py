@@ -187,8 +187,7 @@ def assert_coupling(
 
 
 def _places_in_strata(quantiles: np.ndarray) -> np.ndarray:
-    """Assert that each stratum contains one norm; return the positions within strata.
-    """
+    """Assert that each stratum contains one norm; return positions in strata."""
     d = quantiles.shape[1]
     places, strata = np.modf(np.clip(quantiles, 0, 1 - 1e-12) * d)
     border = np.abs(places - 0.5) > 0.5 - 1e-3 * d  # the error of the cdf may cross it

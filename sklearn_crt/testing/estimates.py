@@ -133,8 +133,7 @@ def coupled_size(sampler: BaseFeatureSampler, n_features: int) -> int:
 
 
 def _is_symmetric(fitted: BaseFeatureSampler, X: np.ndarray) -> bool:
-    """Return whether queries and keys have the same features, as the sampler declares.
-    """
+    """Return whether queries and keys have the same features, as declared."""
     if not getattr(fitted, "symmetric_", False):
         return False
     return np.array_equal(fitted.transform(X), fitted.transform_key(X))
@@ -220,8 +219,7 @@ def _columns_of_frequencies(index: np.ndarray, n_frequencies: int) -> np.ndarray
 
 
 def _layers(features: np.ndarray, columns: np.ndarray) -> list[np.ndarray]:
-    """Return the features in each list of columns; 0 for indices beyond the last one.
-    """
+    """Return the features in each list of columns; 0 beyond the last column."""
     features = np.pad(features, ((0, 0), (0, 1)))
     return [features[:, each] for each in columns]
 
@@ -245,8 +243,7 @@ def block_estimates(
 def composed_estimates(
     fitted: Any, X: np.ndarray, Y: np.ndarray | None = None, *, n_blocks: int = 20_000
 ) -> np.ndarray | None:
-    """Return independent kernel estimates of a hybrid, from draws of each of its maps.
-    """
+    """Return independent kernel estimates of a hybrid, from draws of its maps."""
     # X, Y (n_X, n_features) -> (n_blocks, n_X, n_Y)
     whole, parts = fitted.map_, _fitted_parts(fitted)
     if not all(map(_is_simple, [*parts.bases, *parts.coefficients, *parts.spare])):

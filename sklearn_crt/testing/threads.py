@@ -90,8 +90,7 @@ def assert_thread_safe(
 def _fitted_models(
     estimator: Any, X: np.ndarray, y: np.ndarray | None
 ) -> Iterator[tuple[str, Any]]:
-    """Yield the name of each way to fit an estimator, and the model fitted in this way.
-    """
+    """Yield the name of each way to fit an estimator, and the fitted model."""
     yield "fit", clone(estimator).fit(X, y)
     first, second = _two_batches(X, y)
     try:
