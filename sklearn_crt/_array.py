@@ -176,10 +176,10 @@ def part(rows: Array, chunk: slice) -> Array:
 
 
 LEAST_CHUNK, _MOST_ROWS = 256, 1024  # limits on the number of rows in a chunk
-_MOST_IN_PLACE = 8192  # this limit if the features are written to the final output
+_MOST_IN_PLACE = 8192  # the upper limit if features are written to the final output
 # number of bytes of features that fit into the cache but make products efficient
 _CHUNK_BYTES = 2**21
-# the number on a device, where launching a kernel takes as long as processing a MiB
+# the same for a device, where launching a kernel takes as long as processing 1 MiB
 _DEVICE_BYTES = 2**27
 
 

@@ -85,13 +85,13 @@ else:
     from contextlib import nullcontext
 
     def cached_property(function):
-        """Cache a property without the lock of Python 3.11, which delays threads."""
+        """Cache a property without the lock that Python 3.11 shares between objects."""
         made = functools.cached_property(function)
         made.lock = nullcontext()
         return made
 
 
-try:  # public from scikit-learn 1.9
+try:  # public since scikit-learn 1.9
     from sklearn.callback import CallbackSupportMixin
 except ImportError:
 
@@ -197,7 +197,7 @@ _INSIDE = (str(Path(__file__).parent), str(Path(sklearn.__file__).parent))
 def warn(message: str, category: type[Warning]) -> None:
     """Issue a warning for the line of user code that called this package.
 
-    Calls through scikit-learn, such as those of a pipeline, are skipped as well.
+    The stack frames of this package and of scikit-learn are skipped.
     """
     frame: FrameType | None = sys._getframe(1)
     level = 1

@@ -33,7 +33,7 @@ def complete_docstring(cls: type) -> None:
                     attributes.setdefault(name, text)
                 elif name in place and name not in told:
                     parameters.setdefault(name, text)
-    # a described parameter that the constructor lacks comes last, for the tests to find
+    # parameters that are not in the constructor come last, and the tests report them
     names = sorted(
         parameters, key=lambda each: place.get(each.split(", ")[0], len(place))
     )
@@ -54,7 +54,7 @@ def _sections(doc: str | None) -> tuple[str, dict[str, str]]:
 
 
 def _entries(body: str) -> dict[str, str]:
-    """Return the descriptions of a section as a dictionary, by the described names."""
+    """Return the entries of a section as a dictionary from names to descriptions."""
     entries: dict[str, str] = {}
     name = ""
     for line in body.rstrip().splitlines():

@@ -77,19 +77,19 @@ class FittedValue(ABC):
 
     @abstractmethod
     def __add__(self, other: Self) -> Self:
-        """Return the value for all rows of two values.
+        """Return the value for the rows of both.
 
         ValueError is raised if the values belong to different models.
         """
 
     @abstractmethod
     def frozen(self, step: Step = no_step) -> Self:
-        """Return a smaller value with the same predictions that cannot grow."""
+        """Return a value with the same predictions that accepts no more rows."""
 
     def fitted(self, batch: Batch, step: Step = no_step) -> Self:
         """Return the value that ``fit`` computes from a batch of all rows.
 
-        It is called on a value without rows.
+        This method is called on a value without rows.
         """
         return self.plus(batch, step)
 
@@ -137,7 +137,7 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
     _fit_params: Any  # the parameters used in ``fit``, see ``_note_params``
     # whether arrays of libraries other than NumPy are accepted
     _takes_other_arrays = False
-    _unit_of_work = "rows"  # name by which callbacks know a subtask of ``fit``
+    _unit_of_work = "rows"  # name of the subtasks of ``fit`` in callbacks
     __sklearn_array_api_convert__ = convert_fit_namespace
     __getstate__, __setstate__, __copy__ = get_state, set_state, copied
 
@@ -157,7 +157,7 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
 
     @abstractmethod
     def _empty_value(self, batch: Batch) -> Any:
-        """Return a value without rows, for the parameters and a batch's columns."""
+        """Return a value without rows, given the parameters and a batch."""
 
     def _batch_of_rows(self, X: Any, y: Any, weights: Any) -> Any:
         """Return a batch of validated rows for a sampler; most samplers ignore y."""
@@ -300,9 +300,9 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
         Predictions and features stay the same, but the model needs much less memory and
         its pickle is much smaller. Call this method after the last batch, before you
         store or send the model. Until then, an estimator keeps statistics of the
-        training rows, because its feature map, ``sigma`` or metric would change with
-        more rows. It also keeps the rows themselves, as long as they have no more than
-        about 4 million entries.
+        training rows and, as long as they have no more than about 4 million entries,
+        the rows themselves. It needs them because more rows may change its feature map,
+        ``sigma`` or metric.
 
         Some frozen models still contain training rows. Exact kernels need all of them
         for predictions. ``Prototypes`` and ``CentersRBFSampler`` keep means of rows,
@@ -324,7 +324,7 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
         return "_value" in vars(self)
 
     def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags: sparse input; float32 and float64 preserved."""
+        """Return the tags, which declare sparse input and the preserved dtypes."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.array_api_support = self._takes_other_arrays

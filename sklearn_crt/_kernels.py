@@ -1,8 +1,8 @@
 """Elementary computations for all array libraries, done in place for NumPy.
 
-Each function computes one formula. ``out`` is a NumPy array and ``buffer`` a function
-that returns one; both may be overwritten, and are ignored for other libraries. Arrays
-may have leading axes, such as an axis for the heads of attention.
+Each function computes one formula. ``out``, and the arrays that the function ``buffer``
+returns, are NumPy memory that may be overwritten. Both arguments are ignored for other
+libraries. Arrays may have leading axes, such as an axis for the heads of attention.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def exp_features(
         if mantissa is None:
             return features
         lost = mantissa == 0
-        # keep finite zeros, because their gradient by the mantissa is not zero
+        # keep the finite products, whose gradients are needed
         if exponent.shape[-1] == 1:
             lost = lost & xp.isinf(features)
         features = mantissa * features
@@ -338,7 +338,7 @@ def sq_distances(
     squares = own + transposed(other) - 2 * products
     share = math.sqrt(float(xp.finfo(rows.dtype).eps))
     close = xp.any(squares < share * (own + xp.max(other)), axis=1)
-    mend = np.flatnonzero(to_host(close))  # rows that are close to a key
+    mend = np.flatnonzero(to_host(close))  # indices of rows close to a key
     if mend.size == 0:
         return squares
     blocks = []

@@ -108,14 +108,14 @@ class MapSums(FittedValue):
 
     @cached_property
     def total(self) -> Self:
-        """The value whose sums include all rows, which predictions use."""
+        """The value whose sums include all rows, as needed for predictions."""
         return self.known_total or self.summed()  # the value itself if no rows are kept
 
     def __add__(self, other: Self) -> Self:
         if self.is_fixed and other.is_fixed:
             self._check_same_map(other)
             return self._with_sums_from(other)
-        # add the kept rows of one value to the other, preferably to one with fixed map
+        # add kept rows to the other value, or to the one with a fixed map
         value, rows = (other, self.kept) if other.is_fixed else (self, other.kept)
         for batch in rows:
             value = value.plus(batch)
@@ -195,8 +195,8 @@ def third_party_features(source: Any, X: Any) -> Iterator[tuple[slice, Array, No
 def map_of(sampler: Any) -> Any:
     """Return the feature map of a sampler of this package, or the transformer itself.
 
-    A sampler that accepts raw tables provides the map from the matrix into which the
-    estimator has already converted the table.
+    An estimator converts a raw table to a matrix before it computes features. Samplers
+    that accept raw tables therefore provide the map that starts from this matrix.
     """
     feature_map = getattr(sampler, "map_", None)
     if isinstance(feature_map, FeatureMap):

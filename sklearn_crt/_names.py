@@ -12,7 +12,7 @@ from typing import Any
 def names_on_demand(
     package: str, modules: dict[str, str], submodules: Sequence[str] = ()
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` of a package (PEP 562).
+    """Return ``__getattr__`` and ``__dir__`` for a package (PEP 562).
 
     ``modules`` maps each name to the module that defines it, and ``submodules`` lists
     public modules. They are imported on first use.

@@ -53,7 +53,7 @@ class Distribution(NamedTuple):
         return cls(values[order], sums / sums[-1])
 
     def shares_below(self, values: np.ndarray) -> np.ndarray:
-        """Return, for each given value, the weighted proportion of rows up to it."""
+        """Return the weighted proportion of rows at or below each given value."""
         return self.shares[np.searchsorted(self.values, values, side="right")]
 
 
@@ -80,9 +80,9 @@ def levels_of_interval(coverage: float) -> np.ndarray:
 
 
 class LeftOut(NamedTuple):
-    """Leave-one-out predictions: those for each row by a model fitted without it.
+    """Predictions for training rows by models that were fitted without them.
 
-    A prediction is nan if the model cannot predict without the row.
+    A prediction is nan if it cannot be computed without the row.
     """
 
     predictions: np.ndarray  # (n, k)
@@ -130,7 +130,7 @@ class Errors:
         return np.stack(found, axis=-1)
 
     def scores(self, deviations: np.ndarray) -> np.ndarray:
-        """Return the proportion of rows with at least these deviations."""
+        """Return the proportion of rows with deviations at least as large as these."""
         columns = zip(self.deviations.T, deviations.T, strict=True)
         found = [
             Distribution.of(-own, self.weights).shares_below(-queries)

@@ -1,7 +1,7 @@
 """Cosines and sines of many phases, by the fastest method on this machine.
 
-For NumPy, they are computed in place, and in blocks that fit into the cache. ``out`` is
-an array and ``buffer`` a function that returns one. Both arrays may be overwritten, and
+For NumPy, they are computed in place, and in blocks that fit into the cache. ``out``,
+and the arrays that the function ``buffer`` returns, may be overwritten. Both arguments
 are ignored for other libraries.
 """
 

@@ -30,8 +30,8 @@ class SupervisedLifeCycle(LifeCycle):
     """Base class of classifiers and regressors that can learn in batches."""
 
     _y_checks: dict  # options for scikit-learn's validation of y
-    _check_targets: Any  # function that converts y to the array that is stored
-    _check_same_targets: Any  # raises ValueError if classes or outputs differ in merge
+    _check_targets: Any  # function that converts y to the array for fitting
+    _check_same_targets: Any  # raises ValueError if another model has other targets
     _keeps_rows = False  # whether ``fit`` keeps the rows, and therefore copies them
     _transformer: Any  # computes the features; None if the rows are the features
 
@@ -115,26 +115,27 @@ class LabelsMixin:
     ) -> Self:
         """Add a batch of training rows.
 
-        The rows are added to those of earlier calls of ``fit`` and ``partial_fit``. Up
-        to about 4 million entries of X in total, the result equals ``fit`` on all rows
-        together, whatever the order of the batches. Beyond that, the feature map is
-        fixed, the rows are discarded, and memory use stays constant.
+        The rows are added to those of earlier calls to ``fit`` and ``partial_fit``. As
+        long as all batches together have no more than about 4 million entries, the
+        model is the same as after ``fit`` on all rows, whatever the order of the
+        batches. Beyond that, the feature map is fixed, the rows are discarded, and
+        memory use stays constant.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            More rows.
+            Training rows of the batch.
         y : array-like of shape (n_samples,)
-            Their labels.
+            Labels of the rows.
         classes : array-like of shape (n_classes,), default=None
             All labels that will occur in any batch; required in the first call.
         sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights.
+            Non-negative weights of the rows.
 
         Returns
         -------
         self : object
-            The estimator.
+            The updated estimator.
 
         Raises
         ------
@@ -162,24 +163,25 @@ class NumbersMixin:
     ) -> Self:
         """Add a batch of training rows.
 
-        The rows are added to those of earlier calls of ``fit`` and ``partial_fit``. Up
-        to about 4 million entries of X in total, the result equals ``fit`` on all rows
-        together, whatever the order of the batches. Beyond that, the feature map is
-        fixed, the rows are discarded, and memory use stays constant.
+        The rows are added to those of earlier calls to ``fit`` and ``partial_fit``. As
+        long as all batches together have no more than about 4 million entries, the
+        model is the same as after ``fit`` on all rows, whatever the order of the
+        batches. Beyond that, the feature map is fixed, the rows are discarded, and
+        memory use stays constant.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            More rows.
+            Training rows of the batch.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Their targets.
+            Targets of the rows.
         sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights.
+            Non-negative weights of the rows.
 
         Returns
         -------
         self : object
-            The estimator.
+            The updated estimator.
 
         Raises
         ------

@@ -135,8 +135,8 @@ def with_one_blas_thread(
     """Call a function with BLAS limited to one thread.
 
     Several threads may do so at the same time. The limit applies to the whole process,
-    so the first user sets it and the last user lifts it. If each user instead restored
-    the number of threads that it had found, users that overlap in time would restore
+    so the first call sets it and the last one to end lifts it. If each call restored
+    the number of threads that it had found, calls that overlap in time would restore
     the wrong number.
     """
     # Python may raise KeyboardInterrupt after any call to a C function, and at the
@@ -248,7 +248,7 @@ class Workspace:
         return self._last[name]
 
     def lend(self, name: str, array: np.ndarray) -> None:
-        """Return this array, into which results are written, as the next buffer."""
+        """Make ``buffer`` return this array next time, to be filled with results."""
         self._lent = name, array
 
     def drop_large(self) -> None:

@@ -49,7 +49,7 @@ def n_components_for(
     r"""Return the number of features that approximates the kernel to a given accuracy.
 
     The number follows from the closed form of the variance of random Fourier features,
-    so the errors of estimates are not measured. For positive features there is no such
+    so no errors are measured. For positive features there is no such
     number, and ValueError is raised: their estimates have heavy tails, so the mean
     squared error is dominated by rare draws that are unlikely to occur in a single fit.
     Use :func:`compare_samplers` to measure the errors of samplers of positive features.
@@ -130,7 +130,7 @@ def n_components_for(
 
 
 def _fit_with_frequencies(sampler, X, n_frequencies, seed):
-    """Fit the sampler with a given number of frequencies, and check its type."""
+    """Fit the sampler with a number of frequencies; check that it has a closed form."""
     fitted = clone(sampler).set_params(random_state=seed, n_components=2)
     with warnings.catch_warnings():  # fits with few features warn, as expected
         warnings.filterwarnings("ignore", ".*on a sample of rows the stated error")
@@ -157,7 +157,7 @@ def _pair_blocks(X, n_pairs, rng):
 
 
 def _least(is_enough):
-    """Return the smallest number that is enough, by bisection."""
+    """Find the smallest sufficient number by bisection."""
     high = 1
     while not is_enough(high):
         high *= 2
@@ -357,7 +357,7 @@ def compare_samplers(
         are used as queries. If X has too few rows, both numbers are reduced in
         proportion.
     n_draws : int, default=5
-        Number of repetitions, each with other rows and frequencies.
+        Number of repetitions, each with different rows and frequencies.
     random_state : int, RandomState instance or None, default=None
         Seed for the choice of rows and for the samplers.
 

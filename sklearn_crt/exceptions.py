@@ -14,8 +14,8 @@ class ApproximationWarning(RuntimeWarning):
 
     It is used if features estimate the kernel poorly, if the kernel weights of a
     prediction vanish, if features overflow or underflow, and if phases are too large
-    for the floating-point dtype. Each call of a method warns at most once about each
-    problem, and reports the number of affected rows.
+    for the floating-point dtype. Each method call warns at most once about each
+    problem, and the warning reports the number of affected rows.
 
     In a grid search over ``sigma``, such warnings are expected for some values. With
     this class you can ignore them without hiding other warnings.

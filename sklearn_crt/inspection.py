@@ -175,12 +175,12 @@ class PredictionIntervalDisplay:
         return display.plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw the display.
+        """Plot the display.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw on; new ones if None.
+            Axes to plot on. If None, a new figure is created.
 
         Returns
         -------
@@ -315,12 +315,12 @@ class CoverageDisplay:
         return display.plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw the display.
+        """Plot the display.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw on; new ones if None.
+            Axes to plot on. If None, a new figure is created.
 
         Returns
         -------

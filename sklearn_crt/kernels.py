@@ -67,7 +67,8 @@ def matern_kernel(
     sigma : float or array-like of shape (n_features,), default=1.0
         Inverse length scale, by which the rows are multiplied.
     shape_matrix : array-like of shape (n_features, n_features), default=None
-        Symmetric positive definite M of the norm sqrt(u' M u); None for the identity.
+        Symmetric positive definite matrix M that defines the norm
+        |u|_M = sqrt(u' M u). None means the identity.
 
     Returns
     -------
@@ -143,8 +144,8 @@ def laplacian_kernel(
     sigma : float or array-like of shape (n_features,), default=1.0
         Inverse length scale, by which the rows are multiplied.
     shape_matrix : array-like of shape (n_features, n_features), default=None
-        Symmetric positive definite M of the norm sqrt(u' M u), for ``norm="l2"``;
-        None for the identity.
+        Symmetric positive definite matrix M that defines the norm
+        |u|_M = sqrt(u' M u) if ``norm="l2"``. None means the identity.
 
     Returns
     -------
@@ -207,7 +208,8 @@ def exponential_power_kernel(
     sigma : float or array-like of shape (n_features,), default=1.0
         Inverse length scale, by which the rows are multiplied.
     shape_matrix : array-like of shape (n_features, n_features), default=None
-        Symmetric positive definite M of the norm sqrt(u' M u); None for the identity.
+        Symmetric positive definite matrix M that defines the norm
+        |u|_M = sqrt(u' M u). None means the identity.
 
     Returns
     -------

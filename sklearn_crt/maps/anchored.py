@@ -16,7 +16,7 @@ from ..rows import DenseInputs, Inputs
 from .base import LogFeatures, PairedColumns, PairedMap
 from .radial import LARGEST, GaussianKernel
 
-_CHUNK = 1024  # points whose distances to all anchors are computed at a time
+_CHUNK = 1024  # number of points whose distances to anchors are computed at a time
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
@@ -75,7 +75,7 @@ class AnchoredMap(PairedMap):
     log_mean_square: np.ndarray  # (n_components,)
     law: AnchorMixture | None
     gaussian: GaussianKernel
-    block_factor: ClassVar[int] = 4  # points are drawn anew for each block of pairs
+    block_factor: ClassVar[int] = 4  # larger blocks, because each draws points
 
     @property
     def variance_is_exact(self) -> bool:
@@ -103,10 +103,7 @@ class AnchoredMap(PairedMap):
     def variance_with_error(
         self, X: Inputs, Y: Inputs
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return an estimate of the variance of the kernel estimate, and its error.
-
-        The error is the standard error over batches of points.
-        """
+        """Return the estimated variance of kernel estimates, and its standard error."""
         # -> (n_X, n_Y)
         if self.law is None:
             raise ValueError(
@@ -137,7 +134,7 @@ class AnchoredMap(PairedMap):
     def _batch_of_products(
         self, law: AnchorMixture, X: Inputs, Y: Inputs, rng: np.random.Generator
     ) -> np.ndarray:
-        """Return an estimate of s + (2P / D) (c - K^2), or K^2 plus D times variance.
+        """Return an estimate of s + (2P / D) (c - K^2), which is K^2 + D * variance.
 
         P is the number of pairs of points among the D columns. Each point gives a
         product of a feature of x and a feature of y. Its mean square is s, and c is the

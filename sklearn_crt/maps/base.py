@@ -34,9 +34,9 @@ LogFeatures = tuple[Any, Any]
 class FeatureMap(ABC):
     """Feature map whose inner products are unbiased estimates of a kernel.
 
-    A map is immutable; a different ``sigma`` or floating-point dtype needs another map.
-    The rows passed to it must be centred and scaled by ``frame``, and may be arrays of
-    any library.
+    A map is immutable; a different ``sigma`` or floating-point dtype requires a new
+    map. The rows passed to it must be centred and scaled by ``frame``, and may be
+    arrays of any library.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class FeatureMap(ABC):
 
     frame: Frame
     n_components: int
-    # factor on the number of pairs whose variances are computed at once
+    # multiplies the number of pairs whose variances are computed at once
     block_factor: ClassVar[int] = 1
 
     @property
@@ -73,7 +73,7 @@ class FeatureMap(ABC):
 
     @property
     def phase_rate(self) -> float:
-        """Largest norm of the frequencies, to warn about too large phases (a hook).
+        """Largest norm of the frequencies, used to warn about large phases (a hook).
 
         It is 0 if the features contain no sines or cosines, or if large phases are
         computed with a higher precision.
@@ -257,7 +257,7 @@ class FeatureMap(ABC):
         return replace(self, frame=self.frame.with_sigma(sigma))
 
     def to(self: Map, like: Array) -> Map:
-        """Return a copy for the array library, device and data type of an array.
+        """Return a copy for the array library, device and dtype of an array.
 
         Parameters
         ----------
@@ -353,7 +353,7 @@ class FrequencyMap(FeatureMap):
 
     @property
     def cosine(self) -> float | None:
-        """Cosine of the angle of such a pair; None if its covariance is unknown."""
+        """Cosine of the angle between frequencies in a block, or None if unknown."""
         return self.coupling.fixed_cosine(self.n_features)
 
     @property
@@ -378,7 +378,7 @@ class PairedColumns:
 
     @classmethod
     def of(cls, n_components: int, *, single: bool = False) -> PairedColumns:
-        """Return the layout for a number of columns; all are single if ``single``."""
+        """Return the layout for a number of columns, without pairs if ``single``."""
         return cls(0, n_components, 1) if single else cls(*divmod(n_components, 2))
 
     @property
@@ -484,7 +484,7 @@ _NODES: list[tuple[type, tuple[str, ...]]] = [
 
 
 def _field_astype(value: Any, like: np.ndarray) -> Any:
-    """Convert a field to another floating-point dtype, tuples recursively."""
+    """Convert a field, or the fields in a tuple, to another floating-point dtype."""
     if isinstance(value, FeatureMap):
         return value.astype(like.dtype)
     if isinstance(value, Frequencies):

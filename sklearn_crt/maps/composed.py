@@ -125,7 +125,7 @@ class ClusteredMap(ComposedMap):
 
     @cached_property
     def tables(self) -> tuple[Any, ...]:
-        """The parts; the centres and blocks of the clusters of queries and of keys."""
+        """The parts, and the centres and blocks of the clusters on both sides."""
         sides = []
         for key, clusters in enumerate(self.clusters):
             centers = np.ascontiguousarray(clusters.centers.T, np.float64)
@@ -150,7 +150,7 @@ class ClusteredMap(ComposedMap):
         out = rows.output(self.n_components) if len(rows.shape) == 2 else None
         if out is None:
             return super().features(rows, key=key)
-        # only few blocks are used for a row: 3 to 5 times faster than computing all
+        # a row uses few blocks, so this is 3 to 5 times faster than computing all
         out[:] = 0
         unit, is_active = rows.part_of_map(), self._active(rows, key)
         for part, block, own in zip(

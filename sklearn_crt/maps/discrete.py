@@ -25,13 +25,13 @@ from .radial import GaussianKernel
 _LOG_OF_ZERO = {4: -1e20, 8: -1e200}
 # largest argument at which I_0 is computed from its series, which needs about 60 terms
 _LARGEST_ARGUMENT = 40.0
-_LARGEST_LOG = 600.0  # limit on the log of a product of values of I_0, so it is finite
+_LARGEST_LOG = 600.0  # largest log of a product of values of I_0, to avoid overflow
 
 Columns = Iterable[tuple[np.ndarray, np.ndarray]]
 
 
 class CountLaw(ABC):
-    """Distribution p of the random exponents k, with its terms in the features."""
+    """Distribution p of the exponents k, and the factors of the features due to p."""
 
     @property
     @abstractmethod
@@ -51,10 +51,10 @@ class CountLaw(ABC):
 
     @abstractmethod
     def log_excess(self, products: np.ndarray) -> np.ndarray:
-        """Return log(E2 / K^2) >= 0, the log of the second moment, for one coordinate.
+        """Return log(E2 / K^2) for one coordinate l, which is not negative.
 
-        The moment is that of the product of the features of x and y, relative to the
-        squared kernel; ``products`` are the products of their coordinates.
+        E2 is the second moment of the product of the features of x and y, and K is the
+        kernel. The array ``products`` contains x_l y_l.
         """
 
     def sum_of_log_excesses(self, columns: Columns) -> np.ndarray:
@@ -116,7 +116,7 @@ class GeometricLaw(CountLaw):
         return np.maximum(excess, 0)
 
     def sum_of_log_excesses(self, columns: Columns) -> np.ndarray:
-        """Return the sum as the log of products of I_0, 6 to 9 times faster."""
+        """Return the sum, computed from products of I_0 (6 to 9 times faster)."""
         # each product minus 1 is stored, because the difference may be tiny
         total: np.ndarray | float = 0.0
         excess: np.ndarray | float = 0.0
@@ -180,7 +180,7 @@ class DiscreteMap(FrequencyMap):
 
     @cached_property
     def tables(self) -> tuple[Affine, Frequencies, float]:
-        """The affine form of log magnitudes, the exponents modulo 2, the log scale."""
+        """The affine form of log magnitudes, exponents modulo 2, and the log scale."""
         counts = self.frequencies.to_dense().astype(np.float64)
         log_factorials = special.gammaln(counts + 1).sum(axis=0)
         log_weights = self.law.log_weights(log_factorials, self.n_features)

@@ -131,7 +131,7 @@ class ExponentialMap(PairedMap):
         if n_pairs:
             total = total + n_pairs * _pair_share(constant, spread, q)
         if self.n_pairs > 0 and self.cosine is not None:
-            # with opposites, a pair of frequencies has the cosine c or -c
+            # replacing one frequency by its opposite changes the cosine from c to -c
             angles = {self.cosine, -self.cosine} if n_pairs else {self.cosine}
             covariances = [
                 positive_block_covariance(q, self.n_features, angle) for angle in angles

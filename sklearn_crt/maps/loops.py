@@ -102,7 +102,7 @@ def iter_path(
 
 def _path_features(path: Sequence[FeatureMap], X: Any) -> Iterator[LogFeatures]:
     """Yield the log features of each map for one chunk of raw rows."""
-    units: dict[Any, Inputs] = {}  # for each centre, the rows centred but not scaled
+    units: dict[Any, Inputs] = {}  # for each centre, the rows after centring, unscaled
     for member in path:
         frame = member.frame
         if np.ndim(frame.sigma) > 0:

@@ -140,7 +140,7 @@ class ThirdPartyMap(FeatureMap):
 
     @classmethod
     def of(cls, transformer: Any, X: Any) -> ThirdPartyMap:
-        """Return the map of a fitted transformer; one row is used to count columns."""
+        """Return the map of a fitted transformer; count its features on one row."""
         return cls(Frame(), transformer.transform(X[:1]).shape[1], transformer)
 
     @property

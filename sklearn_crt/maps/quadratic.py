@@ -53,7 +53,7 @@ class Side(NamedTuple):
         """Return the rows to which the affine forms apply, and the terms per row."""
         # -> rows, (..., n_rows, 1), (..., n_rows, 1) or None
         if self.shift is not None and self.axes is not None:
-            # features of x' and y' estimate exp(x.y); exp(-|x|^2 / 2) makes it Gaussian
+            # exp(-|x|^2 / 2) turns the kernel exp(x.y) into the Gaussian kernel
             inside = rows.shifted(self.shift)
             turned, other_side = inside.project(self.axes), rows.shifted(-self.shift)
             term = -0.5 * (sums_of_squares(turned) + other_side.sq_norms)
@@ -101,7 +101,7 @@ class Quadratic(ABC):
     def complex_variance(
         self, X: Inputs, Y: Inputs, counts: tuple[int, int, int], cosine: float | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the sum of the variances over complex frequencies, and its log unit.
+        """Return the sum of the variances of all complex frequencies, and its log unit.
 
         The sum is in units of exp(log unit) K^2. ``counts`` are the numbers of
         frequencies, of single columns, and of ordered pairs in the same block.
@@ -111,7 +111,7 @@ class Quadratic(ABC):
 
 @dataclass(frozen=True)
 class IsotropicQuadratic(Quadratic):
-    r"""Exponents with a number A, and :math:`B = \sqrt{s (1 - 4A)}` for a sign s.
+    r"""Exponents whose coefficients A and :math:`B = \sqrt{s (1 - 4A)}` are numbers.
 
     .. math:: f(x) = D e^{A|w|^2 + B w \cdot x - (s+1)|x|^2/2}, \quad
        D = (1 - 4A)^{d/4}; \quad g(y) \text{ with } s B
@@ -175,7 +175,7 @@ class IsotropicQuadratic(Quadratic):
         if n_single:  # the random phase of a single column adds half of E|fg|^2
             total = total + 0.5 * np.exp(size - log_scale)
         if n_pairs and cosine is not None:
-            # the factors below are at most 1: E|fg|^2 >= K^2, and >= 1 for s = -1
+            # E|fg|^2 is at least K^2, and at least 1 for s = -1, so no factor exceeds 1
             if s > 0:
                 change = positive_block_covariance(q, d, cosine)
                 change *= np.exp(-log_scale)
@@ -233,8 +233,8 @@ class DiagonalQuadratic(Quadratic):
         a = np.conjugate(1 / self.diagonal) if key else self.diagonal
         weights = frequencies.to_dense().astype(np.float64)
         magnitude = Affine(Frequencies(a.real[:, None] * weights), 1.0, log_scale)
-        # -|x|^2 / 2 is included, because the rounding errors of large squares would
-        # remain if the squares were summed separately and cancelled
+        # The coefficients include -|x|^2 / 2. If it were added separately, large terms
+        # would cancel and leave their rounding errors.
         squares = -0.5 * (1 + np.square(a))
         squares = np.column_stack([squares.real, squares.imag])
         if self.is_real:
@@ -362,7 +362,7 @@ def log_excess(rho: Any) -> Any:
 
 
 def _squared_sums(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return |x + y|^2 of all pairs of rows."""
+    """Return |x + y|^2 for all pairs of rows."""
     total = 2 * left @ right.T
     total += np.sum(left**2, axis=1)[:, None]
     total += np.sum(right**2, axis=1)
@@ -370,7 +370,7 @@ def _squared_sums(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def _twice_products(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return the imaginary part of z.z, 2 Re(z).Im(z), for z = left + right."""
+    """Return Im(z.z) = 2 Re(z).Im(z) for z = left + right and all pairs of rows."""
     own = np.sum(left.real * left.imag, axis=1)[:, None]
     own = own + np.sum(right.real * right.imag, axis=1)
     return 2 * (own + left.real @ right.imag.T + left.imag @ right.real.T)

@@ -36,7 +36,7 @@ _LEAST_ALPHA = 0.05
 # them: 2000 x 2000 pairs take 0.3 s, and 2.2 s with the function of SciPy.
 _MANY = 2048
 _FIRST, _LAST = 1e-3, 1e3  # range of distances of the interpolant
-_LARGE_ORDER = 25  # order from which the expansion for large nu is exact to rounding
+_LARGE_ORDER = 25  # from this nu on, the expansion for large nu is exact to rounding
 
 
 GaussianOrSoftmax: TypeAlias = Literal["gaussian", "softmax"]  # type of ``kernel``
@@ -53,7 +53,8 @@ class GaussianKernel:
     softmax: bool = False
 
     def log_row_factor(self, rows: Inputs) -> Any:
-        """Return the logs of the row factors, (..., n_rows, 1), None if all are 1."""
+        """Return the logs of the row factors, or None if all of them are 1."""
+        # -> (..., n_rows, 1)
         return 0.5 * rows.raw_sq_norms if self.softmax else None
 
     def plus_row_factor(self, term: Array, rows: Inputs) -> Array:
@@ -61,7 +62,8 @@ class GaussianKernel:
         return term + 0.5 * rows.raw_sq_norms if self.softmax else term
 
     def log_pair_factor(self, X: Inputs, Y: Inputs) -> np.ndarray | float:
-        """Return the log of the kernel divided by the Gaussian kernel, (n_X, n_Y)."""
+        """Return the log of the ratio of this kernel to the Gaussian kernel."""
+        # -> (n_X, n_Y)
         if not self.softmax:
             return 0.0
         # multiplied by 0.5 first, because the sum of two squares may overflow
@@ -109,7 +111,7 @@ class RadialKernel(ABC):
         Returns
         -------
         params : dict
-            The parameters by name.
+            Names and values of the parameters.
         """
         found: Any = fields(self) if is_dataclass(self) else ()
         return {each.name: getattr(self, each.name) for each in found if each.init}
@@ -176,7 +178,7 @@ class RadialKernel(ABC):
         Returns
         -------
         variance : ndarray
-            (1 + k(2r) - 2 k(r)^2) / 2, without cancellation for small r.
+            The variance (1 + k(2r) - 2 k(r)^2) / 2, computed without cancellation.
         """
         return 0.5 * np.expm1(self.log_profile(2 * r)) - np.expm1(
             2 * self.log_profile(r)
@@ -518,9 +520,10 @@ def log_matern(r: Array, nu: float) -> Array:
 
 
 def _log_matern_polynomial(t: Array, nu: float) -> Array:
-    """Return the log for nu = 3/2, 5/2 ..., by the recurrence of Bessel functions.
+    """Return the log kernel for nu = 3/2, 5/2, ..., by the recurrence of K.
 
-    The log is log(1 + b) - t, where b is a polynomial in t with positive coefficients.
+    The result is log(1 + b) - t, where b is a polynomial in t whose coefficients are
+    positive.
     """
     xp = namespace_of(t)
     # large t are clipped, so that powers do not overflow
@@ -534,7 +537,7 @@ def _log_matern_polynomial(t: Array, nu: float) -> Array:
 
 
 def _log_matern_bessel(t: np.ndarray, nu: float) -> np.ndarray:
-    """Return the log for any nu, by the Bessel function K scaled with exp(t)."""
+    """Return the log kernel for any nu, from the scaled Bessel function exp(t) K(t)."""
     s = np.minimum(t, 1e8)  # scipy.special.kve fails for slightly larger arguments
     with np.errstate(divide="ignore", invalid="ignore"):
         log_bessel = np.log(special.kve(nu, s)) + nu * np.log(s) - t
@@ -545,7 +548,7 @@ def _log_matern_bessel(t: np.ndarray, nu: float) -> np.ndarray:
 
 
 def _log_matern_table(t: np.ndarray, nu: float) -> np.ndarray:
-    """Return the log for any nu by interpolation in log(t), with small errors."""
+    """Return the log kernel for any nu by polynomial interpolation in log(t)."""
     value = _bessel_table(float(nu))(np.log(np.clip(t, _FIRST, _LAST)))
     value -= t
     outside = (t < _FIRST) | (t > _LAST)
@@ -563,7 +566,7 @@ def _bessel_table(nu: float) -> PPoly:
 
 
 def _log_matern_large(r: np.ndarray, nu: float) -> np.ndarray:
-    """Return the log for large nu, by the uniform expansion of K (DLMF 10.41.4).
+    """Return the log kernel for large nu, by the uniform expansion of K (DLMF 10.41.4).
 
     With z = r sqrt(2 / nu), s = sqrt(1 + z^2) - 1 and p = 1 / (1 + s), the log is
     nu (log(1 + s/2) - s) - log(1 + s) / 2 + log sum(p) - log sum(1), where sum(p) is

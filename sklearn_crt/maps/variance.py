@@ -37,7 +37,7 @@ from ..frequencies import stable_nodes
 _MANY = 256
 _DEGREE = 11  # degree of the polynomials of an interpolant
 _PER_OCTAVE = 8  # number of pieces over which 1 + q doubles
-_BATCH = 2**13  # number of values whose arrays fit into the cache: three times as fast
+_BATCH = 2**13  # number of values per batch, few enough for the cache (3 times faster)
 # limit on log(r_k m_k), which is positive only for angles below 90 degrees
 _LARGEST = 20
 
@@ -284,7 +284,7 @@ def _with_sum_1(weights: np.ndarray, shape: float) -> np.ndarray:
 
 
 def _mean_over(factor: Factor, function: Function, x: np.ndarray) -> np.ndarray:
-    """Return E function(x + log T)."""
+    """Return the mean of function(x + log T) over a random factor T."""
     # x (n_pieces, n_nodes) -> (n_pieces, n_nodes)
     logs, weights = (side[factor[1] > 1e-16] for side in factor)
     return np.stack([function(np.add.outer(row, logs)) @ weights for row in x])
@@ -418,7 +418,7 @@ def log_rho(A: complex) -> tuple[float, float]:
 def second_moment(
     lam: Numbers, phi: Numbers, s: int, q: Numbers, n_features: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return u + v, u, v >= 0 and theta.
+    """Return u + v, u, v and theta as defined above, where v >= 0.
 
     All terms are computed without cancellation for rho -> 1, rho -> 0 and q -> 0. The
     sum u + v is returned as well, because adding u and v would cancel if u is far below

@@ -24,7 +24,7 @@ def check_attention(
     n_draws: int = 48,
     scales: tuple[float, ...] = (1.0, 5.0, 30.0),
 ) -> None:
-    """Assert that linear attention converges to exact attention, is causal and stable.
+    """Assert that a linear attention is accurate, causal and numerically stable.
 
     Parameters
     ----------
@@ -36,12 +36,12 @@ def check_attention(
         features and returns the output.
     positive : bool, default=None
         Whether all features are positive, so that outputs are averages of the values.
-        If None, this is determined from the map of a sampler, and is True for a
+        If None, it is taken from the feature map of a sampler, and is True for a
         function.
     n_components : int, default=512
         Number of features. Outputs are also computed with twice this number.
     n_draws : int, default=48
-        Number of seeds.
+        Number of seeds over which outputs are averaged.
     scales : tuple of float, default=(1.0, 5.0, 30.0)
         Standard deviations of queries and keys for which outputs must be finite.
 
@@ -96,7 +96,7 @@ def _rows(
 def _fit_before(
     sampler: BaseFeatureSampler, n_components: int, random_state: int
 ) -> BaseFeatureSampler:
-    """Fit a sampler on other rows than those of the check."""
+    """Fit a sampler on rows that differ from those of the check."""
     q, k, _ = _rows(seed=4)
     sampler = clone(sampler).set_params(
         sigma=_COLUMNS**-0.25, n_components=n_components, random_state=random_state

@@ -190,7 +190,7 @@ def _places_in_strata(quantiles: np.ndarray) -> np.ndarray:
     """Assert that each stratum contains one norm; return positions in strata."""
     d = quantiles.shape[1]
     places, strata = np.modf(np.clip(quantiles, 0, 1 - 1e-12) * d)
-    border = np.abs(places - 0.5) > 0.5 - 1e-3 * d  # the error of the cdf may cross it
+    border = np.abs(places - 0.5) > 0.5 - 1e-3 * d  # in reach of the error of the cdf
     inside = ~border.any(axis=1)
     whole = np.sort(strata[inside], axis=1) == np.arange(d)
     assert whole.all(), "a block does not have one norm in each stratum"
@@ -288,7 +288,7 @@ def assert_invariant(sampler: BaseFeatureSampler, X: np.ndarray) -> None:
         batches.partial_fit(batch)
     csr = clone(sampler).fit(sparse.csr_array(X))
     single = clone(sampler).fit(X.astype(np.float32))
-    phases = _largest_phases(fitted, X)  # heavy tails have visible rounding errors
+    phases = _largest_phases(fitted, X)  # large phases have visible rounding errors
     rounding = 1e-11 + 2.0**-50 * phases
     for side in ("transform", "transform_key"):
         features = getattr(fitted, side)(X)
@@ -350,7 +350,7 @@ def check_sampler(
         The sampler to check. Its parameters are used as they are, except that a
         ``sigma`` that depends on the data is replaced by 1.
     n_features : int, default=4
-        Number of columns of the rows.
+        Number of columns of the generated rows, if X is None.
     X : ndarray of shape (n_samples, n_features), default=None
         Rows of norm 1 or less for the checks of the mean and the variance. If None,
         rows of norm 0.7 are generated. A map with clusters needs rows that form

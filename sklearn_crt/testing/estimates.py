@@ -18,7 +18,7 @@ from ..maps import FeatureMap
 from ..samplers import BaseFeatureSampler
 
 C = TypeVar("C", bound=Callable[..., None])
-FAMILY = 1e-6  # probability that a correct sampler fails one call
+FAMILY = 1e-6  # probability that a correct sampler fails one check
 
 
 def with_few_columns(check: C) -> C:
@@ -133,7 +133,7 @@ def coupled_size(sampler: BaseFeatureSampler, n_features: int) -> int:
 
 
 def _is_symmetric(fitted: BaseFeatureSampler, X: np.ndarray) -> bool:
-    """Return whether queries and keys have the same features, as declared."""
+    """Return whether queries and keys have identical features."""
     if not getattr(fitted, "symmetric_", False):
         return False
     return np.array_equal(fitted.transform(X), fitted.transform_key(X))
@@ -177,7 +177,7 @@ class WideFit:
             self.keys = _layers(keys, columns)
 
     def _stride(self, block: int) -> int:
-        """Return the distance between the starts of two independent blocks."""
+        """Return the number of frequencies between the starts of two blocks."""
         return -(-block // self.whole) * self.whole
 
     def _fit(self, n_frequencies: int) -> BaseFeatureSampler:
@@ -339,7 +339,7 @@ class Draws:
         return self._blocks[n_blocks, block]
 
     def judge_mean(self, n_blocks: int, block: int, n_draws: int) -> None:
-        """Raise AssertionError if the mean is not the exact kernel, up to the bias."""
+        """Raise AssertionError if the mean is off by more than the declared bias."""
         sampler, X, Y, fitted = self.sampler, self.X, self.Y, self.fitted
         expected = fitted.exact_kernel(X, Y)
         bias = stated_bias(getattr(fitted, "map_", None))

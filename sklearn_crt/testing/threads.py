@@ -16,8 +16,8 @@ from scipy import sparse
 from sklearn.base import clone, is_classifier
 
 N_THREADS = 8
-_SWITCH_INTERVAL = 1e-4  # seconds after which Python switches to another thread
-_TIMEOUT = 120  # maximum seconds for which one thread waits for the others
+_SWITCH_INTERVAL = 1e-4  # number of seconds until Python switches threads
+_TIMEOUT = 120  # maximum number of seconds that a thread waits for the others
 _FEW = 20  # number of queries for methods that compare queries with all rows
 
 # How to call each method; only methods that the estimator has are checked.

@@ -105,7 +105,7 @@ def oprf_tail_bound(
     Parameters
     ----------
     eps : float or array-like
-        Absolute error, > 0.
+        Positive absolute error.
     n_frequencies : int
         Number M of frequencies.
     sq_sum : float or array-like
@@ -186,7 +186,7 @@ def oprf_uniform_n_frequencies(
     Parameters
     ----------
     eps : float
-        Absolute error, > 0.
+        Positive absolute error.
     delta : float
         Permitted probability, between 0 and 1, that the error exceeds ``eps`` for some
         pair.
@@ -223,14 +223,14 @@ def oprf_uniform_n_frequencies(
     proof, Hoeffding's inequality shows that the error is at most :math:`\epsilon / 2`
     on a net of pairs with mesh r, and Markov's inequality that it varies by at most
     :math:`\epsilon / 2` between the points of the net. The mean Lipschitz constant of
-    the error is at most :math:`L = G + \sqrt2 e^{-1/2}`, where G bounds that of a
+    the error is at most :math:`L = G + \sqrt2 e^{-1/2}`, where the bound G on that of a
     product of features,
 
     .. math:: G = \frac{2^{(3 - d)/2}}{\Gamma(d/2)} \left( (2R)^{d+1}
        \left(\frac1d + \frac1{d+1}\right)
        + \int_0^\infty (t + 4R) (t + 2R)^{d-1} e^{-t^2/2} dt \right) ,
 
-    and does not depend on A. This is theorem 4.3 of [1]_ with explicit constants. The
+    does not depend on A. This is theorem 4.3 of [1]_ with explicit constants. The
     number is guaranteed to suffice, but it is very large in more than a few dimensions.
 
     References
@@ -313,7 +313,7 @@ def hrf_relative_error(
     n_coefficients : int, default=1
         Number n of frequencies of the coefficient.
     kind : {"angular", "gaussian", "trigonometric", "positive"}, default="angular"
-        ``"angular"`` and ``"gaussian"`` are the hybrids with these coefficients and
+        ``"angular"`` and ``"gaussian"`` are hybrids with this kind of coefficient and
         independent frequencies. ``"trigonometric"`` and ``"positive"`` are their base
         maps: random Fourier features, and features exp(w.x) and exp(-w.x).
     lambda_sigma : float, default=1.0
@@ -451,7 +451,7 @@ def hrf_max_relative_error_bound(
     Raises
     ------
     ValueError
-        If the radius is less than 1, because the bound is only proved for radii from 1.
+        If the radius is less than 1, because the bound is not proved in this case.
 
     Notes
     -----

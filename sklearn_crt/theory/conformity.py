@@ -41,7 +41,7 @@ _COSINE = [Interval(Real, -1, 1, closed="both")]
 
 
 def _squares(length: ArrayLike, name: str) -> np.ndarray:
-    """Return the squares of norms, or raise ValueError."""
+    """Return the squares of norms, after checking their range."""
     length = np.asarray(length, dtype=np.float64)
     if not np.all(np.isfinite(length) & (length >= 0)):
         raise ValueError(f"{name} must be finite and at least 0, got {length}.")
