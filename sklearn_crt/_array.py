@@ -54,7 +54,7 @@ def namespace_of(*arrays: Array) -> Namespace:
 
 
 def register_namespace(kind: type, namespace: Namespace) -> None:
-    """Register the namespace of a library, in place of the one of array_api_compat."""
+    """Register a namespace to use for a library instead of array_api_compat."""
     _REGISTERED.append((kind, namespace))
 
 
@@ -413,8 +413,8 @@ def refuse_not_finite(rows: Array, name: str) -> None:
     """Raise ValueError if a NumPy array contains numbers that are not finite.
 
     Arrays of other libraries are not checked, because reading their values may have to
-    wait for the device. Instead, the output for such a row is NaN, see
-    ``nan_where_not_finite``.
+    wait for the device. Instead, the output for such a row is NaN (see
+    ``nan_where_not_finite``).
     """
     if isinstance(rows, np.ndarray):
         assert_all_finite(rows, input_name=name)

@@ -20,7 +20,7 @@ __all__ = ["CoverageDisplay", "PredictionIntervalDisplay"]
 
 
 _N_VALUES = 200  # number of values of the column for which targets are predicted
-_N_GROUPS = 10  # number of groups of rows with different similarity
+_N_GROUPS = 10  # number of groups of rows, formed by similarity to the training data
 
 
 def __dir__() -> list[str]:
