@@ -244,9 +244,9 @@ def coreset_attention(
        {\sum_p W_p e^{q_i \cdot \bar k_p / \sqrt d}} ,
 
     which is exact attention to the mean keys with :math:`\log W_p` added to the scores,
-    as in equation 1 of [1]_, where each token represents several others. It does not
-    overflow, however large q and k are. The error is of the order of the covariance
-    between scores and values within the clusters.
+    as in equation 1 of [1]_, where each token represents several others. Large scores
+    do not overflow. The error is of the order of the covariance between scores and
+    values within the clusters.
 
     The clusters are found by three steps of k-means, initialised by k-means++ on a
     sample of the keys with a fixed seed. The clusters do not depend on the order of the

@@ -190,7 +190,7 @@ class LinearAttentionState:
         return state._with(_seen=seen, _groups=groups)
 
     def _with(self, **changes):
-        """Return a copy with other fields, even those that ``__init__`` lacks."""
+        """Return a copy with changed fields, which ``__init__`` does not accept."""
         other = copy.copy(self)
         other.__dict__.update(changes)
         return other
