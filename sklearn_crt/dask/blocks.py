@@ -25,7 +25,7 @@ def is_frame(table: Any) -> bool:
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns that each block must have, and the transformers applied first."""
+    """The columns that a block must have, and the transformers applied to it first."""
 
     columns: dict[str, Any]  # names of the columns of each table, or their number
     ahead: Sequence[Any] = ()  # fitted transformers
@@ -283,7 +283,7 @@ def map_rows(method: Any, X: Any) -> Any:
         meta=empty,
         dtype=empty.dtype,
         drop_axis=[1] if empty.ndim == 1 else None,
-        new_axis=[2] if empty.ndim == 3 else None,  # for slopes
+        new_axis=[2] if empty.ndim == 3 else None,  # an axis of slopes
         chunks=(X.chunks[0], *((n,) for n in empty.shape[1:])),
     )
 

@@ -78,7 +78,7 @@ class Centers:
     def reduced(
         self, n_points: int, frame: Frame, *, seed: int, n_steps: int | None = None
     ) -> tuple[Centers, np.ndarray]:
-        """Return fewer points by weighted k-means, and the new number of each point.
+        """Reduce the points by weighted k-means, and return the new index of each.
 
         If ``n_steps`` is given, k-means starts from random points and takes this many
         steps.
@@ -113,7 +113,7 @@ class Centers:
         return whole._standing_for_all(np.sort(index))
 
     def _standing_for_all(self, index: np.ndarray) -> Centers:
-        """Return points with given indices, which share the weight equally."""
+        """Return the points with given indices, with equal shares of the weight."""
         share = self.weights.sum() / max(1, index.size)
         return Centers(self.points[index], np.full(index.size, share))
 
@@ -184,7 +184,7 @@ def cells(rows: Rows, sigma: float | np.ndarray, groups: np.ndarray) -> np.ndarr
 def distinct_rows(
     rows: Rows, y: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first copy of each distinct row, and the number of each row.
+    """Return the indices of distinct rows, and the distinct row that each row equals.
 
     These are the ``return_index`` and ``return_inverse`` of ``numpy.unique(rows,
     axis=0)``: rows are sorted by the first column, then by the second and so on. If

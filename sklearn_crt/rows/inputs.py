@@ -85,7 +85,7 @@ class Inputs(ABC):
 
     @abstractmethod
     def project_in_double(self, frequencies: Frequencies, index: np.ndarray) -> Array:
-        """Return w.x for some of the frequencies, computed in the widest type."""
+        """Return w.x for some frequencies, in the widest floating-point dtype."""
 
     def project_in_order(self, frequencies: Frequencies, index: np.ndarray) -> Array:
         """Return w.x in the widest floating-point dtype, summed over columns in order.
@@ -100,7 +100,7 @@ class Inputs(ABC):
         return total
 
     def _in_double(self, frequencies: Frequencies, index: np.ndarray) -> Array:
-        """Return frequencies in the widest type of the library of the rows."""
+        """Return some frequencies in the widest floating-point dtype of a library."""
         weights = columns(frequencies.to_dense(), index)
         xp, wide = namespace_of(weights), float_types(weights)[0]
         return xp.astype(weights, wide)

@@ -254,4 +254,4 @@ def _code(value: Any) -> float:
     if kind_of(type(value)) in ("boolean", "integer", "number"):
         return float(value)
     high, low = (murmurhash3_32(str(value), seed, positive=True) for seed in (0, 1))
-    return float(high * 2**20 + low % 2**20)  # 52 bits: exact in floats of 64 bits
+    return float(high * 2**20 + low % 2**20)  # 52 bits are exact in float64

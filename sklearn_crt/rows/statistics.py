@@ -250,7 +250,7 @@ class RowSample:
         return whole._smallest(np.flatnonzero(weights))
 
     def _smallest(self, candidates: np.ndarray) -> RowSample:
-        """Keep the candidate rows with the smallest priorities, in their order."""
+        """Keep the candidates with the smallest priorities, in their original order."""
         order = np.argsort(self.priorities[candidates])[: self.size]
         keep = np.sort(candidates[order])
         priorities, weights = self.priorities[keep], self.weights[keep]
@@ -326,7 +326,7 @@ class Statistics:
     """
 
     seed: tuple[int, ...]
-    query: ColumnMoments = None  # type: ignore[assignment]  # unused before there are rows
+    query: ColumnMoments = None  # type: ignore[assignment]  # unused without rows
     key_moments: ColumnMoments | None = None
     sample: RowSample | None = None
     query_sample: RowSample | None = None

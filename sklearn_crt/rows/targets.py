@@ -187,7 +187,7 @@ def label_codes(estimator: Any, y: Array, first: bool, final: bool) -> Array:
 
 
 def number_columns(estimator: Any, y: Array, first: bool, final: bool) -> Array:
-    """Return numbers in the widest floating type, as columns (n_rows, n_outputs)."""
+    """Return (n_rows, n_outputs) targets in the widest floating-point dtype."""
     y = as_numbers(y)
     if first:
         estimator._one_output = y.ndim == 1
@@ -267,7 +267,7 @@ def read_weights(X: Any, sample_weight: Any) -> Array:
 
 
 def type_for_weights(weights: Array, dtype: Any) -> Any:
-    """Return the type for sums of weights: dtype, or the widest if dtype overflows."""
+    """Return dtype, or the widest dtype if sums of weights would exceed its range."""
     wide = float_types(weights)[0]
     if dtype == wide:
         return dtype
