@@ -181,7 +181,7 @@ class QuantilesMixin:
         .. math:: \tau(x)^2 = \frac{k s^2(x) + 2 s^2}{k + 2}
            \left(1 + \frac{3}{k}\right) + (2.5\, \delta(x)\, s_y)^2, \quad
            \delta(x) = \max\left(1 - \frac{s(x)}{0.05}, 0\right)^3
-           \max\left(\frac{r(x)}{r_{99}}, 1\right) .
+           \min\left(\max\left(\frac{r(x)}{r_{99}}, 1\right), 5\right) .
 
         Here :math:`s^2(x)` is the mean of the squared residuals of up to 10,000
         training rows, weighted by the kernel with twice the length scale (half of
@@ -193,9 +193,9 @@ class QuantilesMixin:
         targets, s(x) the score of :meth:`score_samples`, r(x) the mean distance to five
         neighbours from which it is computed, and :math:`r_{99}` the distance that is
         not exceeded for 99 % of the training rows. So the term is zero for 95 % of the
-        rows like these, and is proportional to the distance far from all of them, as
-        the error is if the targets follow a linear trend. The residuals are computed in
-        the first call, which takes as long as predicting these rows.
+        rows like these, and increases with the distance from all of them, within
+        limits, as the error does if the targets follow a linear trend. The residuals
+        are computed in the first call, which takes as long as predicting these rows.
 
         This is the normalised form of conformal prediction [1]_ with leave-one-out
         residuals instead of a separate calibration set.

@@ -182,7 +182,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
     scores_ : dict
         The score of local linear fits in each of several candidates, on rows from which
         the metric was not learned; larger is better. It is R² for numbers. For labels
-        it is minus the sum of the error rate and of a fifth of the Brier score. Empty
+        it is minus the sum of the error rate and of a fifth of the log loss. Empty
         if there is only one candidate.
 
     See Also
