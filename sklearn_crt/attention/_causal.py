@@ -40,8 +40,7 @@ def causal_block(
 
     The numerator of a row is a sum over all keys up to that row. If the exponents of
     the keys lie close together, one matrix product of the features suffices. Otherwise
-    the features of a key may underflow relative to those of a later key, so the chunk
-    is halved recursively.
+    a key may underflow relative to a later key, so the chunk is halved recursively.
     """
     # values (..., n_rows, n_values + 1)
     inside = keys.sum_over_rows(values)
@@ -92,8 +91,7 @@ def _is_narrow(before, after, keys):
 def _numerators_by_halving(queries, keys, values):
     """Return the numerators within a chunk by repeatedly halving blocks of rows.
 
-    At each level, the rows in the second half of a block attend to all keys in its
-    first half.
+    At each level, the second half of a block attends to all keys of its first half.
     """
     n = values.shape[-2]
     if n & (n - 1):

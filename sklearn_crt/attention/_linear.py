@@ -78,9 +78,8 @@ def linear_attention(
         Boolean mask that is True for the keys to attend to, or numbers that are added
         to the scores of the keys.
     chunk_size : int, default=None
-        Number of rows to process at a time, a power of two if ``causal``. By default,
-        it is as large as fits into the cache; if ``causal``, it is 128 (32 for features
-        of both signs).
+        Number of rows to process at a time, a power of two if ``causal``. The default
+        fits into the cache or, if ``causal``, is 128 (32 for features of both signs).
 
     Returns
     -------
@@ -225,8 +224,7 @@ def fmm_attention(
 
     computed in time O(L (band + r m) (d + e)) for L rows. A map with m features
     approximates the attention matrix by a matrix of rank m. With r maps, the rank is at
-    most r m - (r - 1), because each of these matrices maps the vector of ones to
-    itself.
+    most r m - (r - 1), because each matrix maps the vector of ones to itself.
 
     References
     ----------
@@ -334,8 +332,7 @@ def fit_heads(sampler: S, q: Array, k: Array) -> list[S]:
         set to d^(-1/4).
     q, k : array of shape (..., n_heads, n_rows, d)
         Queries and keys. The sampler of a head is fitted on the rows of this head in
-        all batches. For causal attention, pass earlier batches, never the rows to which
-        attention is applied.
+        all batches. For causal attention, pass only earlier batches.
 
     Returns
     -------

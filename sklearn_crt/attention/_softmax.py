@@ -59,8 +59,7 @@ def softmax_attention(
         Whether row i attends only to the keys 0 to i.
     band : int, default=None
         If set, row i attends only to the keys j with abs(i - j) <= band, in time and
-        memory O(L band (d + e)) for L rows. This requires as many queries as keys. None
-        means all keys.
+        memory O(L band (d + e)) for L rows. This requires as many queries as keys.
     key_mask : array of shape (..., n_keys), default=None
         Boolean mask that is True for the keys to attend to, or numbers that are added
         to the scores of the keys.
@@ -208,8 +207,8 @@ def coreset_attention(
     v : array of shape (..., n_keys, e)
         Values.
     n_points : int, default=128
-        Number of points per batch and head. Attention is exact if there are as many
-        points as distinct keys.
+        Number of points per batch and head. With as many points as distinct keys, the
+        result is exact.
     causal : bool, default=False
         Must be False, because the points would leak information about later keys.
     key_mask : array of shape (..., n_keys), default=None
@@ -252,9 +251,8 @@ def coreset_attention(
     sample of the keys with a fixed seed. The clusters do not depend on the order of the
     keys, and do not change if a vector is added to all keys. To find them, the keys of
     each batch and head are copied to the CPU, so ``torch.compile`` and ``jax.jit``
-    cannot trace the function. Everything else is computed on the device of q, and
-    gradients are propagated to q, k, v and a numeric mask as if the clusters were
-    constant.
+    cannot trace the function. The rest is computed on the device of q, and gradients
+    are propagated to q, k, v and a numeric mask as if the clusters were fixed.
 
     The time is O(L n_points (d + e)), and the memory O(L n_points).
 
@@ -352,8 +350,7 @@ def _initial_points(
     rows: np.ndarray, n_points: int, rng: np.random.RandomState
 ) -> np.ndarray:
     """Return initial points, chosen among the rows by k-means++."""
-    # scikit-learn's function validates all rows for each new point, which would take
-    # most of the time
+    # scikit-learn's function would spend most of the time on validation for each point
     chosen, left = [rng.randint(len(rows))], np.full(len(rows), np.inf)
     while len(chosen) < n_points:
         left = np.minimum(left, sq_norms(rows - rows[chosen[-1]])[:, 0])

@@ -92,8 +92,7 @@ def sum_over_blocks(
 ) -> Any:
     """Return, lazily, the sum of ``function(*shared, block)`` over the blocks.
 
-    Blocks without rows are skipped. ``names`` lists the collections that the function
-    needs.
+    Blocks without rows are skipped. ``names`` lists the collections needed.
     """
     call = dask.delayed(_of_block, pure=False)
     once = [dask.delayed(value, pure=False, traverse=False) for value in shared]
@@ -183,7 +182,7 @@ def fit(
     regression). Kernel averages that select ``sigma`` read each block a third time, to
     draw a sample of the rows. A single pass suffices if the map is already fixed
     (``FrozenEstimator(sampler)``) and ``classes`` is given. Each scaler in a pipeline
-    adds another pass.
+    adds a pass.
 
     Results are reproducible: the statistics are added in a tree of fixed order, so two
     runs agree to the last bit, whichever worker computes which block. Apart from

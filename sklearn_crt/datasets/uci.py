@@ -315,8 +315,7 @@ def fetch_uci(
         Folder for downloads, by default :func:`sklearn.datasets.get_data_home`. The
         file is stored in its sub-folder ``sklearn_crt``.
     download_if_missing : bool, default=True
-        If False, raise an error instead of downloading a file that is not on this
-        machine.
+        If False, raise an error instead of downloading a missing file.
     return_X_y : bool, default=False
         If True, return ``(data, target)`` instead of a Bunch.
     as_frame : bool, default=False
@@ -332,9 +331,8 @@ def fetch_uci(
             of strings (categories) and floats (numbers). If `as_frame=True`,
             categorical columns have dtype "category" and all others float64.
         target : {ndarray, Series} of shape (n_samples,)
-            For classification, the class labels of the file: int64 if they are
-            integers, otherwise strings (dtype "category" in a frame). For regression,
-            float64 numbers.
+            Class labels, int64 if they are integers, otherwise strings (dtype
+            "category" in a frame); float64 numbers for regression.
         frame : DataFrame of shape (n_samples, n_features + 1) or None
             `data` and `target` together if `as_frame=True`, otherwise None.
         feature_names : list of str
@@ -372,8 +370,8 @@ def fetch_uci(
     verified and stored; an incorrect file in the sub-folder ``sklearn_crt`` is removed
     first. No checksum is known for ``"skin"`` and ``"ijcnn1"``, so their rows, columns
     and classes are checked instead. A file whose uncompressed size exceeds four times
-    that of the original is rejected, and a download is cancelled if the server sends no
-    data for 30 seconds.
+    that of the original is rejected, and a download is cancelled after 30 seconds
+    without data.
 
     In the papers, categorical columns are one-hot encoded, and then all columns are
     standardised.

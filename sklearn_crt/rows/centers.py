@@ -80,8 +80,7 @@ class Centers:
     ) -> tuple[Centers, np.ndarray]:
         """Reduce the points by weighted k-means, and return the new index of each.
 
-        If ``n_steps`` is given, k-means starts from random points and takes this many
-        steps.
+        If ``n_steps`` is given, k-means takes this many steps from random points.
         """
         # -> (n_old_points,)
         whole, places = self.distinct()
@@ -382,7 +381,7 @@ def random_pivots(
     which is the part of k(x, x) that previous pivots do not explain. Rows are drawn in
     blocks, and each row is accepted with a probability that depends on its residual
     after the rows accepted before it in the block. Fewer pivots are returned if they
-    explain the entire matrix.
+    explain the matrix.
     """
     # weights (n_rows,) -> (at most n_points,)
     rng, n_rows = np.random.default_rng(seed), rows.shape[0]

@@ -217,8 +217,7 @@ def _each_row(
     """Return operation(X, vector), processing several narrow rows as one long row.
 
     For 16 columns or fewer, NumPy's loop over rows takes longer than the operation
-    itself: a third of the time needed to transform 20000 rows of 8 columns into 64
-    features.
+    itself: a third of the time for transforming 20000 rows of 8 columns to 64 features.
     """
     n_rows, d = X.shape[-2:]
     few = d > _NARROW or n_rows < _MANY

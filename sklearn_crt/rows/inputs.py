@@ -164,8 +164,7 @@ class Inputs(ABC):
 
     def l1_distances(self, other: Inputs) -> np.ndarray:
         """Return the sums of ``|x_l - y_l|`` for all pairs of rows."""
-        # the loop over sparse rows needs 32-bit indices, which csr_matrix uses if it
-        # can
+        # the loop over sparse rows needs 32-bit indices, which csr_matrix prefers
         sides = (
             sparse.csr_matrix((rows.data, rows.indices, rows.indptr), rows.shape)
             if sparse.issparse(rows)

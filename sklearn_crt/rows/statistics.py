@@ -123,7 +123,7 @@ class ColumnMoments:
         counted = X if np.all(weights) else X[weights > 0]
         minimum, _ = min_max_axis(counted, axis=0)
         variance = np.maximum(variance, 0)  # constant columns have rounding errors
-        # columns that contain zeros lie within a few standard deviations of zero
+        # a column with zeros is not far from zero relative to its standard deviation
         is_full = np.bincount(X.indices, minlength=mean.size) == X.shape[0]
         rest = np.zeros_like(mean)
         if is_full.any():
@@ -172,9 +172,8 @@ class ColumnMoments:
 class Covariance:
     """Weighted mean and covariance matrix; ``a + b`` merges two sets of rows.
 
-    Both are computed in float64. Dense rows are centred at the mean of their batch, so
-    that columns far from zero lose no precision. The time is O(n d^2), the memory
-    O(d^2).
+    Both are computed in float64. Dense batches are centred first, so that columns far
+    from zero lose no precision. The time is O(n d^2), the memory O(d^2).
     """
 
     weight: float

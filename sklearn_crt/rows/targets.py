@@ -234,7 +234,7 @@ def weighted_rows(X: Any, y: Array, sample_weight: Any) -> WeightedRows:
 
     Without weights each row has weight 1. Weights are not rescaled and have the widest
     floating-point dtype, so that models fitted with weights of very different sizes can
-    be merged. Computations in single precision choose their dtype with
+    be merged. Single-precision computations choose their dtype with
     ``type_for_weights``.
     """
     weights = read_weights(X, sample_weight)

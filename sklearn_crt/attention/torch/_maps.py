@@ -358,8 +358,7 @@ class RandomFeatures(nn.Module):
     Attributes
     ----------
     log_sigma : Parameter of shape () or (1, n_features)
-        Logarithm of sigma, either one number or one per column. Training the logarithm
-        keeps sigma positive.
+        Logarithm of sigma, which keeps sigma positive; one number, or one per column.
 
     Raises
     ------

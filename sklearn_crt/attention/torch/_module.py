@@ -55,12 +55,11 @@ class LinearAttention(MapsOfHeads):
         Number of features per head. Ignored if ``feature_map`` is a sampler, which has
         a parameter of this name.
     causal : bool, default=False
-        Whether row i attends only to rows 0 to i, even if ``forward`` is called without
-        a causal mask.
+        Whether row i attends only to rows 0 to i, even without a mask in ``forward``.
     band : int, default=None
-        If set, exact attention from row i to the keys j with abs(i - j) <= band is
-        added, with learned weights sigmoid(``near_logit``) and sigmoid(``far_logit``)
-        per head.
+        If set, exact attention to the keys j with abs(i - j) <= band is added for row
+        i, with learned weights sigmoid(``near_logit``) and sigmoid(``far_logit``) per
+        head.
     momentum : float, default=0.1
         Momentum of the running means of queries and keys to which FAVOR++ and DERF are
         adapted.
@@ -70,8 +69,7 @@ class LinearAttention(MapsOfHeads):
         rows of shape (batch, num_heads, length, head_dim) and positions that broadcast
         against (batch, num_heads, length), and returns rows.
     redraw_interval : int, default=None
-        If set, ``redraw_`` is called whenever this number of training batches has
-        passed.
+        If set, interval in training batches at which ``redraw_`` is called.
     random_state : int, RandomState instance or None, default=None
         Seed of the frequencies.
 

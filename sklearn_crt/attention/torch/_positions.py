@@ -12,8 +12,7 @@ def rotary(rows: Tensor, positions: Tensor, base: float = 10_000.0) -> Tensor:
     r"""Rotate rows by angles proportional to their positions.
 
     The inner product of a rotated query and a rotated key depends only on the
-    difference of their positions. Pass this function as ``positional`` to
-    :class:`LinearAttention`.
+    difference of their positions. Use it as ``positional`` in :class:`LinearAttention`.
 
     Parameters
     ----------

@@ -19,8 +19,8 @@ def replace_attention(model: nn.Module, **options: Any) -> int:
     ----------
     model : Module
         Model to change in place; it is left unchanged if an error is raised. Its
-        weights are kept. A layer that is used in several places is replaced by a single
-        new layer.
+        weights are kept. A layer that is used several times is replaced by a single
+        layer.
     **options
         Keyword-only parameters of :class:`LinearAttention`. If ``random_state`` is set,
         each layer gets a different seed derived from it.
