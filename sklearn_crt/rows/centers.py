@@ -158,7 +158,9 @@ def allocate(weights: ArrayLike, n_points: int) -> np.ndarray:
     return counts
 
 
-def split_groups(rows: Rows, sigma: float | np.ndarray, groups: np.ndarray) -> np.ndarray:
+def split_groups(
+    rows: Rows, sigma: float | np.ndarray, groups: np.ndarray
+) -> np.ndarray:
     """Split groups of dense rows into halves until each part has few rows.
 
     Each split is at the median of the column with the largest variance.

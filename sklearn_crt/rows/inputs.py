@@ -182,7 +182,7 @@ class Inputs(ABC):
         return total, np.maximum(sums, 0), self.sq_distances(other)
 
     def times(self, matrix: np.ndarray | None) -> Inputs:
-        """Return the rows times a matrix, without centring, which distances ignore."""
+        """Return the rows times a matrix; any centre is ignored, because it cancels."""
         if matrix is None:
             return self
         return DenseInputs(safe_sparse_dot(self._rows, matrix, dense_output=True))

@@ -235,13 +235,13 @@ class MapsOfHeads(nn.Module):
         self._map = draw_heads(sampler, d, seeds)
         for name, array in arrays_of(self._map).items():
             self.register_buffer(f"map_{name}", array.to(device, dtype))
-        if not self._map.is_positive:  # formed here, as this cannot be compiled
+        if not self._map.is_positive:  # groups are formed here, outside compiled code
             groups = Groups.of(self._map, torch.empty(0, device=device, dtype=dtype))
             columns = torch.as_tensor(groups.columns, device=device)
             for name, part in zip(_GROUPS, (columns, groups.counts, groups.shares)):
                 self.register_buffer(name, part, persistent=False)
         self.statistics: Any = None
-        self._adapts = isinstance(sampler, DERFSampler)  # to running covariances
+        self._adapts = isinstance(sampler, DERFSampler)  # map depends on covariances
         if self._adapts or isinstance(sampler, OPRFSampler):
             statistics = RunningStatistics(n_heads, d, momentum, self._adapts)
             # in half precision, small updates of the means would be lost
