@@ -194,8 +194,7 @@ def coreset_attention(
     r"""Approximate softmax attention using a few points that represent the keys.
 
     Use it for long sequences whose scores are so large that :func:`linear_attention`
-    would need too many features. The points are means of clusters of
-    keys.
+    would need too many features. Each point is the mean of a cluster of keys.
 
     Parameters
     ----------
@@ -283,7 +282,7 @@ def coreset_attention(
     if n_points < 1:
         raise ValueError(f"n_points must be at least 1, got {n_points}.")
     bias = logs_of_mask(key_mask, k)
-    if bias is not None:  # masks may contain the smallest number instead of -infinity
+    if bias is not None:  # masks may contain the smallest finite number
         nothing = constant((1,) * bias.ndim, -np.inf, bias)
         bias = namespace_of(bias).where(bias > least_log(k), bias, nothing)
         bias = asarray_like(bias, k)

@@ -49,7 +49,7 @@ class LinearAttentionState:
 
     See Also
     --------
-    linear_attention : Attention of all rows at once.
+    linear_attention : Compute linear attention for all rows at once.
 
     Notes
     -----
@@ -107,7 +107,7 @@ class LinearAttentionState:
         )
 
     def attend(self, q: Array) -> Array:
-        """Return the averages of the values for some queries.
+        """Return the attention outputs of some queries.
 
         Parameters
         ----------
@@ -127,7 +127,7 @@ class LinearAttentionState:
         numerators = queries.times(self._sums)
         if self._groups is None:
             return averages_of_values(numerators)
-        seen: Any = self._seen  # set with the groups
+        seen: Any = self._seen  # set together with the groups
         return self._groups.averages(numerators, self._groups.read(queries), seen)
 
     def _resolved(self, like):
@@ -374,7 +374,7 @@ class Seen:
         )
 
     def plus(self, other: Seen) -> Seen:
-        """Return the sums and the range over the keys of both."""
+        """Return the sums and the range over both sets of keys."""
         xp = namespace_of(self.totals)
         return Seen(
             self.totals + other.totals,

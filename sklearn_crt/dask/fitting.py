@@ -39,7 +39,7 @@ from ..tables import AnovaSampler
 from .blocks import Blocks
 
 E = TypeVar("E")
-_BRANCHES = 8  # number of parts that are added in one task
+_BRANCHES = 8  # number of parts that a single task adds
 _AHEAD = (StandardScaler, MinMaxScaler, MaxAbsScaler, FrozenEstimator)
 
 
@@ -90,7 +90,7 @@ def sum_over_blocks(
     *shared: Any,
     names: Sequence[str] = ("X", "y", "sample_weight"),
 ) -> Any:
-    """Return, lazily, the sum of ``function(*shared, block)`` over the blocks.
+    """Return the lazy sum of ``function(*shared, block)`` over the blocks.
 
     Blocks without rows are skipped. ``names`` lists the collections needed.
     """
@@ -116,7 +116,7 @@ def _of_block(function, shared, layout, names, number, n_before, table):
 
 
 def read_statistics(sampler: Any, blocks: Blocks) -> Any:
-    """Return, lazily, the statistics that a sampler collects from blocks of rows."""
+    """Return a lazy value: the statistics that a sampler collects from the blocks."""
     check_params(sampler)
     # created once, so that all blocks share one seed
     parts = sampler, empty_value(sampler)
@@ -136,7 +136,7 @@ def with_statistics(sampler: Any, found: FittedPart) -> Any:
 
 
 def labels(blocks: Blocks) -> Any:
-    """Return, lazily, the sorted labels of all blocks."""
+    """Return a lazy array of the sorted labels of all blocks."""
     unique = dask.delayed(_unique, pure=False)
     return tree_sum(_union, [unique(table) for table in blocks.select("y")])
 
@@ -207,7 +207,7 @@ def fit(
     y : dask collection or array-like of shape (n_samples,) or (n_samples, n_outputs)
         Class labels or numeric targets; samplers ignore them.
     sample_weight : dask collection or array-like of shape (n_samples,), default=None
-        Non-negative weights. In a pipeline only the last step uses them.
+        Non-negative weights. In a pipeline, only the last step uses them.
     classes : array-like of shape (n_classes,), default=None
         All class labels, in any order. By default, they are collected from y.
 

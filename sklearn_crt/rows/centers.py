@@ -51,11 +51,11 @@ class Centers:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Numbers of points and columns."""
+        """Number of points and number of columns."""
         return self.points.shape
 
     def __add__(self, other: Centers) -> Centers:
-        """Return the points of both, beginning with those of the first."""
+        """Return the concatenated points of both objects."""
         weights = np.concatenate([self.weights, other.weights])
         return Centers(joined([self.points, other.points]), weights)
 
@@ -142,7 +142,7 @@ class Centers:
 def allocate(weights: ArrayLike, n_points: int) -> np.ndarray:
     """Distribute points among groups in proportion to their weights.
 
-    Fractions are resolved by the largest-remainder method.
+    Fractions are rounded by the largest-remainder method.
     """
     # weights (n_groups,) -> (n_groups,)
     weights = np.asarray(weights, dtype=np.float64)

@@ -106,7 +106,7 @@ class Frame:
 
     @cached_property
     def is_identity(self) -> bool:
-        """Whether the frame does not change the rows."""
+        """Whether the frame leaves rows unchanged."""
         is_number = getattr(self.sigma, "ndim", 0) == 0
         return self.center is None and is_number and bool(self.sigma == 1)
 

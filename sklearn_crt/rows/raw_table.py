@@ -152,7 +152,7 @@ class TableReader:
 
 
 def each_column(X: Any) -> Iterator[Any]:
-    """Yield the columns of a table, as arrays or as series of pandas."""
+    """Yield the columns of a table, as arrays or pandas Series."""
     if hasattr(X, "iloc"):  # by position, because names may occur twice
         yield from (X.iloc[:, j] for j in range(X.shape[1]))
     elif hasattr(X, "get_columns"):  # polars

@@ -52,7 +52,7 @@ class DistinctSample:
         return reduce(add, parts)
 
     def __add__(self, other: DistinctSample) -> DistinctSample:
-        """Return the sample of the rows of both."""
+        """Return the sample of both sets of rows together."""
         return _smallest(
             joined([self.X, other.X]),
             np.concatenate([self.y, other.y]),

@@ -1,4 +1,4 @@
-"""Statistics of rows that ``fit`` needs, as values that can be merged."""
+"""Mergeable statistics of the rows, on which feature maps depend."""
 
 from __future__ import annotations
 
@@ -257,7 +257,7 @@ class RowSample:
         return RowSample(to_host(rows), priorities, weights, self.n_seen, self.size)
 
     def __add__(self, other: RowSample) -> RowSample:
-        """Return the sample of both sets of rows."""
+        """Return the sample of both sets of rows together."""
         rows = joined([self.rows, other.rows])
         priorities = np.concatenate([self.priorities, other.priorities])
         weights = np.concatenate([self.weights, other.weights])
@@ -355,7 +355,7 @@ class Statistics:
         return [sample for sample in both if sample is not None]
 
     def frequency_stream(self) -> np.random.Generator:
-        """Return a new generator for the frequencies, always in the same state."""
+        """Return a new random generator for frequencies, always in the same state."""
         return np.random.default_rng(self.seed).spawn(2)[0]
 
     def _row_stream(self, side: int | None) -> np.random.Generator:

@@ -61,8 +61,8 @@ class LinearAttention(MapsOfHeads):
         i, with learned weights sigmoid(``near_logit``) and sigmoid(``far_logit``) per
         head.
     momentum : float, default=0.1
-        Momentum of the running means of queries and keys to which FAVOR++ and DERF are
-        adapted.
+        Momentum of the running statistics of queries and keys that FAVOR++ and DERF
+        use.
     positional : callable, default=None
         Function that is applied to queries and keys before their features are computed,
         such as :func:`rotary`. It is called as ``positional(rows, positions)`` with
