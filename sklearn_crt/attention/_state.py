@@ -283,7 +283,7 @@ class Groups:
 
     def read(self, queries: Features) -> LogSum:
         """Return the contribution of each group to the denominators."""
-        sums: Any = self.sums  # not None, as there are keys
+        sums: Any = self.sums  # not None, because keys have been added
         return self._split(queries).times(sums)
 
     def causal(
